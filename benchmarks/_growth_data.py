@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from linkstore import Link
-from linkstore.vectors import Floats, Ints
+from linkstore.core.arrays import Floats, Ints
 
 DIMENSION = 256
 QUESTIONS = 200

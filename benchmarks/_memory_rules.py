@@ -15,8 +15,8 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory, SessionKey, Turn
-from linkstore.memory.entities import entities_in
-from linkstore.memory.references import resolve
+from linkstore.memory.entities import find_entities
+from linkstore.memory.references import resolve_references
 
 WINDOW: Final = 10
 """How many sentences before a pronoun are looked at, as many as a memory's turns."""
@@ -46,7 +46,7 @@ def _meant(row: Mapping[str, str]) -> dict[str, list[bool]]:
     distance = [abs(int(row[f"{which}-offset"]) - at) for which in "AB"]
     counts = [row["Text"].count(name) for name in names]
     question = _SENTENCE.split(after)[0]
-    text = resolve(question, _told(before)).text
+    text = resolve_references(question, _told(before)).text
     return {
         "rules": [text != question and name in text and name not in question for name in names],
         "nearest name": [one == min(distance) for one in distance],
@@ -67,7 +67,7 @@ def _told(text: str) -> list[Turn]:
             query=one,
             response=None,
             time=time,
-            entities=entities_in(one),
+            entities=find_entities(one),
         )
         for at, one in enumerate(said, 1)
     ]

@@ -14,12 +14,12 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory, SessionKey, Turn
-from linkstore.memory.turns import turn_document
+from linkstore.memory.turns import make_turn_document
 from linkstore.memory.writing import (
-    SEGMENT_TURNS,
-    entity_documents,
-    segment_document,
-    session_document,
+    MOST_SEGMENT_TURNS,
+    make_entity_documents,
+    make_segment_document,
+    make_session_document,
 )
 
 KEY = SessionKey(run_id="long", user_id="u")
@@ -73,7 +73,7 @@ def _fill(store: LinkStore, size: int, chance: random.Random) -> None:
             id=KEY.turn(at + 1, "0"),
             session=KEY,
             ordinal=at + 1,
-            segment=at // SEGMENT_TURNS + 1,
+            segment=at // MOST_SEGMENT_TURNS + 1,
             query=_words(chance, 12),
             response=_words(chance, 20),
             time=datetime.now(UTC),
@@ -81,12 +81,12 @@ def _fill(store: LinkStore, size: int, chance: random.Random) -> None:
             follows=before,
         )
         before = turn.id
-        documents.append(turn_document(turn))
-        if at % SEGMENT_TURNS == 0:
-            documents.append(segment_document(turn))
-        if at % SEGMENT_TURNS < 50:
-            documents += entity_documents(turn)
-    documents.append(session_document(turn))
+        documents.append(make_turn_document(turn))
+        if at % MOST_SEGMENT_TURNS == 0:
+            documents.append(make_segment_document(turn))
+        if at % MOST_SEGMENT_TURNS < 50:
+            documents += make_entity_documents(turn)
+    documents.append(make_session_document(turn))
     for start in range(0, len(documents), BATCH):
         store.add_documents(documents[start : start + BATCH])
     store.flush()

@@ -22,11 +22,11 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 from usearch.index import Index
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.backends.base import Backend
-from linkstore.evaluation import with_links
+from linkstore.core.arrays import Floats, normalize_vector
+from linkstore.engines.contract import Backend
+from linkstore.evaluate import with_links
 from linkstore.ingest import ChunkLimits, IngestSettings, index_folder
 from linkstore.strategies import PageRank, Question
-from linkstore.vectors import Floats, unit_vector
 
 PIECES: Final = 100_000
 LENGTH: Final = 200
@@ -44,7 +44,7 @@ def cost(data: Path, embedding: Embeddings, questions: int = 300) -> list[dict[s
             fill(store, data, sets, Path(folder))
             store.flush()
         with LinkStore.open(Path(folder) / "kb", embedding, create=False) as store:
-            return _measured(store, [unit_vector(embedding.embed_query(text)) for text in asked], asked)
+            return _measured(store, [normalize_vector(embedding.embed_query(text)) for text in asked], asked)
 
 
 def row_sets(data: Path) -> list[RowSet]:

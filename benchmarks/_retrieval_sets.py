@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from linkstore import LinkStore, get_links
-from linkstore.evaluation import GoldQuestion
-from linkstore.urls import Site
+from linkstore.core.urls import Site
+from linkstore.evaluate import GoldQuestion
 
 Row = dict[str, Any]
 SITES: Final = {

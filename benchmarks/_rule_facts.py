@@ -15,10 +15,10 @@ from typing import Any, Final
 from langchain_core.documents import Document
 
 from linkstore.agents.facts import Extracted, Fact
-from linkstore.drivers import in_thread
-from linkstore.gc_pause import collection_paused
-from linkstore.lexical import name_of
-from linkstore.text import STOP_WORDS, fold, tokens
+from linkstore.core.calls import run_in_thread
+from linkstore.core.lexical import get_document_name
+from linkstore.core.processes import run_without_collector
+from linkstore.core.text import STOP_WORDS, fold, tokenize
 
 SHORTEST: Final = 3
 """Sentences of fewer words say nothing alone."""
@@ -48,11 +48,11 @@ class RuleExtractor:
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """The facts of each chunk."""
-        return collection_paused(lambda: [facts_of(chunk) for chunk in chunks])
+        return run_without_collector(lambda: [facts_of(chunk) for chunk in chunks])
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """The facts of each chunk."""
-        return await in_thread(self.extract, chunks)
+        return await run_in_thread(self.extract, chunks)
 
 
 def facts_of(chunk: Document) -> tuple[Fact, ...]:
@@ -75,14 +75,14 @@ def _is_heading(words: Sequence[str], headings: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _folded(word: str) -> tuple[str, ...]:
-    return tokens(word)
+    return tokenize(word)
 
 
 def _heading_words(chunk: Document) -> frozenset[str]:
     """The words of title and headings; a sentence of nothing else is a heading."""
     title, headings = chunk.metadata.get("title"), chunk.metadata.get("headings")
     names = [title, *(headings if isinstance(headings, list) else ())]
-    return frozenset(word for name in names if isinstance(name, str) for word in tokens(name))
+    return frozenset(word for name in names if isinstance(name, str) for word in tokenize(name))
 
 
 LONGEST: Final = 600
@@ -151,7 +151,7 @@ _LONGEST_SUBJECT: Final = 80
 def subject_of(metadata: Mapping[str, Any]) -> str | None:
     """The subject of a chunk: the title of its page, else its innermost heading; None without either."""
     title = metadata.get("title")
-    name = title if isinstance(title, str) and title.strip() else name_of(metadata)
+    name = title if isinstance(title, str) and title.strip() else get_document_name(metadata)
     short = " ".join(_BRACKET.sub("", name).split())
     return short if 0 < len(short) <= _LONGEST_SUBJECT else None
 

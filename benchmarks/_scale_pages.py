@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from linkstore.vectors import Ints
+from linkstore.core.arrays import Ints
 
 LINKS: Final = 8
 QUESTIONS: Final = 200

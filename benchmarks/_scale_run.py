@@ -23,7 +23,7 @@ from _scale_pages import write_dump
 
 from linkstore import LinkStore
 from linkstore.ingest import index_wiki
-from linkstore.ingest.summary import Summary
+from linkstore.ingest.source import Summary
 
 SOURCE: Final = "made"
 MARKS: Final = 100

@@ -11,9 +11,9 @@ import numpy as np
 from _retrieval_sets import ROW_SETS
 
 from linkstore import LinkStore
-from linkstore.evaluation import read_corpus, read_questions, with_links
+from linkstore.agents import graph_tools
+from linkstore.evaluate import read_corpus, read_questions, with_links
 from linkstore.strategies import AllPaths
-from linkstore.tools import graph_tools
 
 SETS = ("hotpotqa_train", "musique_train")
 CUTS = (2, 5, 8)

@@ -22,9 +22,9 @@ from _site import unpack_site
 from langchain_core.documents import Document
 
 from linkstore import LinkStore
-from linkstore.backends.embedded import EmbeddedSettings
-from linkstore.evaluation import GoldQuestion, evaluate, read_corpus, read_questions, with_links
-from linkstore.evaluation.contenders import strategies_named
+from linkstore.engines.embedded import EmbeddedSettings
+from linkstore.evaluate import GoldQuestion, evaluate, read_corpus, read_questions, with_links
+from linkstore.evaluate.metrics import make_strategies
 from linkstore.ingest import index_folder
 
 CUTS: Final = (2, 5, 20)
@@ -85,7 +85,7 @@ def _named(one: RowSet) -> RowSet:
 
 def _recalls(way: str, store: LinkStore, questions: Sequence[GoldQuestion]) -> dict[str, list[float]]:
     """For each strategy its recall in %."""
-    found: Mapping[str, Any] = evaluate(store, questions, strategies_named(STRATEGIES, store)).to_dict()
+    found: Mapping[str, Any] = evaluate(store, questions, make_strategies(STRATEGIES, store)).to_dict()
     return {
         f"{name}, {way}": [100 * values[f"recall@{k}"] for k in CUTS]
         for name, values in found["strategies"].items()

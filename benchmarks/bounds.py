@@ -20,23 +20,21 @@ from typing import Any, Final
 
 from _report import add_output, report
 
+from linkstore.core.processes import run_without_collector
 from linkstore.errors import LinkStoreError
-from linkstore.extraction import Page
-from linkstore.gc_pause import collection_paused
+from linkstore.extract import Page
 from linkstore.ingest.chunks import make_chunks
-from linkstore.ingest.html.blocks import Block
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
-from linkstore.ingest.notes.markdown import markdown_content
-from linkstore.ingest.notes.markup import note_html, targets
-from linkstore.ingest.notes.notes import Notes
-from linkstore.ingest.web.errors import FetchError
+from linkstore.ingest.html.reading import Block
+from linkstore.ingest.notes.markdown import read_markdown_content
+from linkstore.ingest.notes.markup import NoteIndex, find_targets, render_note
 from linkstore.ingest.web.sitemaps import read_sitemap
-from linkstore.ingest.wiki.article import read_article, read_reference
+from linkstore.ingest.web.targets import FetchError
 from linkstore.ingest.wiki.dump import read_pages, read_siteinfo
-from linkstore.ingest.wiki.siteinfo import SiteInfo
-from linkstore.ingest.wiki.titles import Titles
+from linkstore.ingest.wiki.source import read_article, read_reference
+from linkstore.ingest.wiki.titles import SiteInfo, TitleResolver
 from linkstore_extractors.citations import CitationExtractor
-from linkstore_extractors.hyperlinks import HyperlinkExtractor
+from linkstore_extractors.html import HyperlinkExtractor
 from linkstore_extractors.sections import SectionExtractor
 
 PROSE: Final = "The market hall was built in 1907, rebuilt by its traders and saved from ruin by its town. "
@@ -173,7 +171,7 @@ def _measured(reader: str, shape: str, megabytes: float) -> tuple[float, float]:
     read(unit.encode())  # what only the first time takes
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory counts from here
     before, started = _peak(), time.process_time()
-    collection_paused(lambda: read(content))  # as a run does
+    run_without_collector(lambda: read(content))  # as a run does
     size = len(content) / 1e6
     return (time.process_time() - started) / size, (_peak() - before) / size
 
@@ -192,16 +190,16 @@ def _html(content: bytes) -> None:
 
 def _markdown(content: bytes) -> None:
     text = content.decode()
-    targets(text)
-    page = note_html(text, "x.md", Notes(("Note.md", "a/index.md"), {}))
+    find_targets(text)
+    page = render_note(text, "x.md", NoteIndex(("Note.md", "a/index.md"), {}))
     try:
-        _documents(markdown_content(page, title="").blocks)
+        _documents(read_markdown_content(page, title="").blocks)
     except UnreadablePageError:
         return
 
 
 def _wikitext(content: bytes) -> None:
-    titles = Titles(SiteInfo(base="https://en.wikipedia.org/wiki/Main_Page", language="en"), {}, None)
+    titles = TitleResolver(SiteInfo(base="https://en.wikipedia.org/wiki/Main_Page", language="en"), {}, None)
     resolve = titles.at("Page", 0)
     article = read_article(content.decode(), title="Page", resolve=resolve)
     _documents(article.blocks)

@@ -30,14 +30,16 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT
 from cassandra_server import Server, create_keyspace
 
 from linkstore import LinkStore
-from linkstore.backends.base import Manifest
-from linkstore.backends.cassandra import codes, cql, derived_cql
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.members import state_of
-from linkstore.backends.cassandra.rows import memberships, stored_links
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.transport.execution import Executor
-from linkstore.backends.cassandra.transport.requests import Requests, Statement
+from linkstore.engines.cassandra import rows as codes
+from linkstore.engines.cassandra import statements as cql
+from linkstore.engines.cassandra import statements as derived_cql
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.execution import Executor
+from linkstore.engines.cassandra.members import pack_member_state
+from linkstore.engines.cassandra.requests import Requests, Statement
+from linkstore.engines.cassandra.rows import derive_memberships, make_link_set
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.contract import Manifest
 from linkstore.strategies import Eager, Mmr, Strategy
 
 KEYSPACE = "bench"
@@ -211,14 +213,14 @@ class Bare:
         document = cql.write_documents(self._tables, 1, lifetime=False)
         member = derived_cql.write_members(self._tables, 1, replace=False, lifetime=False)
         at = time.time_ns() // 1000
-        packed = codes.encode(self.data.vectors[list(numbers)])
+        packed = codes.encode_vectors(self.data.vectors[list(numbers)])
         for n, code in zip(numbers, packed, strict=True):
-            links, name = stored_links(self.data.links(n)), str(n)
+            links, name = make_link_set(self.data.links(n)), str(n)
             attributes = str(self.data.document(n).metadata)
             values = (at, name, f"doc {n}", attributes, {}, ("", links), bytes(16), self.data.vectors[n])
             yield Statement(cql=document, values=values, level="write")
-            for key, weight in memberships(links).items():
-                values = (at, {state_of(weight, code)}, *key, 0, name)
+            for key, weight in derive_memberships(links).items():
+                values = (at, {pack_member_state(weight, code)}, *key, 0, name)
                 yield Statement(cql=member, values=values, level="write")
 
 

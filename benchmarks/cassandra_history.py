@@ -24,11 +24,11 @@ from _report import add_output, record, report
 from cassandra_server import Server, create_keyspace
 
 from linkstore import Link
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.plans import Ids, Lexical, Plan, Worded
+from linkstore.core.arrays import normalize_vectors
+from linkstore.core.plans import Ids, Lexical, LexicalMatches, Plan
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.strategies import Eager, Question, Similarity
-from linkstore.vectors import unit_vectors
 
 KEYSPACE = "history"
 DIMENSION = 64
@@ -38,7 +38,7 @@ Row = dict[str, Any]
 
 def records(count: int, revision: int) -> list[Record]:
     """All documents as one round writes them."""
-    vectors = unit_vectors(np.random.default_rng(revision).standard_normal((count, DIMENSION)))
+    vectors = normalize_vectors(np.random.default_rng(revision).standard_normal((count, DIMENSION)))
     return [_record(n, revision, vector) for n, vector in enumerate(vectors)]
 
 
@@ -58,7 +58,7 @@ def opened(session: Any, name: str) -> CassandraBackend:
 
 def by_word(word: str) -> Plan[list[str]]:
     """Who has a word."""
-    found: Worded = yield Lexical(terms=(word,), k=10)
+    found: LexicalMatches = yield Lexical(terms=(word,), k=10)
     ids: list[str] = yield Ids(refs=found.refs)
     return ids
 

@@ -27,19 +27,24 @@ from _growth_data import DIMENSION, GrowthData, make
 from _report import add_output, listed, milliseconds, report
 from cassandra_server import Server, create_keyspace
 
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.batching import batches
-from linkstore.backends.cassandra.cql import Tables, create_words
-from linkstore.backends.cassandra.members import BATCH_SIZES
-from linkstore.backends.cassandra.postings import LARGE_SIZES, DocumentWords, PostingStatements, shard_of
-from linkstore.backends.cassandra.reading import Fetcher
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.transport.execution import Executor
-from linkstore.backends.cassandra.transport.placement import Placement
-from linkstore.backends.cassandra.transport.requests import Requests, Statement
-from linkstore.links import links_in
-from linkstore.plans import Lexical, Plan, Worded
+from linkstore.core.links import parse_links
+from linkstore.core.plans import Lexical, LexicalMatches, Plan
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.execution import Executor
+from linkstore.engines.cassandra.members import MEMBER_BATCH_SIZES
+from linkstore.engines.cassandra.postings import (
+    LARGE_BATCH_SIZES,
+    DocumentWords,
+    PostingStatements,
+    compute_shard,
+)
+from linkstore.engines.cassandra.reading import RowFetcher
+from linkstore.engines.cassandra.requests import Requests, Statement
+from linkstore.engines.cassandra.rows import split_batches
+from linkstore.engines.cassandra.sending import Placement
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Tables, create_word_table
+from linkstore.engines.contract import Change, Manifest, Record
 
 KEYSPACE = "bench"
 PATIENT = {"write_request_timeout": "60s", "read_request_timeout": "60s"}
@@ -80,7 +85,7 @@ class Texts:
             text=" ".join(f"w{word}" for word in words),
             metadata=metadata,
             vector=self._data.vectors[n],
-            links=links_in(metadata, str(n)),
+            links=parse_links(metadata, str(n)),
         )
 
 
@@ -101,7 +106,7 @@ class Layout:
     read: Callable[[str], Statement]
 
 
-def layouts(fetcher: Fetcher) -> list[Layout]:
+def layouts(fetcher: RowFetcher) -> list[Layout]:
     """Words that share partitions, which linkstore has; a partition for each word; an index over maps."""
     ours, each, index = Tables(KEYSPACE, "shared"), f"{KEYSPACE}.each_word", f"{KEYSPACE}.by_index"
     statements = PostingStatements(ours, fetcher)
@@ -132,9 +137,9 @@ def layouts(fetcher: Fetcher) -> list[Layout]:
     return [
         Layout(
             "shared partitions",
-            (create_words(ours),),
+            (create_word_table(ours),),
             shared,
-            lambda word: Statement(cql=by_word, values=(shard_of(word), word)),
+            lambda word: Statement(cql=by_word, values=(compute_shard(word), word)),
         ),
         Layout(
             "a partition a word",
@@ -162,12 +167,12 @@ def _by_partition(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[An
     loose: list[tuple[Any, ...]] = []
     for _, group in groupby(rows, lambda row: row[0]):
         of, start = list(group), 0
-        for size in LARGE_SIZES:
+        for size in LARGE_BATCH_SIZES:
             while start + size <= len(of):
                 yield of[start : start + size]
                 start += size
         loose += of[start:]
-    yield from batches(loose, BATCH_SIZES)
+    yield from split_batches(loose, MEMBER_BATCH_SIZES)
 
 
 def main() -> None:
@@ -222,7 +227,7 @@ def _stores(server: Server, session: Any, texts: Texts, size: int) -> tuple[Row,
 
 def _asked(store: CassandraBackend, texts: Texts, questions: int) -> Row:
     def plan(words: tuple[str, ...]) -> Plan[int]:
-        found: Worded = yield Lexical(terms=words, k=100)
+        found: LexicalMatches = yield Lexical(terms=words, k=100)
         return len(found.refs)
 
     asked = [texts.question() for _ in range(questions + 5)]
@@ -232,7 +237,7 @@ def _asked(store: CassandraBackend, texts: Texts, questions: int) -> Row:
 
 def _compared(server: Server, session: Any, texts: Texts, size: int) -> list[Row]:
     executor = Executor(session)
-    compared = layouts(Fetcher(Tables(KEYSPACE, "shared"), Placement(session, KEYSPACE)))
+    compared = layouts(RowFetcher(Tables(KEYSPACE, "shared"), Placement(session, KEYSPACE)))
     for layout in compared:
         for text in layout.create:
             executor.run(Requests(statements=(Statement(cql=text, level="schema"),), what="make tables"))

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from _report import report
 
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, connecting
-from linkstore.filters import parse_filter
-from linkstore.links import links_in
-from linkstore.plans import Documents, Find, Lexical, Nearest, Plan
-from linkstore.vectors import Floats, unit_vectors
+from linkstore.core.arrays import Floats, normalize_vectors
+from linkstore.core.filters import parse_filter
+from linkstore.core.links import parse_links
+from linkstore.core.plans import Documents, Find, Lexical, Nearest, Plan
+from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, connection
 
 DIMENSION = 64
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
@@ -57,22 +57,22 @@ def main() -> None:
 
 
 def _run(settings: Mapping[str, Any], count: int) -> dict[str, float]:
-    pragmas, checkpoint = connecting.PRAGMAS, connecting.CHECKPOINT_PAGES
+    pragmas, checkpoint = connection.PRAGMAS, connection.CHECKPOINT_PAGES
     changed = {name: value for name, value in settings.items() if name not in ("checkpoint", "durable")}
-    connecting.PRAGMAS = {**pragmas, **changed}  # type: ignore[misc]
-    connecting.CHECKPOINT_PAGES = settings.get("checkpoint", checkpoint)  # type: ignore[misc]
+    connection.PRAGMAS = {**pragmas, **changed}  # type: ignore[misc]
+    connection.CHECKPOINT_PAGES = settings.get("checkpoint", checkpoint)  # type: ignore[misc]
     try:
         with tempfile.TemporaryDirectory() as folder:
             return dict(_measured(Path(folder) / "kb", count, durable=settings.get("durable", True)))
     finally:
-        connecting.PRAGMAS, connecting.CHECKPOINT_PAGES = pragmas, checkpoint  # type: ignore[misc]
+        connection.PRAGMAS, connection.CHECKPOINT_PAGES = pragmas, checkpoint  # type: ignore[misc]
 
 
 def _measured(folder: Path, count: int, *, durable: bool) -> Iterator[tuple[str, float]]:
     store = EmbeddedBackend(folder, settings=EmbeddedSettings(exact_below=10 * count, durable=durable))
     store.run(store.claim(Manifest(embedding="benchmark", dimension=DIMENSION)))
     chance = np.random.default_rng(0)
-    rows = unit_vectors(chance.standard_normal((count, DIMENSION)))
+    rows = normalize_vectors(chance.standard_normal((count, DIMENSION)))
     log, started = 0, time.process_time()
     for start in range(0, count, 2000):
         stop = min(count, start + 2000)
@@ -114,7 +114,9 @@ def _record(n: int, vector: Floats, count: int) -> Record:
     ]
     metadata = {"n": n, "links": links}
     text = f"doc {n} " + " ".join(f"w{n * k % 50_021}" for k in range(60))
-    return Record(id=_name(n, count), text=text, metadata=metadata, vector=vector, links=links_in(metadata))
+    return Record(
+        id=_name(n, count), text=text, metadata=metadata, vector=vector, links=parse_links(metadata)
+    )
 
 
 def _nearest(vector: Floats, wanted: dict[str, Any] | None) -> Plan[int]:

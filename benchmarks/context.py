@@ -38,10 +38,10 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
 from linkstore.context import ContextCompiler, counter_of
-from linkstore.context.settings import CANDIDATES
+from linkstore.context.entries import DEFAULT_CANDIDATES
 from linkstore.embeddings import get_embedding
-from linkstore.evaluation.calibrating import fitted, sampled
-from linkstore.evaluation.units import gold_units
+from linkstore.evaluate.calibration import fit_coefficients, sample_hits
+from linkstore.evaluate.running import find_gold_units
 from linkstore.strategies import PageRank, Similarity
 
 BUDGETS: Final = "200,400,800,1600"
@@ -58,11 +58,11 @@ def main() -> None:
     embedding = get_embedding(options.embedding)
     if options.fit:
         samples = [
-            sampled(store, questions)
+            sample_hits(store, questions)
             for name in options.sets.split(",")
             for store, questions in SETS[name](Path(options.data)).stores(embedding, options.every)
         ]
-        sys.stdout.write(json.dumps(fitted(samples), indent=2) + "\n")
+        sys.stdout.write(json.dumps(fit_coefficients(samples), indent=2) + "\n")
         return
     if options.corpus:
         found = measured(file_set(options), embedding, options.budgets, options)
@@ -107,7 +107,7 @@ def measured(
     methods = options.methods.split(",")
     shares: dict[str, dict[int, list[float]]] = {name: {b: [] for b in budgets} for name in methods}
     for store, questions in one.stores(embedding, options.every):
-        units = gold_units(store, questions, None).documents
+        units = find_gold_units(store, questions, None).documents
         compilers = {budget: ContextCompiler(store, budget=budget) for budget in budgets}
         filling = _Filling(store, methods)
         for question in questions:
@@ -143,8 +143,10 @@ class _Filling:
 
     def contexts(self, question: str, budgets: Sequence[int]) -> dict[int, dict[str, frozenset[str]]]:
         """By budget, then method, the ids taken."""
-        hits = self._store.search(question, strategy=PageRank(k=CANDIDATES))
-        near = [hit.document for hit in self._store.search(question, strategy=Similarity(k=CANDIDATES))]
+        hits = self._store.search(question, strategy=PageRank(k=DEFAULT_CANDIDATES))
+        near = [
+            hit.document for hit in self._store.search(question, strategy=Similarity(k=DEFAULT_CANDIDATES))
+        ]
         ranked = [hit.document for hit in hits]
         costs = dict(zip((d.id for d in ranked), self._costs(ranked), strict=True))
         ratio = [

@@ -26,12 +26,12 @@ sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
 import numpy as np
 from _report import add_output, listed
 
-from linkstore.backends.base import Backend, Change, Manifest, Record
-from linkstore.backends.embedded import EmbeddedBackend
-from linkstore.filters import EVERYTHING, Condition, parse_filter
-from linkstore.links import Link
+from linkstore.core.arrays import normalize_vectors
+from linkstore.core.filters import EVERYTHING, Condition, parse_filter
+from linkstore.core.links import Link
+from linkstore.engines.contract import Backend, Change, Manifest, Record
+from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.strategies import Eager, PageRank, Question, Similarity, Strategy, Words
-from linkstore.vectors import unit_vectors
 
 DIMENSION = 128
 VOCABULARY = 20_000
@@ -69,7 +69,7 @@ class Corpus:
 
     def vectors(self, count: int) -> np.ndarray:
         """Unit vectors."""
-        return unit_vectors(self._rng.normal(size=(count, DIMENSION)))
+        return normalize_vectors(self._rng.normal(size=(count, DIMENSION)))
 
     def batches(self) -> Iterator[list[Record]]:
         """All documents."""
@@ -143,7 +143,7 @@ def _embedded(stack: ExitStack) -> Callable[[], Backend]:
 def _cassandra(stack: ExitStack) -> Callable[[], Backend]:
     from cassandra_server import Server, create_keyspace
 
-    from linkstore.backends.cassandra.backend import CassandraBackend
+    from linkstore.engines.cassandra.backend import CassandraBackend
 
     server = stack.enter_context(Server(heap="2G", settings=PATIENT))
     session = stack.enter_context(server.connect())

@@ -18,8 +18,8 @@ from _report import add_data, add_output, listed, record
 from _retrieval_sets import ROW_SETS
 
 from linkstore import LinkStore
-from linkstore.evaluation import GoldQuestion, calibrate_floor, read_corpus, read_questions
-from linkstore.evaluation.flooring import shares_at
+from linkstore.evaluate import GoldQuestion, calibrate_floor, read_corpus, read_questions
+from linkstore.evaluate.calibration import measure_floor
 
 SETS = ("hotpotqa_train", "musique_train")
 
@@ -51,7 +51,7 @@ def _measured(name: str, data: Path) -> Iterator[dict[str, Any]]:
             start = time.perf_counter()
             found = calibrate_floor(store, given)
             seconds = time.perf_counter() - start
-            held_out = shares_at(store, asked[1::2], found.min_similarity)
+            held_out = measure_floor(store, asked[1::2], found.min_similarity)
             yield {
                 "set": name,
                 "documents": store.count(),

@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from _report import add_output, listed, record
 
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.links import Link, links_in
-from linkstore.plans import Candidates, Nearest, Plan
-from linkstore.vectors import Floats, unit_vectors
+from linkstore.core.arrays import Floats, normalize_vectors
+from linkstore.core.links import Link, parse_links
+from linkstore.core.plans import Candidates, Nearest, Plan
+from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 
 DIMENSION = 256
 SETTINGS = EmbeddedSettings(durable=False)
@@ -43,7 +43,7 @@ def records(vectors: Floats, numbers: range, version: int) -> list[Record]:
                 text=f"document {n} version {version}",
                 metadata=metadata,
                 vector=vectors[n],
-                links=links_in(metadata),
+                links=parse_links(metadata),
             )
         )
     return made
@@ -83,7 +83,7 @@ def in_new_process(folder: Path) -> tuple[float, float]:
 
 def open_once(folder: Path) -> None:
     """What :func:`in_new_process` runs."""
-    before, vector = resident(), unit_vectors(np.ones((1, DIMENSION)))[0]
+    before, vector = resident(), normalize_vectors(np.ones((1, DIMENSION)))[0]
     store: list[EmbeddedBackend] = []
 
     def work() -> None:
@@ -116,7 +116,7 @@ def main() -> None:
         open_once(given.open)
         return
     count, share = given.documents, 1 if given.documents <= SETTINGS.exact_below else 3
-    vectors = unit_vectors(np.random.default_rng(0).standard_normal((count, DIMENSION)))
+    vectors = normalize_vectors(np.random.default_rng(0).standard_normal((count, DIMENSION)))
     with tempfile.TemporaryDirectory() as folder:
         places = Path(folder) / "history", Path(folder) / "fresh"
         old, fresh = map(opened, places)

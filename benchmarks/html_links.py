@@ -18,7 +18,7 @@ from urllib.parse import urldefrag
 
 from _report import add_data, add_output, listed
 
-from linkstore.urls import normalize_url
+from linkstore.core.urls import normalize_url
 from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
 
 BASE = "https://peps.python.org/"

@@ -19,7 +19,7 @@ from typing import Any
 from _report import add_data, add_output, listed, record
 from langchain_core.documents import Document
 
-from linkstore.extraction.upkeep import UpkeepExtractor
+from linkstore.extract.protocol import UpkeepExtractor
 from linkstore_extractors.entities import EntityExtractor
 from linkstore_extractors.mentions import MentionExtractor
 

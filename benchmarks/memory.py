@@ -40,10 +40,10 @@ from _report import add_output, listed, record
 from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
+from linkstore.core.hits import Hit
 from linkstore.embeddings import get_embedding
-from linkstore.evaluation.metrics import resampled_means
-from linkstore.hits import Hit
-from linkstore.memory import ConversationMemory, SessionKey, recording
+from linkstore.evaluate.metrics import resample_means
+from linkstore.memory import ConversationMemory, SessionKey, writing
 from linkstore.strategies import DEFAULT_STRATEGY, PageRank, Strategy, Words
 
 CUTS: Final = (5, 10)
@@ -64,7 +64,7 @@ def main() -> None:
         return
     found: dict[str, Any] = {}
     setting = f"{options.embedding}, one topic" if options.one_topic else options.embedding
-    with patch.object(recording, "is_new_topic", _never) if options.one_topic else nullcontext():
+    with patch.object(writing, "is_new_topic", _never) if options.one_topic else nullcontext():
         for name, figures in _measured(options, embedding):
             found[name] = figures
             record(options.record, {f"{name}, {setting}": figures})
@@ -199,7 +199,7 @@ def _estimates(measures: Mapping[str, Sequence[float]]) -> dict[str, Any]:
 
 
 def _interval(values: Sequence[float]) -> list[float]:
-    means = resampled_means(np.asarray(values)[:, None], seed=0)
+    means = resample_means(np.asarray(values)[:, None], seed=0)
     return [round(float(end), 2) for end in np.percentile(means, (2.5, 97.5))]
 
 

@@ -29,13 +29,12 @@ from _rule_facts import RuleExtractor
 from langchain_core.messages import BaseMessage
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import Budget, fact_store, graph_reader, index_facts
+from linkstore.agents import Budget, ScriptedChatModel, fact_store, graph_reader, index_facts
 from linkstore.agents.facts import CHUNK_KEY, KEY_ELEMENT
 from linkstore.embeddings import get_embedding
 from linkstore.errors import EvaluationError
-from linkstore.evaluation import GoldQuestion, read_corpus, read_questions, with_links
-from linkstore.evaluation.units import gold_units
-from linkstore.testing import ScriptedChatModel
+from linkstore.evaluate import GoldQuestion, read_corpus, read_questions, with_links
+from linkstore.evaluate.running import find_gold_units
 
 CUTS = (5, 10, 20)
 SETS = ("hotpotqa_train", "musique_train", "ottqa_links")
@@ -190,7 +189,7 @@ def corpora(arguments: argparse.Namespace) -> Iterator[tuple[str, LinkStore, lis
             with LinkStore(get_embedding(arguments.embedding)) as store:
                 store.add_documents(with_links(documents, kinds))
                 asked = read_questions(questions)[: arguments.most]
-                gold_units(store, asked, "id")  # refuses gold that no document has
+                find_gold_units(store, asked, "id")  # refuses gold that no document has
                 yield name, store, asked
 
 

@@ -32,8 +32,8 @@ from _page_reading import PageText, letters, links, paragraphs
 from _report import add_output, report
 
 from linkstore import LinkStore, get_links
+from linkstore.core.urls import Site, split_tag
 from linkstore.ingest import index_folder
-from linkstore.urls import Site, split_tag
 
 SITES = {
     "javadoc": ("libcommons-lang3-java-doc", "usr/share/doc/libcommons-lang3-java/api"),
@@ -63,7 +63,7 @@ LONG_ENOUGH = 12
 _READ = """
 import json, sys, time
 from pathlib import Path
-from linkstore.extraction import Page
+from linkstore.extract import Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
 paths = [Path(line) for line in sys.stdin.read().splitlines()]

@@ -18,7 +18,7 @@ from _growth_data import QUESTIONS, GivenVectors, GrowthData, make
 from _report import add_output, milliseconds, report
 
 from linkstore import LinkStore
-from linkstore.backends.embedded import EmbeddedSettings
+from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.strategies import Similarity
 
 BATCH = 10_000

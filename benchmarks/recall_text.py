@@ -22,9 +22,9 @@ from _retrieval_cost import fill, row_sets, stored_vectors
 from usearch.index import Index
 
 from linkstore import LinkStore
+from linkstore.core.arrays import Floats, normalize_vectors
 from linkstore.embeddings import get_embedding
 from linkstore.strategies import Question, Similarity
-from linkstore.vectors import Floats, unit_vectors
 
 SIZES = (10, 100)
 TIE = 1e-6
@@ -53,7 +53,7 @@ def main() -> None:
                 {"search": f"{search}, {name}", "asked": len(texts), "pieces": len(vectors), **measured}
                 for name, texts in asked.items()
                 for search, measured in _recalled(
-                    vectors, unit_vectors(embedding.embed_documents(texts)), searches
+                    vectors, normalize_vectors(embedding.embed_documents(texts)), searches
                 ).items()
             ]
     report("recall on text", rows, as_json=options.json, record_as=options.record)

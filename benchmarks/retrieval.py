@@ -27,7 +27,7 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkRetriever, LinkStore
 from linkstore.embeddings import get_embedding
-from linkstore.evaluation import (
+from linkstore.evaluate import (
     STRATEGIES,
     Evaluation,
     GoldQuestion,
@@ -36,7 +36,7 @@ from linkstore.evaluation import (
     read_questions,
     with_links,
 )
-from linkstore.evaluation.contenders import strategies_named
+from linkstore.evaluate.metrics import make_strategies
 from linkstore.ingest import index_folder
 from linkstore.strategies import PageRank, Strategy
 
@@ -149,7 +149,7 @@ def _measured(store: LinkStore, questions: Sequence[GoldQuestion], *, whole: boo
 
 def _contenders(store: LinkStore) -> Mapping[str, Strategy]:
     """All that are compared; the first stage stands behind what it joins."""
-    named = strategies_named(STRATEGIES, store)
+    named = make_strategies(STRATEGIES, store)
     first = {name: named.pop(name) for name in ("dense", "bm25", "dense+bm25")}
     return {**first, **named, WORDLESS: PageRank(lexical=0.0)}
 

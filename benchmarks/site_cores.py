@@ -20,7 +20,7 @@ from _report import add_data, add_output, listed
 from _site import add_site, unpack_site
 
 from linkstore import LinkStore
-from linkstore.cores import cores
+from linkstore.core.processes import count_cores
 from linkstore.embeddings import get_embedding
 from linkstore.ingest import index_folder
 
@@ -101,7 +101,7 @@ def _phase(name: str, begin: tuple[float, ...], end: tuple[float, ...]) -> dict[
         "seconds": seconds,
         "of this process, s": own,
         "of those that read, s": workers,
-        "share of the cores": (own + workers) / (seconds * cores()),
+        "share of the cores": (own + workers) / (seconds * count_cores()),
     }
 
 

@@ -22,16 +22,16 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
+from linkstore.core.documents import PageDocuments
+from linkstore.core.processes import run_without_collector
 from linkstore.embeddings import get_embedding
-from linkstore.gc_pause import collection_paused
 from linkstore.ingest import DEFAULT_LINKS
-from linkstore.ingest.documents import Linkers, page_documents
-from linkstore.ingest.handover import batches
+from linkstore.ingest.batches import batch_pages
+from linkstore.ingest.documents import Linkers, make_page_documents
 from linkstore.ingest.html.folder import FolderSource
-from linkstore.ingest.html.pages import decoded, parsed
-from linkstore.ingest.messages import packed, unpacked
-from linkstore.ingest.sink import PageDocuments
+from linkstore.ingest.html.pages import decode_page, parse_page
 from linkstore.ingest.source import SourcePage
+from linkstore.ingest.worker import pack_value, unpack_value
 
 BATCH = 512
 PARSING = "parse the HTML"
@@ -106,7 +106,7 @@ def _stages(site: Path, folder: Path, embedding: Any) -> Seconds:
             found = np.asarray(embedding.embed_array(batch))
         vectors.update(zip(batch, found, strict=True))
     with LinkStore.open(folder, Known(vectors)) as store, _counted(spent, "check and store"):
-        for some in batches(iter(pages)):
+        for some in batch_pages(iter(pages)):
             store.put_pages("site", some)
     return spent
 
@@ -116,12 +116,12 @@ def _read(site: Path, page: SourcePage, linkers: Linkers, spent: Seconds) -> Pag
     content = (site / page.url).read_bytes()
     own: Seconds = {}
     with _counted(own, PARSING):
-        collection_paused(lambda: parsed(decoded(content, "utf-8")))
+        run_without_collector(lambda: parse_page(decode_page(content, "utf-8")))
     with _counted(own, CUTTING):
-        chunks = collection_paused(page.read)
+        chunks = run_without_collector(page.read)
     own[CUTTING] -= own[PARSING]
     with _counted(own, "find links"):
-        documents = collection_paused(lambda: page_documents(chunks, linkers))
+        documents = run_without_collector(lambda: make_page_documents(chunks, linkers))
     for stage, seconds in own.items():
         spent[stage] = spent.get(stage, 0.0) + seconds
     return PageDocuments(url=page.url, digest=page.digest, documents=documents)
@@ -131,7 +131,7 @@ def _send(page: PageDocuments, spent: Seconds) -> None:
     """What a worker does to send a page, and the process that stores it to receive it."""
     fields = [(one.id, one.page_content, one.metadata) for one in page.documents]
     with _counted(spent, "send to the process that stores"):
-        received = unpacked(packed(fields))
+        received = unpack_value(pack_value(fields))
         _ = [Document(id=id, page_content=text, metadata=metadata) for id, text, metadata in received]
 
 

@@ -21,7 +21,7 @@ from _retrieval_stores import Stores
 from _tools_recall import recall
 
 from linkstore import LinkStore
-from linkstore.tools import graph_tools
+from linkstore.agents import graph_tools
 
 WARM = 10
 """Calls before the first that counts."""

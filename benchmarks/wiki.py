@@ -27,10 +27,10 @@ import mwparserfromhell
 from _report import add_output, listed
 
 from linkstore.ingest import BadInput, WikiSource
-from linkstore.ingest.wiki.article import read_article
 from linkstore.ingest.wiki.dump import DumpPage, read_pages, read_siteinfo
-from linkstore.ingest.wiki.findings import Cited
-from linkstore.ingest.wiki.titles import Role, Target, Titles
+from linkstore.ingest.wiki.marks import CitationMark
+from linkstore.ingest.wiki.source import read_article
+from linkstore.ingest.wiki.titles import LinkRole, LinkTarget, TitleResolver
 
 DUMP = Path("wiki_dump") / "enwiki-pages-articles-shortened.xml.bz2"
 LONGEST = 4 * 2**20
@@ -54,7 +54,7 @@ def main() -> None:
         listed(f"{options.pages:,} pages", rows, as_json=options.json, record_as=dump)
         return
     path = options.data / DUMP
-    titles = Titles(info := read_siteinfo(path), {}, info.folder)
+    titles = TitleResolver(info := read_siteinfo(path), {}, info.folder)
     articles = [page for page in read_pages(path, limit=LONGEST) if page.redirect is None]
     speed, links = _speed(articles, titles, path, options.repeat), _links(articles, titles, options.show)
     listed("Wikitext, all articles", speed, as_json=options.json, record_as=options.record)
@@ -81,7 +81,9 @@ def _options() -> argparse.Namespace:
 # Speed
 
 
-def _speed(articles: list[DumpPage], titles: Titles, path: Path, repeat: int) -> list[dict[str, object]]:
+def _speed(
+    articles: list[DumpPage], titles: TitleResolver, path: Path, repeat: int
+) -> list[dict[str, object]]:
     """Median seconds of each way over all articles; ways take turns."""
 
     def peer_links(page: DumpPage) -> object:
@@ -136,7 +138,7 @@ def _read_all(source: WikiSource) -> int:
 # Links
 
 
-def _links(articles: list[DumpPage], titles: Titles, show: int) -> list[dict[str, object]]:
+def _links(articles: list[DumpPage], titles: TitleResolver, show: int) -> list[dict[str, object]]:
     """How many links are found by both, and by one of them only, by cause."""
     counts: Counter[str] = Counter()
     examples: dict[str, list[str]] = {}
@@ -153,28 +155,30 @@ def _links(articles: list[DumpPage], titles: Titles, show: int) -> list[dict[str
     ]
 
 
-def _their_links(page: DumpPage, titles: Titles) -> set[Link]:
+def _their_links(page: DumpPage, titles: TitleResolver) -> set[Link]:
     """What its links name, under the same rules of titles; files and languages are no links."""
     written = (str(link.title) for link in mwparserfromhell.parse(page.text).filter_wikilinks())
     return {link for one in written if (link := _named(titles.resolve(one)))}
 
 
-def _named(target: Target | None) -> Link | None:
-    if target is not None and target.role is Role.LINK:
+def _named(target: LinkTarget | None) -> Link | None:
+    if target is not None and target.role is LinkRole.LINK:
         return "link", target.href
-    return ("category", target.title) if target is not None and target.role is Role.CATEGORY else None
+    return ("category", target.title) if target is not None and target.role is LinkRole.CATEGORY else None
 
 
-def _our_links(text: str, page: DumpPage, titles: Titles) -> set[Link]:
+def _our_links(text: str, page: DumpPage, titles: TitleResolver) -> set[Link]:
     """What our links name; external links that are no wikilinks are left out, as the peer has them apart."""
     article = read_article(text, title=page.title, resolve=titles.resolve)
     wiki = {named[1] for one in WRITTEN.findall(text) if (named := _named(titles.resolve(one)))}
-    found = (link.href for block in article.blocks for link in block.links if not isinstance(link, Cited))
+    found = (
+        link.href for block in article.blocks for link in block.links if not isinstance(link, CitationMark)
+    )
     links = {("link", href) for href in found if href in wiki or "://" not in href[:8]}
     return links | {("category", name) for name in article.categories}
 
 
-def _cause(link: Link, page: DumpPage, titles: Titles) -> str:
+def _cause(link: Link, page: DumpPage, titles: TitleResolver) -> str:
     """Why only linkstore has a link."""
     written = {_named(titles.resolve(one)) for one in WRITTEN.findall(page.text)}
     if link not in written:

@@ -7,48 +7,40 @@ import tomllib
 from pathlib import Path
 
 import linkstore
-from linkstore import _HOME_OF
 
 ROOT = Path(__file__).parents[1]
 ORDER = (
     "linkstore.store",
-    "linkstore.links",
-    "linkstore.hits",
+    "linkstore.core.links",
+    "linkstore.core.hits",
     "linkstore.strategies",
-    "linkstore.filters",
-    "linkstore.schema",
-    "linkstore.variants",
-    "linkstore.retriever",
+    "linkstore.core.filters",
     "linkstore.context",
-    "linkstore.tools",
-    "linkstore.watch",
+    "linkstore.memory",
     "linkstore.agents",
+    "linkstore.evaluate",
     "linkstore.ingest",
-    "linkstore.extraction",
+    "linkstore.extract",
+    "linkstore.extract.names",
     "linkstore.embeddings",
-    "linkstore.drawing",
-    "linkstore.migration",
-    "linkstore.migration.community",
-    "linkstore.backends.cassandra.settings",
+    "linkstore.store.community",
+    "linkstore.engines.cassandra.settings",
     "linkstore.errors",
-    "linkstore.neighbours",
-    "linkstore.urls",
-    "linkstore.text",
-    "linkstore.lexical",
-    "linkstore.plans",
-    "linkstore.drivers",
-    "linkstore.observing",
-    "linkstore.backends.base",
-    "linkstore.backends.reader",
-    "linkstore.backends.embedded",
-    "linkstore.vectors",
-    "linkstore.testing",
-    "linkstore.testing.conformance",
+    "linkstore.strategies.neighbours",
+    "linkstore.core.urls",
+    "linkstore.core.text",
+    "linkstore.core.lexical",
+    "linkstore.core.plans",
+    "linkstore.core.calls",
+    "linkstore.core.arrays",
+    "linkstore.strategies.observers",
+    "linkstore.engines.contract",
+    "linkstore.engines.embedded",
 )
 """Modules for users come first, those for authors of backends last; packages not named here in between."""
-LAST = ORDER.index("linkstore.neighbours")
-ELSEWHERE = {"linkstore", "linkstore.cli"}
-"""Its names are those of its modules; it has a reference of its own."""
+LAST = ORDER.index("linkstore.strategies.neighbours")
+ELSEWHERE = {"linkstore", "linkstore.cli", "linkstore.core", "linkstore.engines"}
+"""Their names are on the pages of their modules; the command line has a reference of its own."""
 INHERITING = {"linkstore.store"}
 """Those whose classes are shown with what they inherit within linkstore."""
 INTRODUCTION = """# Python
@@ -102,12 +94,18 @@ def _extractors() -> list[str]:
 
 def _index() -> str:
     facade = " ·\n".join(
-        f"[`{name}`]({_file(f'linkstore.{_HOME_OF[name]}')}#linkstore.{_HOME_OF[name]}.{name})"
+        f"[`{name}`]({_file(_home_of(name))}#{_home_of(name)}.{name})"
         for name in linkstore.__all__
-        if name in _HOME_OF
+        if name != "__version__"
     )
     rows = "\n".join(f"| [{module}]({_file(module)}) | {_says(module)} |" for module in modules())
     return INTRODUCTION.format(facade=facade, modules=rows)
+
+
+def _home_of(name: str) -> str:
+    """The public module on whose page a name of ``linkstore`` is described."""
+    module = getattr(linkstore, name).__module__
+    return max((public for public in modules() if f"{module}.".startswith(f"{public}.")), key=len)
 
 
 def _says(module: str) -> str:

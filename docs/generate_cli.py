@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from linkstore.cli.app import application
+from linkstore.cli.app import make_application
 
 WIDTH = "100"
 TARGET = Path(__file__).with_name("cli.md")
@@ -46,7 +46,7 @@ def help_text(words: Sequence[str]) -> str:
     """What ``linkstore WORDS --help`` prints, in a terminal of a fixed width."""
     os.environ["COLUMNS"] = WIDTH
     os.environ["TERMINAL_WIDTH"] = WIDTH
-    command = typer.main.get_command(application())
+    command = typer.main.get_command(make_application())
     context = command.make_context("linkstore", list(words), resilient_parsing=True)
     for name in words:
         command = command.get_command(context, name)
@@ -58,7 +58,7 @@ def pages() -> Iterator[str]:
     """The parts of docs/cli.md."""
     yield INTRODUCTION
     yield f"```text\n{_trimmed(help_text(()))}\n```\n"
-    for words in _commands(typer.main.get_command(application())):
+    for words in _commands(typer.main.get_command(make_application())):
         yield f"## linkstore {' '.join(words)}\n\n```text\n{_trimmed(help_text(words))}\n```\n"
 
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from linkstore.backends.cassandra import cql, derived_cql
-from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.embedded import schema, words
 from linkstore.embeddings import get_embedding
+from linkstore.engines.cassandra import statements
+from linkstore.engines.cassandra.statements import Tables
+from linkstore.engines.embedded import lexical, schema
 
 TABLES = Tables("ks", "kb")
 READ_OR_WRITTEN: Final = re.compile(r"(read|write|delete|count|scan|nearest|exchange|remove|settle)(_|\Z)")
@@ -51,7 +51,7 @@ def pages() -> dict[str, str]:
     made = dict.fromkeys(_made(dimension))  # the small tables include some that have a function of their own
     text = PAGE.format(
         version=schema.FORMAT_VERSION,
-        sqlite=f"{_without_rows(schema.TABLES)}\n{words.TABLE.strip()}",
+        sqlite=f"{_without_rows(schema.TABLES)}\n{lexical.WORD_TABLE.strip()}",
         dimension=dimension,
         cassandra="\n".join(f"{_laid_out(statement)};" for statement in made),
         statements="\n".join(_statements()),
@@ -61,7 +61,7 @@ def pages() -> dict[str, str]:
 
 def _made(dimension: int) -> Iterator[str]:
     """The statements that create tables and indexes, in the order of their functions."""
-    for name, function in inspect.getmembers(cql, inspect.isfunction):
+    for name, function in inspect.getmembers(statements, inspect.isfunction):
         if name.startswith("create_"):
             known = {"tables": TABLES, "dimension": dimension}
             text = function(**{one: known[one] for one in inspect.signature(function).parameters})
@@ -85,7 +85,7 @@ def _laid_out(statement: str) -> str:
 
 
 def _statements() -> Iterator[str]:
-    for name, function in (*_functions(cql), *_functions(derived_cql)):
+    for name, function in _functions(statements):
         says = re.sub(
             r":func:`(\w+)`", r"`\1`", " ".join((function.__doc__ or "").partition("Args:")[0].split())
         )

@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from linkstore._version import __version__
-from linkstore.lazy import lazy
+from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
+    from linkstore.core.hits import Hit, Hits, Path, Step
+    from linkstore.core.links import Link, add_links, copy_with_links, get_links
     from linkstore.errors import LinkStoreError
-    from linkstore.hits import Hit, Hits, Path, Step
-    from linkstore.links import Link, add_links, copy_with_links, get_links
-    from linkstore.retriever import LinkRetriever
     from linkstore.store import LinkStore
+    from linkstore.store.retriever import LinkRetriever
 
 __all__ = [
     "Hit",
@@ -34,18 +34,12 @@ __all__ = [
     "get_links",
 ]
 
-_HOME_OF = {
-    "Hit": "hits",
-    "Hits": "hits",
-    "Link": "links",
-    "LinkRetriever": "retriever",
-    "LinkStore": "store",
-    "LinkStoreError": "errors",
-    "Path": "hits",
-    "Step": "hits",
-    "add_links": "links",
-    "copy_with_links": "links",
-    "get_links": "links",
-}
-
-__getattr__, __dir__ = lazy(__name__, _HOME_OF)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "linkstore.core.hits": "Hit Hits Path Step",
+        "linkstore.core.links": "Link add_links copy_with_links get_links",
+        "linkstore.errors": "LinkStoreError",
+        "linkstore.store": "LinkRetriever LinkStore",
+    },
+)

@@ -38,9 +38,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-_LISTED: Final = 8
+_MAX_LISTED_NAMES: Final = 8
 """How many names an error lists."""
-_LONG: Final = 80
+_MAX_QUOTED_NAME: Final = 80
 """Characters of a name that an error quotes."""
 
 
@@ -84,13 +84,13 @@ class UnknownNameError(LinkStoreError, ValueError):
 
     def __init__(self, sort: str, name: str, nearest: Sequence[str], known: Sequence[str]) -> None:
         if nearest:
-            remedy = f"did you mean {' or '.join(map(_shown, nearest))}?"
+            remedy = f"did you mean {' or '.join(map(_quote_name, nearest))}?"
         elif known:
-            more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-            remedy = f"the store has {', '.join(map(_shown, known[:_LISTED]))}{more}"
+            more = f" and {len(known) - _MAX_LISTED_NAMES} more" if len(known) > _MAX_LISTED_NAMES else ""
+            remedy = f"the store has {', '.join(map(_quote_name, known[:_MAX_LISTED_NAMES]))}{more}"
         else:
             remedy = "check its spelling"
-        super().__init__(f"no document has the {sort} {_shown(name)}; {remedy}")
+        super().__init__(f"no document has the {sort} {_quote_name(name)}; {remedy}")
         self.sort, self.name = sort, name
         self.nearest, self.known = tuple(nearest), tuple(known)
 
@@ -98,9 +98,9 @@ class UnknownNameError(LinkStoreError, ValueError):
         return type(self), (self.sort, self.name, self.nearest, self.known)
 
 
-def _shown(name: str) -> str:
+def _quote_name(name: str) -> str:
     """Return a name as errors quote it."""
-    return repr(name if len(name) <= _LONG else f"{name[:_LONG]}…")
+    return repr(name if len(name) <= _MAX_QUOTED_NAME else f"{name[:_MAX_QUOTED_NAME]}…")
 
 
 class SchemaError(LinkStoreError, ValueError):

@@ -1,4 +1,12 @@
-"""Citations: the works that a document cites, and the work that it is itself.
+"""Citations: the works that a document cites, the work that it is itself, and its reference list.
+
+The reference list of a document, and the places in its text that refer to the list.
+
+Two common shapes are read: numbered entries, cited as ``[12]`` or ``[3, 5-7]``, and entries that begin
+with an author's name, cited as "Smith et al. (2019)" or "(Smith & Jones, 2019)". Text that cannot be
+resolved in the document's own list is not a reference.
+
+Citations: the works that a document cites, and the work that it is itself.
 
 Works are named by identifier (DOI, arXiv, PubMed, ISBN, RFC, PEP, CVE and the like, see
 ``_identifiers.IDENTIFIERS``), or by title where a reference has none.
@@ -8,14 +16,224 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
 
 from langchain_core.documents import Document
 
-from linkstore.links import MAX_TAG_BYTES, Link, merge_links
-from linkstore_extractors._identifiers import BY_KEY, Mention, find_identifiers
-from linkstore_extractors._references import Reference, ReferenceList, cited, find_references, title_key
+from linkstore.core.links import MAX_TAG_BYTES, Link, merge_links
+from linkstore.core.text import fold, tokenize
+from linkstore_extractors.identifiers import BY_KEY, IdentifierMention, find_identifiers, lower_ascii
+
+MAX_ENTRIES: Final = 2000
+"""Entries of a list beyond this number are not read."""
+MAX_ENTRY: Final = 1000
+"""Characters of an entry that are read."""
+LAST_HEADINGS: Final = 3
+"""Number of headings, from the end, one of which may have the list."""
+FEWEST_TITLE_WORDS: Final = 3
+"""Shorter titles ("Introduction") say too little to tell works apart."""
+
+_HEADING: Final = re.compile(
+    r"^[ \t]{0,3}(?:\#{1,6}[ \t]{1,3})?(?:\d{1,2}(?:\.\d{1,2})?\.?[ \t]{1,3})?\**"
+    r"(?:references(?: and notes| cited)?|bibliography|works cited|literature(?: cited)?|citations|footnotes)"
+    r":?\**:?[ \t]{0,3}#{0,6}[ \t]{0,3}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NAMED: Final = ("references", "bibliography", "works cited", "literature", "citations", "footnotes")
+"""Each such heading has one of these in it, in either case."""
+_CASED_LIKE_ASCII: Final = "\u017f\u0130\u0131\u212a"
+"""Letters that a pattern takes for s, i or k where case does not matter."""
+_NEXT_HEADING: Final = re.compile(
+    r"^(?:\#{1,6}[ \t]{1,3}\S.*|[ \t]{0,3}(?:\d{1,2}\.?[ \t]{1,3})?"
+    r"(?:appendix|appendices|copyright|acknowledge?ments?|author information|see also|external links)"
+    r"\b.{0,60})$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NUMBERED: Final = re.compile(
+    r"^[ \t]{0,8}(?:[-*][ \t]{1,3}|\.\.[ \t]{1,3})?"
+    r"(?:\\?\[\^?\#?(\d{1,4})\\?\]:?|(\d{1,3})[.)])[ \t]{1,8}(?=\S)",
+    re.MULTILINE,
+)
+_BULLET: Final = re.compile(r"[ \t]{0,8}[-*\u2022][ \t]{1,4}")
+_LINE: Final = re.compile(r"\n(?![ \t])")
+_BREAK: Final = re.compile(r"\n[ \t]{0,80}\n\s{0,80}")
+_YEAR: Final = re.compile(r"\b((?:1[89]|20)\d\d)([a-z]?)\b")
+_QUOTED: Final = re.compile(r"[\"\u201c\u00ab]([^\"\u201c\u201d\u00ab\u00bb]{8,300})[\"\u201d\u00bb]")
+_AFTER_YEAR: Final = re.compile(
+    r"(?:\((?:1[89]|20)\d\d[a-z]?\)[.:,]?|\b(?:1[89]|20)\d\d[a-z]?[.:,])\s{1,3}([^\s].{0,300})", re.DOTALL
+)
+_SENTENCE: Final = re.compile(r"(?<!\b[A-Z])[.?!](?=\s|$)")
+_URL: Final = re.compile(r"[(<]?https?://[^\s)>]{1,500}[)>]?", re.IGNORECASE)
+_SURNAME: Final = re.compile(r"[^\W\d_][\w'\u2019-]{1,40}")
+_NUMBERS: Final = re.compile(
+    r"(?<![\w\])])\\?\[\^?(\d{1,4}(?:\s?[,;\u2013-]\s?\d{1,4}){0,30})\\?\](?![(:\w])"
+)
+_NAMES: Final = re.compile(
+    r"\b([^\W\d_a-z](?:[\w-]|['\u2019](?!s\b)){1,40})"
+    r"(?:\s(?:et\sal\.?|(?:and|&)\s[^\W\d_a-z][\w'\u2019-]{1,40}))?"
+    r"(?:['\u2019]s)?,?\s[(\[]?((?:1[89]|20)\d\d[a-z]?)\b"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """One entry of a reference list.
+
+    Args:
+        text: The entry, white space folded.
+        number: Its number, if the list is numbered.
+        author: The first author's surname, folded, if the entry seems to begin with one.
+        year: The year, with the letter that tells entries of a year apart.
+        title: The title, as far as it could be told from the rest.
+    """
+
+    text: str
+    number: int | None = None
+    author: str | None = None
+    year: str | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceList:
+    """A document's reference list.
+
+    Args:
+        start: Where the list begins in the text, heading included.
+        end: Where it ends.
+        entries: Its entries, in order; none if the document has no list.
+    """
+
+    start: int
+    end: int
+    entries: tuple[Reference, ...] = ()
+
+
+def find_references(text: str) -> ReferenceList:
+    """Find the last reference list of a text that has entries."""
+    if not _may_have_a_list(text):
+        return ReferenceList(start=len(text), end=len(text))
+    headings = list(_HEADING.finditer(text))
+    for heading in reversed(headings[-LAST_HEADINGS:]):
+        following = _NEXT_HEADING.search(text, heading.end() + 1)
+        end = following.start() if following else len(text)
+        entries = tuple(_read_entries(text[heading.end() : end]))
+        if entries:
+            return ReferenceList(start=heading.start(), end=end, entries=entries)
+    return ReferenceList(start=len(text), end=len(text))
+
+
+def _may_have_a_list(text: str) -> bool:
+    """Say whether a text contains a word that headings of reference lists have. The check is quick."""
+    lowered = lower_ascii(text)
+    for name in _NAMED:  # a loop is faster than any()
+        if name in lowered:
+            return True
+    return not text.isascii() and any(letter in text for letter in _CASED_LIKE_ASCII)
+
+
+def make_title_key(title: str) -> str | None:
+    """Return the spelling under which titles are compared: folded words, or None if they say too little."""
+    words = tokenize(title)
+    return " ".join(words) if len(words) >= FEWEST_TITLE_WORDS else None
+
+
+def find_cited(references: ReferenceList, text: str) -> Iterator[tuple[int, Reference]]:
+    """Yield each place of the text, outside the list, that refers to an entry, in order of the text.
+
+    Yields:
+        The place, and the entry.
+    """
+    numbers = {entry.number: entry for entry in references.entries if entry.number is not None}
+    names = {(entry.author, entry.year): entry for entry in reversed(references.entries) if entry.author}
+    found: list[tuple[int, Reference]] = []
+    if numbers:
+        found += [
+            (match.start(), numbers[number])
+            for match in _NUMBERS.finditer(text)
+            for number in _expand_numbers(match[1])
+            if number in numbers
+        ]
+    if names:
+        found += [
+            (match.start(), names[key])
+            for match in _NAMES.finditer(text)
+            if (key := (fold(match[1]), match[2])) in names
+        ]
+    found.sort(key=lambda item: item[0])
+    yield from (item for item in found if not references.start <= item[0] < references.end)
+
+
+def _expand_numbers(numbers: str) -> Iterator[int]:
+    """Yield 3, 5, 6, 7 for "3, 5-7". A range of more than 50 is taken for its ends only."""
+    for part in re.split(r"[,;]", numbers):
+        ends = [int(number) for number in re.split(r"[\u2013-]", part)]
+        first, last = ends[0], ends[-1]
+        yield from range(first, last + 1) if first <= last <= first + 50 else (first, last)
+
+
+def _read_entries(text: str) -> Iterator[Reference]:
+    """Yield the entries of a list. The list is numbered if it begins with a number."""
+    text = text.lstrip("=-~ \t\r\n")
+    if _NUMBERED.match(text):
+        yield from _read_numbered_entries(text)
+        return
+    for block in _split_blocks(text)[:MAX_ENTRIES]:
+        reference = _make_reference(block, None)
+        if reference.year:
+            yield reference
+
+
+def _read_numbered_entries(text: str) -> Iterator[Reference]:
+    starts = list(islice(_NUMBERED.finditer(text), MAX_ENTRIES))
+    ends = [match.start() for match in starts[1:]]
+    for match, end in zip(starts, [*ends, len(text)], strict=True):
+        body = text[match.end() : min(end, match.end() + MAX_ENTRY)]
+        yield _make_reference(_BREAK.split(body, maxsplit=1)[0], int(match[1] or match[2]))
+
+
+def _split_blocks(text: str) -> list[str]:
+    """Split a list into unnumbered entries, at blank lines if there are any, else one a line.
+
+    A line that is indented continues the one before.
+    """
+    text = text.rstrip()
+    blocks = _BREAK.split(text) if _BREAK.search(text) else _LINE.split(text)
+    return [_BULLET.sub("", block, count=1) for block in blocks if block.strip()]
+
+
+def _make_reference(text: str, number: int | None) -> Reference:
+    text = " ".join(text[:MAX_ENTRY].split())
+    years = list(_YEAR.finditer(text))
+    year = next((match for match in years if match[2]), years[0] if years else None)
+    surname = _SURNAME.search(text, 0, 60)
+    return Reference(
+        text=text,
+        number=number,
+        author=fold(surname[0]) if surname and surname[0][0].isupper() else None,
+        year=year[0] if year else None,
+        title=_cited_title(text),
+    )
+
+
+def _cited_title(text: str) -> str | None:
+    """Return the title in quotes, else the sentence after a year near the start, else after the authors."""
+    text = _URL.sub("", text)
+    quoted = _QUOTED.search(text)
+    after_year = _AFTER_YEAR.search(text, 0, 400)
+    if quoted:
+        title = quoted[1]
+    elif after_year:
+        title = _SENTENCE.split(after_year[1])[0]
+    else:
+        title = "".join(_SENTENCE.split(text)[1:2])
+    title = title.strip(" .,*_")
+    looks_like_one = title[:1].isalnum() and not title[0].islower() and title[-1] != ":"
+    return title if looks_like_one and make_title_key(title) else None
+
 
 _AFTER_IDENTIFIER: Final = re.compile(r"\s{0,3}(?:$|[:|\u2013\u2014]|-{1,3}\s|\.\s)")
 _EXTENSION: Final = re.compile(r"\.(?:html?|md|rst|txt|pdf)$", re.IGNORECASE)
@@ -62,10 +280,10 @@ class CitationExtractor:
         A string is a document without metadata.
         """
         text = source if isinstance(source, str) else source.page_content
-        metadata = {} if isinstance(source, str) else _folded_keys(source.metadata)
+        metadata = {} if isinstance(source, str) else _fold_keys(source.metadata)
         first_line = text.lstrip()[:_LONGEST_LINE].partition("\n")[0].strip()
-        title = _title(metadata, first_line)
-        tags = dict.fromkeys(_own(metadata, title, first_line))
+        title = _find_title(metadata, first_line)
+        tags = dict.fromkeys(_find_own_tags(metadata, title, first_line))
         own = {tag: Link.incoming(kind=self._kind, tag=tag, label=title) for tag in tags}
         return (*own.values(), *(link for link in self._outgoing(text) if link.tag not in own))
 
@@ -77,7 +295,7 @@ class CitationExtractor:
         )
 
     def _outgoing(self, text: str) -> Iterator[Link]:
-        citations = sorted(_citations(text, find_references(text)), key=itemgetter(0))
+        citations = sorted(_list_citations(text, find_references(text)), key=itemgetter(0))
         counts: dict[str, int] = {}
         labels: dict[str, str] = {}
         for _, tag, label, weight in citations:
@@ -87,53 +305,55 @@ class CitationExtractor:
             yield Link.outgoing(kind=self._kind, tag=tag, label=label, weight=1 - 0.5 ** max(1, counts[tag]))
 
 
-def _citations(text: str, references: ReferenceList) -> Iterator[tuple[int, str, str, int]]:
+def _list_citations(text: str, references: ReferenceList) -> Iterator[tuple[int, str, str, int]]:
     """Yield all citations: place, tag, label, and 1, or 0 for an entry of the list itself."""
     mentions = find_identifiers(text)
     if not references.entries:
         yield from ((mention.start, mention.tag, mention.written, 1) for mention in mentions)
         return
-    outside, inside = _split(mentions, references)
+    outside, inside = _split_mentions(mentions, references)
     yield from ((mention.start, mention.tag, mention.written, 1) for mention in outside)
-    named = {id(entry): tuple(_named(entry)) for entry in references.entries}
-    for place, entry in cited(references, text):
+    named = {id(entry): tuple(_tag_entry(entry)) for entry in references.entries}
+    for place, entry in find_cited(references, text):
         yield from ((place, tag, label, 1) for tag, label in named[id(entry)])
     for place, entry in enumerate(references.entries, references.start):
         yield from ((place, tag, label, 0) for tag, label in named[id(entry)])
     yield from ((references.end, mention.tag, mention.written, 0) for mention in inside)
 
 
-def _split(mentions: list[Mention], references: ReferenceList) -> tuple[list[Mention], list[Mention]]:
+def _split_mentions(
+    mentions: list[IdentifierMention], references: ReferenceList
+) -> tuple[list[IdentifierMention], list[IdentifierMention]]:
     """Part the mentions outside the reference list from those inside."""
     inside = [mention for mention in mentions if references.start <= mention.start < references.end]
     outside = [mention for mention in mentions if not references.start <= mention.start < references.end]
     return outside, inside
 
 
-def _named(entry: Reference) -> Iterator[tuple[str, str]]:
+def _tag_entry(entry: Reference) -> Iterator[tuple[str, str]]:
     """Yield the tags of an entry of the reference list, each with its label."""
-    label = _short(entry.title or entry.text)
+    label = _shorten(entry.title or entry.text)
     tags = dict.fromkeys(mention.tag for mention in find_identifiers(entry.text))
-    key = title_key(entry.title) if entry.title else None
+    key = make_title_key(entry.title) if entry.title else None
     if key and not tags:
-        tags = {_title_tag(key): None}
+        tags = {_make_title_tag(key): None}
     yield from ((tag, label) for tag in tags)
 
 
-def _own(metadata: Mapping[str, Any], title: str | None, first_line: str) -> Iterator[str]:
+def _find_own_tags(metadata: Mapping[str, Any], title: str | None, first_line: str) -> Iterator[str]:
     """Yield the tags of what a document is."""
-    yield from _declared(metadata)
+    yield from _find_declared(metadata)
     url = str(metadata.get("url") or metadata.get("source") or "")
     if "#" in url:
         return
-    yield from _leading(title or first_line, at_end=False)
-    yield from _leading(_EXTENSION.sub("", url.rstrip("/").rpartition("/")[2]), at_end=True)
-    key = title_key(title.partition(" | ")[0]) if title else None
+    yield from _find_leading(title or first_line, at_end=False)
+    yield from _find_leading(_EXTENSION.sub("", url.rstrip("/").rpartition("/")[2]), at_end=True)
+    key = make_title_key(title.partition(" | ")[0]) if title else None
     if key:
-        yield _title_tag(key)
+        yield _make_title_tag(key)
 
 
-def _declared(metadata: Mapping[str, Any]) -> Iterator[str]:
+def _find_declared(metadata: Mapping[str, Any]) -> Iterator[str]:
     """Yield the tags of the identifiers that the metadata state."""
     if BY_KEY.keys().isdisjoint(metadata):
         return
@@ -147,7 +367,7 @@ def _declared(metadata: Mapping[str, Any]) -> Iterator[str]:
                 yield tag
 
 
-def _leading(text: str, *, at_end: bool) -> Iterator[str]:
+def _find_leading(text: str, *, at_end: bool) -> Iterator[str]:
     """Yield the identifier a text begins with, if the text ends there or goes on as a title does."""
     for mention in find_identifiers(text)[:1]:
         ends = mention.end == len(text) if at_end else _AFTER_IDENTIFIER.match(text, mention.end)
@@ -155,7 +375,7 @@ def _leading(text: str, *, at_end: bool) -> Iterator[str]:
             yield mention.tag
 
 
-def _title(metadata: Mapping[str, Any], first_line: str) -> str | None:
+def _find_title(metadata: Mapping[str, Any], first_line: str) -> str | None:
     """Return the title that the metadata state, else the heading on the first line."""
     stated = metadata.get("title")
     if isinstance(stated, str) and stated.strip():
@@ -163,13 +383,13 @@ def _title(metadata: Mapping[str, Any], first_line: str) -> str | None:
     return first_line.strip("# ") if first_line.startswith("# ") else None
 
 
-def _title_tag(key: str) -> str:
+def _make_title_tag(key: str) -> str:
     return "ref:" + key.encode()[: MAX_TAG_BYTES - 4].decode(errors="ignore")
 
 
-def _folded_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _fold_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {str(key).lower().replace(" ", "_"): value for key, value in metadata.items()}
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}…"

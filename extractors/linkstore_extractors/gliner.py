@@ -13,9 +13,9 @@ from typing import Any, Final, Protocol
 
 from langchain_core.documents import Document
 
+from linkstore.core.links import Link, merge_links
 from linkstore.errors import ExtractionError, MissingExtraError
-from linkstore.links import Link, merge_links
-from linkstore_extractors._naming import name_tag
+from linkstore_extractors.mentions import make_name_tag
 
 MODEL: Final = "urchade/gliner_small-v2.1"
 LABELS: Final = ("person", "organization", "location", "creative work", "event", "product")
@@ -70,7 +70,7 @@ class GlinerExtractor:
             raise ExtractionError(
                 "labels and kind must not be empty, threshold from 0 to 1, weight above 0 and up to 1"
             )
-        self._model: GlinerModel = _loaded(model) if isinstance(model, str) else model
+        self._model: GlinerModel = _load_model(model) if isinstance(model, str) else model
         self._labels = list(labels)
         self._threshold = threshold
         self._weight = weight
@@ -88,9 +88,9 @@ class GlinerExtractor:
     def _links(self, text: str) -> tuple[Link, ...]:
         return merge_links(
             Link.bidir(kind=self._kind, tag=tag, label=name, weight=self._weight, data=data)
-            for window in _windows(text)
+            for window in _split_windows(text)
             for name, data in self._names(window)
-            if (tag := name_tag(name)) is not None
+            if (tag := make_name_tag(name)) is not None
         )
 
     def _names(self, window: str) -> list[tuple[str, dict[str, float] | None]]:
@@ -103,7 +103,7 @@ class GlinerExtractor:
         ]
 
 
-def _windows(text: str) -> Iterator[str]:
+def _split_windows(text: str) -> Iterator[str]:
     """Divide a text into pieces that the model can read, cut between lines, else sentences, else words."""
     start = 0
     while start < len(text):
@@ -116,7 +116,7 @@ def _windows(text: str) -> Iterator[str]:
         start = end
 
 
-def _loaded(name: str) -> GlinerModel:
+def _load_model(name: str) -> GlinerModel:
     if find_spec("gliner") is None:
         raise MissingExtraError("the extractor 'gliner'", "gliner")
     model: GlinerModel = import_module("gliner").GLiNER.from_pretrained(name)

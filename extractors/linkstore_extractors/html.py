@@ -1,24 +1,39 @@
-"""Hyperlinks of a whole HTML page, by absolute URL."""
+"""Hyperlinks: of a whole HTML page by absolute URL, and of the chunks of a site.
+
+Hyperlinks of a whole HTML page, by absolute URL.
+
+Hyperlinks of the chunks of a site. Each chunk has incoming links for the fragments that it contains.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Literal, Protocol, runtime_checkable
 
-from linkstore.errors import ExtractionError
-from linkstore.extraction.markup import Tree, base_href, canonical_href, page_anchors, page_links, parse_html
-from linkstore.links import Link, merge_links
-from linkstore.urls import (
+from linkstore.core.links import Link, merge_links
+from linkstore.core.urls import (
     DEFAULT_POLICY,
+    Site,
     UrlPolicy,
-    anchor_fragments,
-    is_short,
+    add_fragment,
+    is_short_tag,
+    list_fragments,
     normalize_url,
     split_tag,
-    with_fragment,
 )
+from linkstore.errors import ExtractionError
+from linkstore.extract.html import (
+    Tree,
+    find_base_href,
+    find_canonical_href,
+    find_page_anchors,
+    find_page_links,
+    parse_html,
+)
+from linkstore.extract.protocol import Chunk
 
 
 @runtime_checkable
@@ -81,7 +96,7 @@ class HtmlLinkExtractor:
     with every fragment the page owns (``id``, ``name`` of ``<a>``). ``<base href>`` says what its links are
     relative to, never what the page is. Its outgoing links are what its hyperlinks lead to, with
     the anchor text as label. All tags are absolute URLs in the spelling of
-    :func:`linkstore.urls.normalize_url`.
+    :func:`linkstore.core.urls.normalize_url`.
 
     Args:
         kind: Kind of the links; default ``"hyperlink"``.
@@ -123,8 +138,8 @@ class HtmlLinkExtractor:
             raise ExtractionError(
                 f"the page's URL {url!r} is not absolute; give one like 'https://host/page'"
             )
-        tree = parse_html(_markup(source.content))
-        base = normalize_url(base_href(tree) or "", base=url) or url
+        tree = parse_html(_get_markup(source.content))
+        base = normalize_url(find_base_href(tree) or "", base=url) or url
         own = dict.fromkeys(self._own_tags(tree, own_url, base))
         incoming = (Link.incoming(kind=self._kind, tag=tag) for tag in own)
         return (*incoming, *merge_links(self._outgoing(tree, base, own)))
@@ -138,32 +153,32 @@ class HtmlLinkExtractor:
         return map(self.extract_one, inputs)
 
     def _own_tags(self, tree: Tree, url: str, base: str) -> Iterator[str]:
-        named = canonical_href(tree)
+        named = find_canonical_href(tree)
         canonical = normalize_url(named, base=base, policy=self._policy) if named else None
-        believed = canonical and (self._claims == "any" or _host(canonical) == _host(url))
+        believed = canonical and (self._claims == "any" or _get_host(canonical) == _get_host(url))
         names = dict.fromkeys(split_tag(name)[0] for name in (url, canonical if believed else None) if name)
         yield from names
         if self._policy.fragment == "drop":
             return
-        for anchor in page_anchors(tree):
-            for fragment, name in product(anchor_fragments(anchor), names):
-                tag = with_fragment(name, fragment)
-                if is_short(tag):
+        for anchor in find_page_anchors(tree):
+            for fragment, name in product(list_fragments(anchor), names):
+                tag = add_fragment(name, fragment)
+                if is_short_tag(tag):
                     yield tag
 
     def _outgoing(self, tree: Tree, base: str, own: dict[str, None]) -> Iterator[Link]:
-        for href, label in page_links(tree, noise=self._noise).items():
+        for href, label in find_page_links(tree, noise=self._noise).items():
             tag = normalize_url(href, base=base, policy=self._policy)
             if tag is not None and tag not in own:
                 yield Link.outgoing(kind=self._kind, tag=tag, label=label or None)
 
 
-def _host(url: str) -> str:
+def _get_host(url: str) -> str:
     """Return host and port of a normal URL, whether by http or https."""
     return url.partition("://")[2].partition("/")[0]
 
 
-def _markup(content: object) -> str | bytes:
+def _get_markup(content: object) -> str | bytes:
     if isinstance(content, str | bytes):
         return content
     if isinstance(content, Soup):
@@ -171,3 +186,58 @@ def _markup(content: object) -> str | bytes:
     raise ExtractionError(
         f"the page's content is a {type(content).__name__}; expected HTML as str or bytes, or a BeautifulSoup"
     )
+
+
+_DEFAULT_SITE = Site()
+
+
+class HyperlinkExtractor:
+    """Reads the hyperlinks of a chunk, so that ``page#section`` leads to the chunk with the section.
+
+    A chunk's incoming links are its page with each anchor it owns; the first chunk of a page also has
+    the bare page, under all its URLs. Its outgoing links are what its hyperlinks lead to, with the
+    anchor text as label, including those to other sections of the same page.
+
+    Args:
+        site: Names the pages; links inside it have tags like ``/pep-0008#intro``.
+        kind: Kind of the links; default ``"hyperlink"``.
+    """
+
+    source = Chunk
+
+    def __init__(self, site: Site = _DEFAULT_SITE, *, kind: str = "hyperlink") -> None:
+        self._site = site
+        self._kind = kind
+
+    def extract(self, source: Chunk) -> tuple[Link, ...]:
+        """Return the chunk's incoming links, then its outgoing ones in order."""
+        return merge_links((*self._incoming(source), *self._outgoing(source)))
+
+    def _incoming(self, chunk: Chunk) -> Iterator[Link]:
+        pages = _list_page_tags(self._site, chunk.page.url, chunk.page.aliases)
+        if chunk.index == 0:
+            for name in pages:
+                yield Link.incoming(kind=self._kind, tag=name)
+        for anchor in chunk.anchors:
+            for fragment, name in product(list_fragments(anchor), pages):
+                tag = add_fragment(name, fragment)
+                if is_short_tag(tag):
+                    yield Link.incoming(kind=self._kind, tag=tag)
+
+    def _outgoing(self, chunk: Chunk) -> Iterator[Link]:
+        tags: dict[str, str | None] = {}
+        labelled: set[str] = set()
+        for link in chunk.hyperlinks:
+            if link.href not in tags:
+                tags[link.href] = self._site.tag(link.href, page=chunk.page.url, base=chunk.page.base)
+            tag = tags[link.href]
+            if tag is not None and tag not in labelled:  # else merging would drop it
+                yield Link.outgoing(kind=self._kind, tag=tag, label=link.label or None)
+                if link.label:
+                    labelled.add(tag)
+
+
+@lru_cache(maxsize=64)
+def _list_page_tags(site: Site, url: str, aliases: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the tags of a page under all its URLs."""
+    return tuple(dict.fromkeys(tag for one in (url, *aliases) for tag in site.page_tags(one)))

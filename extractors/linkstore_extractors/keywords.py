@@ -1,34 +1,202 @@
 """Keywords: links documents that share a rare word or phrase.
 
-Words and phrases are chosen by statistics over the corpus, with no model and no dictionary beyond the
-stop words. The parts are well known: inverse document frequency (K. Spärck Jones, "A statistical
-interpretation of term specificity", Journal of Documentation, 1972), normalised mutual information to
-tell phrases from words that happen to meet (G. Bouma, GSCL 2009), and two features of YAKE
-(R. Campos et al., "YAKE! Keyword extraction from single documents", Information Sciences 509, 2020):
-words written with a capital and words near the start count more. None of YAKE's code is used.
+Counts the documents that contain each candidate, in bounded memory.
+
+Words and phrases that could be keywords: tokens between stop words and punctuation.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log
 from typing import Any, Final
 
 from langchain_core.documents import Document
 
+from linkstore.core.links import Link
+from linkstore.core.text import STOP_WORDS, fold, make_word_pattern
 from linkstore.errors import ExtractionError
-from linkstore.links import Link
-from linkstore_extractors._frequencies import Frequencies
-from linkstore_extractors._terms import MAX_WORDS, Run, candidates, runs, stands_alone, text_of
+
+_VERSION: Final = 1
+_KEPT: Final = 0.75
+"""Share of the limit that pruning leaves at most."""
+
+
+class Frequencies:
+    """Document frequencies of words and phrases.
+
+    When the table exceeds its limit, candidates of one document go first, then those of two, and so
+    on until three quarters of the limit are left, in the manner of lossy counting (G. Manku and
+    R. Motwani, "Approximate Frequency Counts over Data Streams", VLDB 2002): counts may then be too
+    low, never too high, and what is frequent is always kept.
+
+    Args:
+        limit: Most candidates to remember; one takes some 120 bytes.
+        documents: How many documents were observed.
+        counts: In how many of them each candidate occurs.
+    """
+
+    __slots__ = ("_counts", "_limit", "documents")
+
+    def __init__(self, limit: int, documents: int = 0, counts: Mapping[str, int] | None = None) -> None:
+        self._limit = limit
+        self._counts: Counter[str] = Counter(counts)
+        self.documents = documents
+        self._prune()
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __getitem__(self, term: str) -> int:
+        return self._counts.get(term, 0)
+
+    def add(self, terms: set[str]) -> None:
+        """Count one document's candidates."""
+        self._counts.update(terms)
+        self.documents += 1
+        if len(self._counts) > self._limit:
+            self._prune()
+
+    def cohesion(self, words: Sequence[str]) -> float:
+        """Measure how much more often words occur together than apart, from -1 to 1 (always together).
+
+        The measure is normalised pointwise mutual information over documents (G. Bouma, "Normalized
+        (Pointwise) Mutual Information in Collocation Extraction", GSCL 2009). A phrase of three words has
+        that of the weaker of its two joints.
+        """
+        count = self._counts.get
+        together = count(" ".join(words), 0)
+        if not together:
+            return -1.0
+        if together >= self.documents:
+            return 1.0
+        if len(words) == 2:
+            apart = count(words[0], 1) * count(words[1], 1)
+        else:
+            cuts = [(" ".join(words[:cut]), " ".join(words[cut:])) for cut in range(1, len(words))]
+            apart = max(count(left, 1) * count(right, 1) for left, right in cuts)
+        return log(together * self.documents / apart) / -log(together / self.documents)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the frequencies as a plain dict, ready for JSON."""
+        return {"version": _VERSION, "documents": self.documents, "frequencies": dict(self._counts)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], limit: int) -> Frequencies:
+        """Read frequencies that :meth:`to_dict` wrote.
+
+        Raises:
+            ExtractionError: If it is not that.
+        """
+        documents, counts = data.get("documents"), data.get("frequencies")
+        if data.get("version") != _VERSION or type(documents) is not int or not isinstance(counts, Mapping):
+            raise ExtractionError(
+                f"these are not keyword statistics of version {_VERSION}; observe the corpus again"
+            )
+        if not all(type(count) is int and 0 < count <= documents for count in counts.values()):
+            raise ExtractionError("these keyword statistics are damaged: observe the corpus again")
+        return cls(limit, documents, counts)
+
+    def _prune(self) -> None:
+        rare = 0
+        while len(self._counts) > self._limit or (rare and len(self._counts) > self._limit * _KEPT):
+            rare += 1
+            self._counts = Counter({term: n for term, n in self._counts.items() if n > rare})
+
+
+_SENTENCE_ENDS: Final = frozenset(".!?…:\n")
+_LONGEST_WORD: Final = 64
+"""Longer runs of letters are hashes, encoded data and the like."""
+MAX_WORDS: Final = 3
+
+_fold_cached = lru_cache(maxsize=1 << 16)(fold)
+
+
+@dataclass(slots=True)
+class WordRun:
+    """Words of a text that follow each other with no stop word or punctuation between them.
+
+    Args:
+        start: How many words of the text stand before it, stop words included.
+        opens: Whether its first word opens a sentence.
+        words: The words, folded.
+        raws: The words as written.
+    """
+
+    start: int
+    opens: bool
+    words: list[str]
+    raws: list[str]
+
+
+def get_text(source: Document | str) -> str:
+    """Return the text of a source."""
+    return source if isinstance(source, str) else source.page_content
+
+
+def find_runs(text: str) -> list[WordRun]:
+    """Split a text into runs, in order. Hyphens join words, other punctuation and blank lines part them."""
+    found: list[WordRun] = []
+    run: WordRun | None = None
+    opens, position = True, 0
+    for raw in _compile_token(make_word_pattern(text)).findall(text):
+        if not (raw[0].isalnum() or raw[0] == "_"):
+            run = None
+            opens = opens or raw[0] in _SENTENCE_ENDS
+            continue
+        word = _fold_cached(raw)
+        if not word or word in STOP_WORDS or len(raw) > _LONGEST_WORD:
+            run = None
+        elif run is None:
+            run = WordRun(position, opens, [word], [raw])
+            found.append(run)
+        else:
+            run.words.append(word)
+            run.raws.append(raw)
+        opens = False
+        position += 1
+    return found
+
+
+@lru_cache(maxsize=256)
+def _compile_token(word: str) -> re.Pattern[str]:
+    """Compile a pattern of words, blank lines, and punctuation other than hyphens and apostrophes."""
+    return re.compile(rf"{word}|\n\s*\n|[^\w\s\-'\u2019]")
+
+
+def stands_alone(word: str) -> bool:
+    """Say whether a word can be a keyword without others: no number, no single letter."""
+    return len(word) > 1 and (word.isalpha() or not (word.isdecimal() or word.strip("_") == ""))
+
+
+def find_candidates(found: Iterable[WordRun]) -> set[str]:
+    """Return all words and all phrases of two and three words. A phrase does not begin with a number."""
+    terms: set[str] = set()
+    for run in found:
+        one = two = ""
+        for word in run.words:
+            if stands_alone(word):
+                terms.add(word)
+            if two:
+                terms.add(f"{two} {word}")
+            two = f"{one} {word}" if one and not one.isdecimal() else ""
+            if two:
+                terms.add(two)
+            one = word
+    return terms
+
 
 SMALLEST_BOUND: Final = 5
 """A keyword of so few documents is never too frequent, however small the corpus."""
-START: Final = 25
+START_WORDS: Final = 25
 """Words at the start of a text that count fully."""
-LATE: Final = 0.8
-LOWER_CASE: Final = 0.6
-SINGLE_WORD: Final = 0.85
+LATE_FACTOR: Final = 0.8
+LOWER_CASE_FACTOR: Final = 0.6
+SINGLE_WORD_FACTOR: Final = 0.85
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,13 +296,13 @@ class KeywordExtractor:
     def observe(self, sources: Iterable[Document | str]) -> None:
         """Count the words and phrases of these documents. A document observed twice counts twice."""
         for source in sources:
-            self._frequencies.add(candidates(runs(text_of(source))))
+            self._frequencies.add(find_candidates(find_runs(get_text(source))))
 
     def extract(self, source: Document | str) -> tuple[Link, ...]:
         """Return the document's keywords, most salient first, equal ones by tag."""
         salient = [
             (found.count / (found.count + 1) * self._rarity(tag) * found.factor, tag, found.label)
-            for tag, found in self._keywords(runs(text_of(source))).items()
+            for tag, found in self._keywords(find_runs(get_text(source))).items()
         ]
         salient.sort(key=lambda item: (-item[0], item[1]))
         return tuple(
@@ -149,10 +317,10 @@ class KeywordExtractor:
         """
         return tuple(
             Link.outgoing(kind=self._settings.kind, tag=tag, label=found.label, weight=self._rarity(tag))
-            for tag, found in self._keywords(runs(text)).items()
+            for tag, found in self._keywords(find_runs(text)).items()
         )
 
-    def _keywords(self, found: Sequence[Run]) -> dict[str, _Keyword]:
+    def _keywords(self, found: Sequence[WordRun]) -> dict[str, _Keyword]:
         """Return the possible keywords of a text, by tag, in order of appearance."""
         least, bound = self._settings.min_documents, self._bound()
         keywords: dict[str, _Keyword] = {}
@@ -164,12 +332,12 @@ class KeywordExtractor:
                     continue
                 keyword = keywords[tag] = _Keyword(" ".join(run.raws[start:end]))
             keyword.count += 1
-            factor = _factor(run, start, end)
+            factor = _weigh_occurrence(run, start, end)
             if factor > keyword.factor:
                 keyword.factor = factor
         return keywords
 
-    def _segments(self, found: Sequence[Run]) -> Iterator[tuple[Run, int, int]]:
+    def _segments(self, found: Sequence[WordRun]) -> Iterator[tuple[WordRun, int, int]]:
         """Cut the runs into the longest phrases, from left to right. Lone numbers are left out."""
         for run in found:
             start = 0
@@ -200,12 +368,12 @@ class KeywordExtractor:
         return min(1.0, log(total / self._frequencies[tag]) / log(total / self._settings.min_documents))
 
 
-def _factor(run: Run, start: int, end: int) -> float:
+def _weigh_occurrence(run: WordRun, start: int, end: int) -> float:
     """Return the value of the place, the case and the length of one occurrence."""
-    place = 1.0 if run.start + start < START else LATE
-    length = SINGLE_WORD if end == start + 1 else 1.0
+    place = 1.0 if run.start + start < START_WORDS else LATE_FACTOR
+    length = SINGLE_WORD_FACTOR if end == start + 1 else 1.0
     inside = start + 1 if run.opens and start == 0 else start
     for raw in run.raws[inside:end]:
         if raw[0].isupper():
             return place * length
-    return place * length * LOWER_CASE
+    return place * length * LOWER_CASE_FACTOR

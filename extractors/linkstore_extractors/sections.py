@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
+from linkstore.core.links import Link
+from linkstore.core.text import STOP_WORDS, tokenize
+from linkstore.core.urls import Site, add_fragment, quote_fragment
 from linkstore.errors import ExtractionError
-from linkstore.extraction import Chunk
-from linkstore.links import Link
-from linkstore.text import STOP_WORDS, tokens
-from linkstore.urls import Site, quote_fragment, with_fragment
+from linkstore.extract.protocol import Chunk
 
 _DEFAULT_SITE = Site()
 _NAMING_WORDS: Final = 2
@@ -49,14 +49,14 @@ class SectionExtractor:
         Raises:
             ExtractionError: If the page's URL cannot be one.
         """
-        page = _page_tag(self._site, source.page.url)
+        page = _get_page_tag(self._site, source.page.url)
         if page is None:
             raise ExtractionError(f"the page's URL {source.page.url!r} is neither a path nor an absolute URL")
         own = Link.incoming(kind=self._kind, tag=self._tag(page, source.section))
         return (own, *self._heading(source), *self._neighbours(page, source))
 
     def _heading(self, chunk: Chunk) -> Iterator[Link]:
-        words = tokens(chunk.headings[-1]) if chunk.headings else []
+        words = tokenize(chunk.headings[-1]) if chunk.headings else []
         naming = [word for word in words if word not in STOP_WORDS and not word.isnumeric()]
         if len(naming) >= _NAMING_WORDS and len(words) <= _MOST_WORDS:
             yield Link.incoming(kind=self._heading_kind, tag=" ".join(words))
@@ -71,10 +71,10 @@ class SectionExtractor:
 
     @staticmethod
     def _tag(page: str, section: str) -> str:
-        return with_fragment(page, quote_fragment(section))
+        return add_fragment(page, quote_fragment(section))
 
 
 @lru_cache(maxsize=64)
-def _page_tag(site: Site, url: str) -> str | None:
+def _get_page_tag(site: Site, url: str) -> str | None:
     """Return the tag of a page. Its chunks ask for it one after the other."""
     return site.page_tag(url)

@@ -6,15 +6,18 @@
 
 from __future__ import annotations
 
-from linkstore.agents.answer import Answer, Citation, Statement
-from linkstore.agents.exploration import draw_reading
-from linkstore.agents.facts import Fact, FactExtractor, Failed
-from linkstore.agents.index import aindex_facts, fact_store, index_facts
-from linkstore.agents.indexing import FactSummary
-from linkstore.agents.modelled import ModelExtractor
-from linkstore.agents.models import chat_model
-from linkstore.agents.reader import GraphReader, graph_reader
-from linkstore.agents.state import Budget
+from typing import TYPE_CHECKING
+
+from linkstore.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from linkstore.agents.fact_index import FactSummary, ModelExtractor, aindex_facts, fact_store, index_facts
+    from linkstore.agents.facts import Fact, FactExtractor, Failed
+    from linkstore.agents.reader import GraphReader, chat_model, graph_reader
+    from linkstore.agents.state import Answer, Budget, Citation, Statement, draw_reading
+    from linkstore.agents.testing import ModelCall, ScriptedChatModel
+    from linkstore.agents.tool_answers import ToolLimits
+    from linkstore.agents.tools import graph_tools
 
 __all__ = [
     "Answer",
@@ -25,12 +28,29 @@ __all__ = [
     "FactSummary",
     "Failed",
     "GraphReader",
+    "ModelCall",
     "ModelExtractor",
+    "ScriptedChatModel",
     "Statement",
+    "ToolLimits",
     "aindex_facts",
     "chat_model",
     "draw_reading",
     "fact_store",
     "graph_reader",
+    "graph_tools",
     "index_facts",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "linkstore.agents.fact_index": "FactSummary ModelExtractor aindex_facts fact_store index_facts",
+        "linkstore.agents.facts": "Fact FactExtractor Failed",
+        "linkstore.agents.reader": "GraphReader chat_model graph_reader",
+        "linkstore.agents.state": "Answer Budget Citation Statement draw_reading",
+        "linkstore.agents.testing": "ModelCall ScriptedChatModel",
+        "linkstore.agents.tool_answers": "ToolLimits",
+        "linkstore.agents.tools": "graph_tools",
+    },
+)

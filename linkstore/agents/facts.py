@@ -1,4 +1,4 @@
-"""Atomic facts and key elements, and how they are stored: ordinary documents with links.
+"""Atomic facts and key elements, how they are stored, and a report on their spellings.
 
 A fact is a document whose outgoing links of the kind :data:`KEY_ELEMENT` name its key elements; a key element
 that several facts name is a document with the incoming link. Facts are the documents of a page entry that
@@ -20,20 +20,20 @@ from typing import Any, Final, Protocol
 import xxhash
 from langchain_core.documents import Document
 
+from linkstore.core.documents import PageDocuments
+from linkstore.core.lexical import get_document_name
+from linkstore.core.links import LINKS_KEY
+from linkstore.core.text import fold, is_unicode
 from linkstore.errors import LinkError
-from linkstore.lexical import name_of
-from linkstore.links import LINKS_KEY
-from linkstore.pagedocuments import PageDocuments
-from linkstore.text import fold, is_unicode
-from linkstore.variants import Variants
+from linkstore.extract.names import Variants
 
 KEY_ELEMENT: Final = "key_element"
 """The kind of the links from facts to their key elements."""
-FACTS: Final = "linkstore:facts"
+FACT_SOURCE: Final = "linkstore:facts"
 """The source of the page entries that stand for chunks."""
-ELEMENTS: Final = "linkstore:key elements"
+ELEMENT_SOURCE: Final = "linkstore:key elements"
 """The source of the page entries that stand for key elements."""
-ELEMENT_ID: Final = "element:"
+ELEMENT_PREFIX: Final = "element:"
 """The beginning of the id of a key element."""
 CHUNK_KEY: Final = "chunk"
 """The metadata key of a fact that holds the id of its chunk."""
@@ -43,7 +43,7 @@ _ARTICLE: Final = re.compile(r"(?:the|an?)\s+(?=\S{2})", re.IGNORECASE)
 _POSSESSIVE: Final = re.compile(r"['\u2019]s?$", re.IGNORECASE)
 LONGEST_ELEMENT: Final = 80
 """Longer key elements, in characters, are phrases and left out."""
-_REMEMBERED: Final = 1 << 16
+_CACHED_SPELLINGS: Final = 1 << 16
 """Number of spellings that are cached."""
 
 
@@ -106,55 +106,55 @@ class FactExtractor(Protocol):
         ...
 
 
-def place_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+def read_place(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     """Return title and innermost heading of a chunk, as far as it has them, once if they are the same."""
     title = metadata.get("title")
-    names = (title if isinstance(title, str) else "", name_of(metadata))
+    names = (title if isinstance(title, str) else "", get_document_name(metadata))
     return tuple(dict.fromkeys(short for name in names if (short := " ".join(name.split()))))
 
 
-def digest(chunk: Document, extractor: str) -> str:
+def compute_digest(chunk: Document, extractor: str) -> str:
     """Return a hash of all that the facts of a chunk depend on."""
-    parts = (extractor, chunk.page_content, *place_of(chunk.metadata))
+    parts = (extractor, chunk.page_content, *read_place(chunk.metadata))
     hashed = xxhash.xxh3_128(b"\0".join(part.encode("utf-8", "surrogatepass") for part in parts))
     return hashed.hexdigest()
 
 
-def page_of_chunk(id: str) -> str:
+def make_chunk_url(id: str) -> str:
     """Return the URL of the page entry that stands for a chunk."""
     return f"chunk:{id}"
 
 
-def fact_page(chunk: Document, digest: str, facts: Sequence[Fact], names: ElementNames) -> PageDocuments:
+def make_fact_page(chunk: Document, digest: str, facts: Sequence[Fact], names: ElementNames) -> PageDocuments:
     """Make the page whose documents are the facts of a chunk."""
     id = chunk.id or ""
     kept = {key: chunk.metadata[key] for key in ("title", "headings", "url") if key in chunk.metadata}
-    common = {**kept, "type": "fact", "page": page_of_chunk(id), CHUNK_KEY: id}
-    place = {name: fold(name) for name in place_of(chunk.metadata)}
+    common = {**kept, "type": "fact", "page": make_chunk_url(id), CHUNK_KEY: id}
+    place = {name: fold(name) for name in read_place(chunk.metadata)}
     written = [(fact, said) for fact in facts if (said := fold(fact.text))]
     documents = tuple(
         Document(
             id=f"fact:{id}:{number}",
-            page_content=_with_place(fact.text, said, place),
+            page_content=_prepend_place(fact.text, said, place),
             metadata={**common, LINKS_KEY: names.links(fact)},
         )
         for number, (fact, said) in enumerate(written, 1)
     )
-    return PageDocuments(url=page_of_chunk(id), digest=digest, documents=documents)
+    return PageDocuments(url=make_chunk_url(id), digest=digest, documents=documents)
 
 
-def element_page(name: str) -> PageDocuments:
+def make_element_page(name: str) -> PageDocuments:
     """Make the page whose document is a key element."""
-    id = f"{ELEMENT_ID}{name}"
+    id = f"{ELEMENT_PREFIX}{name}"
     link = {"kind": KEY_ELEMENT, "tag": name, "direction": "in"}
     metadata = {"type": "key element", "page": id, LINKS_KEY: [link]}
     document = Document(id=id, page_content=name, metadata=metadata)
     return PageDocuments(url=id, digest="", documents=(document,))
 
 
-def element_of_page(url: str) -> str:
+def read_element_name(url: str) -> str:
     """Return the key element that a page entry stands for."""
-    return url.removeprefix(ELEMENT_ID)
+    return url.removeprefix(ELEMENT_PREFIX)
 
 
 class ElementNames:
@@ -166,7 +166,7 @@ class ElementNames:
 
     def __init__(self, variants: Variants) -> None:
         self._variants = variants
-        self._known = lru_cache(maxsize=_REMEMBERED)(self._normalize)
+        self._known = lru_cache(maxsize=_CACHED_SPELLINGS)(self._normalize)
 
     def links(self, fact: Fact) -> list[dict[str, Any]]:
         """Return the links of a fact, one for each name. The first spelling is the label, if it differs.
@@ -178,7 +178,9 @@ class ElementNames:
             found = self._known(one) if len(one) <= LONGEST_ELEMENT else self._normalize(one)
             if found is not None:
                 spellings.setdefault(*found)
-        return [_link(name, spelling) for name, spelling in islice(spellings.items(), MOST_ELEMENTS)]
+        return [
+            _make_element_link(name, spelling) for name, spelling in islice(spellings.items(), MOST_ELEMENTS)
+        ]
 
     def _normalize(self, written: str) -> tuple[str, str] | None:
         """Return the name and the spelling of a key element, or None if it is not kept.
@@ -198,7 +200,7 @@ class ElementNames:
             return None
 
 
-def _link(name: str, spelling: str) -> dict[str, Any]:
+def _make_element_link(name: str, spelling: str) -> dict[str, Any]:
     link = {"kind": KEY_ELEMENT, "tag": name, "direction": "out"}
     return link if spelling == name else {**link, "label": spelling}
 
@@ -208,7 +210,7 @@ def is_text(text: str) -> bool:
     return "\0" not in text and is_unicode(text)
 
 
-def _with_place(text: str, said: str, place: Mapping[str, str]) -> str:
+def _prepend_place(text: str, said: str, place: Mapping[str, str]) -> str:
     """Put the title and the heading of a chunk before a fact, as far as the fact does not name them.
 
     Args:

@@ -1,4 +1,4 @@
-"""The graph of a reading, as LangGraph runs it. Imported late; needs the extra ``agents``."""
+"""The graph of a reading, as LangGraph runs it. Imported late, because it needs the extra ``agents``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Any, Final
 
 from langchain_core.runnables import RunnableLambda
 
-from linkstore.agents import passages, steps
-from linkstore.agents.sources import Sources
-from linkstore.agents.state import Reading
-from linkstore.drivers import arun, run
-from linkstore.errors import MissingExtraError
-from linkstore.plans import Operation
-from linkstore.twins import awaited, wait
+from linkstore.agents import steps
+from linkstore.agents import steps as passages
+from linkstore.agents.model_calls import ReadingSources
+from linkstore.agents.state import (
+    Reading,
+)
+from linkstore.core.calls import arun, run
+from linkstore.core.plans import Operation
+from linkstore.errors import (
+    MissingExtraError,
+)
+from linkstore.store.linkstore import await_call, wait_for_call
 
 try:
     from langgraph.graph import END, START, StateGraph
@@ -23,52 +28,52 @@ try:
 except ImportError as error:
     raise MissingExtraError("graph_reader", "agents") from error
 
-Step = Callable[[Sources, Reading], Operation[dict[str, Any]]]
-STEPS: Final[dict[str, Step]] = {
-    "plan": steps.plan,
-    "elements": steps.elements,
-    "facts": steps.facts,
-    "search": steps.search,
-    "chunk": passages.chunk,
-    "neighbours": passages.neighbours,
-    "answer": passages.answer,
+StepFunction = Callable[[ReadingSources, Reading], Operation[dict[str, Any]]]
+STEP_FUNCTIONS: Final[dict[str, StepFunction]] = {
+    "plan": steps.make_plan,
+    "elements": steps.choose_elements,
+    "facts": steps.read_facts,
+    "search": steps.search_passages,
+    "chunk": passages.read_chunk,
+    "neighbours": passages.choose_neighbours,
+    "answer": passages.write_answer,
 }
 """The nodes of the graph, by name."""
 Graph = CompiledStateGraph[Reading, None, Reading, Reading]
 
 
-def compiled(sources: Sources, checkpointer: Checkpointer) -> Graph:
+def compile_graph(sources: ReadingSources, checkpointer: Checkpointer) -> Graph:
     """Compile the graph: each step says which one follows, and the answer ends it."""
     builder = StateGraph(Reading)
-    for name, step in STEPS.items():
-        builder.add_node(name, _node(sources, step))
+    for name, step in STEP_FUNCTIONS.items():
+        builder.add_node(name, _make_node(sources, step))
     builder.add_edge(START, "plan")
     builder.add_edge("answer", END)
-    names = [name for name in STEPS if name != "plan"]
-    for name in STEPS:
+    names = [name for name in STEP_FUNCTIONS if name != "plan"]
+    for name in STEP_FUNCTIONS:
         if name != "answer":
-            builder.add_conditional_edges(name, _next, names)
+            builder.add_conditional_edges(name, _read_next, names)
     return builder.compile(checkpointer=checkpointer, name="graph_reader")
 
 
-def _next(state: Reading) -> str:
+def _read_next(state: Reading) -> str:
     return state["next"]
 
 
-def _node(sources: Sources, step: Step) -> RunnableLambda[Reading, dict[str, Any]]:
+def _make_node(sources: ReadingSources, step: StepFunction) -> RunnableLambda[Reading, dict[str, Any]]:
     """Wrap a step as a node that adds the time it took."""
 
     def node(state: Reading) -> dict[str, Any]:
         began = time.monotonic()
-        return _timed(state, run(step(sources, state), wait), began)
+        return _add_time(state, run(step(sources, state), wait_for_call), began)
 
     async def anode(state: Reading) -> dict[str, Any]:
         began = time.monotonic()
-        return _timed(state, await arun(step(sources, state), awaited), began)
+        return _add_time(state, await arun(step(sources, state), await_call), began)
 
     return RunnableLambda(node, anode)
 
 
-def _timed(state: Reading, change: dict[str, Any], began: float) -> dict[str, Any]:
+def _add_time(state: Reading, change: dict[str, Any], began: float) -> dict[str, Any]:
     before = change.get("seconds", state.get("seconds", 0.0))
     return {**change, "seconds": before + time.monotonic() - began}

@@ -1,4 +1,11 @@
-"""graph_reader: an agent that explores a store with a plan and a notebook."""
+"""graph_reader: an agent that explores a store with a plan and a notebook, as a graph of LangGraph.
+
+Chat models by name.
+
+graph_reader: an agent that explores a store with a plan and a notebook.
+
+The graph of a reading, as LangGraph runs it. Imported late; needs the extra ``agents``.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +14,69 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
 
-from linkstore.agents.actions import FinalAnswer
-from linkstore.agents.answer import Answer, answer_of
-from linkstore.agents.asking import Asker
-from linkstore.agents.exploration import draw_reading
-from linkstore.agents.index import check_embeddings, fact_store
-from linkstore.agents.models import chat_model
-from linkstore.agents.passages import closing
-from linkstore.agents.sources import Sources
-from linkstore.agents.state import Budget, Reading, begun
-from linkstore.agents.structured import structured
-from linkstore.arguments import given, require
-from linkstore.context import counter_of
-from linkstore.drawing import Drawing
-from linkstore.drivers import in_thread
-from linkstore.errors import AgentError, CapabilityError, StoreNotFoundError
-from linkstore.store import LinkStore
-from linkstore.store.checking import require_store
+from linkstore.agents.fact_index import check_embeddings, fact_store
+from linkstore.agents.model_calls import Asker, ReadingSources, require_structured_output
+from linkstore.agents.state import (
+    Answer,
+    Budget,
+    FinalAnswer,
+    Reading,
+    begin_reading,
+    draw_reading,
+    make_answer,
+)
+from linkstore.agents.steps import make_closing_prompt
+from linkstore.context.compiled import counter_of
+from linkstore.core.arguments import omit_none, require
+from linkstore.core.calls import run_in_thread
+from linkstore.errors import (
+    AgentError,
+    CapabilityError,
+    ExtractionError,
+    MissingExtraError,
+    StoreNotFoundError,
+)
+from linkstore.store.linkstore import LinkStore, require_store
+from linkstore.strategies.drawing import Drawing
 
 if TYPE_CHECKING:
     from langgraph.types import Checkpointer
 
     from linkstore.agents.graph import Graph
+
+
+def chat_model(name: str, *, rate: float | None = None) -> BaseChatModel:
+    """Make a chat model of any provider that LangChain knows.
+
+    Args:
+        name: Provider and model, such as ``openai:gpt-4.1-mini``.
+        rate: The most calls per second; default no limit.
+
+    Raises:
+        MissingExtraError: If the extra ``agents`` is not installed.
+        ExtractionError: If there is no such provider, its package or key is missing, or ``rate`` is not
+            positive.
+    """
+    require(str, "a string, such as 'openai:gpt-4.1-mini'", name=name)
+    require((int, float), "a number", **omit_none(rate=rate))
+    if rate is not None and not rate > 0:
+        raise ExtractionError(f"the rate of calls must be a number above 0, not {rate!r}")
+    try:
+        from langchain.chat_models import init_chat_model
+    except ImportError as error:
+        raise MissingExtraError("a chat model by name", "agents") from error
+    limiter = None if rate is None else InMemoryRateLimiter(requests_per_second=rate, max_bucket_size=1)
+    try:
+        return init_chat_model(name, rate_limiter=limiter)
+    except Exception as error:
+        unnamed = ":" not in name and "provider" in str(error)
+        hint = "name its provider too, as in openai:gpt-4.1-mini; " if unnamed else ""
+        raise ExtractionError(f"the chat model {name!r} cannot be used: {hint}{error}") from error
+
 
 _NODES_PER_CALL: Final = 3
 """Nodes that LangGraph may run for each call of the model."""
@@ -71,17 +116,19 @@ class GraphReader(Runnable[str | None, Answer]):
                 if the thread has no reading to continue.
             BackendError: If a storage engine fails; with a checkpointer, the reading can go on later.
         """
-        with _explained(config):
-            state = self.graph.invoke(_begin(input), self._complete_config(config), **_of_states(kwargs))
-        return answer_of(cast("Reading", state))
+        with _explain_missing(config):
+            state = self.graph.invoke(
+                _make_input(input), self._complete_config(config), **_require_whole_states(kwargs)
+            )
+        return make_answer(cast("Reading", state))
 
     async def ainvoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
         """Answer a question: see :meth:`invoke`."""
-        with _explained(config):
+        with _explain_missing(config):
             state = await self.graph.ainvoke(
-                _begin(input), self._complete_config(config), **_of_states(kwargs)
+                _make_input(input), self._complete_config(config), **_require_whole_states(kwargs)
             )
-        return answer_of(cast("Reading", state))
+        return make_answer(cast("Reading", state))
 
     def stream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
@@ -91,19 +138,21 @@ class GraphReader(Runnable[str | None, Answer]):
         Raises:
             AgentError: As :meth:`invoke`; if ``stream_mode`` is not ``values``: use ``graph`` for others.
         """
-        with _explained(config):
-            options = _of_states(kwargs)
-            for state in self.graph.stream(_begin(input), self._complete_config(config), **options):
-                yield answer_of(cast("Reading", state))
+        with _explain_missing(config):
+            options = _require_whole_states(kwargs)
+            for state in self.graph.stream(_make_input(input), self._complete_config(config), **options):
+                yield make_answer(cast("Reading", state))
 
     async def astream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Answer]:
         """Yield answers without blocking the event loop: see :meth:`stream`."""
-        with _explained(config):
-            options = _of_states(kwargs)
-            async for state in self.graph.astream(_begin(input), self._complete_config(config), **options):
-                yield answer_of(cast("Reading", state))
+        with _explain_missing(config):
+            options = _require_whole_states(kwargs)
+            async for state in self.graph.astream(
+                _make_input(input), self._complete_config(config), **options
+            ):
+                yield make_answer(cast("Reading", state))
 
     def explain(self, config: RunnableConfig) -> Drawing:
         """Draw what the thread of ``config`` has explored so far. :func:`draw_reading` draws an answer.
@@ -124,7 +173,7 @@ class GraphReader(Runnable[str | None, Answer]):
         values = self.graph.get_state(config).values
         if not values:
             raise AgentError(f"no reading is recorded for {config.get('configurable')!r}")
-        return answer_of(cast("Reading", values))
+        return make_answer(cast("Reading", values))
 
     def close(self) -> None:
         """Close the store of facts, if the reader opened it."""
@@ -133,7 +182,7 @@ class GraphReader(Runnable[str | None, Answer]):
 
     async def aclose(self) -> None:
         """Close the store of facts: see :meth:`close`."""
-        await in_thread(self.close)
+        await run_in_thread(self.close)
 
     def __enter__(self) -> Self:
         return self
@@ -148,7 +197,7 @@ class GraphReader(Runnable[str | None, Answer]):
         return given
 
 
-def _begin(question: str | None) -> Reading | None:
+def _make_input(question: str | None) -> Reading | None:
     """Return the initial state of a reading, or None without a question, to continue a recorded one."""
     if question is None:
         return None
@@ -156,10 +205,10 @@ def _begin(question: str | None) -> Reading | None:
         raise AgentError(
             f"the question must be a string, not {question!r:.200}; only reader.graph takes a dict"
         )
-    return begun(question)
+    return begin_reading(question)
 
 
-def _of_states(options: dict[str, Any]) -> dict[str, Any]:
+def _require_whole_states(options: dict[str, Any]) -> dict[str, Any]:
     """Return options with which the graph yields whole states."""
     mode = options.get("stream_mode", "values")
     if mode != "values":
@@ -170,7 +219,7 @@ def _of_states(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _explained(config: RunnableConfig | None) -> Iterator[None]:
+def _explain_missing(config: RunnableConfig | None) -> Iterator[None]:
     """Raise an error that says what is missing if a reading is to go on that was not begun."""
     from langgraph.errors import EmptyInputError
 
@@ -215,22 +264,22 @@ def graph_reader(
     Source: S. Li et al., "GraphReader: Building Graph-based Agent to Enhance Long-Context Abilities of Large
     Language Models", EMNLP Findings 2024, https://arxiv.org/abs/2406.14550.
     """
-    from linkstore.agents.graph import compiled
-
-    require_store(store=store, **given(facts=facts))
+    require_store(store=store, **omit_none(facts=facts))
     limits = Budget() if budget is None else budget
     require(Budget, "a Budget", budget=limits)
     model = chat_model(model) if isinstance(model, str) else model
-    structured(model, FinalAnswer)  # refuses a model that has no structured output
+    require_structured_output(model, FinalAnswer)  # refuses a model that has no structured output
     if facts is not None:
         check_embeddings(store, facts)
-    found = facts if facts is not None else _facts_of(store)
+    found = facts if facts is not None else _open_facts(store)
     asker = Asker(model, limits, counter_of(None))
-    sources = Sources(store=store, facts=found, asker=asker, closing=closing)
-    return GraphReader(compiled(sources, checkpointer), found, limits, owned=facts is None)
+    sources = ReadingSources(store=store, facts=found, asker=asker, closing=make_closing_prompt)
+    from linkstore.agents.graph import compile_graph
+
+    return GraphReader(compile_graph(sources, checkpointer), found, limits, owned=facts is None)
 
 
-def _facts_of(store: LinkStore) -> LinkStore | None:
+def _open_facts(store: LinkStore) -> LinkStore | None:
     """Open the store of facts of a store, or return None if it has none."""
     try:
         return fact_store(store)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkstore.cli.ending import ended_by_interrupts
+from linkstore.cli.exits import ended_by_interrupts
 
 __all__ = ["main"]
 

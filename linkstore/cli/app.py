@@ -10,24 +10,23 @@ from typing import Annotated, Final
 import typer
 
 from linkstore._version import __version__
-from linkstore.cli.ending import ended_by_interrupts, ended_by_readers, terminated_in_order
-from linkstore.cli.exits import exit_code
-from linkstore.cli.output import complain, ready_streams
-from linkstore.cli.speaking import speaking
+from linkstore.cli.exits import end_with_reader, ended_by_interrupts, get_exit_code, terminated_in_order
+from linkstore.cli.output import complain, prepare_streams
+from linkstore.cli.verbosity import add_output_options
+from linkstore.core.processes import slow_collector
 from linkstore.errors import LinkStoreError
-from linkstore.gc_pause import collections_rare
 
 COMMANDS: Final = {
     "index": "index:index",
     "query": "query:query",
     "context": "context:context",
     "links": "links:links",
-    "stats": "stats:stats",
-    "profile": "profile:profile",
-    "calibrate": "calibrate:calibrate",
-    "delete": "delete:delete",
+    "stats": "maintain:stats",
+    "profile": "evaluate:profile",
+    "calibrate": "evaluate:calibrate",
+    "delete": "maintain:delete",
     "export": "export:export",
-    "relink": "relink:relink",
+    "relink": "index:relink",
     "facts": "facts:facts",
     "verify": "maintain:verify",
     "repair": "maintain:repair",
@@ -42,7 +41,7 @@ COMMANDS: Final = {
 """The module below ``linkstore.cli`` and the name in it of each command or group of commands, in order."""
 
 
-def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
+def make_application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """Return the application with these commands, whose modules are imported; default all."""
     app = typer.Typer(
         name="linkstore",
@@ -55,14 +54,14 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    app.callback()(_options)
+    app.callback()(_read_options)
     for name in names:
         module, _, attribute = COMMANDS[name].partition(":")
         command = getattr(import_module(f"linkstore.cli.{module}"), attribute)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:
-            app.command(name)(speaking(command))
+            app.command(name)(add_output_options(command))
     return app
 
 
@@ -72,7 +71,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _options(
+def _read_options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
@@ -82,14 +81,14 @@ def _options(
 
 def run(arguments: Sequence[str] | None) -> None:
     """Run the command line and exit: see :func:`linkstore.cli.main`."""
-    ready_streams()
+    prepare_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
-    with collections_rare(), ended_by_readers():
+    with slow_collector(), end_with_reader():
         try:
             with ended_by_interrupts():
-                app = application([words[0]] if words and words[0] in COMMANDS else COMMANDS)
+                app = make_application([words[0]] if words and words[0] in COMMANDS else COMMANDS)
             with terminated_in_order():
                 app(args=words, prog_name="linkstore")
         except (LinkStoreError, OSError) as error:
             complain(f"linkstore: {error}")
-            sys.exit(exit_code(error))
+            sys.exit(get_exit_code(error))

@@ -6,25 +6,32 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from linkstore.cli.options import JsonOption, StoreOption, TextArgument, json_file, json_object
-from linkstore.cli.output import note, printable, stderr, stdout, write_json
-from linkstore.cli.query import MOST, require_words
-from linkstore.cli.stores import opened
+from linkstore.cli.output import get_stderr, get_stdout, note, write_json
+from linkstore.cli.query import MAX_RETURNED, check_question
+from linkstore.cli.stores import (
+    JsonOption,
+    StoreOption,
+    TextArgument,
+    open_store,
+    parse_json_option,
+    read_json_option,
+)
+from linkstore.core.display import escape_unprintable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Order = Literal["precedence", "relevance", "document", "edges"]
+OrderName = Literal["precedence", "relevance", "document", "edges"]
 
 BudgetOption = Annotated[
     int, typer.Option("--budget", "-b", min=1, help="Maximum number of tokens of the context.")
 ]
 OrderOption = Annotated[
-    Order,
+    OrderName,
     typer.Option(help="Order of the documents: by links, best first, page by page, or best first and last."),
 ]
 CandidatesOption = Annotated[
-    int, typer.Option(min=1, max=MOST, help="Number of hits of the search to choose from.")
+    int, typer.Option(min=1, max=MAX_RETURNED, help="Number of hits of the search to choose from.")
 ]
 FilterOption = Annotated[
     str | None, typer.Option(metavar="JSON", help="Filter on metadata, for the whole search.")
@@ -56,12 +63,14 @@ def context(
     The budget is in tokens, counted by the tokenizer of Llama 2 without a network. Prints the texts of
     documents in the order they are to be read.
     """
-    require_words(text)
-    condition = json_object(filter, "--filter")
-    coefficients = None if calibration is None else json_file(calibration, "--calibration")
-    from linkstore.context import Calibrated, ContextCompiler, source_header
+    check_question(text)
+    condition = parse_json_option(filter, "--filter")
+    coefficients = None if calibration is None else read_json_option(calibration, "--calibration")
+    from linkstore.context.compiler import ContextCompiler
+    from linkstore.context.entries import source_header
+    from linkstore.context.value import Calibrated
 
-    with opened(store) as opened_store:
+    with open_store(store) as opened_store:
         compiled = ContextCompiler(
             opened_store,
             budget=budget,
@@ -74,13 +83,13 @@ def context(
     if json:
         write_json(compiled.to_dict())
     elif compiled.text:
-        _show(stdout(), compiled.text)
+        _show_lines(get_stdout(), compiled.text)
     if not compiled.items:
         note(f"the context is empty: {compiled.reason}")
     if explain:
-        _show(stderr(), compiled.explain())
+        _show_lines(get_stderr(), compiled.explain())
 
 
-def _show(console: Console, text: str) -> None:
+def _show_lines(console: Console, text: str) -> None:
     for line in text.split("\n"):
-        console.print(printable(line))
+        console.print(escape_unprintable(line))

@@ -1,10 +1,17 @@
-"""``linkstore demo``: one question on a small site, by similarity alone and with its links."""
+"""``linkstore demo``: shows what links find, on a small site that is installed with the package.
+
+``linkstore demo``: one question on a small site, by similarity alone and with its links.
+
+A small hyperlinked site that ships with linkstore, and a question that only its links answer.
+"""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Final
@@ -12,14 +19,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import note, stdout
-from linkstore.cli.render import show_hits
-from linkstore.cli.stores import opened
+from linkstore.cli.output import get_stdout, note, show_hits
+from linkstore.cli.stores import open_store
 
 if TYPE_CHECKING:
-    from linkstore.demo import Comparison
+    from linkstore.core.hits import Hit, Hits
+    from linkstore.store.linkstore import LinkStore
 
-SHOWN: Final = 3
+MAX_SHOWN_LINKED: Final = 3
 """How many of the hits found only by links are shown."""
 
 
@@ -38,21 +45,19 @@ def demo(
     Indexes the site and asks one question, by similarity alone and with links. Needs no network and no key.
     """
     if copy is not None:
-        _copy(copy)
+        _copy_site(copy)
         return
-    from linkstore.demo import LINKS, QUESTION, compare, site
-    from linkstore.ingest import index_folder
+    from linkstore.ingest.html.folder import index_folder
 
-    with _place(store) as place, opened(place, create=True) as opened_store, site() as folder:
-        index_folder(opened_store, folder, source="linkstore-demo", links=LINKS)
+    with _choose_place(store) as place, open_store(place, create=True) as opened_store, site() as folder:
+        index_folder(opened_store, folder, source="linkstore-demo", links=DEMO_LINKS)
         comparison = compare(opened_store)
-    _show(QUESTION, comparison)
+    _show_comparison(QUESTION, comparison)
     if store is not None:
-        stdout().print(f'\nAsk it more: linkstore query "Who built the monorail?" --store {store}')
+        get_stdout().print(f'\nAsk it more: linkstore query "Who built the monorail?" --store {store}')
 
 
-def _copy(target: Path) -> None:
-    from linkstore.demo import site
+def _copy_site(target: Path) -> None:
 
     if target.exists() and any(target.iterdir()):
         raise UsageError(f"--copy: {target} is not empty; give a new folder")
@@ -62,7 +67,7 @@ def _copy(target: Path) -> None:
 
 
 @contextmanager
-def _place(store: str | None) -> Iterator[str]:
+def _choose_place(store: str | None) -> Iterator[str]:
     if store is not None:
         yield store
         return
@@ -70,14 +75,67 @@ def _place(store: str | None) -> Iterator[str]:
         yield folder
 
 
-def _show(question: str, comparison: Comparison) -> None:
-    console = stdout()
+def _show_comparison(question: str, comparison: DemoComparison) -> None:
+    console = get_stdout()
     found = comparison.only_by_links
     console.print(f"Question: {question}\n", style="bold")
     console.print(f"By similarity alone, the {len(comparison.similar)} nearest:\n", style="underline")
     show_hits(comparison.similar, question)
     console.print(
-        f"\nOnly by following their links ({len(found)} more; the first {min(SHOWN, len(found))}):\n",
+        f"\nOnly by following their links ({len(found)} more; the first "
+        f"{min(MAX_SHOWN_LINKED, len(found))}):\n",
         style="underline",
     )
-    show_hits(found[:SHOWN], question)
+    show_hits(found[:MAX_SHOWN_LINKED], question)
+
+
+QUESTION: Final = "What is the neighbourhood around the landmark of the 1962 fair called?"
+"""The page that answers names neither the landmark nor the fair; the landmark's page links to it."""
+DEMO_ANSWER: Final = "uptown.html"
+"""URL of the page that answers."""
+DEMO_LINKS: Final = ("hyperlink", "section")
+"""The kinds of link in the site."""
+DEMO_K: Final = 3
+"""How many documents both searches start from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoComparison:
+    """One question, asked twice with the same ``k``.
+
+    Args:
+        similar: Hits by similarity alone, at depth 0.
+        linked: Hits with links followed once, at depth 1.
+    """
+
+    similar: Hits
+    linked: Hits
+
+    @property
+    def only_by_links(self) -> tuple[Hit, ...]:
+        """The hits that similarity alone did not give, best first."""
+        known = {hit.document.id for hit in self.similar}
+        return tuple(hit for hit in self.linked if hit.document.id not in known)
+
+
+@contextmanager
+def site() -> Iterator[Path]:
+    """Open the folder of the site's pages, as long as the context lasts."""
+    with as_file(files("linkstore.cli") / "site") as folder:
+        yield folder
+
+
+def compare(store: LinkStore, question: str = QUESTION, k: int = DEMO_K) -> DemoComparison:
+    """Ask a store one question at depth 0 and at depth 1.
+
+    Args:
+        store: A store that holds the site, or any other.
+        question: The question.
+        k: How many documents both searches start from.
+    """
+    from linkstore.strategies.eager import Eager
+
+    return DemoComparison(
+        similar=store.search(question, strategy=Eager(start_k=k, depth=0)),
+        linked=store.search(question, strategy=Eager(start_k=k, depth=1)),
+    )

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstore.cli.exits import ALARMED, UsageError
-from linkstore.cli.options import JsonOption, listed
-from linkstore.cli.output import note, printable, stdout, write_json
-from linkstore.cli.sources import kind_of
-from linkstore.cli.stores import opened
-from linkstore.text import in_unicode
+from linkstore.cli.exits import ALARM_FOUND, UsageError
+from linkstore.cli.output import get_stdout, note, write_json
+from linkstore.cli.sources import recognize_kind
+from linkstore.cli.stores import JsonOption, open_store, split_names
+from linkstore.core.display import escape_unprintable
+from linkstore.core.text import escape_surrogates
 
 if TYPE_CHECKING:
-    from linkstore.ingest import Source
-    from linkstore.store import LinkStore
-    from linkstore.watch import Checkup, Watch
+    from linkstore.evaluate.checkup import Checkup
+    from linkstore.evaluate.watch import Watch
+    from linkstore.ingest.source import Source
+    from linkstore.store.linkstore import LinkStore
 
-_LEAST = 1
+_MIN_QUESTIONS = 1
 """Alarms are raised from the first question on, because these questions are asked on purpose."""
 
 PlaceArgument = Annotated[
@@ -31,7 +32,7 @@ PlaceArgument = Annotated[
         show_default=False,
     ),
 ]
-StoreOption = Annotated[
+OptionalStoreOption = Annotated[
     str | None,
     typer.Option("--store", "-s", metavar="PLACE", envvar="LINKSTORE_STORE", help="The same."),
 ]
@@ -43,7 +44,7 @@ SourceOption = Annotated[
         " store; repeatable.",
     ),
 ]
-QuestionsOption = Annotated[
+QuestionFileOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
@@ -68,9 +69,9 @@ EncodingOption = Annotated[
 
 def doctor(
     place: PlaceArgument = None,
-    store: StoreOption = None,
+    store: OptionalStoreOption = None,
     source: SourceOption = None,
-    questions: QuestionsOption = None,
+    questions: QuestionFileOption = None,
     names: NamesOption = None,
     trust_claims: TrustClaimsOption = False,
     encoding: EncodingOption = None,
@@ -85,41 +86,40 @@ def doctor(
     chosen = place or store
     if chosen is None:
         raise UsageError("give the store: linkstore doctor STORE")
-    with opened(chosen) as opened_store:
+    with open_store(chosen) as opened_store:
         given = {"claims": "any" if trust_claims else None, "encoding": encoding}
-        sources = dict(_source(opened_store, one, given) for one in source or ())
-        watch = _asked(opened_store, questions) if questions is not None else None
-        from linkstore.watch import examine
-        from linkstore.watch.naming import NAME_KINDS
+        sources = dict(_open_source(opened_store, one, given) for one in source or ())
+        watch = _search_questions(opened_store, questions) if questions is not None else None
+        from linkstore.evaluate.checkup import NAME_KINDS, examine
 
-        kinds = listed(names or ()) or NAME_KINDS
+        kinds = split_names(names or ()) or NAME_KINDS
         checkup = examine(opened_store, sources=sources, names=kinds, watch=watch)
     if json:
-        write_json(_to_dict(checkup, watch))
+        write_json(_checkup_to_dict(checkup, watch))
     else:
-        _show(checkup, watch)
+        _show_checkup(checkup, watch)
     if not checkup.healthy:
-        raise typer.Exit(ALARMED)
+        raise typer.Exit(ALARM_FOUND)
 
 
-def _source(store: LinkStore, given: str, read: Mapping[str, str | None]) -> tuple[str, Source]:
+def _open_source(store: LinkStore, given: str, read: Mapping[str, str | None]) -> tuple[str, Source]:
     """Return a source with its name in the store, opened as it was indexed."""
     stored = store.sources()
     name, equals, path = given.partition("=")
     if not equals or given in stored:
         name, path = given, given
-    kind = kind_of(path)
+    kind = recognize_kind(path)
     if kind.source is None:
         raise UsageError(f"--source {given}: compare {kind.title} with linkstore index {path} --dry-run")
     options: dict[str, Any] = {key: value for key, value in read.items() if value and key in kind.options}
-    named = name if equals or name in stored else in_unicode(Path(path).resolve().as_posix())
+    named = name if equals or name in stored else escape_surrogates(Path(path).resolve().as_posix())
     if named not in stored:
         known = ", ".join(stored) or "none"
         raise UsageError(f"--source {given}: the store has no source {named!r}; its sources are: {known}")
-    return named, kind.source()(path, prefix=_prefix(store, named), **options)
+    return named, kind.source()(path, prefix=_read_prefix(store, named), **options)
 
 
-def _prefix(store: LinkStore, source: str) -> str:
+def _read_prefix(store: LinkStore, source: str) -> str:
     """Return the prefix that a source was indexed with, as its documents record it."""
     pages = store.pages(source)
     ids = store.page_ids(source, list(pages)[:1])
@@ -127,14 +127,14 @@ def _prefix(store: LinkStore, source: str) -> str:
     return next((str(one.metadata.get("site", "")) for one in documents), "")
 
 
-def _asked(store: LinkStore, questions: Path) -> Watch:
+def _search_questions(store: LinkStore, questions: Path) -> Watch:
     """Ask questions under a watch, and return the watch, which has ended."""
     from linkstore.errors import LinkStoreError
-    from linkstore.evaluation import read_questions
-    from linkstore.watch import Limits, Watch
+    from linkstore.evaluate.running import read_questions
+    from linkstore.evaluate.watch import Limits, Watch
 
     asked = read_questions(questions)
-    with Watch(store, window=len(asked), kept=len(asked), limits=Limits(least=_LEAST)) as watch:
+    with Watch(store, window=len(asked), kept=len(asked), limits=Limits(least=_MIN_QUESTIONS)) as watch:
         for one in asked:
             try:
                 store.search(one.question)
@@ -143,7 +143,7 @@ def _asked(store: LinkStore, questions: Path) -> Watch:
     return watch
 
 
-def _to_dict(checkup: Checkup, watch: Watch | None) -> dict[str, object]:
+def _checkup_to_dict(checkup: Checkup, watch: Watch | None) -> dict[str, object]:
     said: dict[str, object] = checkup.to_dict()
     if watch is not None:
         said["searches"] = watch.vitals().to_dict()
@@ -151,29 +151,29 @@ def _to_dict(checkup: Checkup, watch: Watch | None) -> dict[str, object]:
     return said
 
 
-def _show(checkup: Checkup, watch: Watch | None) -> None:
-    console = stdout()
+def _show_checkup(checkup: Checkup, watch: Watch | None) -> None:
+    console = get_stdout()
     console.print(f"documents     {checkup.documents:>10,}")
     console.print(f"pages         {checkup.pages:>10,}")
     for name, one in checkup.types.items():
         if name is not None:
             console.print(
-                printable(
+                escape_unprintable(
                     f"  {name:<12}{one.documents:>10,}  {one.reached:,} are led to, {one.leading:,} lead on,"
                     f" {one.alone:,} alone"
                 )
             )
     console.print(f"links         {sum(checkup.links.values()):>10,}")
     for kind, count in checkup.links.items():
-        console.print(printable(f"  {kind:<12}{count:>10,}"))
+        console.print(escape_unprintable(f"  {kind:<12}{count:>10,}"))
     if watch is not None:
         console.print(f"searches      {watch.vitals()}")
         for search in watch.unanswered():
-            console.print(printable(f"  no answer: {search.question} ({search.reason})"))
+            console.print(escape_unprintable(f"  no answer: {search.question} ({search.reason})"))
     for finding in checkup.findings:
         style = "bold red" if finding.severity == "alarm" else "yellow"
-        console.print(printable(f"{finding.severity:<6}{finding}"), style=style)
+        console.print(escape_unprintable(f"{finding.severity:<6}{finding}"), style=style)
     for check, reason in checkup.skipped.items():
-        console.print(printable(f"not checked: {check}: {reason}"), style="dim")
+        console.print(escape_unprintable(f"not checked: {check}: {reason}"), style="dim")
     if checkup.healthy:
         console.print("nothing needs attention" if not checkup.findings else "no alarm", style="green")

@@ -1,4 +1,11 @@
-"""``linkstore eval``: measures how well strategies find the answers to questions."""
+"""``linkstore evaluate``, ``profile`` and ``calibrate``: how well a store answers questions.
+
+``linkstore eval``: measures how well strategies find the answers to questions.
+
+``linkstore calibrate``: a minimum similarity for a store and its embedding.
+
+``linkstore profile``: shows whether links can improve the results of a store.
+"""
 
 from __future__ import annotations
 
@@ -11,41 +18,42 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.options import JsonOption, listed
-from linkstore.cli.output import write_json
-from linkstore.cli.stores import opened
+from linkstore.cli.output import get_stdout, note, write_json
+from linkstore.cli.stores import JsonOption, StoreOption, open_store, split_names
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from linkstore.evaluation import Evaluation, GoldKind, GoldQuestion, Progress
+    from linkstore.evaluate.metrics import Evaluation
+    from linkstore.evaluate.running import EvaluationProgress, GoldKind, GoldQuestion
+    from linkstore.store.linkstore import LinkStore
 
-Corpus = Annotated[
+CorpusOption = Annotated[
     str | None, typer.Option(metavar="FILE", help='JSON Lines of {"id", "title", "text", "links"?}.')
 ]
-Questions = Annotated[
+GoldQuestionsOption = Annotated[
     str,
     typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [pages, sections or ids]}.'),
 ]
-Store = Annotated[
+StoreInsteadOption = Annotated[
     str | None,
     typer.Option("--store", "-s", metavar="PLACE", help="An existing store, instead of --corpus."),
 ]
-Embedding = Annotated[
+EvaluationEmbeddingOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME", help="wordllama, minilm or openai:MODEL; default wordllama, or that of the store."
     ),
 ]
-Gold = Annotated[
+GoldOption = Annotated[
     Literal["page", "section", "id"] | None,
     typer.Option(help="What gold answers are; default: recognized. Any chunk of a page or section counts."),
 ]
-Strategies = Annotated[
+StrategiesOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAMES", help="Strategies to compare, such as dense,bm25,default; default all."),
 ]
-Links = Annotated[
+CorpusLinksOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAMES",
@@ -53,20 +61,20 @@ Links = Annotated[
     ),
 ]
 
-Calibrate = Annotated[
+CalibrateOption = Annotated[
     bool, typer.Option("--calibrate", help="Print coefficients for linkstore context instead.")
 ]
 
 
 def evaluate(
-    questions: Questions,
-    corpus: Corpus = None,
-    store: Store = None,
-    embedding: Embedding = None,
-    strategies: Strategies = None,
-    links: Links = None,
-    gold: Gold = None,
-    calibrate: Calibrate = False,
+    questions: GoldQuestionsOption,
+    corpus: CorpusOption = None,
+    store: StoreInsteadOption = None,
+    embedding: EvaluationEmbeddingOption = None,
+    strategies: StrategiesOption = None,
+    links: CorpusLinksOption = None,
+    gold: GoldOption = None,
+    calibrate: CalibrateOption = False,
     json: JsonOption = False,
 ) -> None:
     """Measure how well strategies find answers to questions.
@@ -77,21 +85,22 @@ def evaluate(
     """
     _require_one_source(corpus, store, links)
     _require_file(questions, "--questions")
-    from linkstore.evaluation import STRATEGIES, compared, read_questions
+    from linkstore.evaluate.metrics import STRATEGIES, compare_with_baseline
+    from linkstore.evaluate.running import read_questions
 
-    names = listed(strategies or STRATEGIES)
+    names = split_names(strategies or STRATEGIES)
     unknown = [name for name in names if name not in STRATEGIES]
     if unknown:
         raise UsageError(f"--strategies: unknown {', '.join(unknown)}; known: {', '.join(STRATEGIES)}")
     asked = read_questions(questions)
     if calibrate:
-        write_json(_calibrated(corpus, store, links, asked, embedding, gold))
+        write_json(_fit_coefficients(corpus, store, links, asked, embedding, gold))
         return
     if corpus is not None:
-        found = _on_corpus(_linked(corpus, links), asked, names, embedding, gold)
+        found = _evaluate_corpus(_read_linked_corpus(corpus, links), asked, names, embedding, gold)
     else:
-        found = _on_store(str(store), asked, names, embedding, gold)
-    comparison = compared(found)
+        found = _evaluate_opened(str(store), asked, names, embedding, gold)
+    comparison = compare_with_baseline(found)
     if json:
         write_json(found.to_dict() | {"comparison": comparison and comparison.to_dict()})
     else:
@@ -100,7 +109,7 @@ def evaluate(
         show_evaluation(found, comparison)
 
 
-def _calibrated(
+def _fit_coefficients(
     corpus: str | None,
     place: str | None,
     links: Sequence[str] | None,
@@ -109,13 +118,13 @@ def _calibrated(
     gold: GoldKind | None,
 ) -> dict[str, float]:
     """Return the coefficients of the value of candidates, fitted to the questions."""
-    from linkstore.embeddings import DEFAULT_EMBEDDING, get_embedding
-    from linkstore.evaluation import calibrate
+    from linkstore.embeddings.names import DEFAULT_EMBEDDING, get_embedding
+    from linkstore.evaluate.calibration import calibrate
 
     if corpus is not None:
         chosen = get_embedding(embedding or DEFAULT_EMBEDDING)
-        return calibrate(_linked(corpus, links), questions, gold=gold, embedding=chosen)
-    with opened(str(place), embedding=embedding) as store:
+        return calibrate(_read_linked_corpus(corpus, links), questions, gold=gold, embedding=chosen)
+    with open_store(str(place), embedding=embedding) as store:
         return calibrate(store, questions, gold=gold)
 
 
@@ -133,47 +142,148 @@ def _require_file(path: str, option: str) -> None:
         raise UsageError(f"{option}: the file {path} does not exist")
 
 
-def _linked(corpus: str, links: Sequence[str] | None) -> list[Document]:
-    from linkstore.evaluation import read_corpus, with_links
+def _read_linked_corpus(corpus: str, links: Sequence[str] | None) -> list[Document]:
+    from linkstore.evaluate.profiling import with_links
+    from linkstore.evaluate.running import read_corpus
 
-    return with_links(read_corpus(corpus), None if links is None else listed(links))
+    return with_links(read_corpus(corpus), None if links is None else split_names(links))
 
 
-def _on_corpus(
+def _evaluate_corpus(
     documents: Sequence[Document],
     questions: Sequence[GoldQuestion],
     names: Sequence[str],
     embedding: str | None,
     gold: GoldKind | None,
 ) -> Evaluation:
-    from linkstore.embeddings import DEFAULT_EMBEDDING, get_embedding
-    from linkstore.evaluation import evaluate
+    from linkstore.embeddings.names import DEFAULT_EMBEDDING, get_embedding
+    from linkstore.evaluate.running import evaluate
 
     chosen = get_embedding(embedding or DEFAULT_EMBEDDING)
-    with _progress() as progress:
+    with _show_question_progress() as progress:
         return evaluate(documents, questions, names, gold=gold, embedding=chosen, progress=progress)
 
 
-def _on_store(
+def _evaluate_opened(
     place: str,
     questions: Sequence[GoldQuestion],
     names: Sequence[str],
     embedding: str | None,
     gold: GoldKind | None,
 ) -> Evaluation:
-    from linkstore.evaluation import evaluate
+    from linkstore.evaluate.running import evaluate
 
-    with opened(place, embedding=embedding) as store, _progress() as progress:
+    with open_store(place, embedding=embedding) as store, _show_question_progress() as progress:
         return evaluate(store, questions, names, gold=gold, progress=progress)
 
 
 @contextmanager
-def _progress() -> Iterator[Progress | None]:
+def _show_question_progress() -> Iterator[EvaluationProgress | None]:
     """Show a progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
-    from linkstore.cli.progress import progress_bar
+    from linkstore.cli.progress import show_progress_bar
 
-    with progress_bar(unit="questions") as advance:
+    with show_progress_bar(unit="questions") as advance:
         yield lambda done, total, question: advance(done, total, question)
+
+
+QuestionsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help='JSON Lines of {"question", "gold": [pages, sections or ids]}; default: compare documents.',
+    ),
+]
+NoiseOption = Annotated[
+    float, typer.Option(min=0, max=1, metavar="SHARE", help="Share of noise that may reach the minimum.")
+]
+KeepOption = Annotated[
+    float,
+    typer.Option(min=0, max=1, metavar="SHARE", help="Share of questions of which an answer must reach it."),
+]
+SaveOption = Annotated[bool, typer.Option("--save", help="Record the proposal as the store's default.")]
+ClearOption = Annotated[bool, typer.Option("--clear", help="Remove the store's default instead.")]
+
+
+def calibrate(
+    store: StoreOption,
+    questions: QuestionsOption = None,
+    gold: GoldOption = None,
+    noise: NoiseOption = 0.05,
+    keep: KeepOption = 0.99,
+    save: SaveOption = False,
+    clear: ClearOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Propose a minimum similarity for the start of searches.
+
+    A search starts from no document below it. Prints the proposal with the share of noise that reaches it:
+    random pairs of documents or, with questions, pairs of a question and a document that does not answer it;
+    and the shares of gold answers that reach it, and of questions with an answer that does.
+    """
+    if questions is not None and not Path(questions).is_file():
+        raise UsageError(f"--questions: the file {questions} does not exist")
+    if clear and (save or questions is not None):
+        raise UsageError("--clear removes the default, and takes neither --save nor --questions")
+    with open_store(store) as opened_store:
+        if clear:
+            _remove_floor(opened_store)
+            return
+        from linkstore.evaluate.calibration import calibrate_floor
+        from linkstore.evaluate.running import read_questions
+
+        asked = () if questions is None else read_questions(questions)
+        found = calibrate_floor(opened_store, asked, gold=gold, noise=noise, keep=keep)
+        if save:
+            opened_store.set_min_similarity(found.min_similarity)
+        recorded = opened_store.min_similarity
+    if json:
+        write_json(found.to_dict() | {"recorded": recorded})
+        return
+    get_stdout().print(str(found))
+    told = "records none" if recorded is None else f"records {recorded:g}"
+    note(
+        "recorded: searches of this store use it unless they set their own"
+        if save
+        else f"the store {told}; --save records this one"
+    )
+
+
+def _remove_floor(store: LinkStore) -> None:
+    """Remove the minimum similarity that a store records."""
+    before = store.min_similarity
+    store.set_min_similarity(None)
+    note("no default was recorded" if before is None else f"removed the default of {before:g}")
+
+
+def profile(
+    store: StoreOption,
+    questions: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [pages, sections or ids]}.'),
+    ] = None,
+    gold: GoldOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show whether the links of a store can improve results.
+
+    Prints links by kind, link groups by size, hubs, dangling links, and how many documents links reach. With
+    questions and their answers, also prints how often links join the answers, and how much they can improve
+    results.
+    """
+    if questions is not None and not Path(questions).is_file():
+        raise UsageError(f"--questions: the file {questions} does not exist")
+    from linkstore.evaluate.profiling import profile as profiled
+    from linkstore.evaluate.running import read_questions
+
+    asked = () if questions is None else read_questions(questions)
+    with open_store(store) as opened_store:
+        found = profiled(opened_store, asked, gold=gold)
+    if json:
+        write_json(found.to_dict())
+    else:
+        from linkstore.cli.tables import show_profile
+
+        show_profile(found)

@@ -1,9 +1,22 @@
-"""Exit codes: one table for all commands."""
+"""How a command ends: exit codes, interrupts, and output without a reader.
+
+Exit codes: one table for all commands.
+
+How a command ends from outside: by Ctrl-C, SIGTERM and SIGHUP, and by output that nobody reads.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NoReturn, TextIO
 
+from linkstore.cli.output import complain
 from linkstore.errors import (
     BudgetError,
     EmbeddingError,
@@ -30,15 +43,15 @@ BUSY: Final = 4
 """Another process held the store for too long."""
 DAMAGED: Final = 5
 """The store is damaged, or of another version."""
-EMBEDDING: Final = 6
+EMBEDDING_MISSING: Final = 6
 """The embedding is unknown or not the store's, or an optional dependency is not installed."""
 UNAVAILABLE: Final = 7
 """A server could not be reached, or did not answer in time: that of the store, or the website to index."""
-INCOMPLETE: Final = 8
+SOURCE_INCOMPLETE: Final = 8
 """Part of the source could not be seen, or most of it is gone: what is stored of that was kept."""
-NOTHING: Final = 9
+NOTHING_TO_INDEX: Final = 9
 """The source has nothing that can be indexed."""
-ALARMED: Final = 10
+ALARM_FOUND: Final = 10
 """A checkup found something that needs attention."""
 _SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a process."""
@@ -46,7 +59,7 @@ HUNG_UP: Final = 129
 """Stopped by SIGHUP, as when its terminal was closed."""
 INTERRUPTED: Final = 130
 """Stopped by Ctrl-C."""
-UNREAD: Final = 141
+OUTPUT_CLOSED: Final = 141
 """The reader of the output closed it, as ``head`` does."""
 TERMINATED: Final = 143
 """Stopped by SIGTERM."""
@@ -77,8 +90,8 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
     (StoreBusyError, BUSY),
     (StoreFormatError, DAMAGED),
     (StoreUnavailableError, UNAVAILABLE),
-    (EmbeddingError, EMBEDDING),
-    (MissingExtraError, EMBEDDING),
+    (EmbeddingError, EMBEDDING_MISSING),
+    (MissingExtraError, EMBEDDING_MISSING),
     (SourceConflictError, USAGE),
     (FilterError, USAGE),
     (UnknownNameError, USAGE),
@@ -90,8 +103,107 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
 )
 
 
-def exit_code(error: BaseException) -> int:
+def get_exit_code(error: BaseException) -> int:
     """The exit code that an error or interrupt ends the command with."""
     if isinstance(error, KeyboardInterrupt):
         return _SIGNALLED + error.number if isinstance(error, Terminated) else INTERRUPTED
     return next((code for kind, code in _CODES if isinstance(error, kind)), OTHER)
+
+
+_GONE: Final = getattr(select, "POLLERR", 0) | getattr(select, "POLLHUP", 0)
+
+
+def _terminate(number: int, _: object) -> NoReturn:
+    # A second SIGTERM ends the process at once. A terminal that is closed may send several SIGHUPs in a row.
+    signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
+    _drop_unread()  # otherwise the last message would fail
+    raise Terminated(number)
+
+
+_ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_OURS: Final[dict[int, Callable[..., Any]]] = {
+    signal.SIGINT: signal.default_int_handler,
+    **dict.fromkeys(_ENDING, _terminate),
+}
+"""Handlers that raise; others are the program's around."""
+
+
+@contextmanager
+def ended_by_interrupts() -> Iterator[None]:
+    """Have Ctrl-C, SIGTERM and SIGHUP end the process at once, while modules are imported.
+
+    Nothing needs to be closed or told then. A KeyboardInterrupt would print a traceback, and native modules
+    that are just being initialized can crash when one is raised.
+    """
+    ours = [number for number, handler in _OURS.items() if signal.getsignal(number) is handler]
+    with _handled(dict.fromkeys(ours, signal.SIG_DFL)):
+        yield
+
+
+@contextmanager
+def terminated_in_order() -> Iterator[None]:
+    """Have SIGTERM and SIGHUP raise :class:`~linkstore.cli.exits.Terminated`.
+
+    A handler of the program around stays, and a signal that is ignored, as under nohup, stays ignored.
+    """
+    numbers = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    with _handled(dict.fromkeys(numbers, _terminate)):
+        yield
+
+
+@contextmanager
+def _handled(handlers: Mapping[int, Any]) -> Iterator[None]:
+    """Handle signals in this way; only a main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        handlers = {}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def end_with_reader() -> Iterator[None]:
+    """End silently if the reader of the output has closed it, as ``head`` does.
+
+    Raises:
+        SystemExit: With the exit code of programs that SIGPIPE ends, or another one if another pipe broke.
+    """
+    stdout = sys.stdout
+    try:
+        try:
+            yield
+        except SystemExit:
+            if sys.stdout is not stdout:
+                raise BrokenPipeError from None  # typer met one, and replaced the stream
+            stdout.flush()
+            raise
+    except BrokenPipeError as error:
+        sys.stdout = stdout
+        if _drop_unread():
+            sys.exit(OUTPUT_CLOSED)
+        complain(f"linkstore: a connection was closed: {error}")
+        sys.exit(OTHER)
+
+
+def _drop_unread() -> bool:
+    """Discard further output to stdout and stderr if its reader is gone; whether one was gone."""
+    unread = [stream for stream in (sys.stdout, sys.stderr) if _is_unread(stream)]
+    for stream in unread:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    return bool(unread)
+
+
+def _is_unread(stream: TextIO) -> bool:
+    """Whether a stream is a pipe or a terminal that nobody reads any more."""
+    if not hasattr(select, "poll"):  # as on Windows
+        return True
+    poll = select.poll()
+    with suppress(OSError, ValueError):  # not a file of the operating system, or closed
+        poll.register(stream.fileno(), 0)
+        return any(event & _GONE for _, event in poll.poll(0))
+    return False

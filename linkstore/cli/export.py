@@ -1,4 +1,7 @@
-"""``linkstore export``: writes the documents of a store in formats that other programs read."""
+"""``linkstore export``: writes the documents of a store in formats that other programs read.
+
+Writes a store as JSON lines or as a graph.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from xml.sax.saxutils import escape, quoteattr
 
+import orjson
 import typer
+import xxhash
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.options import StoreOption
 from linkstore.cli.output import note
-from linkstore.cli.stores import core_opened
+from linkstore.cli.stores import StoreOption, open_core_store
+from linkstore.core.display import escape_unprintable, get_title, get_url
+from linkstore.core.links import LINKS_KEY, get_links
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from linkstore.core.links import Link
     from linkstore.store.core import CoreStore
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     """The formats of an export."""
 
     JSONL = "jsonl"
@@ -30,12 +40,12 @@ class Format(StrEnum):
 def export(
     store: StoreOption,
     format: Annotated[
-        Format,
+        ExportFormat,
         typer.Option(
             help="jsonl: one document per line, which index can read; graphml: documents and link groups"
             " as nodes, links as edges."
         ),
-    ] = Format.JSONL,
+    ] = ExportFormat.JSONL,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="Write to FILE; default stdout."),
@@ -45,13 +55,11 @@ def export(
 
     Documents are read in batches, so a store of any size can be exported.
     """
-    from linkstore.cli import exporting
-
-    writers: dict[Format, Callable[[CoreStore], Iterator[bytes]]] = {
-        Format.JSONL: exporting.json_lines,
-        Format.GRAPHML: exporting.graphml,
+    writers: dict[ExportFormat, Callable[[CoreStore], Iterator[bytes]]] = {
+        ExportFormat.JSONL: write_json_lines,
+        ExportFormat.GRAPHML: write_graphml,
     }
-    with core_opened(store) as opened_store, _file(output) as file:
+    with open_core_store(store) as opened_store, _open_output(output) as file:
         for part in writers[format](opened_store):
             file.write(part)
     if output is not None:
@@ -59,7 +67,7 @@ def export(
 
 
 @contextmanager
-def _file(output: Path | None) -> Iterator[BinaryIO]:
+def _open_output(output: Path | None) -> Iterator[BinaryIO]:
     """Open the output file, which appears only once it is complete, or stdout without a path."""
     if output is None:
         sys.stdout.flush()
@@ -75,3 +83,102 @@ def _file(output: Path | None) -> Iterator[BinaryIO]:
         raise UsageError(f"--output: {error}") from error
     finally:
         beside.unlink(missing_ok=True)
+
+
+_GRAPHML_KEYS: Final = (
+    ("type", "node", "string"),
+    ("title", "node", "string"),
+    ("url", "node", "string"),
+    ("kind", "all", "string"),
+    ("tag", "node", "string"),
+    ("label", "edge", "string"),
+    ("weight", "edge", "double"),
+    ("data", "edge", "string"),
+)
+_GRAPHML_HEAD: Final = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n'
+    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+    + "".join(
+        f'  <key id="{name}" for="{where}" attr.name="{name}" attr.type="{kind}"/>\n'
+        for name, where, kind in _GRAPHML_KEYS
+    )
+    + '  <graph edgedefault="directed">\n'
+)
+_GRAPHML_TAIL: Final = "  </graph>\n</graphml>\n"
+
+
+def write_json_lines(store: CoreStore) -> Iterator[bytes]:
+    """Yield a line for each document, as :func:`linkstore.ingest.index_jsonl` reads it.
+
+    ``"answers": false`` says that links lead to the document only by its ``links``.
+    """
+    for document in store.scan():
+        metadata = {key: value for key, value in document.metadata.items() if key != LINKS_KEY}
+        line = {
+            "id": document.id,
+            "text": document.page_content,
+            "links": [link.to_dict() for link in get_links(document)],
+            "metadata": metadata,
+            "answers": False,
+        }
+        yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def write_graphml(store: CoreStore) -> Iterator[bytes]:
+    """Yield a directed graph with documents and link groups as nodes, and links as edges.
+
+    An outgoing link is an edge from its document to its group, an incoming one an edge from the group to its
+    document: two documents are linked where there is a path of two edges. Edges from document to document
+    would be as many as the product of both sides of each group. Memory holds a hash of each group, about 100
+    bytes.
+    """
+    seen: set[bytes] = set()
+    yield _GRAPHML_HEAD.encode()
+    for document in store.scan():
+        parts = [_format_node(f"d:{document.id}", {"type": "document", **_describe_document(document)})]
+        for link in get_links(document):
+            parts.extend(_format_links(document, link, seen))
+        yield "".join(parts).encode()
+    yield _GRAPHML_TAIL.encode()
+
+
+def _describe_document(document: Document) -> dict[str, str | None]:
+    return {"title": get_title(document), "url": get_url(document)}
+
+
+def _format_links(document: Document, link: Link, seen: set[bytes]) -> Iterator[str]:
+    """Yield the edges of a link, and first the node of its group unless that was yielded before."""
+    group = f"g:{link.kind}:{link.tag}"
+    key = xxhash.xxh3_128_digest(group.encode())
+    if key not in seen:
+        seen.add(key)
+        yield _format_node(group, {"type": "group", "kind": link.kind, "tag": link.tag})
+    own = f"d:{document.id}"
+    if link.leads_out:
+        yield _format_edge(own, group, link)
+    if link.leads_in:
+        yield _format_edge(group, own, link)
+
+
+def _format_node(id: str, fields: dict[str, str | None]) -> str:
+    return f"    <node id={_quote_attribute(id)}>{_format_data_elements(fields)}</node>\n"
+
+
+def _format_edge(source: str, target: str, link: Link) -> str:
+    weight = None if link.weight == 1.0 else str(link.weight)
+    told = None if link.data is None else orjson.dumps(link.data).decode()
+    data = _format_data_elements({"kind": link.kind, "label": link.label, "weight": weight, "data": told})
+    return f"    <edge source={_quote_attribute(source)} target={_quote_attribute(target)}>{data}</edge>\n"
+
+
+def _format_data_elements(fields: dict[str, str | None]) -> str:
+    return "".join(
+        f'<data key="{key}">{escape(escape_unprintable(value))}</data>'
+        for key, value in fields.items()
+        if value
+    )
+
+
+def _quote_attribute(name: str) -> str:
+    """Quote a name for XML, with control characters, which XML does not have, written out."""
+    return quoteattr(escape_unprintable(name))

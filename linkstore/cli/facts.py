@@ -1,4 +1,7 @@
-"""``linkstore facts``: extract atomic facts for the agent that reads a store."""
+"""``linkstore facts``: extract atomic facts for the agent that reads a store.
+
+A note that changes of a store do not change the facts that were extracted from it.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstore.cli.exits import INCOMPLETE, exit_code
-from linkstore.cli.options import JsonOption, StoreOption
-from linkstore.cli.output import note, printable, stdout, write_json
-from linkstore.cli.stores import opened
-from linkstore.display import amount
+from linkstore.cli.exits import SOURCE_INCOMPLETE, get_exit_code
+from linkstore.cli.output import get_stdout, note, write_json
+from linkstore.cli.stores import JsonOption, StoreOption, open_store
+from linkstore.core.display import escape_unprintable, format_count
+from linkstore.errors import StoreNotFoundError
 
 if TYPE_CHECKING:
-    from linkstore.agents import FactSummary
+    from linkstore.agents.fact_index import FactSummary
+    from linkstore.store.core import CoreStore
 
-SHOWN = 10
+MAX_SHOWN_FAILURES = 10
 """Maximum number of chunks without facts that are listed."""
 
 
@@ -39,37 +43,59 @@ def facts(
     not find them. A second run extracts the facts of new and changed chunks only. An interrupted run
     continues where it stopped.
     """
-    from linkstore.agents import ModelExtractor, chat_model, index_facts
+    from linkstore.agents.fact_index import ModelExtractor, index_facts
+    from linkstore.agents.reader import chat_model
 
     extractor = ModelExtractor(chat_model(model, rate=rate), max_concurrency=max_concurrency)
-    with opened(store) as opened_store:
+    with open_store(store) as opened_store:
         try:
             summary = index_facts(opened_store, extractor, dry_run=dry_run)
         except KeyboardInterrupt as error:
             note("stopped; run the same command again to go on")
-            raise typer.Exit(exit_code(error)) from error
+            raise typer.Exit(get_exit_code(error)) from error
     if json:
         write_json(asdict(summary))
     else:
-        _show(summary)
+        _show_fact_summary(summary)
     if summary.failed:
-        raise typer.Exit(INCOMPLETE)
+        raise typer.Exit(SOURCE_INCOMPLETE)
 
 
-def _show(summary: FactSummary) -> None:
-    line: Any = stdout().print
+def _show_fact_summary(summary: FactSummary) -> None:
+    line: Any = get_stdout().print
     line(f"chunks    {summary.chunks:,}, {summary.unchanged:,} unchanged, {summary.removed:,} removed")
     if summary.dry_run:
-        line(f"would extract the facts of {amount(summary.extracted, 'chunk')}")
+        line(f"would extract the facts of {format_count(summary.extracted, 'chunk')}")
         added, removed = summary.elements_added, summary.elements_removed
         if added or removed:
             line(f"elements  {added:,} to add and {removed:,} to remove, of facts that are stored")
-        tokens = amount(summary.prompt_tokens, "token")
+        tokens = format_count(summary.prompt_tokens, "token")
         line(f"calls     {summary.calls:,} of a model, {tokens} in their prompts")
         return
-    line(f"extracted {amount(summary.facts, 'fact')} of {amount(summary.extracted, 'chunk')}")
+    line(f"extracted {format_count(summary.facts, 'fact')} of {format_count(summary.extracted, 'chunk')}")
     line(f"elements  {summary.elements_added:,} added, {summary.elements_removed:,} removed")
-    for failed in summary.failed[:SHOWN]:
-        note(printable(f"failed: {failed.chunk}: {failed.reason}"))
-    if len(summary.failed) > SHOWN:
-        note(f"and {len(summary.failed) - SHOWN:,} more; run the command again to retry them")
+    for failed in summary.failed[:MAX_SHOWN_FAILURES]:
+        note(escape_unprintable(f"failed: {failed.chunk}: {failed.reason}"))
+    if len(summary.failed) > MAX_SHOWN_FAILURES:
+        note(f"and {len(summary.failed) - MAX_SHOWN_FAILURES:,} more; run the command again to retry them")
+
+
+def note_facts(store: CoreStore, place: str) -> None:
+    """Tell how facts of deleted documents are erased, if a store has facts beside it.
+
+    Args:
+        store: The store that documents were deleted from.
+        place: The value of ``--store``.
+    """
+    from linkstore.store.core import FACTS_SUFFIX
+
+    backend: Any = store.backend
+    try:
+        backend.beside(FACTS_SUFFIX, create=False).close()
+    except StoreNotFoundError:
+        return
+    of_facts = f"{place}_{FACTS_SUFFIX}" if "://" in place else f"{place.rstrip('/')}/{FACTS_SUFFIX}"
+    note(
+        f"facts that were extracted from deleted documents stay in {of_facts}: run linkstore facts --store"
+        f" {place} --model NAME, then linkstore compact --store {of_facts}"
+    )

@@ -1,36 +1,47 @@
-"""``linkstore index``: from a source of pages to a store."""
+"""``linkstore index`` and ``linkstore relink``: from a source of pages to a store.
+
+``linkstore index``: from a source of pages to a store.
+
+``linkstore relink``: makes the links again that depend on the whole corpus.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linkstore.cli.exits import UsageError, exit_code
-from linkstore.cli.making import opened_or_made
-from linkstore.cli.options import JsonOption, StoreOption, listed
-from linkstore.cli.output import note, quiet
-from linkstore.cli.sources import kind_of, options_of
-from linkstore.cli.stores import opened_or_empty
-from linkstore.cli.summary import reported
-from linkstore.display import amount
+from linkstore.cli.exits import UsageError, get_exit_code
+from linkstore.cli.output import get_stdout, note, quiet, write_json
+from linkstore.cli.progress import report_run
+from linkstore.cli.sources import recognize_kind, select_options
+from linkstore.cli.stores import (
+    JsonOption,
+    StoreOption,
+    open_core_store,
+    open_or_empty,
+    open_or_make,
+    split_names,
+)
+from linkstore.core.display import escape_unprintable, format_count
 
 if TYPE_CHECKING:
-    from linkstore.ingest import PageStore, Progress
+    from linkstore.ingest.source import PageStore, Progress
 
-Links = Annotated[
+ExtractorsOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAMES",
         help="Link extractors; default hyperlink,section,citation; also mention, entity, keyword.",
     ),
 ]
-Embedding = Annotated[
+StoreEmbeddingOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME", help="wordllama, minilm or openai:MODEL; default that of the store, else wordllama."
@@ -38,7 +49,7 @@ Embedding = Annotated[
 ]
 
 
-Kind = Annotated[
+KindOption = Annotated[
     str | None,
     typer.Option(
         "--as",
@@ -46,90 +57,92 @@ Kind = Annotated[
         help="Kind of SOURCE: website, folder, vault, wiki, jsonl or zim; default: recognized.",
     ),
 ]
-Prefix = Annotated[
+PrefixOption = Annotated[
     str | None,
     typer.Option(metavar="PATH", help="Store the pages below this path, such as 3.13, next to other sites."),
 ]
-Allow = Annotated[
+AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERN", help="Website: index only pages that match, such as /docs/ or /*/en/; repeatable."
     ),
 ]
-Deny = Annotated[
+DenyOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERN", help="Website: leave out pages that match, as in robots.txt; repeatable."
     ),
 ]
-MaxPages = Annotated[
+MaxPagesOption = Annotated[
     int | None, typer.Option(metavar="N", help="Website: maximum number of pages; default 10000.")
 ]
-MaxDepth = Annotated[
+CrawlDepthOption = Annotated[
     int | None,
     typer.Option(metavar="N", help="Website: maximum number of links from the start page to a page."),
 ]
-Rate = Annotated[float | None, typer.Option(metavar="N", help="Website: requests per second; default 4.")]
-AllowPrivate = Annotated[
+RateOption = Annotated[
+    float | None, typer.Option(metavar="N", help="Website: requests per second; default 4.")
+]
+AllowPrivateOption = Annotated[
     bool, typer.Option("--allow-private", help="Website: allow loopback and private addresses.")
 ]
 
-Source = Annotated[
+SourceLocationArgument = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
         help="A URL, a folder of HTML or Markdown, a vault, a wiki dump, a file of JSON lines or ZIM.",
     ),
 ]
-Name = Annotated[
+SourceNameOption = Annotated[
     str | None,
     typer.Option(
         "--source", metavar="NAME", help="Name of the source in the store; default its path or URL."
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and write nothing.")]
-Prune = Annotated[
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and write nothing.")]
+PruneOption = Annotated[
     bool, typer.Option("--prune", help="Remove missing pages even if more than half are missing.")
 ]
-TrustClaims = Annotated[
+TrustSourceClaimsOption = Annotated[
     bool, typer.Option("--trust-claims", help="Accept canonical URLs that name other sites.")
 ]
-Encoding = Annotated[
+SourceEncodingOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME", help="Read all pages in this encoding, such as shift_jis, whatever they declare."
     ),
 ]
-Jobs = Annotated[
+JobsOption = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Processes that read pages; default one for each core."),
 ]
-Report = Annotated[
+ReportOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", dir_okay=False, help="Write what was skipped to FILE, as JSON lines."),
 ]
 
 
 def index(
-    source: Source,
+    source: SourceLocationArgument,
     store: StoreOption,
-    kind: Kind = None,
-    links: Links = None,
-    embedding: Embedding = None,
-    name: Name = None,
-    prefix: Prefix = None,
-    allow: Allow = None,
-    deny: Deny = None,
-    max_pages: MaxPages = None,
-    max_depth: MaxDepth = None,
-    rate: Rate = None,
-    allow_private: AllowPrivate = False,
-    dry_run: DryRun = False,
-    prune: Prune = False,
-    trust_claims: TrustClaims = False,
-    encoding: Encoding = None,
-    jobs: Jobs = None,
-    report: Report = None,
+    kind: KindOption = None,
+    links: ExtractorsOption = None,
+    embedding: StoreEmbeddingOption = None,
+    name: SourceNameOption = None,
+    prefix: PrefixOption = None,
+    allow: AllowOption = None,
+    deny: DenyOption = None,
+    max_pages: MaxPagesOption = None,
+    max_depth: CrawlDepthOption = None,
+    rate: RateOption = None,
+    allow_private: AllowPrivateOption = False,
+    dry_run: DryRunOption = False,
+    prune: PruneOption = False,
+    trust_claims: TrustSourceClaimsOption = False,
+    encoding: SourceEncodingOption = None,
+    jobs: JobsOption = None,
+    report: ReportOption = None,
     json: JsonOption = False,
 ) -> None:
     """Index a folder, website, vault, wiki or file.
@@ -138,7 +151,7 @@ def index(
     and removes deleted ones. An interrupted run continues where it stopped. Pages that cannot be read are
     listed and skipped. If a part of the source cannot be read, the stored pages of that part are kept.
     """
-    found = kind_of(source, kind)
+    found = recognize_kind(source, kind)
     of_kind = {
         "prefix": prefix,
         "claims": "any" if trust_claims else None,
@@ -150,20 +163,20 @@ def index(
         "rate": rate,
         "allow_private": allow_private,
     }
-    options = options_of(found, of_kind) | {"dry_run": dry_run, "prune": prune, "jobs": jobs}
-    run = partial(found.index(), source=name, links=extractors(links), **options)
-    place = opened_or_empty(store) if dry_run else opened_or_made(store, embedding=embedding)
+    options = select_options(found, of_kind) | {"dry_run": dry_run, "prune": prune, "jobs": jobs}
+    run = partial(found.index(), source=name, links=choose_extractors(links), **options)
+    place = open_or_empty(store) if dry_run else open_or_make(store, embedding=embedding)
     with (
-        reported(report, json=json) as summaries,
+        report_run(report, json=json) as summaries,
         place as opened_store,
-        _stopping(opened_store),
-        _progress() as progress,
+        _advise_when_stopped(opened_store),
+        _show_page_progress() as progress,
     ):
         summaries.append(run(opened_store, source, progress=progress))
 
 
 @contextmanager
-def _stopping(store: PageStore) -> Iterator[None]:
+def _advise_when_stopped(store: PageStore) -> Iterator[None]:
     """Tell how to continue after Ctrl-C, SIGTERM or SIGHUP.
 
     Raises:
@@ -173,16 +186,16 @@ def _stopping(store: PageStore) -> Iterator[None]:
         yield
     except KeyboardInterrupt as error:
         kept = store.survey().pages
-        note(f"stopped; the store has {amount(kept, 'page')}. Run the same command again to go on")
-        raise typer.Exit(exit_code(error)) from error
+        note(f"stopped; the store has {format_count(kept, 'page')}. Run the same command again to go on")
+        raise typer.Exit(get_exit_code(error)) from error
 
 
-def extractors(names: Sequence[str] | None) -> tuple[str, ...]:
+def choose_extractors(names: Sequence[str] | None) -> tuple[str, ...]:
     """Return the extractors to use, all of them installed. Without names, use those of a source."""
-    from linkstore.extraction import extractor_names
-    from linkstore.ingest import DEFAULT_LINKS
+    from linkstore.extract.protocol import extractor_names
+    from linkstore.ingest.pipeline import DEFAULT_LINKS
 
-    chosen = listed(names or DEFAULT_LINKS)
+    chosen = split_names(names or DEFAULT_LINKS)
     installed = extractor_names()
     unknown = [name for name in chosen if name not in installed]
     if unknown:
@@ -191,12 +204,37 @@ def extractors(names: Sequence[str] | None) -> tuple[str, ...]:
 
 
 @contextmanager
-def _progress() -> Iterator[Progress | None]:
+def _show_page_progress() -> Iterator[Progress | None]:
     """Show a progress bar on stderr, if that is a terminal."""
     if quiet.get() or not sys.stderr.isatty():
         yield None
         return
-    from linkstore.cli.progress import progress_bar
+    from linkstore.cli.progress import show_progress_bar
 
-    with progress_bar() as advance:
+    with show_progress_bar() as advance:
         yield advance
+
+
+def relink(
+    store: StoreOption,
+    links: Annotated[
+        list[str] | None, typer.Option(metavar="NAMES", help="Link extractors; default mention,entity.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Link the documents of a store by the names in their texts.
+
+    Finds titles that texts mention, and names that two or three texts share, in all documents, whichever way
+    they were added. Replaces all links of these kinds; embeds nothing.
+    """
+    from linkstore.ingest.relink import CORPUS_LINKS, link_corpus
+
+    chosen = choose_extractors(links or CORPUS_LINKS)
+    with open_core_store(store) as opened_store:
+        done = link_corpus(opened_store, chosen)
+    if json:
+        write_json(asdict(done))
+        return
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in done.links.items())
+    get_stdout().print(f"documents {done.documents:,}, {done.changed:,} with other links than before")
+    get_stdout().print(f"links     {escape_unprintable(kinds) or 'none'} written")

@@ -1,25 +1,217 @@
-"""``linkstore links``: shows the links of a document in both directions."""
+"""``linkstore links``: shows the links of a document in both directions, or what is broken.
+
+Finds the documents that a user names: by an id, a URL, the URL of a page, or the unique end of one.
+
+Lists broken links by page.
+
+``linkstore links``: shows the links of a document in both directions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import quote, unquote
 
 import typer
 
-from linkstore.cli.broken import show_broken
 from linkstore.cli.exits import UsageError
-from linkstore.cli.lookup import documents_meant
-from linkstore.cli.options import JsonOption, StoreOption
-from linkstore.cli.output import printable, stdout, write_json
-from linkstore.cli.stores import core_opened
-from linkstore.display import data_text
-from linkstore.snippet import title_of, url_of
+from linkstore.cli.output import get_indexed_page, get_stdout, note, write_json
+from linkstore.cli.stores import JsonOption, StoreOption, open_core_store
+from linkstore.core.display import escape_unprintable, format_link_data, get_title, get_url
+from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
-    from linkstore.neighbours import Neighbour
+    from langchain_core.documents import Document
 
-SHOWN: Final = 5
+    from linkstore.core.hits import Hits
+    from linkstore.store.core import CoreStore
+    from linkstore.strategies.neighbours import Neighbour
+
+MAX_LOOKED_UP: Final = 1000
+"""Maximum number of documents looked up at once."""
+_MAX_LISTED_PAGES: Final = 10
+"""Maximum number of pages listed if a name is ambiguous."""
+_UNENCODED: Final = ("/%#", "/:@!$&'()*+,;=~%#?")
+"""Characters that are not encoded in the paths of files and in other URLs."""
+_INDEX_PAGES: Final = frozenset({"index", "readme"})
+_URL_SUFFIX: Final = re.compile(r"\.[a-z][a-z0-9]{0,8}\Z")
+
+
+def find_documents(store: CoreStore, name: str) -> list[Document]:
+    """Return the document with this id, else those that a hyperlink to this URL leads to, with their pages.
+
+    Raises:
+        LinkStoreError: If there is none.
+    """
+    found = _look_up_documents(store, name)
+    if not found:
+        raise LinkStoreError(
+            f"no document has the id or URL {name!r}; find what there is with: linkstore query TEXT"
+        )
+    return found
+
+
+def find_meant_documents(store: CoreStore, name: str) -> list[Document]:
+    """Do as :func:`find_documents`, else return those of the only page whose URL ends with the name.
+
+    The name may leave out the suffix of the URL.
+
+    Raises:
+        UsageError: If the URLs of several pages end so.
+        LinkStoreError: If there is no such document or page.
+    """
+    from linkstore.core.urls import add_fragment, split_tag
+
+    found = _look_up_documents(store, name)
+    if found:
+        return found
+    page, fragment = split_tag(name)
+    pages = _find_pages_ending(store, page)
+    if len(pages) > 1:
+        listed = "".join(f"\n  {one}" for one in pages[:_MAX_LISTED_PAGES])
+        more = f"\n  and {len(pages) - _MAX_LISTED_PAGES:,} more" if len(pages) > _MAX_LISTED_PAGES else ""
+        raise UsageError(f"{name!r} matches {len(pages):,} pages; name one of them:{listed}{more}")
+    return find_documents(store, add_fragment(pages[0], fragment) if pages else name)
+
+
+def list_spellings(name: str) -> list[str]:
+    """Return a URL as it was typed, in its own letters, and percent-encoded."""
+    from linkstore.core.display import make_readable
+
+    encoded = [quote(name, safe=kept, errors="replace") for kept in _UNENCODED]
+    return list(dict.fromkeys((name, *map(make_readable, encoded), *encoded)))
+
+
+def _look_up_documents(store: CoreStore, name: str) -> list[Document]:
+    from linkstore.core.documents import is_storable
+
+    if not is_storable(name):
+        return []
+    by_id = store.get_by_ids(list_spellings(name))
+    return by_id[:1] or _find_led_to(store, name) or _find_by_field(store, "url", list_spellings(name))
+
+
+def _find_pages_ending(store: CoreStore, name: str) -> list[str]:
+    """Return the pages whose URL ends with a name of whole parts of the path, which may lack the suffix."""
+    wanted = _fold_url(name).strip("/")
+    return sorted(page for page in store.pages() if _has_ending(_fold_url(page), wanted)) if wanted else []
+
+
+def _has_ending(page: str, wanted: str) -> bool:
+    bare = _URL_SUFFIX.sub("", page)
+    folder, _, name = bare.rpartition("/")
+    candidates = (page, bare, folder) if name in _INDEX_PAGES else (page, bare)
+    return any(f"/{one}".endswith(f"/{wanted}") for one in candidates)
+
+
+def _fold_url(url: str) -> str:
+    """Return one spelling of a name: in its own letters, in lower case, with spaces."""
+    text = unicodedata.normalize("NFC", unquote(url)).casefold().replace("_", " ")
+    return posixpath.normpath(text) if text.strip("/") else ""
+
+
+def _find_led_to(store: CoreStore, url: str) -> list[Document]:
+    from linkstore.core.links import Link
+    from linkstore.core.urls import Site
+    from linkstore.strategies.eager import Eager
+
+    tags = dict.fromkeys((url, Site().page_tag(url) or url))
+    hits = store.search(
+        url,
+        strategy=Eager(start_k=0, depth=0, adjacent_k=MAX_LOOKED_UP, hub_cap=MAX_LOOKED_UP, k=MAX_LOOKED_UP),
+        initial_links=[Link.outgoing(kind="hyperlink", tag=tag) for tag in tags],
+    )
+    pages = sorted({page for hit in hits if isinstance(page := hit.document.metadata.get("page"), str)})
+    return _sort_by_id(hits) if "#" in url or not pages else _find_by_field(store, "page", pages)
+
+
+def _find_by_field(store: CoreStore, field: str, values: list[str]) -> list[Document]:
+    from linkstore.errors import UnknownNameError
+    from linkstore.strategies.first_stage import Similarity
+
+    try:
+        return _sort_by_id(
+            store.search(field, strategy=Similarity(k=MAX_LOOKED_UP), filter={field: {"$in": values}})
+        )
+    except UnknownNameError:  # no document has such a field, so none has one of these values
+        return []
+
+
+def _sort_by_id(hits: Hits) -> list[Document]:
+    return sorted((hit.document for hit in hits), key=lambda document: document.id or "")
+
+
+_BROKEN_KIND: Final = "hyperlink"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenLink:
+    """A link to a page or part of a page that is not in the store.
+
+    Args:
+        page: The page that it stands on.
+        id: The id of its document.
+        tag: The tag that it leads to.
+        label: Its text, if any.
+    """
+
+    page: str
+    id: str
+    tag: str
+    label: str | None
+
+
+def show_broken(store: CoreStore, *, json: bool) -> None:
+    """Print the links that lead nowhere, by page, and only count those to other sites."""
+    from linkstore.core.urls import is_internal_tag
+    from linkstore.ingest.source import count_dangling
+
+    survey = store.survey()
+    missing = frozenset(
+        tag for kind, tag, _ in survey.dangling if kind == _BROKEN_KIND and is_internal_tag(tag)
+    )
+    external = count_dangling(survey).external
+    found = _find_broken(store, missing) if missing else iter(())
+    if json:
+        write_json([asdict(one) for one in found])
+    else:
+        _show_broken(found)
+    if not missing:
+        note("all links within the indexed sites lead to a page")
+    if external:
+        note(f"links to other sites: {external:,}, not looked at")
+
+
+def _show_broken(found: Iterator[BrokenLink]) -> None:
+    from linkstore.core.display import make_readable
+
+    console = get_stdout()
+    for page, links in groupby(found, key=lambda one: one.page):
+        console.print(escape_unprintable(page), style="bold cyan")
+        for one in links:
+            label = f" “{one.label}”" if one.label else ""
+            console.print(escape_unprintable(f"  {make_readable(one.tag)}{label}"))
+
+
+def _find_broken(store: CoreStore, missing: frozenset[str]) -> Iterator[BrokenLink]:
+    """Yield broken links in the order of the documents, in which those of a page are adjacent."""
+    from linkstore.core.links import get_links
+
+    for document in store.scan():
+        for link in get_links(document):
+            if link.kind == _BROKEN_KIND and link.leads_out and link.tag in missing:
+                yield BrokenLink(
+                    page=get_indexed_page(document), id=document.id or "", tag=link.tag, label=link.label
+                )
+
+
+MAX_SHOWN_ENDS: Final = 5
 """How many documents at the other end of a link are named to a person; ``--json`` names all."""
 
 
@@ -40,30 +232,30 @@ def links(
     """Show the links of a document or page, in both directions."""
     if broken == (name is not None):
         raise UsageError("give the id of a document or the URL of a page, or --broken")
-    with core_opened(store) as opened_store:
+    with open_core_store(store) as opened_store:
         if name is None:
             show_broken(opened_store, json=json)
             return
         found = []
-        for document in documents_meant(opened_store, name):
+        for document in find_meant_documents(opened_store, name):
             near = opened_store.neighbours(document.id or "")
             found.append(
                 {
                     "id": document.id,
-                    "url": url_of(document),
-                    "title": title_of(document),
-                    "outgoing": _rows(near.outgoing, "to"),
-                    "incoming": _rows(near.incoming, "from"),
+                    "url": get_url(document),
+                    "title": get_title(document),
+                    "outgoing": _list_neighbours(near.outgoing, "to"),
+                    "incoming": _list_neighbours(near.incoming, "from"),
                 }
             )
     if json:
         write_json(found)
     else:
         for entry in found:
-            _show(entry)
+            _show_links(entry)
 
 
-def _rows(neighbours: Iterable[Neighbour], side: str) -> list[dict[str, Any]]:
+def _list_neighbours(neighbours: Iterable[Neighbour], side: str) -> list[dict[str, Any]]:
     return [
         {
             "kind": near.link.kind,
@@ -78,22 +270,24 @@ def _rows(neighbours: Iterable[Neighbour], side: str) -> list[dict[str, Any]]:
     ]
 
 
-def _show(entry: dict[str, Any]) -> None:
-    from linkstore.letters import readable_url
+def _show_links(entry: dict[str, Any]) -> None:
+    from linkstore.core.display import make_readable
 
-    console = stdout()
-    console.print(printable(entry["id"]), style="bold cyan")
+    console = get_stdout()
+    console.print(escape_unprintable(entry["id"]), style="bold cyan")
     for side, arrow, others in (("outgoing", "→", "to"), ("incoming", "←", "from")):
         for row in entry[side]:
             label = f" “{row['label']}”" if row["label"] else ""
-            ids = _listed(row[others], more=row["more"])
-            data = f" {data_text(row['data'])}" if "data" in row else ""
-            console.print(printable(f"  {row['kind']} {readable_url(row['tag'])}{label}{data} {arrow} {ids}"))
+            ids = _format_ids(row[others], more=row["more"])
+            data = f" {format_link_data(row['data'])}" if "data" in row else ""
+            console.print(
+                escape_unprintable(f"  {row['kind']} {make_readable(row['tag'])}{label}{data} {arrow} {ids}")
+            )
 
 
-def _listed(ids: Sequence[str], *, more: bool) -> str:
+def _format_ids(ids: Sequence[str], *, more: bool) -> str:
     """Format a few ids, and how many others there are."""
     if more:
         return "too many to list"
-    rest = len(ids) - SHOWN
-    return (", ".join(ids[:SHOWN]) or "nothing here") + (f" and {rest:,} more" if rest > 0 else "")
+    rest = len(ids) - MAX_SHOWN_ENDS
+    return (", ".join(ids[:MAX_SHOWN_ENDS]) or "nothing here") + (f" and {rest:,} more" if rest > 0 else "")

@@ -1,20 +1,32 @@
-"""``linkstore verify``, ``linkstore repair`` and ``linkstore compact``."""
+"""``linkstore delete``, ``stats``, ``verify``, ``repair`` and ``compact``.
+
+``linkstore verify``, ``linkstore repair`` and ``linkstore compact``.
+
+``linkstore delete``: remove pages, or single documents.
+
+``linkstore stats``: counts the content of a store.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstore.cli.beside import note_facts
-from linkstore.cli.exits import DAMAGED
-from linkstore.cli.options import JsonOption, StoreOption
-from linkstore.cli.output import printable, stdout, write_json
-from linkstore.cli.stores import core_opened
+from linkstore.cli.exits import DAMAGED, UsageError
+from linkstore.cli.facts import note_facts
+from linkstore.cli.links import find_documents, list_spellings
+from linkstore.cli.output import get_indexed_page, get_stdout, note, write_json
+from linkstore.cli.stores import JsonOption, StoreOption, open_core_store
+from linkstore.core.display import escape_unprintable, format_count
+from linkstore.core.text import is_unicode
+from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
-    from linkstore.backends.base import Report
+    from linkstore.engines.contract import Report, Survey
+    from linkstore.store.core import CoreStore
 
 
 def verify(store: StoreOption, json: JsonOption = False) -> None:
@@ -22,18 +34,18 @@ def verify(store: StoreOption, json: JsonOption = False) -> None:
 
     Compares all derived data with the documents. The exit code is 5 if they do not match.
     """
-    with core_opened(store) as opened_store:
+    with open_core_store(store) as opened_store:
         report = opened_store.verify()
-    _show(report, json=json, verb="found")
+    _show_verification(report, json=json, verb="found")
     if not report.sound:
         raise typer.Exit(DAMAGED)
 
 
 def repair(store: StoreOption, json: JsonOption = False) -> None:
     """Repair the problems that verify finds."""
-    with core_opened(store) as opened_store:
+    with open_core_store(store) as opened_store:
         report = opened_store.repair()
-    _show(report, json=json, verb="repaired")
+    _show_verification(report, json=json, verb="repaired")
 
 
 def compact(store: StoreOption, json: JsonOption = False) -> None:
@@ -42,23 +54,141 @@ def compact(store: StoreOption, json: JsonOption = False) -> None:
     A store does not need this to keep its size in proportion to its content. The time depends on the size of
     the store.
     """
-    with core_opened(store) as opened_store:
+    with open_core_store(store) as opened_store:
         opened_store.compact()
         note_facts(opened_store, store)
     if json:
         write_json({"compacted": True})
     else:
-        stdout().print("the store is compact", style="green")
+        get_stdout().print("the store is compact", style="green")
 
 
-def _show(report: Report, *, json: bool, verb: str) -> None:
+def _show_verification(report: Report, *, json: bool, verb: str) -> None:
     if json:
         findings = [asdict(finding) for finding in report.findings]
         write_json({"sound": report.sound, "findings": findings})
         return
-    console = stdout()
+    console = get_stdout()
     if report.sound:
         console.print("the store is sound", style="green")
     for finding in report.findings:
         examples = f": {', '.join(finding.examples)}" if finding.examples else ""
-        console.print(printable(f"{verb}: {finding.problem} ({finding.count}){examples}"), style="yellow")
+        console.print(
+            escape_unprintable(f"{verb}: {finding.problem} ({finding.count}){examples}"), style="yellow"
+        )
+
+
+def delete(
+    store: StoreOption,
+    pages: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PAGES", help="URLs of pages, or ids of documents that belong to no page."),
+    ] = None,
+    chunks: Annotated[
+        list[str] | None,
+        typer.Option("--chunk", metavar="ID", help="Remove only this document of a page; repeatable."),
+    ] = None,
+) -> None:
+    """Remove pages with all their documents and links.
+
+    If one of them does not exist, nothing is removed. The next index run of their source restores pages that
+    it still has.
+    """
+    if not pages and not chunks:
+        raise UsageError("there is nothing to delete; give pages, or --chunk ID")
+    with open_core_store(store) as opened_store:
+        whole, single = _find_targets(opened_store, pages or (), chunks or ())
+        removed = opened_store.delete_pages(whole).removed
+        opened_store.delete(single)
+        note_facts(opened_store, store)
+    count = removed + len(single)
+    note(
+        f"deleted {format_count(len(whole), 'page')}, {format_count(count, 'document')}; "
+        "the next index restores what the"
+        " source still has"
+    )
+
+
+def _find_targets(
+    store: CoreStore, pages: Sequence[str], chunks: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the pages to remove as wholes, and the ids of single documents.
+
+    Raises:
+        LinkStoreError: If there is no such page or document.
+    """
+    whole: list[str] = []
+    single = [_find_chunk(store, name) for name in chunks]
+    for name in pages:
+        of_name, loose = _find_named_pages(store, name)
+        whole += of_name
+        single += loose
+    return list(dict.fromkeys(whole)), list(dict.fromkeys(single))
+
+
+def _find_chunk(store: CoreStore, id: str) -> str:
+    """Return the id that a name spells."""
+    found = store.get_by_ids(list_spellings(id))
+    if not found:
+        raise LinkStoreError(f"nothing was deleted: no document has the id {id}")
+    return found[0].id or ""
+
+
+def _find_named_pages(store: CoreStore, name: str) -> tuple[list[str], list[str]]:
+    """Return the pages that a name means, and the documents of no indexed page."""
+    spelled = list(store.page_ids(None, [url for url in list_spellings(name) if is_unicode(url)]))
+    if spelled:
+        return [name] if name in spelled else spelled[:1], []
+    documents = find_documents(store, name)
+    pages = {document.id or "": get_indexed_page(document) for document in documents}
+    indexed = store.page_ids(None, sorted(set(pages.values())))
+    part = next((one for one in list_spellings(name) if pages.get(one) in indexed), None)
+    if part is not None:
+        raise UsageError(
+            f"{name} is a part of the page {pages[part]}; to delete the page, name that; to delete only the"
+            f" part: --chunk {name}"
+        )
+    if len(indexed) > 1:
+        raise UsageError(
+            f"{name} leads to {len(indexed)} pages; name the one to delete: {', '.join(indexed)}"
+        )
+    return list(indexed), [one for one, page in pages.items() if page not in indexed]
+
+
+def stats(store: StoreOption, json: JsonOption = False) -> None:
+    """Count the contents of a store.
+
+    Prints the number of documents, pages, links by kind and link groups, and of hyperlinks without a target
+    in the store.
+    """
+    with open_core_store(store) as opened_store:
+        counts = survey_to_dict(opened_store.survey())
+    if json:
+        write_json(counts)
+    else:
+        show_counts(counts)
+
+
+def survey_to_dict(survey: Survey) -> dict[str, Any]:
+    """Return a survey as ``--json`` prints it; dangling are hyperlinks that lead to nothing in the store."""
+    from linkstore.ingest.source import count_dangling
+
+    return {
+        "documents": survey.documents,
+        "pages": survey.pages,
+        "links": dict(survey.links),
+        "groups": survey.groups,
+        "dangling": asdict(count_dangling(survey)),
+    }
+
+
+def show_counts(counts: Mapping[str, Any]) -> None:
+    """Print counts, one a line, those of a group indented below its name."""
+    console = get_stdout()
+    for name, value in counts.items():
+        if isinstance(value, Mapping):
+            console.print(f"{name:<14}{sum(value.values()):>10,}")
+            for part, count in value.items():
+                console.print(f"  {escape_unprintable(part):<12}{count:>10,}")
+        else:
+            console.print(f"{name:<14}{value:>10,}")

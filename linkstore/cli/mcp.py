@@ -8,11 +8,10 @@ from typing import Annotated, Final
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.options import StoreOption, json_object
 from linkstore.cli.output import note
-from linkstore.cli.stores import opened
+from linkstore.cli.stores import StoreOption, open_store, parse_json_option
 
-SHORTEST: Final = 16
+MIN_TOKEN_LENGTH: Final = 16
 """Characters that a token must have."""
 
 HttpOption = Annotated[bool, typer.Option("--http", help="Serve over HTTP, not stdin and stdout.")]
@@ -30,11 +29,11 @@ AllowHostOption = Annotated[
     typer.Option(metavar="HOST", help="With --http: a further allowed value of the header Host; repeatable."),
 ]
 AboutOption = Annotated[str, typer.Option(help="What the store is about; models read it.")]
-FilterOption = Annotated[
+VisibleFilterOption = Annotated[
     str | None, typer.Option(metavar="JSON", help="Filter on metadata; clients see only documents that pass.")
 ]
 WriteOption = Annotated[bool, typer.Option("--write", help="Let clients add and delete documents.")]
-MaxDepthOption = Annotated[int, typer.Option(min=0, help="Maximum number of hops of a search.")]
+SearchDepthOption = Annotated[int, typer.Option(min=0, help="Maximum number of hops of a search.")]
 
 
 def mcp(
@@ -45,9 +44,9 @@ def mcp(
     token: TokenOption = None,
     allow_host: AllowHostOption = None,
     about: AboutOption = "",
-    filter: FilterOption = None,
+    filter: VisibleFilterOption = None,
     write: WriteOption = False,
-    max_depth: MaxDepthOption = 3,
+    max_depth: SearchDepthOption = 3,
 ) -> None:
     """Serve the tools of a store to MCP clients.
 
@@ -55,37 +54,43 @@ def mcp(
     with --write they can add and delete documents. Without --http, the client starts this command and
     communicates with it over stdin and stdout. Needs the extra mcp.
     """
-    condition = json_object(filter, "--filter")
+    condition = parse_json_option(filter, "--filter")
     if write and condition:
         raise UsageError("--write with --filter would let clients replace documents that they do not see")
     _check_token(token)
-    from linkstore.server.guard import is_loopback
-    from linkstore.server.protocol import StoreServer
-    from linkstore.server.running import bound, log_to_stderr, serve_http, serve_stdio
-    from linkstore.tools import ToolLimits
-    from linkstore.tools.specs import specs_of, writing_specs_of
-    from linkstore.tools.toolbox import Toolbox
+    from linkstore.agents.mcp_server import StoreServer
+    from linkstore.agents.mcp_transport import (
+        is_loopback,
+        log_to_stderr,
+        open_socket,
+        serve_http,
+        serve_stdio,
+    )
+    from linkstore.agents.tool_answers import ToolLimits
+    from linkstore.agents.toolbox import Toolbox, make_specs, make_writing_specs
 
     if http and not is_loopback(host) and not allow_host:
         raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
-    with opened(store) as opened_store:
+    with open_store(store) as opened_store:
         log_to_stderr()
         toolbox = Toolbox(opened_store, ToolLimits(max_depth=max_depth), condition)
-        specs = (*specs_of(toolbox, about), *(writing_specs_of(toolbox) if write else ()))
+        specs = (*make_specs(toolbox, about), *(make_writing_specs(toolbox) if write else ()))
         serving = StoreServer(toolbox, specs, about).server()
         if not http:
             serve_stdio(serving)
             return
-        with bound(host, port) as listening:
-            serve_http(serving, listening, token or _new_token(), tuple(allow_host or ()))
+        with open_socket(host, port) as listening:
+            serve_http(serving, listening, token or _make_token(), tuple(allow_host or ()))
 
 
 def _check_token(token: str | None) -> None:
-    if token is not None and len(token) < SHORTEST:
-        raise UsageError(f"--token must have at least {SHORTEST} characters; or leave it out for a new one")
+    if token is not None and len(token) < MIN_TOKEN_LENGTH:
+        raise UsageError(
+            f"--token must have at least {MIN_TOKEN_LENGTH} characters; or leave it out for a new one"
+        )
 
 
-def _new_token() -> str:
+def _make_token() -> str:
     """Return a new random token, and show it on stderr."""
     token = secrets.token_urlsafe(32)
     note(f"token: {token}")

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.options import JsonOption, StoreOption
-from linkstore.cli.output import note, printable, stdout, write_json
-from linkstore.cli.query import require_words
-from linkstore.cli.render import hit_to_dict, show_hits
-from linkstore.cli.speaking import speaking
-from linkstore.cli.stores import opened
-from linkstore.display import amount
+from linkstore.cli.output import get_stdout, hit_to_dict, note, show_hits, write_json
+from linkstore.cli.query import check_question
+from linkstore.cli.stores import JsonOption, StoreOption, open_store
+from linkstore.cli.verbosity import add_output_options
+from linkstore.core.display import escape_unprintable, format_count
 from linkstore.errors import LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
-    from linkstore.memory import ConversationMemory, Recall, SessionKey, Turn
+    from linkstore.memory.conversation import ConversationMemory
+    from linkstore.memory.recalled import Recall
+    from linkstore.memory.turns import SessionKey, Turn
 
 app = typer.Typer(help="Look at conversations, recall from them, and forget them.", no_args_is_help=True)
 
@@ -40,7 +40,7 @@ def sessions(
     json: JsonOption = False,
 ) -> None:
     """List the sessions that have turns."""
-    with _memory(store) as memory:
+    with _open_memory(store) as memory:
         found = memory.sessions(user_id=user, agent_id=agent)
     rows = [{"user": key.user_id, "agent": key.agent_id, "session": key.run_id} for key in found]
     if json:
@@ -48,7 +48,7 @@ def sessions(
         return
     for row in rows:
         of = "".join(f"  {name} {row[name]}" for name in ("user", "agent") if row[name] is not None)
-        stdout().print(printable(f"{row['session']}{of}"))
+        get_stdout().print(escape_unprintable(f"{row['session']}{of}"))
     if not rows:
         note("no session: no turn is stored")
 
@@ -64,9 +64,9 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show the turns of a session in order."""
-    key = _key(session, user, agent)
-    with _memory(store) as memory:
-        turns = _turns(memory, key, last)
+    key = _make_session_key(session, user, agent)
+    with _open_memory(store) as memory:
+        turns = _fetch_turns(memory, key, last)
     if json:
         write_json([turn.to_dict() for turn in turns])
     else:
@@ -93,9 +93,9 @@ def recall(
     Chunks come from the store that --knowledge names. Nothing is stored. References such as "it" are resolved
     from the last turns of the session.
     """
-    require_words(question)
-    key = _key(session, user, agent)
-    with _memory(store, knowledge) as memory:
+    check_question(question)
+    key = _make_session_key(session, user, agent)
+    with _open_memory(store, knowledge) as memory:
         found = memory.recall(key, question, k=k, everywhere=everywhere)
     if json:
         write_json(_recall_to_dict(found))
@@ -126,20 +126,20 @@ def forget(
     Forgets the turns to which all options apply. With SESSION, --user and --agent name the session; without
     it, all sessions of the user or agent.
     """
-    moment = None if before is None else _moment(before)
+    moment = None if before is None else _parse_moment(before)
     if session is None and user is None and agent is None and entity is None and moment is None:
         raise UsageError("say what to forget: SESSION, --user, --agent, --entity or --before")
-    with _memory(store) as memory:
+    with _open_memory(store) as memory:
         if session is not None:
-            count = memory.forget(_key(session, user, agent), entity=entity, before=moment)
+            count = memory.forget(_make_session_key(session, user, agent), entity=entity, before=moment)
         else:
             count = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment)
     if json:
         write_json({"turns": count})
-    note(f"forgot {amount(count, 'turn')}")
+    note(f"forgot {format_count(count, 'turn')}")
 
 
-def _moment(text: str) -> datetime:
+def _parse_moment(text: str) -> datetime:
     """Read a moment as people write it, in UTC unless it has a zone.
 
     Raises:
@@ -155,28 +155,28 @@ def _moment(text: str) -> datetime:
 
 
 @contextmanager
-def _memory(store: str, knowledge: str | None = None) -> Iterator[ConversationMemory]:
-    from linkstore.memory import ConversationMemory
+def _open_memory(store: str, knowledge: str | None = None) -> Iterator[ConversationMemory]:
+    from linkstore.memory.conversation import ConversationMemory
 
     with ExitStack() as stack:
         try:
-            turns = stack.enter_context(opened(store))
+            turns = stack.enter_context(open_store(store))
         except StoreNotFoundError as error:
             raise StoreNotFoundError(
                 f"there is no store of conversations at {store}; a ConversationMemory makes one (see"
                 " linkstore.memory)"
             ) from error
-        chunks = None if knowledge is None else stack.enter_context(opened(knowledge))
+        chunks = None if knowledge is None else stack.enter_context(open_store(knowledge))
         yield stack.enter_context(ConversationMemory(turns, chunks))
 
 
-def _key(session: str, user: str | None, agent: str | None) -> SessionKey:
-    from linkstore.memory import SessionKey
+def _make_session_key(session: str, user: str | None, agent: str | None) -> SessionKey:
+    from linkstore.memory.turns import SessionKey
 
     return SessionKey(run_id=session, user_id=user, agent_id=agent)
 
 
-def _turns(memory: ConversationMemory, key: SessionKey, last: int | None) -> Sequence[Turn]:
+def _fetch_turns(memory: ConversationMemory, key: SessionKey, last: int | None) -> Sequence[Turn]:
     """Return the turns of a session.
 
     Raises:
@@ -196,7 +196,7 @@ def _turns(memory: ConversationMemory, key: SessionKey, last: int | None) -> Seq
 
 
 def _show_turns(turns: Sequence[Turn]) -> None:
-    console = stdout()
+    console = get_stdout()
     for turn in turns:
         console.print(f"{turn.ordinal}. {turn.time:%Y-%m-%d %H:%M} UTC", style="dim")
         _show_text("User", turn.query)
@@ -205,14 +205,14 @@ def _show_turns(turns: Sequence[Turn]) -> None:
 
 
 def _show_text(speaker: str, text: str) -> None:
-    console = stdout()
+    console = get_stdout()
     for number, line in enumerate(text.split("\n")):
-        console.print(printable(f"   {speaker + ':' if not number else ''} {line}".rstrip()))
+        console.print(escape_unprintable(f"   {speaker + ':' if not number else ''} {line}".rstrip()))
 
 
 def _show_recall(found: Recall) -> None:
     if found.resolved != found.question:
-        stdout().print(printable(f"meaning: {found.resolved}"), style="bold")
+        get_stdout().print(escape_unprintable(f"meaning: {found.resolved}"), style="bold")
     _show_turns(found.turns)
     show_hits(found.chunks, found.resolved)
 
@@ -233,4 +233,4 @@ def _recall_to_dict(found: Recall) -> dict[str, Any]:
 
 
 for _command in (sessions, show, recall, forget):
-    app.command()(speaking(_command))
+    app.command()(add_output_options(_command))

@@ -1,4 +1,11 @@
-"""Writes results to stdout, and everything else to stderr."""
+"""Writes results to stdout, and everything else to stderr; hits as JSON, as text, by page.
+
+Writes results to stdout, and everything else to stderr.
+
+Hits as JSON and as text.
+
+Hits by page, as text: each page once, with its best sections.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +13,41 @@ import codecs
 import errno
 import os
 import sys
+from collections.abc import Iterable
 from contextvars import ContextVar
-from pathlib import Path
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
-from linkstore.display import printable
+from linkstore.core.display import (
+    escape_unprintable,
+    find_query_spans,
+    format_link_data,
+    get_body,
+    get_title,
+    get_url,
+    join_headings,
+    make_snippet,
+)
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
     from rich.console import Console
+    from rich.text import Text
 
-__all__ = ["complain", "note", "printable", "quiet", "ready_streams", "stderr", "stdout", "write_json"]
+    from linkstore.core.hits import Hit, Hits, PageHits, Path, Step
 
-_PLAIN: Final = {
+__all__ = [
+    "complain",
+    "escape_unprintable",
+    "get_stderr",
+    "get_stdout",
+    "note",
+    "prepare_streams",
+    "quiet",
+    "write_json",
+]
+
+_PLAIN_SIGNS: Final = {
     "─": "-",
     "→": "->",
     "←": "<-",
@@ -27,37 +57,37 @@ _PLAIN: Final = {
     "”": '"',
 }
 """Replacements for our own signs on terminals that lack them."""
-_HANDLER: Final = "linkstore.plain"
+_PLAIN_HANDLER: Final = "linkstore.plain"
 quiet: Final = ContextVar("quiet", default=False)
 """Whether notes are left out; errors never are."""
 
 
-def ready_streams() -> None:
+def prepare_streams() -> None:
     """Let stdout and stderr replace characters that their encoding lacks, rather than fail.
 
     A process may have been started without these streams: its output is then dropped.
     """
-    codecs.register_error(_HANDLER, _in_plain)
-    sys.stdout = sys.stdout or _nowhere()
-    sys.stderr = sys.stderr or _nowhere()
+    codecs.register_error(_PLAIN_HANDLER, _replace_signs)
+    sys.stdout = sys.stdout or _open_null()
+    sys.stderr = sys.stderr or _open_null()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors=_HANDLER)
+            reconfigure(errors=_PLAIN_HANDLER)
 
 
-def _nowhere() -> TextIO:
-    return Path(os.devnull).open("w", encoding="utf-8")
+def _open_null() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123
 
 
-def stdout() -> Console:
+def get_stdout() -> Console:
     """Return the console for results, with plain text when stdout is not a terminal."""
-    return _console(stderr=False)
+    return _make_console(stderr=False)
 
 
-def stderr() -> Console:
+def get_stderr() -> Console:
     """Return the console for notes and errors."""
-    return _console(stderr=True)
+    return _make_console(stderr=True)
 
 
 def write_json(value: Any) -> None:
@@ -83,14 +113,14 @@ def note(message: str) -> None:
 
 def complain(message: str) -> None:
     """Report an error, as :func:`note` does, even with ``--quiet``."""
-    line = printable(" ".join(message.split()))
+    line = escape_unprintable(" ".join(message.split()))
     if sys.stderr.isatty():
-        stderr().print(line)
+        get_stderr().print(line)
     else:
         sys.stderr.write(f"{line}\n")
 
 
-def _console(*, stderr: bool) -> Console:
+def _make_console(*, stderr: bool) -> Console:
     """Breaks lines at words in a terminal, and not at all elsewhere."""
     from rich.console import Console
 
@@ -105,10 +135,169 @@ def _fail_as_pipe() -> NoReturn:
     raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-def _in_plain(error: UnicodeError) -> tuple[str, int]:
+def _replace_signs(error: UnicodeError) -> tuple[str, int]:
     """Replace our own signs by plain ones, and escape all others: an error handler of :mod:`codecs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     signs = error.object[error.start : error.end]
-    written = (_PLAIN.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in signs)
+    written = (_PLAIN_SIGNS.get(sign) or sign.encode("ascii", "backslashreplace").decode() for sign in signs)
     return "".join(written), error.end
+
+
+_HIT_INDENT: Final = 3
+
+
+def hit_to_dict(hit: Hit, query: str) -> dict[str, Any]:
+    """Return a hit as ``--json`` prints it."""
+    return {
+        "id": hit.document.id,
+        "url": get_url(hit.document),
+        "title": get_title(hit.document),
+        "score": hit.score,
+        "similarity": hit.similarity,
+        "depth": hit.depth,
+        "path": [step.to_dict() for step in hit.path],
+        **(
+            {"chains": [[triple.to_dict() for triple in chain] for chain in hit.chains]} if hit.chains else {}
+        ),
+        "contributions": dict(hit.contributions),
+        "snippet": make_snippet(get_body(hit.document), query),
+    }
+
+
+def show_hits(hits: Iterable[Hit], query: str) -> None:
+    """Print hits for a person: headings and score, URL, snippet, and the path where links were followed."""
+    console = get_stdout()
+    for rank, hit in enumerate(hits, 1):
+        if rank > 1:
+            console.print()
+        _show_hit(console, rank, hit, query)
+
+
+def show_explanation(hits: Hits, *, to_stderr: bool) -> None:
+    """Print what :meth:`~linkstore.core.hits.Hits.explain` says of the search and what it left out."""
+    console = get_stderr() if to_stderr else get_stdout()
+    console.print()
+    for line in hits.explain().split("\n"):
+        console.print(escape_unprintable(line), style="dim")
+
+
+def _show_hit(console: Console, rank: int, hit: Hit, query: str) -> None:
+    from rich.text import Text
+
+    document = hit.document
+    depth = f"  depth {hit.depth}" if hit.depth else ""
+    console.print(
+        Text.assemble(
+            (f"{rank}. ", "dim"),
+            (escape_unprintable(join_headings(document) or document.id or ""), "bold cyan"),
+            (f"  score {hit.score:.3f}{depth}", "dim"),
+        )
+    )
+    print_indented(console, Text(escape_unprintable(get_url(document) or document.id or ""), style="green"))
+    print_indented(console, highlight_snippet(get_body(document), query))
+    for line in format_path(hit.path):
+        print_indented(console, Text(escape_unprintable(line), style="yellow"))
+
+
+def print_indented(console: Console, line: Text, width: int = _HIT_INDENT) -> None:
+    """Print a line indented, and in a terminal also the lines that it is wrapped to."""
+    from rich.padding import Padding
+
+    if console.is_terminal:
+        console.print(Padding(line, (0, 0, 0, width), expand=False), soft_wrap=False)
+    else:
+        line.pad_left(width)
+        console.print(line)
+
+
+def highlight_snippet(body: str, query: str) -> Text:
+    """Return the snippet of a text with the words of the query in bold."""
+    from rich.text import Text
+
+    shown = Text(escape_unprintable(make_snippet(body, query)))
+    for (start, end), _ in find_query_spans(shown.plain, query):
+        shown.stylize("bold", start, end)
+    return shown
+
+
+def format_path(path: Path) -> list[str]:
+    """Return the links that were followed, one a line."""
+    lines = []
+    for before, step in pairwise(path):
+        label = f" “{step.label}”" if step.label else ""
+        data = f" {format_link_data(step.data)}" if step.data else ""
+        lines.append(f"{name_step(before)} ─ {step.kind}{label}{data} → {name_step(step)}")
+    return lines
+
+
+def name_step(step: Step) -> str:
+    """Return the URL of a step of a path, else its id."""
+    return step.url or step.id
+
+
+def get_indexed_page(document: Document) -> str:
+    """Return the name under which a store lists the document's page, or without a page the document's id."""
+    page = document.metadata.get("page")
+    return page if isinstance(page, str) else document.id or ""
+
+
+MAX_SHOWN_SECTIONS: Final = 3
+"""How many sections of a page are shown."""
+_SECTION_INDENT: Final = 5
+
+
+def show_pages(hits: Hits, query: str) -> None:
+    """Print pages: title and score, URL, then the best sections with snippet and path."""
+    console = get_stdout()
+    for rank, page in enumerate(hits.by_page(), 1):
+        if rank > 1:
+            console.print()
+        _show_page(console, rank, page, query)
+
+
+def _show_page(console: Console, rank: int, page: PageHits, query: str) -> None:
+    from rich.text import Text
+
+    best = page.hits[0].document
+    title = get_title(best) or join_headings(best) or best.id or ""
+    console.print(
+        Text.assemble(
+            (f"{rank}. ", "dim"),
+            (escape_unprintable(title), "bold cyan"),
+            (f"  score {page.score:.3f}", "dim"),
+        )
+    )
+    url = get_url(best)
+    print_indented(
+        console, Text(escape_unprintable(url.partition("#")[0] or url if url else page.page), style="green")
+    )
+    for place, hit in enumerate(page.hits[:MAX_SHOWN_SECTIONS]):
+        _show_section(console, place, hit, query)
+
+
+def _show_section(console: Console, place: int, hit: Hit, query: str) -> None:
+    """Print heading, fragment and score of a section, its snippet, and the path of links to it.
+
+    The score of the first section is that of its page, so it is not repeated.
+    """
+    from rich.text import Text
+
+    _, _, fragment = (get_url(hit.document) or "").partition("#")
+    name = "  ".join(part for part in (get_section(hit.document), fragment and f"#{fragment}") if part)
+    rank = f"  score {hit.score:.3f}" if place else ""
+    depth = f"  depth {hit.depth}" if hit.depth else ""
+    shown = escape_unprintable(name or "beginning")
+    print_indented(console, Text.assemble(("- ", "dim"), (shown, "cyan"), (f"{rank}{depth}", "dim")))
+    print_indented(console, highlight_snippet(get_body(hit.document), query), _SECTION_INDENT)
+    for step in format_path(hit.path):
+        print_indented(console, Text(escape_unprintable(step), style="yellow"), _SECTION_INDENT)
+
+
+def get_section(document: Document) -> str:
+    """Return a document's headings below the title of its page, empty for the beginning of the page."""
+    headings = document.metadata.get("headings")
+    if not isinstance(headings, list):
+        return ""
+    names = [str(heading) for heading in headings]
+    return " > ".join(names[1:] if names[:1] == [get_title(document)] else names)

@@ -1,11 +1,19 @@
-"""A progress bar, and a counter where the end is not known. Imports rich: load it late."""
+"""Progress of a long command while it runs, and its summary.
+
+A progress bar, and a counter where the end is not known. Imports rich: load it late.
+
+The summary of an indexing run: as text, as JSON, and as an exit code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -20,9 +28,15 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from linkstore.cli.exits import NOTHING_TO_INDEX, SOURCE_INCOMPLETE, UsageError
+from linkstore.cli.output import complain, get_stdout, note, quiet, write_json
+from linkstore.core.display import escape_unprintable, format_count
+from linkstore.core.text import escape_surrogates
+
 if TYPE_CHECKING:
-    from linkstore.ingest import Progress as Advance
-    from linkstore.migration import Progress as Count
+    from linkstore.ingest.source import Encodings, LeftOut, Summary
+    from linkstore.ingest.source import Progress as Advance
+    from linkstore.store.migration import Progress as Count
 
 
 class RateColumn(ProgressColumn):
@@ -43,7 +57,7 @@ class RateColumn(ProgressColumn):
 
 
 @contextmanager
-def progress_bar(console: Console | None = None, unit: str = "pages") -> Iterator[Advance]:
+def show_progress_bar(console: Console | None = None, unit: str = "pages") -> Iterator[Advance]:
     """Show a bar while the context lasts, and yield the function that moves it.
 
     Args:
@@ -61,7 +75,7 @@ def progress_bar(console: Console | None = None, unit: str = "pages") -> Iterato
 
 
 @contextmanager
-def document_counter(console: Console | None = None) -> Iterator[Count]:
+def show_document_counter(console: Console | None = None) -> Iterator[Count]:
     """Show a count of documents while the context lasts, and yield the function that moves it.
 
     Args:
@@ -76,3 +90,140 @@ def document_counter(console: Console | None = None) -> Iterator[Count]:
             shown.update(task, completed=done, description=f", {refused:,} refused" if refused else "")
 
         yield count
+
+
+MAX_SHOWN_SKIPPED: Final = 10
+"""Number of skipped pages that are listed; ``--report`` lists all."""
+_MAX_NAMED_PAGES: Final = 3
+
+
+@contextmanager
+def report_run(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
+    """Take the summary of a run, show it, and end with the exit code that the run deserves.
+
+    Args:
+        report: The file for everything that was skipped, one JSON object a line.
+        json: Whether to print JSON.
+
+    Raises:
+        typer.Exit: If the source was not seen as a whole, or there was nothing to index.
+    """
+    from linkstore.ingest.source import IndexingError, NothingIndexedError
+
+    _check_report(report)
+    summaries: list[Summary] = []
+    try:
+        yield summaries
+    except IndexingError as error:
+        nothing = isinstance(error, NothingIndexedError)
+        _report_summary(error.summary, report, json=json, briefly=nothing)
+        complain(f"linkstore: {error}")
+        raise typer.Exit(NOTHING_TO_INDEX if nothing else SOURCE_INCOMPLETE) from error
+    for summary in summaries:
+        _report_summary(summary, report, json=json)
+        if summary.unseen:
+            note(_format_unseen(summary))
+            raise typer.Exit(SOURCE_INCOMPLETE)
+
+
+def _format_unseen(summary: Summary) -> str:
+    parts = format_count(len(summary.unseen), "part")
+    named = ", ".join(summary.unseen[:3]) + (", …" if len(summary.unseen) > 3 else "")
+    return f"{parts} of the source could not be seen ({named}); what is stored of that was kept"
+
+
+def _report_summary(summary: Summary, report: Path | None, *, json: bool, briefly: bool = False) -> None:
+    if report is not None:
+        _write_report(report, summary)
+    if json:
+        write_json(asdict(summary))
+    elif not briefly and not quiet.get():
+        show_summary(summary)
+
+
+def _check_report(report: Path | None) -> None:
+    """Make sure that the report can be written, before an hour of work."""
+    if report is not None:
+        try:
+            report.write_bytes(b"")
+        except OSError as error:
+            raise UsageError(f"--report: {error}") from error
+
+
+def _write_report(report: Path, summary: Summary) -> None:
+    import orjson
+
+    unseen = frozenset(summary.unseen)
+    with report.open("wb") as file:
+        for name, reason in summary.skipped.items():
+            line = {
+                "name": escape_surrogates(name),
+                "reason": escape_surrogates(reason),
+                "unseen": name in unseen,
+            }
+            file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def show_summary(summary: Summary) -> None:
+    """Print what a run did."""
+    console = get_stdout()
+    pages, dangling = summary.pages, summary.dangling
+    done = "to write" if summary.dry_run else "written"
+    if summary.dry_run:
+        console.print("dry run   nothing was written")
+    console.print(
+        f"pages     {pages.added:,} added, {pages.updated:,} updated,"
+        f" {pages.unchanged:,} unchanged, {pages.removed:,} removed"
+    )
+    console.print(f"chunks    {summary.chunks:,} {done}")
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in summary.links.items())
+    console.print(f"links     {escape_unprintable(kinds) or 'none'} {done}")
+    if not summary.dry_run:
+        console.print(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
+    if summary.left_out.letters:
+        console.print(f"left out  {_format_left_out(summary.left_out)}")
+    if summary.unread:
+        from linkstore.ingest.files import describe_unread
+
+        console.print(escape_unprintable(f"left out  {describe_unread(summary.unread)}"))
+    _show_encodings(console, summary.encodings)
+    for number, page in enumerate(summary.linked):
+        title = "linked  " if number == 0 else " " * 8
+        console.print(escape_unprintable(f"{title}{page.links:>6,}  {page.url}"))
+    _show_skipped(console, summary.skipped)
+
+
+def _format_left_out(found: LeftOut) -> str:
+    (kind, count), *others = found.kinds.items()
+    parts = [
+        f"{format_count(count, 'letter')} of {kind}",
+        *(f"{count:,} of {kind}" for kind, count in others),
+    ]
+    return f"{', '.join(parts)} on {format_count(found.pages, 'page')}"
+
+
+def _show_encodings(console: Console, found: Encodings) -> None:
+    if found.replaced:
+        lost, on = format_count(found.replaced, "character"), format_count(found.pages, "page")
+        most = ", ".join(list(found.most)[:_MAX_NAMED_PAGES]) + (
+            ", …" if found.pages > _MAX_NAMED_PAGES else ""
+        )
+        console.print(
+            escape_unprintable(f"encoding  {lost} replaced by U+FFFD on {on} ({most})"), style="yellow"
+        )
+    if found.guessed:
+        on = format_count(found.guessed, "page")
+        console.print(
+            f"encoding  {on} without a declaration read as windows-1252; --encoding names another",
+            style="yellow",
+        )
+
+
+def _show_skipped(console: Console, skipped: Mapping[str, str]) -> None:
+    for name, reason in list(skipped.items())[:MAX_SHOWN_SKIPPED]:
+        console.print(escape_unprintable(f"skipped   {name}: {reason}"), style="yellow")
+    if len(skipped) > MAX_SHOWN_SKIPPED:
+        console.print(
+            f"          (+{len(skipped) - MAX_SHOWN_SKIPPED:,} more; --report FILE writes all)",
+            style="yellow",
+        )

@@ -1,52 +1,138 @@
-"""``linkstore query``: searches a store, and shows the hits and how each was reached."""
+"""``linkstore query``: searches a store, and shows the hits and how each was reached.
+
+Makes a strategy from options.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.options import JsonOption, StoreOption, TextArgument, json_object, weighted
-from linkstore.cli.output import note, write_json
-from linkstore.cli.paged import BEST_SECTIONS, show_pages
-from linkstore.cli.render import hit_to_dict, show_explanation, show_hits
-from linkstore.cli.stores import core_opened
-from linkstore.cli.strategies import Direction, Search, StrategyName
-from linkstore.text import is_unicode
+from linkstore.cli.output import (
+    MAX_SHOWN_SECTIONS,
+    hit_to_dict,
+    note,
+    show_explanation,
+    show_hits,
+    show_pages,
+    write_json,
+)
+from linkstore.cli.stores import (
+    JsonOption,
+    StoreOption,
+    TextArgument,
+    open_core_store,
+    parse_json_option,
+    parse_weights,
+)
+from linkstore.core.text import is_unicode
 
 if TYPE_CHECKING:
-    from linkstore.hits import Hits
+    from linkstore.core.hits import Hits
+    from linkstore.strategies.base import Strategy
 
-MOST: Final = 10_000
+StrategyName = Literal["pagerank", "eager", "mmr", "all-paths", "similarity"]
+DirectionName = Literal["forward", "backward", "both"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyOptions:
+    """The options of ``query`` for the strategy; None for the strategy's default.
+
+    Args:
+        name: The name of the strategy.
+        k: How many documents to return.
+        start_k: How many documents to start from.
+        depth: How many hops.
+        kinds: Weight of each link kind to follow; None for all.
+        direction: Which way links are followed.
+        min_similarity: Minimum similarity of the documents to start from.
+    """
+
+    name: StrategyName
+    k: int
+    start_k: int | None
+    depth: int | None
+    kinds: dict[str, float] | None
+    direction: DirectionName | None
+    min_similarity: float | None = None
+
+    def strategy(self) -> Strategy:
+        """Return the strategy with these settings.
+
+        Raises:
+            StrategyError: If a setting is out of range.
+            UsageError: If the strategy has no such setting.
+        """
+        from linkstore.strategies.all_paths import AllPaths
+        from linkstore.strategies.eager import Eager
+        from linkstore.strategies.first_stage import Similarity
+        from linkstore.strategies.mmr import Mmr
+        from linkstore.strategies.pagerank import PageRank
+
+        match self.name:
+            case "similarity":
+                self._refuse("--start-k", self.start_k)
+                self._refuse("--depth", self.depth)
+                self._refuse("--min-similarity", self.min_similarity)
+                return Similarity(k=self.k)
+            case "mmr":
+                return Mmr(k=self.k, **self._settings(fetch_k=self.start_k, depth=self.depth))
+            case "pagerank":
+                self._refuse("--depth", self.depth)
+                return PageRank(k=self.k, **self._settings(start_k=self.start_k))
+            case "eager":
+                return Eager(k=self.k, **self._settings(start_k=self.start_k, depth=self.depth))
+            case "all-paths":
+                return AllPaths(k=self.k, **self._settings(start_k=self.start_k, depth=self.depth))
+
+    def _refuse(self, option: str, value: float | None) -> None:
+        if value is not None:
+            owners = (
+                "eager, mmr and all-paths" if option == "--depth" else "eager, mmr, all-paths and pagerank"
+            )
+            raise UsageError(f"{option} does not apply to {self.name}; it is an option of {owners}")
+
+    def _settings(self, **own: int | None) -> dict[str, Any]:
+        """Return the settings that were given."""
+        named: dict[str, Any] = {**own, "kinds": self.kinds, "direction": self.direction}
+        named["min_similarity"] = self.min_similarity
+        return {name: value for name, value in named.items() if value is not None}
+
+
+MAX_RETURNED: Final = 10_000
 """Maximum number of documents to return, or to start from."""
-DEEPEST: Final = 32
+MAX_QUERY_DEPTH: Final = 32
 """Links in a row, at most: no store is so wide that more would reach anything new."""
 
-Kinds = Annotated[
+KindsOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="KINDS", help="Kinds of links to follow, such as hyperlink,section=0.5; default all."
     ),
 ]
 
-KOption = Annotated[int, typer.Option("-k", min=1, max=MOST, help="Number of documents to return.")]
+KOption = Annotated[int, typer.Option("-k", min=1, max=MAX_RETURNED, help="Number of documents to return.")]
 StartKOption = Annotated[
     int | None,
     typer.Option(
-        min=0, max=MOST, help="Number of documents to start from; default: eager 4, pagerank 16, mmr 100."
+        min=0,
+        max=MAX_RETURNED,
+        help="Number of documents to start from; default: eager 4, pagerank 16, mmr 100.",
     ),
 ]
 DepthOption = Annotated[
     int | None,
-    typer.Option(min=0, max=DEEPEST, help="Number of hops; default: eager 1, mmr 2, all-paths 3."),
+    typer.Option(min=0, max=MAX_QUERY_DEPTH, help="Number of hops; default: eager 1, mmr 2, all-paths 3."),
 ]
 StrategyOption = Annotated[
     StrategyName | None, typer.Option(help="How to search; default pagerank, with --depth eager.")
 ]
 DirectionOption = Annotated[
-    Direction | None,
+    DirectionName | None,
     typer.Option(help="Direction in which to follow links; default: pagerank both, else forward."),
 ]
 FilterOption = Annotated[
@@ -73,7 +159,7 @@ def query(
     start_k: StartKOption = None,
     depth: DepthOption = None,
     strategy: StrategyOption = None,
-    kinds: Kinds = None,
+    kinds: KindsOption = None,
     direction: DirectionOption = None,
     filter: FilterOption = None,
     link_filter: LinkFilterOption = None,
@@ -87,29 +173,29 @@ def query(
     Finds the documents most similar to the question, follows their links, and ranks all documents reached.
     Prints each page once with up to 3 of its sections; --chunks and --json print every hit.
     """
-    require_words(text)
-    search = Search(
+    check_question(text)
+    search = StrategyOptions(
         name=strategy or ("pagerank" if depth is None else "eager"),
         k=k,
         start_k=start_k,
         depth=depth,
-        kinds=weighted(kinds or ()),
+        kinds=parse_weights(kinds or ()),
         direction=direction,
         min_similarity=min_similarity,
     )
-    condition = json_object(filter, "--filter")
-    links = json_object(link_filter, "--link-filter")
+    condition = parse_json_option(filter, "--filter")
+    links = parse_json_option(link_filter, "--link-filter")
     chosen = search.strategy()
     if not (chunks or json):
-        chosen = replace(chosen, per_page=BEST_SECTIONS)
-    with core_opened(store) as opened_store:
+        chosen = replace(chosen, per_page=MAX_SHOWN_SECTIONS)
+    with open_core_store(store) as opened_store:
         hits = opened_store.search(text, strategy=chosen, filter=condition, link_filter=links)
-    _show(hits, text, chunks=chunks, json=json)
+    _show_results(hits, text, chunks=chunks, json=json)
     if explain:
         show_explanation(hits, to_stderr=json)
 
 
-def _show(hits: Hits, text: str, *, chunks: bool, json: bool) -> None:
+def _show_results(hits: Hits, text: str, *, chunks: bool, json: bool) -> None:
     if json:
         write_json([hit_to_dict(hit, text) for hit in hits])
     elif hits and chunks:
@@ -120,7 +206,7 @@ def _show(hits: Hits, text: str, *, chunks: bool, json: bool) -> None:
         note(f"no hit: {hits.reason}")
 
 
-def require_words(text: str) -> None:
+def check_question(text: str) -> None:
     """Raise unless a question can be asked.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from linkstore.cli.exits import UnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from linkstore.ingest import PageStore, Progress, Source, Summary
+    from linkstore.ingest.source import PageStore, Progress, Source, Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class SourceKind:
     source: Callable[[], Callable[..., Source]] | None = None
 
 
-def _load(name: str) -> Callable[[], Callable[..., Any]]:
+def _load_later(name: str) -> Callable[[], Callable[..., Any]]:
     """Return a function that loads a function or class of :mod:`linkstore.ingest`."""
 
     def load() -> Callable[..., Any]:
@@ -50,18 +50,18 @@ def _load(name: str) -> Callable[[], Callable[..., Any]]:
     return load
 
 
-def _folder(name: str) -> Callable[[], Callable[..., Any]]:
+def _load_with_settings(name: str) -> Callable[[], Callable[..., Any]]:
     """Return a function that loads a function or class that takes settings."""
 
     def load() -> Callable[..., Any]:
-        from linkstore.ingest import IngestSettings
+        from linkstore.ingest.html.folder import IngestSettings
 
-        return partial(_with_settings, _load(name)(), IngestSettings)
+        return partial(_run_with_settings, _load_later(name)(), IngestSettings)
 
     return load
 
 
-def _with_settings(
+def _run_with_settings(
     run: Callable[..., Any],
     settings: Callable[..., Any],
     *place: Any,
@@ -72,8 +72,10 @@ def _with_settings(
     return run(*place, settings=settings(claims=claims, encoding=encoding), **options)
 
 
-def _website() -> Callable[..., Summary]:
-    from linkstore.ingest.web import FetchError, RobotsError, WebSettings, WebSettingsError, index_website
+def _load_website() -> Callable[..., Summary]:
+    from linkstore.ingest.web.client import WebSettings
+    from linkstore.ingest.web.targets import FetchError, RobotsError, WebSettingsError
+    from linkstore.ingest.web.website import index_website
 
     def run(
         store: PageStore,
@@ -117,16 +119,16 @@ def _is_vault(place: str) -> bool:
         return False  # the folder source reports what cannot be read
 
 
-def _ends(*suffixes: str) -> Callable[[str], bool]:
+def _make_suffix_test(*suffixes: str) -> Callable[[str], bool]:
     return lambda place: place.lower().endswith(suffixes) and not Path(place).is_dir()
 
 
-KINDS: Final = (
+SOURCE_KINDS: Final = (
     SourceKind(
         name="website",
         title="a website or sitemap, as https://…",
         fits=lambda place: place.lower().startswith(("https://", "http://")),
-        index=_website,
+        index=_load_website,
         options={
             "prefix": "--prefix",
             "allow": "--allow",
@@ -142,48 +144,48 @@ KINDS: Final = (
     SourceKind(
         name="jsonl",
         title="a file of JSON lines",
-        fits=_ends(".jsonl", ".ndjson"),
-        index=_load("index_jsonl"),
+        fits=_make_suffix_test(".jsonl", ".ndjson"),
+        index=_load_later("index_jsonl"),
         options={"prefix": "--prefix", "claims": "--trust-claims", "encoding": "--encoding"},
-        source=_load("JsonlSource"),
+        source=_load_later("JsonlSource"),
     ),
     SourceKind(
         name="zim",
         title="a ZIM file",
-        fits=_ends(".zim"),
-        index=_load("index_zim"),
+        fits=_make_suffix_test(".zim"),
+        index=_load_later("index_zim"),
         options={"prefix": "--prefix"},
-        source=_load("ZimSource"),
+        source=_load_later("ZimSource"),
     ),
     SourceKind(
         name="wiki",
         title="a MediaWiki XML dump",
-        fits=_ends(".xml", ".xml.bz2"),
-        index=_load("index_wiki"),
+        fits=_make_suffix_test(".xml", ".xml.bz2"),
+        index=_load_later("index_wiki"),
         options={"prefix": "--prefix"},
-        source=_load("WikiSource"),
+        source=_load_later("WikiSource"),
     ),
     SourceKind(
         name="vault",
         title="a vault of Markdown notes",
         fits=_is_vault,
-        index=_folder("index_vault"),
+        index=_load_with_settings("index_vault"),
         options={"prefix": "--prefix", "claims": "--trust-claims", "encoding": "--encoding"},
-        source=_folder("VaultSource"),
+        source=_load_with_settings("VaultSource"),
     ),
     SourceKind(
         name="folder",
         title="a folder of built HTML or Markdown",
         fits=lambda place: Path(place).is_dir(),
-        index=_folder("index_folder"),
+        index=_load_with_settings("index_folder"),
         options={"prefix": "--prefix", "claims": "--trust-claims", "encoding": "--encoding"},
-        source=_folder("FolderSource"),
+        source=_load_with_settings("FolderSource"),
     ),
 )
 """The first one that fits a place is taken."""
 
 
-def kind_of(place: str, named: str | None = None) -> SourceKind:
+def recognize_kind(place: str, named: str | None = None) -> SourceKind:
     """Return the kind of source that a place is.
 
     Args:
@@ -195,14 +197,14 @@ def kind_of(place: str, named: str | None = None) -> SourceKind:
     """
     if not place.strip():
         raise UsageError("SOURCE is empty; give a URL, a folder or a file")
-    kind = _named(named) if named else next((kind for kind in KINDS if kind.fits(place)), None)
+    kind = _find_kind(named) if named else next((kind for kind in SOURCE_KINDS if kind.fits(place)), None)
     if kind is None:
         if Path(place).is_file():
-            from linkstore.ingest.sources import instead_of
+            from linkstore.ingest.files import suggest_source
 
-            if instead := instead_of(place):
+            if instead := suggest_source(place):
                 raise UsageError(f"{place}: {instead}")
-        known = "; ".join(f"{kind.title} ({kind.name})" for kind in KINDS)
+        known = "; ".join(f"{kind.title} ({kind.name})" for kind in SOURCE_KINDS)
         found = "the kind of source is not recognized" if Path(place).exists() else "it does not exist"
         raise UsageError(f"{place}: {found}; give one of: {known}")
     if kind.there and not _is_there(place):
@@ -217,7 +219,7 @@ def _is_there(place: str) -> bool:
         raise UsageError(f"{place} is relative, and the working directory is gone") from error
 
 
-def options_of(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:
+def select_options(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given, all of which the kind must take.
 
     Args:
@@ -230,14 +232,14 @@ def options_of(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {name: value for name, value in given.items() if value or type(value) in (int, float)}
     for name in chosen:
         if name not in kind.options:
-            spelled = next((one.options[name] for one in KINDS if name in one.options), name)
-            takers = ", ".join(one.name for one in KINDS if name in one.options)
+            spelled = next((one.options[name] for one in SOURCE_KINDS if name in one.options), name)
+            takers = ", ".join(one.name for one in SOURCE_KINDS if name in one.options)
             raise UsageError(f"{spelled} is for {takers}; this is {kind.title}")
     return chosen
 
 
-def _named(name: str) -> SourceKind:
-    for kind in KINDS:
+def _find_kind(name: str) -> SourceKind:
+    for kind in SOURCE_KINDS:
         if kind.name == name:
             return kind
-    raise UsageError(f"--as {name}: unknown kind; known: {', '.join(kind.name for kind in KINDS)}")
+    raise UsageError(f"--as {name}: unknown kind; known: {', '.join(kind.name for kind in SOURCE_KINDS)}")

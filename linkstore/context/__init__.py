@@ -7,18 +7,19 @@ before they are stored.
 
 from __future__ import annotations
 
-from linkstore.context.compiled import Compiled, Item, LeftOut
-from linkstore.context.compiler import ContextCompiler
-from linkstore.context.decay import Decay
-from linkstore.context.ingestor import Classified, Ingestor, Related, classified_by_rules
-from linkstore.context.order import PRECEDENCE
-from linkstore.context.settings import source_header
-from linkstore.context.tokens import TokenCounter, counter_of
-from linkstore.context.value import OPEN_SETS, Calibrated, Value, WeightedSum
+from typing import TYPE_CHECKING
+
+from linkstore.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from linkstore.context.compiled import Compiled, Item, LeftOut, TokenCounter, counter_of
+    from linkstore.context.compiler import ContextCompiler
+    from linkstore.context.entries import source_header
+    from linkstore.context.ingestor import Classified, Ingestor, Related, classified_by_rules
+    from linkstore.context.order import PRECEDENCE
+    from linkstore.context.value import OPEN_SETS, Calibrated, Decay, Value, WeightedSum
 
 __all__ = [
-    "OPEN_SETS",
-    "PRECEDENCE",
     "Calibrated",
     "Classified",
     "Compiled",
@@ -27,6 +28,8 @@ __all__ = [
     "Ingestor",
     "Item",
     "LeftOut",
+    "OPEN_SETS",
+    "PRECEDENCE",
     "Related",
     "TokenCounter",
     "Value",
@@ -35,3 +38,15 @@ __all__ = [
     "counter_of",
     "source_header",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "linkstore.context.compiled": "Compiled Item LeftOut TokenCounter counter_of",
+        "linkstore.context.compiler": "ContextCompiler",
+        "linkstore.context.entries": "source_header",
+        "linkstore.context.ingestor": "Classified Ingestor Related classified_by_rules",
+        "linkstore.context.order": "PRECEDENCE",
+        "linkstore.context.value": "Calibrated Decay OPEN_SETS Value WeightedSum",
+    },
+)

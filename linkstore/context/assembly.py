@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from linkstore.backends.base import PageEntry
 from linkstore.context.compiled import Compiled, Item, LeftOut
-from linkstore.context.entries import Entries, Entry
-from linkstore.context.joining import Piece, continued, joined
-from linkstore.context.order import best_at_edges, topological
-from linkstore.context.selection import Candidate, Rules, Selection, selected
-from linkstore.context.settings import Settings, source_of
+from linkstore.context.duplicates import Piece, continue_text, join_chunks
+from linkstore.context.entries import CompilerSettings, Entries, Entry, find_source
+from linkstore.context.order import order_topologically, put_best_at_edges
+from linkstore.context.selection import Candidate, Selection, SelectionRules, select_candidates
 from linkstore.context.surroundings import Surroundings
+from linkstore.core.hits import Hits, Path, get_page
+from linkstore.engines.contract import PageEntry
 from linkstore.errors import BudgetError
-from linkstore.hits import Hits, Path, page_of
 
-_AGAIN = 2
+_MOST_FURTHER_SELECTIONS = 2
 """Maximum number of further selections with the tokens that joining saved."""
 
 
@@ -44,7 +43,7 @@ class Assembly:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: CompilerSettings,
         question: str,
         hits: Hits,
         entries: Entries,
@@ -56,12 +55,12 @@ class Assembly:
         self._hits = hits
         self._entries = entries
         self._around = around
-        self._always = _with_required(
+        self._always = _add_required(
             [name for name, entry in entries.by_id.items() if entry.role == "pinned"], entries
         )
         self._place = {name: at for page in pages for at, name in enumerate(page.ids)}
         self._room = settings.budget - (self._count_tokens("") if settings.frame is not str else 0)
-        self._follows = _follows(pages, entries.overlaps)
+        self._follows = _find_continued(pages, entries.overlaps)
 
     def compiled(self) -> Compiled:
         """Make the context.
@@ -113,7 +112,7 @@ class Assembly:
 
     def _spend_saved(self, candidates: Sequence[Candidate], capacity: int, draft: _Draft) -> _Draft:
         """Spend the tokens that joining saved, if that makes the draft better."""
-        for _ in range(_AGAIN):
+        for _ in range(_MOST_FURTHER_SELECTIONS):
             free = self._settings.budget - draft.tokens
             rest = [one.cost for one in candidates if one.id not in draft.selection.ids]
             if not rest or min(rest) > free:
@@ -155,18 +154,18 @@ class Assembly:
         by_id = self._entries.by_id
         costs = [one.cost]
         for first, second in pairs:
-            text = continued(by_id[first].document.page_content, by_id[second].document.page_content)
+            text = continue_text(by_id[first].document.page_content, by_id[second].document.page_content)
             costs.append(one.cost - by_id[second].cost + self._settings.counter.count([text])[0])
         return min(costs)
 
     def _select(self, candidates: Sequence[Candidate], capacity: int) -> Selection:
         value = self._settings.value
-        rules = Rules(
+        rules = SelectionRules(
             least_gain=value.least_gain,
             rank_bonus=value.rank_bonus,
             exact_classes=self._settings.exact_candidates,
         )
-        return selected(candidates, capacity, rules)
+        return select_candidates(candidates, capacity, rules)
 
     def _list_candidates(self) -> Sequence[Candidate]:
         """Return the candidates that are not pinned, best ranked first, then those that are only required."""
@@ -190,7 +189,7 @@ class Assembly:
             piece
             if piece.joined
             else Piece(piece.id, self._settings.head_of(documents[piece.id]) + piece.text, joined=False)
-            for piece in joined(ordered, texts, self._follows)
+            for piece in join_chunks(ordered, texts, self._follows)
         ]
         text = ""
         for at, piece in enumerate(pieces):
@@ -210,7 +209,7 @@ class Assembly:
             case "relevance":
                 return [*first, *rest]
             case "edges":
-                return [*first, *best_at_edges(rest)]
+                return [*first, *put_best_at_edges(rest)]
             case "document":
                 return [*first, *self._order_by_page(rest)]
             case "precedence":
@@ -219,13 +218,13 @@ class Assembly:
                     for name, before in self._follows.items()
                     if name in chosen and before & set(chosen)
                 }
-                return topological([*first, *rest], self._find_predecessors(chosen), continued)
+                return order_topologically([*first, *rest], self._find_predecessors(chosen), continued)
 
     def _order_by_page(self, names: Sequence[str]) -> list[str]:
         """Order pages by their best document, and the documents of each as they stand on it."""
         pages: dict[str, list[str]] = {}
         for name in names:
-            pages.setdefault(page_of(self._entries.by_id[name].document), []).append(name)
+            pages.setdefault(get_page(self._entries.by_id[name].document), []).append(name)
         last = len(self._place)
         return [
             name
@@ -257,7 +256,7 @@ class Assembly:
             score=hit.score if hit else 0.0,
             similarity=hit.similarity if hit else 0.0,
             rank=entry.rank,
-            source=source_of(entry.document),
+            source=find_source(entry.document),
             path=hit.path if hit else Path(()),
             repeats=self._entries.repeats_of(piece.id),
         )
@@ -317,11 +316,11 @@ class Assembly:
         )
 
 
-def _with_required(names: Sequence[str], entries: Entries) -> frozenset[str]:
+def _add_required(names: Sequence[str], entries: Entries) -> frozenset[str]:
     return frozenset(names).union(*(entries.requires.get(name, frozenset()) for name in names))
 
 
-def _follows(pages: Sequence[PageEntry], overlaps: Mapping[str, str]) -> dict[str, frozenset[str]]:
+def _find_continued(pages: Sequence[PageEntry], overlaps: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """Return what each document continues: the previous one on its page, or one that it overlaps."""
     follows = {name: {before} for name, before in overlaps.items()}
     for page in pages:

@@ -1,4 +1,4 @@
-"""ContextCompiler: the best context that fits a budget of tokens."""
+"""ContextCompiler: the best context that fits a budget of tokens, and its settings."""
 
 from __future__ import annotations
 
@@ -10,40 +10,43 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from linkstore import operations
-from linkstore.arguments import given, require, require_list
-from linkstore.backends.base import Manifest
 from linkstore.context.assembly import Assembly
-from linkstore.context.compiled import Compiled
-from linkstore.context.decay import Decay, LastAccess, accessed_at
-from linkstore.context.entries import entries_of
-from linkstore.context.knapsack import EXACT_CLASSES
+from linkstore.context.compiled import Compiled, Tokenizer, counter_of
+from linkstore.context.entries import (
+    DEFAULT_CANDIDATES,
+    PINNED_FILTER,
+    REQUIRED_KINDS,
+    CompilerSettings,
+    Frame,
+    Header,
+    make_entries,
+)
 from linkstore.context.order import PRECEDENCE, First, Order
-from linkstore.context.settings import CANDIDATES, PINNED, REQUIRES, Frame, Header, Settings
-from linkstore.context.surroundings import PINNED as MOST_PINNED
-from linkstore.context.surroundings import Surroundings, pinned_documents, surroundings
-from linkstore.context.tokens import Tokenizer, counter_of
-from linkstore.context.value import Calibrated, Value
-from linkstore.drivers import arun, in_thread, run
+from linkstore.context.selection import EXACT_CLASSES
+from linkstore.context.surroundings import MOST_PINNED, Surroundings, find_pinned, find_surroundings
+from linkstore.context.value import Calibrated, Decay, LastAccess, Value, find_access
+from linkstore.core.arguments import omit_none, require, require_list
+from linkstore.core.arrays import make_unit_vector
+from linkstore.core.calls import EngineRequest, arun, run, run_in_thread
+from linkstore.core.filters import Filter, parse_filter
+from linkstore.core.hits import Hits
+from linkstore.core.plans import Operation, StoredDocument
+from linkstore.engines.contract import Manifest
 from linkstore.errors import BudgetError
-from linkstore.filters import Filter, parse_filter
-from linkstore.hits import Hits
-from linkstore.plans import Operation, Stored
-from linkstore.requests import Engine
-from linkstore.store import LinkStore
-from linkstore.store.checking import require_store
-from linkstore.strategies import DEFAULT_STRATEGY, Strategy
-from linkstore.vectors import some_vector
+from linkstore.store import operations
+from linkstore.store.linkstore import LinkStore, require_store
+from linkstore.strategies.base import Strategy
+from linkstore.strategies.pagerank import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from linkstore.context.middleware import ContextMiddleware
-    from linkstore.context.retrieving import ContextRetriever
+    from linkstore.context.retriever import ContextRetriever
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class _SearchRequest:
     """A request for the hits of a question."""
 
     question: str
@@ -51,19 +54,19 @@ class _Search:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wider:
+class _WiderRequest:
     """A request for a strategy to search again with, if the budget holds more than a search started from."""
 
     hits: Hits
 
 
 @dataclass(frozen=True, slots=True)
-class _Gathered:
+class _CompileRequest:
     """A request for the context made from all that was gathered, which may take some time to compute."""
 
     question: str
     hits: Hits
-    pinned: list[Stored]
+    pinned: list[StoredDocument]
     around: Surroundings
     pages: list[Any]
     accessed: Mapping[str, datetime]
@@ -125,10 +128,10 @@ class ContextCompiler(Runnable[str, Compiled]):
         decay: Decay | None = None,
         order: Order = "precedence",
         precedence: Mapping[str, First] = PRECEDENCE,
-        requires: frozenset[str] | set[str] = REQUIRES,
-        pinned: Filter | None = PINNED,
+        requires: frozenset[str] | set[str] = REQUIRED_KINDS,
+        pinned: Filter | None = PINNED_FILTER,
         filter: Filter | None = None,
-        candidates: int = CANDIDATES,
+        candidates: int = DEFAULT_CANDIDATES,
         exact_candidates: int = EXACT_CLASSES,
         separator: str = "\n\n",
         header: Header | None = None,
@@ -137,7 +140,7 @@ class ContextCompiler(Runnable[str, Compiled]):
         require_store(store=store)
         require_list("kinds", requires=requires)
         self.store = store
-        self.settings = Settings(
+        self.settings = CompilerSettings(
             budget=budget,
             strategy=strategy,
             counter=counter_of(tokenizer),
@@ -191,7 +194,7 @@ class ContextCompiler(Runnable[str, Compiled]):
         Args:
             kwargs: Fields of LangChain's retrievers, such as ``tags``.
         """
-        from linkstore.context.retrieving import ContextRetriever
+        from linkstore.context.retriever import ContextRetriever
 
         return ContextRetriever(compiler=self, **kwargs)
 
@@ -220,38 +223,42 @@ class ContextCompiler(Runnable[str, Compiled]):
     def _gather(self, question: str, now: datetime | None) -> Operation[Compiled]:
         """Search, look around, and assemble."""
         settings, backend = self.settings, self.store.backend
-        require(datetime, "a datetime", **given(now=now))
-        hits: Hits = yield _Search(question, settings.strategy or DEFAULT_STRATEGY)
-        wider: Strategy | None = yield _Wider(hits)
+        require(datetime, "a datetime", **omit_none(now=now))
+        hits: Hits = yield _SearchRequest(question, settings.strategy or DEFAULT_STRATEGY)
+        wider: Strategy | None = yield _WiderRequest(hits)
         if wider is not None:
-            hits = yield _Search(question, wider)
-        manifest: Manifest = yield Engine(backend.manifest())
-        pinned: list[Stored] = []
+            hits = yield _SearchRequest(question, wider)
+        manifest: Manifest = yield EngineRequest(backend.manifest())
+        pinned: list[StoredDocument] = []
         around = Surroundings()
         if manifest.dimension is not None:
-            any_vector = some_vector(manifest.dimension)
+            any_vector = make_unit_vector(manifest.dimension)
             scope = parse_filter(settings.filter)
             if settings.pinned is not None:
-                plan = pinned_documents(parse_filter(settings.pinned), any_vector)
-                pinned = yield Engine(backend.answer(plan, scope))
+                plan = find_pinned(parse_filter(settings.pinned), any_vector)
+                pinned = yield EngineRequest(backend.answer(plan, scope))
                 _refuse_too_many(pinned)
             ids = dict.fromkeys([*(one.id for one in pinned), *(str(hit.document.id) for hit in hits)])
-            looking = surroundings(list(ids), settings.requires, settings.kinds, any_vector)
-            around = yield Engine(backend.answer(looking, scope))
+            looking = find_surroundings(list(ids), settings.requires, settings.kinds, any_vector)
+            around = yield EngineRequest(backend.answer(looking, scope))
         metadata = [*(hit.document.metadata for hit in hits), *(one.metadata for one in pinned)]
         named = (one.get("page") for one in metadata)
         urls = list(dict.fromkeys(url for url in named if isinstance(url, str) and url))
-        pages = (yield Engine(backend.pages(None, urls))) if urls else []
+        pages = (yield EngineRequest(backend.pages(None, urls))) if urls else []
         stored = {str(hit.document.id): hit.document.metadata for hit in hits}
         stored |= {one.id: one.metadata for one in (*pinned, *around.documents.values())}
         fading = [name for name, one in stored.items() if settings.decay.may_fade(one)]
-        accessed: dict[str, datetime] = (yield from operations.accessed(backend, fading)) if fading else {}
-        gathered = _Gathered(question, hits, pinned, around, pages, accessed, now or datetime.now(UTC))
+        accessed: dict[str, datetime] = (
+            (yield from operations.read_access_times(backend, fading)) if fading else {}
+        )
+        gathered = _CompileRequest(question, hits, pinned, around, pages, accessed, now or datetime.now(UTC))
         return (yield gathered)  # type: ignore[no-any-return]
 
-    def _assemble(self, given: _Gathered) -> Compiled:
-        settings = replace(self.settings, last_access=_either(self.settings.last_access, given.accessed))
-        entries = entries_of(settings, given.hits, given.pinned, given.around, given.now)
+    def _assemble(self, given: _CompileRequest) -> Compiled:
+        settings = replace(
+            self.settings, last_access=_combine_accesses(self.settings.last_access, given.accessed)
+        )
+        entries = make_entries(settings, given.hits, given.pinned, given.around, given.now)
         return Assembly(
             self.settings, given.question, given.hits, entries, given.around, given.pages
         ).compiled()
@@ -259,42 +266,42 @@ class ContextCompiler(Runnable[str, Compiled]):
     def _wait(self, request: object) -> Any:
         settings = self.settings
         match request:
-            case _Search(question, strategy):
+            case _SearchRequest(question, strategy):
                 return self.store.search(
                     question, k=settings.candidates, strategy=strategy, filter=settings.filter
                 )
-            case _Wider(hits):
+            case _WiderRequest(hits):
                 return settings.wider(hits)
-            case Engine(operation):
+            case EngineRequest(operation):
                 return self.store.backend.run(operation)
-            case _Gathered():
+            case _CompileRequest():
                 return self._assemble(request)
         raise TypeError(f"no way to answer {request!r}")
 
     async def _await(self, request: object) -> Any:
         settings = self.settings
         match request:
-            case _Search(question, strategy):
+            case _SearchRequest(question, strategy):
                 return await self.store.asearch(
                     question, k=settings.candidates, strategy=strategy, filter=settings.filter
                 )
-            case _Wider(hits):
-                return await in_thread(settings.wider, hits)
-            case Engine(operation):
+            case _WiderRequest(hits):
+                return await run_in_thread(settings.wider, hits)
+            case EngineRequest(operation):
                 return await self.store.backend.arun(operation)
-            case _Gathered():
-                return await in_thread(self._assemble, request)
+            case _CompileRequest():
+                return await run_in_thread(self._assemble, request)
         raise TypeError(f"no way to answer {request!r}")
 
 
-def _either(first: LastAccess | None, second: Mapping[str, datetime]) -> LastAccess:
+def _combine_accesses(first: LastAccess | None, second: Mapping[str, datetime]) -> LastAccess:
     """Return times of access from the first source, else from the second."""
     if first is None:
         return second
-    return lambda name: accessed_at(name, first) or second.get(name)
+    return lambda name: find_access(name, first) or second.get(name)
 
 
-def _refuse_too_many(pinned: list[Stored]) -> None:
+def _refuse_too_many(pinned: list[StoredDocument]) -> None:
     if len(pinned) > MOST_PINNED:
         raise BudgetError(
             f"more than {MOST_PINNED} documents are pinned; pin fewer, by another filter: pinned={{…}}"

@@ -1,16 +1,20 @@
-"""Texts that say the same, and chunks that overlap.
+"""Texts that say the same, and chunks of a page that join into one text.
+
+Texts that say the same, and chunks that overlap.
 
 Two texts say the same if they have the same letters and signs, whatever their case and white space: a single
 number, name or "not" can be what the question is about, so texts that are merely alike are all kept.
 
 Pairs that may overlap are those that share values of a sketch, the smallest hashes of their runs of words
 (A. Broder, "On the resemblance and containment of documents", 1997).
+
+Joins chunks of a page that follow each other in a context into one text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise
@@ -22,9 +26,9 @@ import xxhash
 
 Hashes = npt.NDArray[np.uint64]
 
-_RUN: Final = 4
-_SKETCH: Final = 24
-_FEW: Final = 8
+_WORDS_PER_RUN: Final = 4
+_SKETCH_SIZE: Final = 24
+_MOST_SHARING: Final = 8
 """Maximum number of texts with a common hash of which all pairs are compared."""
 _OVERLAP: Final = (40, 2_000)
 """Minimum and maximum number of characters of an overlap of two chunks."""
@@ -44,7 +48,7 @@ class Likeness:
     follows: dict[int, int]
 
 
-def likeness(texts: Sequence[str]) -> Likeness:
+def find_likeness(texts: Sequence[str]) -> Likeness:
     """Find texts that say the same, and overlaps among the others.
 
     Args:
@@ -52,25 +56,25 @@ def likeness(texts: Sequence[str]) -> Likeness:
     """
     firsts: dict[str, int] = {}
     for at, text in enumerate(texts):
-        firsts.setdefault(_letters(text), at)
+        firsts.setdefault(_normalize_text(text), at)
     kept = list(firsts.values())
-    same = {at: first for at, text in enumerate(texts) if (first := firsts[_letters(text)]) != at}
+    same = {at: first for at, text in enumerate(texts) if (first := firsts[_normalize_text(text)]) != at}
     follows: dict[int, int] = {}
-    for one, other in _pairs([_sketch(texts[at]) for at in kept]):
+    for one, other in _pair_similar([_make_sketch(texts[at]) for at in kept]):
         first, second = kept[one], kept[other]
-        if overlap(texts[first], texts[second]):
+        if measure_overlap(texts[first], texts[second]):
             follows.setdefault(second, first)
-        elif overlap(texts[second], texts[first]):
+        elif measure_overlap(texts[second], texts[first]):
             follows.setdefault(first, second)
     return Likeness(same, follows)
 
 
-def _letters(text: str) -> str:
+def _normalize_text(text: str) -> str:
     """Normalise case and white space, in which two texts that say the same may differ."""
     return " ".join(text.split()).casefold()
 
 
-def overlap(first: str, second: str) -> int:
+def measure_overlap(first: str, second: str) -> int:
     """Count the characters that end the first text and begin the second, 0 for fewer than 40."""
     least, most = _OVERLAP
     if len(second) < least:
@@ -83,7 +87,7 @@ def overlap(first: str, second: str) -> int:
     return 0
 
 
-def _pairs(sketches: Sequence[Hashes]) -> list[tuple[int, int]]:
+def _pair_similar(sketches: Sequence[Hashes]) -> list[tuple[int, int]]:
     """Return pairs that share a hash, in order. Where many do, pair each with the first and with the next."""
     owners = np.repeat(np.arange(len(sketches)), [len(sketch) for sketch in sketches])
     values = np.concatenate(sketches) if sketches else np.empty(0, dtype=np.uint64)
@@ -93,7 +97,7 @@ def _pairs(sketches: Sequence[Hashes]) -> list[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
     for at in np.flatnonzero(sizes > 1).tolist():
         sharing = owners[order[starts[at] : starts[at] + sizes[at]]].tolist()
-        if len(sharing) <= _FEW:
+        if len(sharing) <= _MOST_SHARING:
             found.update(combinations(sharing, 2))
         else:
             found.update((sharing[0], other) for other in sharing[1:])
@@ -102,13 +106,65 @@ def _pairs(sketches: Sequence[Hashes]) -> list[tuple[int, int]]:
 
 
 @lru_cache(maxsize=4096)
-def _sketch(text: str) -> Hashes:
-    return np.array(sorted(_hashes(text))[:_SKETCH], dtype=np.uint64)
+def _make_sketch(text: str) -> Hashes:
+    return np.array(sorted(_hash_runs(text))[:_SKETCH_SIZE], dtype=np.uint64)
 
 
-def _hashes(text: str) -> set[int]:
+def _hash_runs(text: str) -> set[int]:
     words = _WORD.findall(text.lower())
-    runs = [" ".join(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)]
+    runs = [" ".join(words[at : at + _WORDS_PER_RUN]) for at in range(len(words) - _WORDS_PER_RUN + 1)]
     if not runs:  # a short text is compared with all that it has, such as signs that belong to no word
         runs = [" ".join(text.lower().split())]
     return {xxhash.xxh3_64_intdigest(run.encode("utf-8", "surrogatepass")) for run in runs}
+
+
+_GAP = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The text that a document adds to a context.
+
+    Args:
+        id: The document.
+        text: Its text, without what the document before says already.
+        joined: Whether it continues that document, with no header or separator between.
+    """
+
+    id: str
+    text: str
+    joined: bool
+
+
+def join_chunks(
+    ordered: Sequence[str], texts: Mapping[str, str], follows: Mapping[str, frozenset[str]]
+) -> list[Piece]:
+    """Turn documents in their order into pieces.
+
+    A document that follows the one before it on its page continues it: an overlap is written once, and so is
+    the heading that both begin with.
+
+    Args:
+        ordered: Ids.
+        texts: By id.
+        follows: For each document those that it may continue.
+    """
+    pieces: list[Piece] = []
+    for at, name in enumerate(ordered):
+        before = ordered[at - 1] if at else None
+        if before is not None and before in follows.get(name, ()):
+            pieces.append(Piece(name, continue_text(texts[before], texts[name]), joined=True))
+        else:
+            pieces.append(Piece(name, texts[name], joined=False))
+    return pieces
+
+
+def continue_text(before: str, text: str) -> str:
+    """Return the second text without what the first ends with, or without a heading that both begin with."""
+    size = measure_overlap(before, text)
+    if size:
+        return text[size:]
+    heading, gap, body = text.partition(_GAP)
+    if gap and body and before.startswith(heading + _GAP):
+        return _GAP + body
+    return _GAP + text

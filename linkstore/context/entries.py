@@ -1,22 +1,139 @@
-"""The candidates of a context with their properties: cost, value, strength, requirements."""
+"""The candidates of a context: their properties, and the settings that decide about them.
+
+The settings of a compiler, checked.
+
+The candidates of a context with their properties: cost, value, strength, requirements.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 import numpy as np
 from langchain_core.documents import Document
 
-from linkstore.context.compiled import Role
-from linkstore.context.duplicates import likeness
-from linkstore.context.settings import Settings
-from linkstore.context.surroundings import HOPS, Surroundings
-from linkstore.context.value import Evidence
+from linkstore.context.compiled import Role, TokenCounter
+from linkstore.context.duplicates import find_likeness
+from linkstore.context.order import ORDERS, PRECEDENCE, First, Order
+from linkstore.context.selection import EXACT_CLASSES
+from linkstore.context.surroundings import MOST_HOPS, Surroundings
+from linkstore.context.value import MEMORY_KEY, Calibrated, Decay, Evidence, LastAccess, Value
+from linkstore.core.arguments import omit_none, require, require_at_least, require_having
+from linkstore.core.filters import Filter, parse_filter
+from linkstore.core.hits import Hit, Hits
+from linkstore.core.plans import StoredDocument
 from linkstore.errors import StrategyError
-from linkstore.hits import Hit, Hits
-from linkstore.plans import Stored
+from linkstore.store.searching import choose_strategy
+from linkstore.strategies.base import Strategy
+from linkstore.strategies.pagerank import DEFAULT_STRATEGY, PageRank
+
+DEFAULT_CANDIDATES: Final = 200
+"""How many hits are candidates, by default."""
+STARTS_PER_DOCUMENT: Final = 4
+"""Number of documents that a wider search starts from, for each one that the budget holds."""
+MOST_STARTS: Final = 128
+"""Maximum number of documents that a search starts from."""
+REQUIRED_KINDS: Final = frozenset({"requires"})
+PINNED_FILTER: Final[Filter] = {MEMORY_KEY: "procedural"}
+Header = Callable[[Document], str]
+Frame = Callable[[str], str]
+"""Gives what is sent of a context's text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompilerSettings:
+    """The settings of a compilation: see :class:`~linkstore.context.ContextCompiler`."""
+
+    budget: int
+    counter: TokenCounter
+    strategy: Strategy | None = None
+    value: Value = field(default_factory=Calibrated)
+    decay: Decay = field(default_factory=Decay)
+    order: Order = "precedence"
+    precedence: Mapping[str, First] = field(default_factory=lambda: PRECEDENCE)
+    requires: frozenset[str] = REQUIRED_KINDS
+    pinned: Filter | None = field(default_factory=lambda: PINNED_FILTER)
+    filter: Filter | None = None
+    candidates: int = DEFAULT_CANDIDATES
+    exact_candidates: int = EXACT_CLASSES
+    separator: str = "\n\n"
+    header: Header | None = None
+    last_access: LastAccess | None = None
+    frame: Frame = str
+
+    def __post_init__(self) -> None:
+        self._check_types()
+        require_at_least(1, budget=self.budget, candidates=self.candidates)
+        require_at_least(0, exact_candidates=self.exact_candidates)
+        if self.order not in ORDERS:
+            raise StrategyError(f"order must be one of {', '.join(ORDERS)}, not {self.order!r}")
+        for kind, first in self.precedence.items():
+            if first not in {"source", "target"}:
+                raise StrategyError(f"precedence[{kind!r}] must be 'source' or 'target', not {first!r}")
+        parse_filter(self.filter)
+        parse_filter(self.pinned)
+
+    def _check_types(self) -> None:
+        if self.strategy is not None:
+            choose_strategy(self.strategy, None)
+        require(Value, "a Value, such as Calibrated()", value=self.value)
+        require(Decay, "a Decay", decay=self.decay)
+        require(Mapping, "a dict of 'source' or 'target' by kind of link", precedence=self.precedence)
+        require(str, "a string", separator=self.separator)
+        require_having("__call__", "a function of a document", **omit_none(header=self.header))
+        if self.last_access is not None and not isinstance(self.last_access, Mapping):
+            require_having("__call__", "a dict or a function of an id", last_access=self.last_access)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of link that order or requirements depend on."""
+        return frozenset(self.precedence) | self.requires
+
+    def wider(self, hits: Hits) -> Strategy | None:
+        """Return the default strategy with more starts if the budget holds more hits than it has, else None.
+
+        A walk reaches the surroundings of its starts, so that a large context of short documents needs more.
+        """
+        default = DEFAULT_STRATEGY
+        if self.strategy is not None or not isinstance(default, PageRank) or len(hits) <= default.start_k:
+            return None
+        free, held = self.budget, 0
+        for cost in self.counter.count([hit.document.page_content for hit in hits]):
+            free -= cost
+            held += free >= 0
+        if held <= default.start_k:
+            return None
+        return replace(default, start_k=min(STARTS_PER_DOCUMENT * held, MOST_STARTS))
+
+    def head_of(self, document: Document) -> str:
+        """Return the header above a document's text, with its line break, or an empty string."""
+        head = self.header(document) if self.header is not None else ""
+        return f"{head}\n" if head else ""
+
+    @property
+    def separator_cost(self) -> int:
+        """How many tokens a separator adds between two texts."""
+        single, both = self.counter.count(("x", f"x{self.separator}x"))
+        return max(0, both - 2 * single)
+
+
+def source_header(document: Document) -> str:
+    """Format a header with the source of a document: its title, and its URL, page or id in angle brackets."""
+    title = document.metadata.get("title")
+    named = f"{title} " if isinstance(title, str) and title else ""
+    return f"[{named}<{find_source(document)}>]"
+
+
+def find_source(document: Document) -> str:
+    """Return the URL of a document, else its page, else its id."""
+    for name in ("url", "page"):
+        value = document.metadata.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return str(document.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +189,12 @@ class Entries:
         return tuple(other for other, kept in self.same.items() if kept == name)
 
 
-def entries_of(
-    settings: Settings, hits: Hits, pinned: Sequence[Stored], around: Surroundings, now: datetime
+def make_entries(
+    settings: CompilerSettings,
+    hits: Hits,
+    pinned: Sequence[StoredDocument],
+    around: Surroundings,
+    now: datetime,
 ) -> Entries:
     """Value and count all candidates, merge those that say the same, and close requirements.
 
@@ -84,11 +205,11 @@ def entries_of(
         around: What they require.
         now: The time of the question.
     """
-    listed = list(_listed(hits, pinned, around))
+    listed = list(_list_candidates(hits, pinned, around))
     costs = settings.counter.count([settings.head_of(one) + one.page_content for one, _, _ in listed])
     separator = settings.separator_cost
-    strengths, unreadable = _strengths(settings, [document for document, _, _ in listed], around, now)
-    values = _values(settings, hits, [document for document, _, _ in listed], costs, strengths)
+    strengths, unreadable = _measure_strengths(settings, [document for document, _, _ in listed], around, now)
+    values = _value_hits(settings, hits, [document for document, _, _ in listed], costs, strengths)
     by_id = {
         str(document.id): Entry(
             document=document,
@@ -101,8 +222,8 @@ def entries_of(
         )
         for (document, role, rank), cost, strength in zip(listed, costs, strengths, strict=True)
     }
-    same, overlaps = _alike(by_id)
-    requires, refused = _closed(by_id, same, around)
+    same, overlaps = _find_alike(by_id)
+    requires, refused = _close_requirements(by_id, same, around)
     return Entries(
         by_id=by_id,
         same=same,
@@ -113,28 +234,28 @@ def entries_of(
     )
 
 
-def _listed(
-    hits: Hits, pinned: Sequence[Stored], around: Surroundings
+def _list_candidates(
+    hits: Hits, pinned: Sequence[StoredDocument], around: Surroundings
 ) -> Iterable[tuple[Document, Role, int | None]]:
     ranks: dict[str, int] = {}
     for rank, hit in enumerate(hits, 1):
         ranks.setdefault(str(hit.document.id), rank)
     always = {one.id for one in pinned}
     for one in pinned:
-        yield _as_document(one), "pinned", ranks.get(one.id)
+        yield _make_document(one), "pinned", ranks.get(one.id)
     for name, rank in ranks.items():
         if name not in always:
             yield hits[rank - 1].document, "found", rank
     for name in sorted(around.documents.keys() - always - ranks.keys()):
-        yield _as_document(around.documents[name]), "required", None
+        yield _make_document(around.documents[name]), "required", None
 
 
-def _as_document(stored: Stored) -> Document:
+def _make_document(stored: StoredDocument) -> Document:
     return Document(id=stored.id, page_content=stored.text, metadata=stored.metadata)
 
 
-def _strengths(
-    settings: Settings, documents: Sequence[Document], around: Surroundings, now: datetime
+def _measure_strengths(
+    settings: CompilerSettings, documents: Sequence[Document], around: Surroundings, now: datetime
 ) -> tuple[list[float], dict[str, str]]:
     """Return the strength of each document, 1 where its fields cannot be read, with what is wrong."""
     centrality = around.links.centrality()
@@ -154,8 +275,8 @@ def _strengths(
     return strengths, unreadable
 
 
-def _values(
-    settings: Settings,
+def _value_hits(
+    settings: CompilerSettings,
     hits: Hits,
     documents: Sequence[Document],
     costs: Sequence[int],
@@ -180,10 +301,10 @@ def _values(
     return {str(hit.document.id): float(value) for hit, value in zip(hits, values, strict=True)}
 
 
-def _alike(by_id: Mapping[str, Entry]) -> tuple[dict[str, str], dict[str, str]]:
+def _find_alike(by_id: Mapping[str, Entry]) -> tuple[dict[str, str], dict[str, str]]:
     """Find what says the same, and what overlaps. What is pinned is never left out for another."""
     names = list(by_id)
-    found = likeness([entry.document.page_content for entry in by_id.values()])
+    found = find_likeness([entry.document.page_content for entry in by_id.values()])
     same = {
         names[second]: names[first]
         for second, first in found.same.items()
@@ -192,7 +313,7 @@ def _alike(by_id: Mapping[str, Entry]) -> tuple[dict[str, str], dict[str, str]]:
     return same, {names[second]: names[first] for second, first in found.follows.items()}
 
 
-def _closed(
+def _close_requirements(
     by_id: Mapping[str, Entry], same: Mapping[str, str], around: Surroundings
 ) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
     """Return all requirements of each entry, direct or not, and entries whose requirements have no end."""
@@ -206,15 +327,15 @@ def _closed(
     for name in by_id:
         if name in same:
             continue
-        found = _reached(name, direct)
+        found = _find_reachable(name, direct)
         if found & endless or not found <= by_id.keys():
-            refused[name] = f"what it requires is more than {HOPS} links away, or was removed meanwhile"
+            refused[name] = f"what it requires is more than {MOST_HOPS} links away, or was removed meanwhile"
         elif len(found) > 1:
             requires[name] = frozenset(found - {name})
     return requires, refused
 
 
-def _reached(start: str, direct: Mapping[str, Iterable[str]]) -> set[str]:
+def _find_reachable(start: str, direct: Mapping[str, Iterable[str]]) -> set[str]:
     seen = {start}
     stack = [start]
     while stack:

@@ -13,12 +13,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field, ValidationError
 
-from linkstore.arguments import require_having, require_list, require_model
-from linkstore.context.decay import HALF_LIFE_KEY, MEMORY_KEY, Memory
-from linkstore.drivers import arun, in_thread, run
+from linkstore.context.value import HALF_LIFE_KEY, MEMORY_KEY, Memory
+from linkstore.core.arguments import require_having, require_list, require_model
+from linkstore.core.calls import arun, run, run_in_thread
+from linkstore.core.links import Link, copy_with_links
+from linkstore.core.plans import Operation
 from linkstore.errors import ExtractionError
-from linkstore.links import Link, copy_with_links
-from linkstore.plans import Operation
 
 
 class Related(BaseModel):
@@ -47,8 +47,8 @@ class Classified(BaseModel):
     )
 
 
-Rules = Callable[[Document], Classified]
-KINDS: Final = frozenset({"requires", "causes", "next"})
+ClassificationRules = Callable[[Document], Classified]
+RELATION_KINDS: Final = frozenset({"requires", "causes", "next"})
 """Kinds of relation that an ingestor accepts from a model, by default."""
 _INSTRUCTIONS: Final = (
     "You classify documents for a memory."
@@ -66,7 +66,7 @@ _EVENT: Final = re.compile(
     r"|^\w[\w .'-]{0,40}: ",
     re.IGNORECASE,
 )
-_SHARE: Final = 0.5
+_LEAST_SHARE_OF_SENTENCES: Final = 0.5
 
 
 def classified_by_rules(document: Document) -> Classified:
@@ -80,13 +80,13 @@ def classified_by_rules(document: Document) -> Classified:
     if not sentences:
         return Classified(memory="semantic")
     for pattern, memory in ((_RULE, "procedural"), (_EVENT, "episodic")):
-        if sum(bool(pattern.search(one)) for one in sentences) >= _SHARE * len(sentences):
+        if sum(bool(pattern.search(one)) for one in sentences) >= _LEAST_SHARE_OF_SENTENCES * len(sentences):
             return Classified(memory=cast("Memory", memory))
     return Classified(memory="semantic")
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ClassificationRequest:
     """A request for the classes of documents."""
 
     documents: Sequence[Document]
@@ -112,8 +112,8 @@ class Ingestor:
         self,
         model: BaseChatModel | None = None,
         *,
-        rules: Rules = classified_by_rules,
-        kinds: Collection[str] = KINDS,
+        rules: ClassificationRules = classified_by_rules,
+        kinds: Collection[str] = RELATION_KINDS,
         pinning: bool = True,
     ) -> None:
         if model is not None:
@@ -139,9 +139,9 @@ class Ingestor:
 
     def _classify(self, documents: Sequence[Document]) -> Operation[list[Document]]:
         known = {str(one.id) for one in documents if one.id}
-        found: list[Any] = yield _Asked(documents)
+        found: list[Any] = yield _ClassificationRequest(documents)
         return [
-            self._add_classification(document, _checked(document, given), known)
+            self._add_classification(document, _check_classification(document, given), known)
             for document, given in zip(documents, found, strict=True)
         ]
 
@@ -165,30 +165,30 @@ class Ingestor:
 
     def _wait(self, request: object) -> Any:
         match request:
-            case _Asked(documents) if self._model is not None:
-                with _naming():
-                    return self._model.batch([_prompt(one, documents) for one in documents])
-            case _Asked(documents):
+            case _ClassificationRequest(documents) if self._model is not None:
+                with _name_failures():
+                    return self._model.batch([_make_prompt(one, documents) for one in documents])
+            case _ClassificationRequest(documents):
                 return [self._rules(one) for one in documents]
         raise TypeError(f"no way to answer {request!r}")
 
     async def _await(self, request: object) -> Any:
         match request:
-            case _Asked(documents) if self._model is not None:
-                with _naming():
-                    return await self._model.abatch([_prompt(one, documents) for one in documents])
-            case _Asked(documents):
-                return await in_thread(lambda: [self._rules(one) for one in documents])
+            case _ClassificationRequest(documents) if self._model is not None:
+                with _name_failures():
+                    return await self._model.abatch([_make_prompt(one, documents) for one in documents])
+            case _ClassificationRequest(documents):
+                return await run_in_thread(lambda: [self._rules(one) for one in documents])
         raise TypeError(f"no way to answer {request!r}")
 
 
-def _prompt(document: Document, others: Sequence[Document]) -> list[Any]:
+def _make_prompt(document: Document, others: Sequence[Document]) -> list[Any]:
     known = ", ".join(str(one.id) for one in others if one.id and one.id != document.id)
     about = f"\n\nIds that relations may lead to: {known}" if known else ""
     return [SystemMessage(_INSTRUCTIONS + about), HumanMessage(document.page_content)]
 
 
-def _checked(document: Document, given: object) -> Classified:
+def _check_classification(document: Document, given: object) -> Classified:
     """Return the output of the model as a classification.
 
     Raises:
@@ -205,7 +205,7 @@ def _checked(document: Document, given: object) -> Classified:
 
 
 @contextmanager
-def _naming() -> Iterator[None]:
+def _name_failures() -> Iterator[None]:
     """Raise ExtractionError where a model fails."""
     try:
         yield

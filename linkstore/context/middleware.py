@@ -11,8 +11,8 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
+from linkstore.context.compiled import CONTEXT_INTRODUCTION, frame_context
 from linkstore.context.compiler import ContextCompiler
-from linkstore.context.framing import INTRODUCTION, as_data
 from linkstore.errors import BudgetError, MissingExtraError
 
 try:
@@ -35,9 +35,9 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
         BudgetError: If the budget is too small for the introduction.
     """
 
-    def __init__(self, compiler: ContextCompiler, introduction: str = INTRODUCTION) -> None:
+    def __init__(self, compiler: ContextCompiler, introduction: str = CONTEXT_INTRODUCTION) -> None:
         super().__init__()
-        self._framed = partial(as_data, introduction=introduction)
+        self._framed = partial(frame_context, introduction=introduction)
         self.compiler = compiler.framed_by(self._framed)
         self.introduction = introduction
         settings = compiler.settings
@@ -52,7 +52,7 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Add the context, then call the model."""
-        question = last_question(request.messages)
+        question = find_last_question(request.messages)
         if not question:
             return handler(request)
         return handler(self._add_context(request, self.compiler.invoke(question).text))
@@ -63,7 +63,7 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """Add the context, then call the model: see :meth:`wrap_model_call`."""
-        question = last_question(request.messages)
+        question = find_last_question(request.messages)
         if not question:
             return await handler(request)
         compiled = await self.compiler.ainvoke(question)
@@ -72,23 +72,23 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
     def _add_context(self, request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
         if not text:
             return request
-        return request.override(system_message=extended(request.system_message, self._framed(text)))
+        return request.override(system_message=extend_message(request.system_message, self._framed(text)))
 
 
-def last_question(messages: Sequence[AnyMessage]) -> str:
+def find_last_question(messages: Sequence[AnyMessage]) -> str:
     """Return the text of the user's last message, or an empty string if there is none."""
     for message in reversed(messages):
-        if isinstance(message, HumanMessage) and is_users(message):
+        if isinstance(message, HumanMessage) and is_from_user(message):
             return str(message.text).strip()
     return ""
 
 
-def is_users(message: HumanMessage) -> bool:
+def is_from_user(message: HumanMessage) -> bool:
     """Say whether a message is the user's own, and not one that middleware wrote, such as a summary."""
     return "lc_source" not in message.additional_kwargs
 
 
-def extended(message: SystemMessage | None, text: str) -> SystemMessage:
+def extend_message(message: SystemMessage | None, text: str) -> SystemMessage:
     """Append a text to the system message. Its other parts, such as cache marks, stay."""
     if message is None:
         return SystemMessage(text)

@@ -31,7 +31,7 @@ earlier turn lies where they leave. Links of other kinds decide nothing."""
 T = TypeVar("T", bound=Hashable)
 
 
-def topological(
+def order_topologically(
     nodes: Sequence[T], before: Mapping[T, frozenset[T]], follows: Mapping[T, T] | None = None
 ) -> list[T]:
     """Order nodes so that what is before comes before, but for nodes on one cycle.
@@ -43,7 +43,7 @@ def topological(
     """
     among = set(nodes)
     needs = {node: [other for other in before.get(node, ()) if other in among] for node in nodes}
-    whole = condensed(nodes, needs)
+    whole = number_components(nodes, needs)
     members: dict[int, list[T]] = {}
     for node in nodes:
         members.setdefault(whole[node], []).append(node)
@@ -56,17 +56,17 @@ def topological(
     sorter.prepare()
     place = {number: at for at, number in enumerate(members)}
     known = {node: start for node, start in (follows or {}).items() if node in whole and start in whole}
-    ready = _Ready(place, {whole[node]: whole[start] for node, start in known.items()})
+    ready = _ReadyGroups(place, {whole[node]: whole[start] for node, start in known.items()})
     ordered: list[T] = []
     while sorter.is_active():
         ready.add(sorter.get_ready())
         number = ready.next()
-        ordered += _chained(members[number], known)
+        ordered += _chain_nodes(members[number], known)
         sorter.done(number)
     return ordered
 
 
-class _Ready:
+class _ReadyGroups:
     """The groups that may come next.
 
     Args:
@@ -104,7 +104,7 @@ class _Ready:
         return number
 
 
-def _chained(nodes: Sequence[T], follows: Mapping[T, T]) -> list[T]:
+def _chain_nodes(nodes: Sequence[T], follows: Mapping[T, T]) -> list[T]:
     """Order nodes by worth, except those that continue another, which come right after it."""
     among = set(nodes)
     after: dict[T, list[T]] = {}
@@ -125,7 +125,7 @@ def _chained(nodes: Sequence[T], follows: Mapping[T, T]) -> list[T]:
     return ordered
 
 
-def condensed(nodes: Sequence[T], needs: Mapping[T, Sequence[T]]) -> dict[T, int]:
+def number_components(nodes: Sequence[T], needs: Mapping[T, Sequence[T]]) -> dict[T, int]:
     """Assign each node the number of its strongly connected component.
 
     R. Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1, 1972; without recursion.
@@ -156,11 +156,11 @@ def condensed(nodes: Sequence[T], needs: Mapping[T, Sequence[T]]) -> dict[T, int
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == index[node]:
-                    _close(node, path, component, next(numbers))
+                    _close_component(node, path, component, next(numbers))
     return component
 
 
-def _close(root: T, path: list[T], component: dict[T, int], number: int) -> None:
+def _close_component(root: T, path: list[T], component: dict[T, int], number: int) -> None:
     while True:
         node = path.pop()
         component[node] = number
@@ -168,7 +168,7 @@ def _close(root: T, path: list[T], component: dict[T, int], number: int) -> None
             return
 
 
-def best_at_edges(nodes: Sequence[T]) -> list[T]:
+def put_best_at_edges(nodes: Sequence[T]) -> list[T]:
     """Put the best first, the second best last, the third second, and so on: the worst in the middle.
 
     N. Liu et al., "Lost in the Middle: How Language Models Use Long Contexts", TACL 2024.

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.arrays import equals
-from linkstore.filters import Condition
-from linkstore.plans import (
+from linkstore.core.arrays import Floats, Ints, match_equal
+from linkstore.core.filters import Condition
+from linkstore.core.plans import (
     Candidates,
     Documents,
     Find,
@@ -20,18 +20,17 @@ from linkstore.plans import (
     Memberships,
     Nearest,
     Plan,
-    Reached,
+    ReachedMembers,
     Side,
-    Stored,
+    StoredDocument,
     Tags,
 )
-from linkstore.vectors import Floats, Ints
 
-REQUIRED: Final = 20
+MOST_REQUIRED: Final = 20
 """A link of a requirement that leads to more documents than this is not followed."""
-HOPS: Final = 32
+MOST_HOPS: Final = 32
 """Requirements of requirements are followed so far."""
-PINNED: Final = 1000
+MOST_PINNED: Final = 1000
 """Maximum number of pinned documents."""
 _NONE: Final = np.empty(0, dtype=np.int64)
 
@@ -63,15 +62,15 @@ class Surroundings:
         links: Who lies on which link group.
     """
 
-    documents: Mapping[str, Stored] = field(default_factory=dict)
+    documents: Mapping[str, StoredDocument] = field(default_factory=dict)
     requires: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unresolved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unfinished: frozenset[str] = frozenset()
-    links: Links = field(default_factory=lambda: Links())
+    links: LinkMemberships = field(default_factory=lambda: LinkMemberships())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
+class LinkMemberships:
     """The memberships of documents in link groups, one row each; documents by their position in ``names``.
 
     Args:
@@ -89,10 +88,10 @@ class Links:
     def among(self, chosen: Collection[str]) -> list[Edge]:
         """Return the links between some of the documents, without those of a document to itself."""
         wanted = np.array([name in chosen for name in self.names], dtype=np.bool_)
-        source, left, kind = _rows(self.leaving, wanted)
-        target, arrived, _ = _rows(self.arriving, wanted)
+        source, left, kind = _select_rows(self.leaving, wanted)
+        target, arrived, _ = _select_rows(self.arriving, wanted)
         order = np.argsort(arrived, kind="stable")
-        at, to = equals(left, arrived[order])
+        at, to = match_equal(left, arrived[order])
         pairs = zip(source[at].tolist(), target[order[to]].tolist(), kind[at].tolist(), strict=True)
         return [
             Edge(source=self.names[one], target=self.names[other], kind=self.kinds[number])
@@ -114,24 +113,26 @@ class Links:
         return dict(zip(self.names, (total / most).tolist(), strict=True))
 
 
-def _rows(side: tuple[Ints, Ints, Ints], wanted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[Ints]:
+def _select_rows(
+    side: tuple[Ints, Ints, Ints], wanted: np.ndarray[tuple[int], np.dtype[np.bool_]]
+) -> list[Ints]:
     kept = wanted[side[0]] if len(side[0]) else np.empty(0, dtype=np.bool_)
     return [column[kept] for column in side]
 
 
-def pinned_documents(condition: Condition, vector: Floats) -> Plan[list[Stored]]:
-    """Return all documents that pass a condition, by id, at most :data:`PINNED` and one more.
+def find_pinned(condition: Condition, vector: Floats) -> Plan[list[StoredDocument]]:
+    """Return all documents that pass a condition, by id, at most :data:`MOST_PINNED` and one more.
 
     Args:
         condition: What pinned documents have in common.
         vector: Any unit vector of the store's dimension.
     """
-    found: Candidates = yield Nearest(vector=vector, k=PINNED + 1, filter=condition)
-    documents: list[Stored] = yield Documents(refs=found.refs)
+    found: Candidates = yield Nearest(vector=vector, k=MOST_PINNED + 1, filter=condition)
+    documents: list[StoredDocument] = yield Documents(refs=found.refs)
     return sorted(documents, key=lambda one: one.id)
 
 
-def surroundings(
+def find_surroundings(
     ids: Sequence[str], requires: frozenset[str], kinds: frozenset[str], vector: Floats
 ) -> Plan[Surroundings]:
     """Follow requirements to their end, and look up the links among all documents.
@@ -143,13 +144,15 @@ def surroundings(
         vector: Any unit vector of the store's dimension.
     """
     found: Candidates = yield Find(ids=tuple(ids))
-    followed = yield from _required(found.refs, requires, vector) if requires else _Followed().ended()
+    followed = (
+        yield from _follow_requirements(found.refs, requires, vector) if requires else _Requirements().ended()
+    )
     refs = np.union1d(found.refs, np.array(sorted(followed.refs), dtype=np.int64))
     names: list[str] = yield Ids(refs=refs)
     name = dict(zip(refs.tolist(), names, strict=True))
     fresh = np.setdiff1d(refs, found.refs)
-    stored: list[Stored] = (yield Documents(refs=fresh)) if len(fresh) else []
-    links = yield from _links(refs, names, kinds)
+    stored: list[StoredDocument] = (yield Documents(refs=fresh)) if len(fresh) else []
+    links = yield from _read_links(refs, names, kinds)
     return Surroundings(
         documents={one.id: one for one in stored},
         requires={
@@ -162,7 +165,7 @@ def surroundings(
 
 
 @dataclass(slots=True)
-class _Followed:
+class _Requirements:
     """The requirements that were followed, by refs."""
 
     refs: set[int] = field(default_factory=set)
@@ -170,30 +173,30 @@ class _Followed:
     unresolved: dict[int, set[str]] = field(default_factory=dict)
     unfinished: set[int] = field(default_factory=set)
 
-    def ended(self) -> Plan[_Followed]:
+    def ended(self) -> Plan[_Requirements]:
         """Return itself, as a plan that asks for nothing."""
         yield from ()
         return self
 
 
-def _required(start: Ints, kinds: frozenset[str], vector: Floats) -> Plan[_Followed]:
-    followed = _Followed()
+def _follow_requirements(start: Ints, kinds: frozenset[str], vector: Floats) -> Plan[_Requirements]:
+    followed = _Requirements()
     seen = set(start.tolist())
     frontier = start
-    for _ in range(HOPS):
+    for _ in range(MOST_HOPS):
         own: Memberships = yield Groups(refs=frontier, side="out", kinds=kinds)
         groups, place = np.unique(own.group, return_inverse=True)
         if not len(groups):
             return followed
-        reached: Reached = yield Members(
-            groups=groups, side="in", vector=vector, take=REQUIRED, cap=REQUIRED, exclude=_NONE
+        reached: ReachedMembers = yield Members(
+            groups=groups, side="in", vector=vector, take=MOST_REQUIRED, cap=MOST_REQUIRED, exclude=_NONE
         )
         tags: list[tuple[str, str]] = yield Tags(groups=groups)
         members: dict[int, list[int]] = {}
         for group, ref in zip(reached.group.tolist(), reached.refs.tolist(), strict=True):
             members.setdefault(group, []).append(ref)
         for ref, group in zip(frontier[own.document].tolist(), place.tolist(), strict=True):
-            _note(followed, ref, members.get(group, []), tags[group], int(reached.sizes[group]))
+            _note_requirement(followed, ref, members.get(group, []), tags[group], int(reached.sizes[group]))
         fresh = {ref for refs in members.values() for ref in refs} - seen
         seen |= fresh
         followed.refs |= fresh
@@ -204,16 +207,18 @@ def _required(start: Ints, kinds: frozenset[str], vector: Floats) -> Plan[_Follo
     return followed
 
 
-def _note(followed: _Followed, ref: int, led_to: list[int], tag: tuple[str, str], size: int) -> None:
+def _note_requirement(
+    followed: _Requirements, ref: int, led_to: list[int], tag: tuple[str, str], size: int
+) -> None:
     others = {one for one in led_to if one != ref}
     if others:
         followed.needs.setdefault(ref, set()).update(others)
     elif not led_to:
-        why = "more than 20 documents" if size > REQUIRED else "no document"
+        why = "more than 20 documents" if size > MOST_REQUIRED else "no document"
         followed.unresolved.setdefault(ref, set()).add(f"{tag[0]} {tag[1]!r} leads to {why}")
 
 
-def _links(refs: Ints, names: Sequence[str], kinds: frozenset[str]) -> Plan[Links]:
+def _read_links(refs: Ints, names: Sequence[str], kinds: frozenset[str]) -> Plan[LinkMemberships]:
     sides: dict[Side, Memberships] = {}
     for side in ("out", "in"):
         sides[side] = yield Groups(refs=refs, side=side, kinds=kinds)
@@ -223,4 +228,4 @@ def _links(refs: Ints, names: Sequence[str], kinds: frozenset[str]) -> Plan[Link
         (one.document, one.group, np.array([number[kind] for kind in one.kinds], dtype=np.int64)[one.kind])
         for one in (sides["out"], sides["in"])
     )
-    return Links(names=tuple(names), kinds=every, leaving=leaving, arriving=arriving)
+    return LinkMemberships(names=tuple(names), kinds=every, leaving=leaving, arriving=arriving)

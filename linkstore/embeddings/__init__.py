@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from linkstore.lazy import lazy
+from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from linkstore.embeddings.base import ArrayEmbeddings
-    from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
+    from linkstore.embeddings.builtin import ArrayEmbeddings, MiniLMEmbeddings, WordLlamaEmbeddings
     from linkstore.embeddings.names import DEFAULT_EMBEDDING, embedding_name, get_embedding
 
 __all__ = [
-    "DEFAULT_EMBEDDING",
     "ArrayEmbeddings",
+    "DEFAULT_EMBEDDING",
     "MiniLMEmbeddings",
     "WordLlamaEmbeddings",
     "embedding_name",
@@ -29,11 +28,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "DEFAULT_EMBEDDING": "names",
-        "ArrayEmbeddings": "base",
-        "MiniLMEmbeddings": "builtin",
-        "WordLlamaEmbeddings": "builtin",
-        "embedding_name": "names",
-        "get_embedding": "names",
+        "linkstore.embeddings.builtin": "ArrayEmbeddings MiniLMEmbeddings WordLlamaEmbeddings",
+        "linkstore.embeddings.names": "DEFAULT_EMBEDDING embedding_name get_embedding",
     },
 )

@@ -1,20 +1,29 @@
-"""Encoders, which turn texts into arrays of vectors without the slow import of LangChain."""
+"""Encoders: they turn texts into arrays of vectors, without the slow import of LangChain.
+
+Encoders, which turn texts into arrays of vectors without the slow import of LangChain.
+
+One C++ runtime for all native libraries of the process.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from linkstore.core.text import is_unicode
 from linkstore.errors import EmbeddingError
-from linkstore.text import is_unicode
 
-if TYPE_CHECKING:  # numpy takes longer to import than all of this package
+if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+if TYPE_CHECKING:  # numpy takes longer to import than all of this package
     Matrix: TypeAlias = NDArray[np.float32]
 
 
@@ -48,7 +57,7 @@ class Encoder(ABC):
             EmbeddingError: If a text is blank or not valid Unicode; the message names it.
         """
         for position, text in enumerate(texts):
-            problem = _problem(text)
+            problem = _find_problem(text)
             if problem:
                 raise EmbeddingError(f"text {position} {problem}", position)
         vectors = self._vectors(texts)
@@ -65,7 +74,7 @@ class Encoder(ABC):
 
     def embed_query(self, text: str) -> list[float]:
         """Embed one question as a list of numbers: see ``embed_array``."""
-        problem = _problem(text)
+        problem = _find_problem(text)
         if problem:
             raise EmbeddingError(f"the question {problem}")
         return cast("list[float]", self.embed_array((text,))[0].tolist())
@@ -74,13 +83,13 @@ class Encoder(ABC):
         return f"{type(self).__name__}()"
 
 
-def package_folder(package: str) -> Path | None:
+def find_package_folder(package: str) -> Path | None:
     """Find the folder of a package without importing it. Return None if it is not installed."""
     spec = find_spec(package)
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
-def _problem(text: str) -> str | None:
+def _find_problem(text: str) -> str | None:
     """Return the reason why a text has no embedding, or None."""
     if not text or text.isspace():
         return "is blank, so it has no embedding; give it a word or leave it out"
@@ -93,3 +102,31 @@ def _normalize(vectors: Matrix) -> None:
     import numpy as np
 
     vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+
+
+_RUNTIME: Final = "libstdc++.so.6"
+_USEARCH: Final = "usearch.compiled"
+_A_SYMBOL: Final = "_ZNSt6locale7classicEv"
+
+
+def share_cpp_runtime() -> None:
+    """Load the system's C++ runtime so that every library uses it, if called before usearch is imported.
+
+    usearch's wheels for Linux carry a copy of the runtime whose symbols are visible to the whole
+    process. A library loaded later (ONNX Runtime, PyTorch) takes some symbols from that copy and the rest
+    from the system's runtime, and the process dies (the same clash: pytorch/pytorch#109923). Once the
+    system's runtime is global, all libraries use it. Do nothing if there is no such runtime, or too late.
+    """
+    if sys.platform == "linux" and _USEARCH not in sys.modules:
+        with suppress(OSError):  # not installed: then nothing that is loaded later needs it either
+            ctypes.CDLL(_RUNTIME, mode=ctypes.RTLD_GLOBAL)
+
+
+def has_cpp_runtime_clash(package: str) -> bool:
+    """Say whether loading a package with native code now would end the process."""
+    return (
+        sys.platform == "linux"
+        and _USEARCH in sys.modules
+        and package not in sys.modules
+        and not hasattr(ctypes.CDLL(None), _A_SYMBOL)
+    )

@@ -14,9 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from linkstore.cores import cores
-from linkstore.embeddings.cpp_runtime import cpp_runtime_clashes
-from linkstore.embeddings.encoder import Encoder, package_folder
+from linkstore.core.processes import count_cores
+from linkstore.embeddings.encoder import Encoder, find_package_folder, has_cpp_runtime_clash
 from linkstore.errors import EmbeddingError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class MiniLM(Encoder):
     """
 
     def __init__(self) -> None:
-        if any(package_folder(name) is None for name in (_PACKAGE, "onnxruntime", "tokenizers")):
+        if any(find_package_folder(name) is None for name in (_PACKAGE, "onnxruntime", "tokenizers")):
             raise MissingExtraError("the embedding 'minilm'", "minilm")
 
     @property
@@ -61,24 +60,24 @@ class MiniLM(Encoder):
 
         import numpy as np
 
-        encodings = _tokenizer().encode_batch_fast(list(texts))
+        encodings = _load_tokenizer().encode_batch_fast(list(texts))
         order = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids), reverse=True)
         batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
-        with ThreadPoolExecutor(max_workers=min(cores(), len(batches)) or 1) as pool:
-            found = pool.map(lambda rows: _pooled([encodings[i] for i in rows]), batches)
+        with ThreadPoolExecutor(max_workers=min(count_cores(), len(batches)) or 1) as pool:
+            found = pool.map(lambda rows: _pool_tokens([encodings[i] for i in rows]), batches)
             for rows, batch in zip(batches, found, strict=True):
                 vectors[rows] = batch
         return vectors
 
 
-def _pooled(encodings: Sequence[Encoding]) -> Matrix:
+def _pool_tokens(encodings: Sequence[Encoding]) -> Matrix:
     """Return the mean of each text's token vectors, without padding."""
     import numpy as np
 
-    ids, mask = _padded(encodings)
+    ids, mask = _pad_tokens(encodings)
     feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    session = _session()
+    session = _load_session()
     wanted = {argument.name for argument in session.get_inputs()}
     hidden = session.run(None, {name: value for name, value in feed.items() if name in wanted})[0]
     weight = mask[:, :, None].astype(np.float32)
@@ -86,7 +85,7 @@ def _pooled(encodings: Sequence[Encoding]) -> Matrix:
     return pooled
 
 
-def _padded(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _pad_tokens(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return token ids and mask, both of shape (texts, longest)."""
     import numpy as np
 
@@ -100,7 +99,7 @@ def _padded(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], NDArray[n
 
 
 @cache
-def _tokenizer() -> Tokenizer:
+def _load_tokenizer() -> Tokenizer:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(_TOKENIZER))
@@ -110,12 +109,12 @@ def _tokenizer() -> Tokenizer:
 
 
 @cache
-def _session() -> Any:
+def _load_session() -> Any:
     """Load the model without threads of its own, which would not survive a fork.
 
     Batches run in parallel instead, which is also faster.
     """
-    if cpp_runtime_clashes("onnxruntime"):
+    if has_cpp_runtime_clash("onnxruntime"):
         raise EmbeddingError(
             "usearch was imported before linkstore, which would make onnxruntime crash:"
             " import onnxruntime, or open a store, before usearch is imported"
@@ -126,11 +125,11 @@ def _session() -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(_weights(), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(_read_model(), options, providers=["CPUExecutionProvider"])
 
 
-def _weights() -> bytes:
-    folder = package_folder(_PACKAGE)
+def _read_model() -> bytes:
+    folder = find_package_folder(_PACKAGE)
     if folder is None:
         raise MissingExtraError("the embedding 'minilm'", "minilm")
     content = (folder / "model.onnx").read_bytes()

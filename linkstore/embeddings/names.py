@@ -1,4 +1,12 @@
-"""Embeddings by name, and the name of an embedding."""
+"""Embeddings by name, and the name of an embedding.
+
+Embeddings that work offline, and embeddings by name.
+
+:func:`get_embedding` makes an embedding from its name, :func:`embedding_name` says under which name
+a store records one. Any LangChain ``Embeddings`` will do; the ones here add
+``embed_array``, which spares the way through lists of Python floats.
+Models are loaded on first use.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +14,7 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from linkstore.arguments import require
+from linkstore.core.arguments import require
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.minilm import MiniLM
 from linkstore.embeddings.wordllama import WordLlama
@@ -14,6 +22,7 @@ from linkstore.errors import EmbeddingError, MissingExtraError
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+
 
 DEFAULT_EMBEDDING: Final = "wordllama"
 """The default embedding of a new store."""
@@ -51,9 +60,9 @@ def get_embedding(name: str) -> Embeddings:
     """
     require(str, "a string", name=name)
     if name in _BUILT_IN:
-        return _of_langchain(_BUILT_IN[name])
+        return _make_langchain_embedding(_BUILT_IN[name])
     if name.startswith(_OPENAI) and name != _OPENAI:
-        return _openai(name)
+        return _make_openai_embedding(name)
     raise EmbeddingError(
         f"unknown embedding {name!r}; use wordllama, minilm or openai:MODEL,"
         " or pass a LangChain Embeddings object"
@@ -74,7 +83,7 @@ def embedding_name(embedding: Encoder | Embeddings) -> str:
     cls = type(embedding)
     qualified = f"{cls.__module__}.{cls.__qualname__}"
     name = "openai" if qualified == "langchain_openai.embeddings.base.OpenAIEmbeddings" else qualified
-    model = _model(embedding)
+    model = _get_model_name(embedding)
     dimensions = getattr(embedding, "dimensions", None)
     name = f"{name}:{model}" if model else name
     return f"{name}/{dimensions}" if isinstance(dimensions, int) else name
@@ -85,23 +94,23 @@ def has_model(embedding: Encoder | Embeddings) -> bool:
 
     The name of a class alone does not: a cache, for example, may wrap one embedding or another.
     """
-    return isinstance(embedding, Encoder) or _model(embedding) is not None
+    return isinstance(embedding, Encoder) or _get_model_name(embedding) is not None
 
 
-def _model(embedding: Embeddings) -> str | None:
+def _get_model_name(embedding: Embeddings) -> str | None:
     """Return the model that an embedding names, or None."""
     named = (getattr(embedding, attribute, None) for attribute in ("model", "model_name", "model_id"))
     return next((model for model in named if isinstance(model, str) and model), None)
 
 
-def _of_langchain(encoder: Callable[[], Encoder]) -> Embeddings:
+def _make_langchain_embedding(encoder: Callable[[], Encoder]) -> Embeddings:
     """Return LangChain's form of the built-in embedding that this encoder makes."""
     from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 
     return MiniLMEmbeddings() if encoder is MiniLM else WordLlamaEmbeddings()
 
 
-def _openai(name: str) -> Embeddings:
+def _make_openai_embedding(name: str) -> Embeddings:
     if find_spec("langchain_openai") is None:
         raise MissingExtraError(f"the embedding {name!r}", "openai")
     from langchain_openai import OpenAIEmbeddings

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from linkstore.embeddings.encoder import Encoder, package_folder
+from linkstore.embeddings.encoder import Encoder, find_package_folder
 from linkstore.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
 _TENSOR: Final = "embedding.weight"
 _BATCH: Final = 512
 """Texts tokenized at once: enough to keep every core busy, and few enough to bound memory."""
-_FEW: Final = 1000
+_MOST_READ: Final = 1000
 """Maximum number of tokens whose vectors are read from the file; for more, all are converted, in 0.1 s."""
 
 
@@ -49,14 +49,14 @@ class WordLlama(Encoder):
     def _vectors(self, texts: Sequence[str]) -> Matrix:
         import numpy as np
 
-        tokenizer = wordllama_tokenizer()
+        tokenizer = load_wordllama_tokenizer()
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
         add = np.add.reduce
         counts = np.empty((len(texts), 1), dtype=np.float32)
         for start in range(0, len(texts), _BATCH):
             batch = list(texts[start : start + _BATCH])
             encodings = tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-            look_up = _lookup(sum(map(len, encodings)))
+            look_up = _choose_lookup(sum(map(len, encodings)))
             for row, encoding in enumerate(encodings, start):
                 ids = encoding.ids
                 counts[row] = len(ids)
@@ -64,11 +64,11 @@ class WordLlama(Encoder):
         return np.divide(vectors, counts, out=vectors)
 
 
-def _lookup(tokens: int) -> Callable[[list[int]], Matrix]:
+def _choose_lookup(tokens: int) -> Callable[[list[int]], Matrix]:
     """Return a function that looks up token vectors: from the file for few tokens, else from memory."""
-    if tokens <= _FEW and not _weights.cache_info().currsize:
+    if tokens <= _MOST_READ and not _load_vectors.cache_info().currsize:
         return _read
-    weights = _weights()
+    weights = _load_vectors()
     return lambda ids: weights.take(ids, axis=0)
 
 
@@ -76,7 +76,7 @@ def _read(ids: list[int]) -> Matrix:
     """Read the vectors of tokens from the file: float32 of shape (n, 256)."""
     import numpy as np
 
-    stored = _stored()
+    stored = _map_vectors()
     vectors = np.empty((len(ids), DIMENSION), dtype=np.float32)
     for row, id in enumerate(ids):
         vectors[row] = stored[id : id + 1]
@@ -84,16 +84,16 @@ def _read(ids: list[int]) -> Matrix:
 
 
 @cache
-def _stored() -> Any:
+def _map_vectors() -> Any:
     """Map the file's float16 token vectors, of shape (32000, 256), into memory."""
     from safetensors import safe_open
 
-    opened: Any = safe_open(_file(_WEIGHTS), framework="numpy")
+    opened: Any = safe_open(_find_file(_WEIGHTS), framework="numpy")
     return opened.get_slice(_TENSOR)
 
 
 @cache
-def _weights() -> Matrix:
+def _load_vectors() -> Matrix:
     """Load all token vectors in float32, of shape (32000, 256).
 
     Two threads that call this first at the same time both load them, and one result stays. That is cheaper
@@ -102,11 +102,11 @@ def _weights() -> Matrix:
     import numpy as np
     from safetensors.numpy import load_file
 
-    return np.ascontiguousarray(load_file(_file(_WEIGHTS))[_TENSOR], dtype=np.float32)
+    return np.ascontiguousarray(load_file(_find_file(_WEIGHTS))[_TENSOR], dtype=np.float32)
 
 
 @cache
-def wordllama_tokenizer() -> Tokenizer:
+def load_wordllama_tokenizer() -> Tokenizer:
     """Load the tokenizer of the model, which is that of Llama 2, offline and without the token vectors.
 
     Raises:
@@ -114,11 +114,11 @@ def wordllama_tokenizer() -> Tokenizer:
     """
     from tokenizers import Tokenizer
 
-    return Tokenizer.from_file(str(_file(_TOKENIZER)))
+    return Tokenizer.from_file(str(_find_file(_TOKENIZER)))
 
 
-def _file(name: str) -> Path:
-    folder = package_folder("wordllama")
+def _find_file(name: str) -> Path:
+    folder = find_package_folder("wordllama")
     if folder is None:
         raise EmbeddingError("the package wordllama is not installed: pip install 'wordllama>=0.4,<0.5'")
     path = folder / name

@@ -4,66 +4,67 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from linkstore.lazy import lazy
+from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
+    from linkstore.ingest.batches import Staleness, staleness
     from linkstore.ingest.chunks import ChunkLimits
+    from linkstore.ingest.files import SourceNotFoundError
     from linkstore.ingest.html.folder import FolderSource, IngestSettings, index_folder
     from linkstore.ingest.html.pages import UnreadablePageError
     from linkstore.ingest.notes.vault import VaultSource, index_vault
     from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-    from linkstore.ingest.records.jsonl import JsonlSource, index_jsonl
-    from linkstore.ingest.records.loaded import DocumentsSource, index_documents
+    from linkstore.ingest.records import DocumentsSource, JsonlSource, index_documents, index_jsonl
     from linkstore.ingest.relink import CORPUS_LINKS, Relinked, link_corpus
-    from linkstore.ingest.sink import PageStore
-    from linkstore.ingest.source import BadInput, Source, SourcePage
-    from linkstore.ingest.sources import SourceNotFoundError
-    from linkstore.ingest.stalepages import Staleness, staleness
-    from linkstore.ingest.summary import (
+    from linkstore.ingest.source import (
+        BadInput,
         Dangling,
         Encodings,
         IndexingError,
         LeftOut,
         NothingIndexedError,
         PageCounts,
+        PageStore,
         Progress,
         RemovalRefusedError,
+        Source,
+        SourcePage,
         Summary,
     )
-    from linkstore.ingest.wiki import WikiSettings, WikiSource, index_wiki
+    from linkstore.ingest.wiki.source import WikiSettings, WikiSource, index_wiki
     from linkstore.ingest.wiki.zim import MissingLibzimError, ZimSource, index_zim
 
 __all__ = [
-    "DEFAULT_LINKS",
     "BadInput",
     "CORPUS_LINKS",
     "ChunkLimits",
+    "DEFAULT_LINKS",
     "Dangling",
-    "LeftOut",
     "DocumentsSource",
     "Encodings",
     "FolderSource",
     "IndexingError",
     "IngestSettings",
     "JsonlSource",
+    "LeftOut",
     "MissingLibzimError",
     "NothingIndexedError",
     "PageCounts",
     "PageStore",
     "Progress",
-    "Source",
     "Relinked",
     "RemovalRefusedError",
+    "Source",
     "SourceNotFoundError",
     "SourcePage",
     "Staleness",
     "Summary",
     "UnreadablePageError",
     "VaultSource",
-    "ZimSource",
-    "index_documents",
     "WikiSettings",
     "WikiSource",
+    "ZimSource",
+    "index_documents",
     "index_folder",
     "index_jsonl",
     "index_source",
@@ -77,43 +78,20 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "BadInput": "source",
-        "CORPUS_LINKS": "relink",
-        "ChunkLimits": "chunks",
-        "DEFAULT_LINKS": "pipeline",
-        "Dangling": "summary",
-        "DocumentsSource": "records.loaded",
-        "Encodings": "summary",
-        "FolderSource": "html.folder",
-        "IndexingError": "summary",
-        "IngestSettings": "html.folder",
-        "JsonlSource": "records.jsonl",
-        "LeftOut": "summary",
-        "MissingLibzimError": "wiki.zim",
-        "NothingIndexedError": "summary",
-        "PageCounts": "summary",
-        "PageStore": "sink",
-        "Progress": "summary",
-        "Relinked": "relink",
-        "RemovalRefusedError": "summary",
-        "Source": "source",
-        "SourceNotFoundError": "sources",
-        "SourcePage": "source",
-        "Staleness": "stalepages",
-        "Summary": "summary",
-        "UnreadablePageError": "html.pages",
-        "VaultSource": "notes.vault",
-        "WikiSettings": "wiki",
-        "WikiSource": "wiki",
-        "ZimSource": "wiki.zim",
-        "index_documents": "records.loaded",
-        "index_folder": "html.folder",
-        "index_jsonl": "records.jsonl",
-        "index_source": "pipeline",
-        "index_vault": "notes.vault",
-        "index_wiki": "wiki",
-        "index_zim": "wiki.zim",
-        "link_corpus": "relink",
-        "staleness": "stalepages",
+        "linkstore.ingest.batches": "Staleness staleness",
+        "linkstore.ingest.chunks": "ChunkLimits",
+        "linkstore.ingest.files": "SourceNotFoundError",
+        "linkstore.ingest.html.folder": "FolderSource IngestSettings index_folder",
+        "linkstore.ingest.html.pages": "UnreadablePageError",
+        "linkstore.ingest.notes.vault": "VaultSource index_vault",
+        "linkstore.ingest.pipeline": "DEFAULT_LINKS index_source",
+        "linkstore.ingest.records": "DocumentsSource JsonlSource index_documents index_jsonl",
+        "linkstore.ingest.relink": "CORPUS_LINKS Relinked link_corpus",
+        "linkstore.ingest.source": (
+            "BadInput Dangling Encodings IndexingError LeftOut NothingIndexedError PageCounts PageStore "
+            "Progress RemovalRefusedError Source SourcePage Summary"
+        ),
+        "linkstore.ingest.wiki.source": "WikiSettings WikiSource index_wiki",
+        "linkstore.ingest.wiki.zim": "MissingLibzimError ZimSource index_zim",
     },
 )

@@ -1,20 +1,44 @@
-"""Makes the documents that are stored for a page: chunks with metadata and links."""
+"""Makes the documents that are stored for a page: titles, tags, metadata and links.
+
+Makes the documents that are stored for a page: chunks with metadata and links.
+
+Makes the titles of pages of a source distinct.
+
+A title says too little if several pages of the source have it, as Doxygen calls each list of members
+"Member List", or if it is only a number or a word such as "Index" or "Section 4.19". Such a page is called
+by its title and its own name: that of its file or, if that is an index or says no more than the title, of
+its folder, as in ``Member List (classDecoder-members)``. Where the names are the same too, as in two
+versions of one manual, the title stays.
+
+Decides which further URLs that a page claims are accepted.
+
+A page may claim further URLs: by ``rel=canonical``, by a ``url`` in its metadata, by an incoming link. Links
+to these URLs then lead to the page. This is normal within a site, but a page that claims a URL of another
+site could redirect that site's links to itself. So such claims are accepted only if the user declares the
+author of the source trusted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from html import unescape
+from typing import Any, Final, Literal, get_args
+from urllib.parse import unquote, urlsplit
 
 from langchain_core.documents import Document
 
-from linkstore.arguments import require_list
+from linkstore.core.arguments import make_argument_error, require_list
+from linkstore.core.links import LINKS_KEY, get_links, merge_links
+from linkstore.core.urls import Site, add_fragment, normalize_url, quote_fragment
 from linkstore.errors import ExtractionError, LinkError
-from linkstore.extraction import Chunk, CorpusExtractor, LinkExtractor, load_extractor
-from linkstore.extraction.upkeep import UpkeepExtractor
-from linkstore.ingest.chunks import unused
-from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.links import LINKS_KEY, get_links, merge_links
-from linkstore.urls import Site, quote_fragment, with_fragment
+from linkstore.extract.noise import fold_whitespace
+from linkstore.extract.protocol import Chunk, CorpusExtractor, LinkExtractor, UpkeepExtractor, load_extractor
+from linkstore.ingest.chunks import choose_unused_name
+from linkstore.ingest.html.pages import PageContent, UnreadablePageError
+from linkstore.ingest.source import BadInput
 
 _SITE_AWARE: Final = frozenset({"hyperlink", "section"})
 """Installed extractors that are told how the site names its pages."""
@@ -23,7 +47,7 @@ _SITE_AWARE: Final = frozenset({"hyperlink", "section"})
 class Linkers:
     """The link extractors of a run, by what they read.
 
-    An extractor says what it reads by an attribute ``source``: :class:`~linkstore.extraction.Chunk`,
+    An extractor says what it reads by an attribute ``source``: :class:`~linkstore.extract.Chunk`,
     or LangChain's Document, which is what one without the attribute gets.
 
     Args:
@@ -42,7 +66,7 @@ class Linkers:
         self.kept_up: list[UpkeepExtractor] = []
         require_list("extractors", links=chosen)
         for one in chosen:
-            self._sort(_loaded(one, site))
+            self._sort(_load_chosen(one, site))
 
     @property
     def need_corpus(self) -> bool:
@@ -96,7 +120,7 @@ class Linkers:
             metadata={
                 **chunk.page.metadata,
                 **self._own_fields(),
-                "url": placed(_url(chunk)),
+                "url": placed(_get_chunk_url(chunk)),
                 "title": chunk.page.title,
                 "headings": list(chunk.headings),
                 "page": placed(chunk.page.url),
@@ -123,7 +147,7 @@ class Linkers:
             self._of_documents.append(extractor)
 
 
-def page_documents(read: Iterable[Chunk | Document], linkers: Linkers) -> tuple[Document, ...]:
+def make_page_documents(read: Iterable[Chunk | Document], linkers: Linkers) -> tuple[Document, ...]:
     """Make the documents of a page, in order.
 
     Args:
@@ -136,12 +160,14 @@ def page_documents(read: Iterable[Chunk | Document], linkers: Linkers) -> tuple[
     """
     taken: dict[str, int] = {}
     return tuple(
-        linkers.document(one, unused(_url(one), taken)) if isinstance(one, Chunk) else _as_it_is(one, linkers)
+        linkers.document(one, choose_unused_name(_get_chunk_url(one), taken))
+        if isinstance(one, Chunk)
+        else _link_document(one, linkers)
         for one in read
     )
 
 
-def _as_it_is(document: Document, linkers: Linkers) -> Document:
+def _link_document(document: Document, linkers: Linkers) -> Document:
     if not document.id:
         raise UnreadablePageError("it has a document without id")
     try:
@@ -150,16 +176,184 @@ def _as_it_is(document: Document, linkers: Linkers) -> Document:
         raise UnreadablePageError(str(error)) from error
 
 
-def extractor_name(chosen: str | LinkExtractor[Any]) -> str:
+def name_extractor(chosen: str | LinkExtractor[Any]) -> str:
     """Return the name under which an extractor counts among the options of a run."""
     return chosen if isinstance(chosen, str) else f"{type(chosen).__module__}.{type(chosen).__qualname__}"
 
 
-def _loaded(chosen: str | LinkExtractor[Any], site: Site) -> LinkExtractor[Any]:
+def _load_chosen(chosen: str | LinkExtractor[Any], site: Site) -> LinkExtractor[Any]:
     if not isinstance(chosen, str):
         return chosen
     return load_extractor(chosen, site=site) if chosen in _SITE_AWARE else load_extractor(chosen)
 
 
-def _url(chunk: Chunk) -> str:
-    return with_fragment(chunk.page.url, quote_fragment(chunk.fragment or ""))
+def _get_chunk_url(chunk: Chunk) -> str:
+    return add_fragment(chunk.page.url, quote_fragment(chunk.fragment or ""))
+
+
+TITLE_BYTES: Final = 16 * 2**10
+"""Bytes of a page in which its title is looked for, before it is read."""
+
+_HTML_TITLE: Final = re.compile(r"<(title|h1)\b[^>]*+>(.{0,500}?)</\1", re.IGNORECASE | re.DOTALL)
+_MARKDOWN_TITLE: Final = re.compile(r"^(?:title:|#(?!#))[ \t]*+(\S[^\n]{0,500})$", re.MULTILINE)
+_TAGS: Final = re.compile(r"<[^<>]*+>")
+_AROUND: Final = " \t\"'#¶§\U0001f517"
+_SECTION: Final = "section|chapter|part|appendix|page|figure|table|unit|lesson|volume|book"
+_BARE: Final = re.compile(
+    rf"(?:(?:{_SECTION})\s+)?(?:\d+(?:[.-]\d+)*|[a-z](?:[.-]\d+)*)\.?|(?:{_SECTION})\s+[ivxlcdm]+\.?"
+    r"|index|(?:table of )?contents|home(?: page)?|main page|readme|untitled(?: document)?|overview"
+    r"|introduction",
+    re.IGNORECASE,
+)
+_INDEX: Final = frozenset({"index", "readme", "default", "home"})
+
+
+class PageTitles:
+    """The titles of the pages of a source, as far as they are known before the pages are read.
+
+    Args:
+        heads: The URL of each page with the titles that :func:`find_titles` finds in it.
+    """
+
+    def __init__(self, heads: Iterable[tuple[str, frozenset[str]]] = ()) -> None:
+        pages: Counter[str] = Counter()
+        names: Counter[tuple[str, str]] = Counter()
+        for url, titles in heads:
+            name = get_page_name(url)
+            pages.update(titles)
+            names.update((title, name) for title in titles)
+        self._shared = frozenset(title for title, count in pages.items() if count > 1)
+        self._ambiguous = frozenset(pair for pair, count in names.items() if count > 1)
+
+    def shared(self, titles: Iterable[str]) -> bool:
+        """Say whether one of these is the title of several pages."""
+        return not self._shared.isdisjoint(titles)
+
+    def telling(self, title: str, url: str) -> str:
+        """Return a page's title, with its name if the title says too little.
+
+        Args:
+            title: As it is written, not empty.
+            url: Where the page lies, from the root of the source, or an absolute URL.
+        """
+        if title not in self._shared and not _BARE.fullmatch(title):
+            return title
+        name = get_page_name(url, title)
+        return title if not name or (title, get_page_name(url)) in self._ambiguous else f"{title} ({name})"
+
+    def told_apart(self, page: PageContent, url: str) -> PageContent:
+        """Return a page with a title that tells it apart, also as its main heading."""
+        title = self.telling(page.title, url) if page.title else ""
+        if title == page.title:
+            return page
+        own = next((block for block in page.blocks if block.level and block.text == page.title), None)
+        blocks = tuple(block._replace(text=title) if block is own else block for block in page.blocks)
+        return replace(page, title=title, blocks=blocks)
+
+
+def get_page_name(url: str, title: str = "") -> str:
+    """Return the name of a page in its URL: its file without suffix, or its folder, empty if neither helps.
+
+    Args:
+        url: Its path or absolute URL.
+        title: What the name should say more than.
+    """
+    path = unquote(urlsplit(url).path)
+    parts = [part for part in path.split("/") if part]
+    if parts and not path.endswith("/") and "." in parts[-1].lstrip("."):
+        parts[-1] = parts[-1].rpartition(".")[0]
+    names = (part for part in reversed(parts[-2:]) if part.casefold() not in {*_INDEX, title.casefold()})
+    name = next(names, "")
+    return name if name.isprintable() else ""
+
+
+def find_titles(head: str, *, markdown: bool = False) -> frozenset[str]:
+    """Return the possible titles of a page, from the beginning of its source.
+
+    Args:
+        head: HTML or Markdown.
+        markdown: Which of them.
+    """
+    if markdown:
+        found = _MARKDOWN_TITLE.search(head)
+        written = [found[1]] if found else []
+    else:
+        written = [unescape(_TAGS.sub("", one[2])) for one in _HTML_TITLE.finditer(head)]
+    return frozenset(filter(None, (fold_whitespace(one).strip(_AROUND) for one in written)))
+
+
+ClaimPolicy = Literal["own", "any"]
+"""``"own"``: a page may claim URLs of its own site; ``"any"``: all claims are accepted."""
+
+
+def get_origin(url: str) -> str | None:
+    """Return host and port of an absolute URL, whether by http or https, or None for anything else."""
+    normal = normalize_url(url)
+    return None if normal is None else normal.partition("://")[2].partition("/")[0]
+
+
+class Refusals:
+    """Counts claims that were not accepted."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._example = ("", "")
+
+    def note(self, page: str, url: str) -> None:
+        """Count that a page was not believed to have a URL."""
+        self._example = self._example if self._count else (page, url)
+        self._count += 1
+
+    def report(self) -> Iterator[BadInput]:
+        """Report the refused claims, in one line."""
+        if self._count:
+            page, url = self._example
+            number = "1 page says" if self._count == 1 else f"{self._count:,} pages say"
+            reason = (
+                f"{number} to be a page of another site, as {page} does of {url}; that is believed only with"
+                ' --trust-claims (Python: claims="any")'
+            )
+            yield BadInput(name="(claims)", reason=reason)
+
+
+class Claims:
+    """Judges the claims of one run.
+
+    Args:
+        policy: Which claims are believed.
+        urls: Where the source lies in public. None: its origin is that of the first claim.
+
+    Raises:
+        ArgumentError: If there is no such policy.
+    """
+
+    def __init__(self, policy: ClaimPolicy, urls: Iterable[str] | None = ()) -> None:
+        if policy not in get_args(ClaimPolicy):
+            raise make_argument_error("claims", f"one of {', '.join(get_args(ClaimPolicy))}", policy)
+        self.policy: Final = policy
+        self._own = None if urls is None else frozenset(filter(None, map(get_origin, urls)))
+        self._refusals = Refusals()
+
+    def believed(self, url: str) -> bool:
+        """Say whether a page of the source may have this URL. Paths within the source are always its own.
+
+        Args:
+            url: Absolute, or a tag within the site.
+        """
+        if self.policy == "any" or "://" not in url:
+            return True
+        claimed = get_origin(url) or url
+        if self._own is None:
+            self._own = frozenset({claimed})
+        return claimed in self._own
+
+    def accepted(self, url: str, page: str) -> bool:
+        """Say whether a claim is :meth:`believed`, and count one that is not, for :meth:`report`."""
+        believed = self.believed(url)
+        if not believed:
+            self._refusals.note(page, url)
+        return believed
+
+    def report(self) -> Iterator[BadInput]:
+        """Report the refused claims, in one line."""
+        yield from self._refusals.report()

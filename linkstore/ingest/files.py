@@ -1,8 +1,12 @@
-"""Lists and reads the files of a folder, without leaving the folder.
+"""Lists and reads the files of a folder, and decides which of them are pages.
+
+Lists and reads the files of a folder, without leaving the folder.
 
 Only regular files below the folder are read. A symbolic link is followed if its target is also in the folder
 and not hidden. Pipes, sockets and devices are never opened. Replacing a file by a link while the folder is
 read does not lead outside either: each part of a path is opened without following links.
+
+Decides which files of a folder are pages, and their URLs.
 """
 
 from __future__ import annotations
@@ -12,15 +16,24 @@ import os
 import posixpath
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from functools import partial
+from pathlib import Path, PurePath, PurePosixPath
+from posixpath import splitext
 from typing import BinaryIO, Final
 from urllib.parse import quote
 
+from linkstore.core.arguments import as_path
+from linkstore.core.display import make_readable
+from linkstore.core.text import replace_surrogates
+from linkstore.core.urls import Site, UrlPolicy, normalize_url
+from linkstore.errors import LinkStoreError
+from linkstore.extract.html import UnboundedPageError, find_canonical_href, parse_html
+from linkstore.ingest.documents import get_origin
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.source import BadInput
-from linkstore.letters import readable_url
 
 IsPage = Callable[[PurePosixPath], bool]
 
@@ -31,32 +44,32 @@ _NO_PAGES_IN: Final = frozenset(
 _MAY_HOLD_PAGES: Final = frozenset({"_static", "_images", "_downloads"})
 """Of these, the ones in which pages are counted; the others hold sources, or no pages for readers."""
 _FOR_MACHINES: Final = frozenset({"robots.txt", "_redirects.txt", "redirects.txt"})
-_CODES: Final = """
+_LANGUAGE_CODES: Final = """
     ar az be bg bn bs ca cs cy da de el en eo es et eu fa fi fr ga gl he hi hr hu hy id is it ja ka kk km ko
     lt lv mk mn ms my nb ne nl nn no pl pt ro ru si sk sl sq sr sv ta te th tr uk ur uz vi zh
 """
-_LANGUAGES: Final = frozenset(_CODES.split())
+_LANGUAGES: Final = frozenset(_LANGUAGE_CODES.split())
 """Languages (ISO 639-1) that end the names of pages; none that is also the suffix of other files (``br``)."""
-_LINKED: Final = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
+_LINK_ERRORS: Final = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
 """What opening a path without following links says where it meets one; the last on FreeBSD."""
-_FILE: Final = (
+_FILE_FLAGS: Final = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
-_FOLDER: Final = _FILE | getattr(os, "O_DIRECTORY", 0)
-_STEPS: Final = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd
-_REGION: Final = 4
+_FOLDER_FLAGS: Final = _FILE_FLAGS | getattr(os, "O_DIRECTORY", 0)
+_HAS_DIR_FD: Final = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd
+_LONGEST_REGION: Final = 4
 """Letters of a region or script after a language, as in ``zh-hant``."""
-_LEAVES: Final = "it is a link that leaves the folder"
-_SAME: Final = "it is a link to another folder of the source, whose pages are read there"
-_NO_FILE: Final = "it is a pipe, socket or device, not a file"
+_LEAVES_FOLDER: Final = "it is a link that leaves the folder"
+_SAME_FOLDER: Final = "it is a link to another folder of the source, whose pages are read there"
+_NOT_A_FILE: Final = "it is a pipe, socket or device, not a file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundFiles:
     """The files of a folder.
 
     Args:
@@ -85,7 +98,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path: Final = Path(os.path.realpath(path))
 
-    def find(self, is_page: IsPage) -> Found:
+    def find(self, is_page: IsPage) -> FoundFiles:
         """Find all pages below the folder.
 
         Hidden files and folders are left out, as are those that site builders keep no pages in (``_static``,
@@ -94,7 +107,7 @@ class Folder:
         Args:
             is_page: Whether a file is a page, by its path.
         """
-        return _Search(self, is_page).run()
+        return _FolderSearch(self, is_page).run()
 
     def has(self, name: str) -> bool:
         """Say whether there is a regular file of this name, not reached by a link."""
@@ -142,30 +155,30 @@ class Folder:
         try:
             descriptor = self._descriptor(tuple(name.split("/")))
         except OSError as error:
-            if error.errno not in _LINKED:
+            if error.errno not in _LINK_ERRORS:
                 raise
             target = self.inside(Path(os.path.realpath(self.path / name, strict=True)))
             if target is None:
-                raise UnreadablePageError(_LEAVES) from error
+                raise UnreadablePageError(_LEAVES_FOLDER) from error
             descriptor = self._descriptor(target)
         return os.fdopen(descriptor, "rb")
 
     def _descriptor(self, parts: tuple[str, ...]) -> int:
         """Open a file, going from folder to folder, none of which may be a link."""
-        if not _STEPS:
-            return _regular(str(self.path.joinpath(*parts)), None)
-        here = os.open(self.path, _FOLDER)
+        if not _HAS_DIR_FD:
+            return _open_regular(str(self.path.joinpath(*parts)), None)
+        here = os.open(self.path, _FOLDER_FLAGS)
         try:
             for part in parts[:-1]:
-                following = os.open(part, _FOLDER, dir_fd=here)
+                following = os.open(part, _FOLDER_FLAGS, dir_fd=here)
                 os.close(here)
                 here = following
-            return _regular(parts[-1], here)
+            return _open_regular(parts[-1], here)
         finally:
             os.close(here)
 
 
-def _regular(path: str, folder: int | None) -> int:
+def _open_regular(path: str, folder: int | None) -> int:
     """Open a regular file.
 
     The file is looked at before, so that no device notices, and after, for it may be swapped.
@@ -174,16 +187,16 @@ def _regular(path: str, folder: int | None) -> int:
     if stat.S_ISLNK(before.st_mode):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
     if not stat.S_ISREG(before.st_mode):
-        raise UnreadablePageError(_NO_FILE)
-    descriptor = os.open(path, _FILE, dir_fd=folder)
+        raise UnreadablePageError(_NOT_A_FILE)
+    descriptor = os.open(path, _FILE_FLAGS, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UnreadablePageError(_NO_FILE)
+        raise UnreadablePageError(_NOT_A_FILE)
     return descriptor
 
 
 @dataclass(slots=True)
-class _Search:
+class _FolderSearch:
     """One walk through a folder."""
 
     folder: Folder
@@ -193,11 +206,11 @@ class _Search:
     others: Counter[str] = field(default_factory=Counter)
     aside: Counter[str] = field(default_factory=Counter)
 
-    def run(self) -> Found:
+    def run(self) -> FoundFiles:
         waiting = [""]
         while waiting:
             waiting.extend(self._look_into(waiting.pop()))
-        return Found(
+        return FoundFiles(
             names=tuple(sorted(self.names)),
             problems=tuple(sorted(self.problems, key=lambda one: one.name)),
             others=dict(self.others.most_common()),
@@ -218,7 +231,9 @@ class _Search:
             empty = False
         if empty:
             reason = "the folder is empty; what was stored of it is kept, in case it is not mounted"
-            self.problems.append(BadInput(name=quoted(lead), reason=reason, hides=quoted(lead), guessed=True))
+            self.problems.append(
+                BadInput(name=quote_path(lead), reason=reason, hides=quote_path(lead), guessed=True)
+            )
         return folders
 
     def _entry(self, entry: os.DirEntry[str], name: str) -> Iterator[str]:
@@ -236,11 +251,11 @@ class _Search:
             elif entry.is_dir(follow_symlinks=False):
                 yield f"{name}/"
             elif not self.is_page(path):
-                self.others[suffix_of(name) or "(none)"] += 1
+                self.others[get_suffix(name) or "(none)"] += 1
             elif entry.is_file(follow_symlinks=False):
                 self.names.append(name)
             else:
-                self._say(name, _NO_FILE)
+                self._say(name, _NOT_A_FILE)
         except OSError as error:
             self._say(name, f"it cannot be looked at: {error.strerror or error}", hides=name)
 
@@ -248,7 +263,7 @@ class _Search:
         """Count the pages in a folder that is not read."""
         for _, _, names in os.walk(path):
             pages = (name for name in names if self.is_page(PurePosixPath(folder, name)))
-            self.aside.update(f"{suffix_of(name)} in {folder}" for name in pages)
+            self.aside.update(f"{get_suffix(name)} in {folder}" for name in pages)
 
     def _link(self, link: str, path: PurePosixPath) -> None:
         """Note a symbolic link to a page of the folder. Folders are not entered through links."""
@@ -262,33 +277,271 @@ class _Search:
             return
         if self.folder.inside(target) is None:
             if self.is_page(path) or stat.S_ISDIR(mode):
-                self._say_of_link(path, _LEAVES)
+                self._say_of_link(path, _LEAVES_FOLDER)
         elif stat.S_ISDIR(mode):
-            self._say_of_link(path, _SAME)
+            self._say_of_link(path, _SAME_FOLDER)
         elif self.is_page(path) and stat.S_ISREG(mode):
             self.names.append(str(path))
 
     def _say(self, name: str, reason: str, *, hides: str | None = None) -> None:
         """Report a problem by the page's name, so that what is stored of the page stays."""
-        lead = None if hides is None else quoted(hides)
-        self.problems.append(BadInput(name=quoted(name), reason=reason, hides=lead))
+        lead = None if hides is None else quote_path(hides)
+        self.problems.append(BadInput(name=quote_path(name), reason=reason, hides=lead))
 
     def _say_of_link(self, path: PurePosixPath, reason: str) -> None:
         """Report a link by another name than the page's, so that what was stored of the page is removed."""
-        self.problems.append(BadInput(name=f"{quoted(str(path))} (link)", reason=reason))
+        self.problems.append(BadInput(name=f"{quote_path(str(path))} (link)", reason=reason))
 
 
-def suffix_of(name: str) -> str:
+def get_suffix(name: str) -> str:
     """Return the suffix that says what a file is, in lower case: that of ``page.html.en`` is ``.html``."""
     start, suffix = posixpath.splitext(name.lower())
     language, _, region = suffix[1:].replace("_", "-").partition("-")
-    before = posixpath.splitext(start)[1] if language in _LANGUAGES and len(region) <= _REGION else ""
+    before = posixpath.splitext(start)[1] if language in _LANGUAGES and len(region) <= _LONGEST_REGION else ""
     return before if before in HTML_SUFFIXES else suffix
 
 
-def quoted(path: str) -> str:
+def quote_path(path: str) -> str:
     """Return a path as a URL in its own letters, percent-encoding what cannot stand in one.
 
     Bytes that are not UTF-8 are percent-encoded too.
     """
-    return readable_url(quote(path, errors="surrogateescape"))
+    return make_readable(quote(path, errors="surrogateescape"))
+
+
+MARKDOWN_SUFFIXES: Final = frozenset({".md", ".markdown"})
+NOTE_SUFFIXES: Final = MARKDOWN_SUFFIXES | {".mdx"}
+READ_AS: Final = {".mdx": "vault", **dict.fromkeys(sorted(HTML_SUFFIXES), "folder")}
+"""The kind of source that reads what another one leaves out, by suffix."""
+
+_OTHER_SUFFIXES: Final = """
+    .adoc .asciidoc .asp .aspx .creole .djvu .doc .docx .epub .fb2 .ipynb .jsp .mediawiki .mht .mhtml
+    .odt .org .pdf .php .pod .pptx .qmd .rdoc .rmd .rst .rtf .tex .textile .txt .wiki
+"""
+_FOR_PEOPLE: Final = HTML_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split())
+"""Files that are pages to a reader, whether or not they are read here."""
+_SUGGESTIONS: Final = {
+    ".ipynb": "notebooks are not read; convert it (jupyter nbconvert --to markdown), and give the folder",
+    ".rst": "reStructuredText is not read; build it (sphinx-build -b html), and give the folder of HTML",
+    ".txt": 'plain text is not read; give JSON lines, {"id": …, "text": …}, or a folder of Markdown',
+}
+_LLMS: Final = frozenset({"llms.txt", "llms-full.txt"})
+_OF_SPHINX: Final = frozenset({"search", "genindex", "genindex-all"})
+"""At the root, its search form and its index of everything."""
+_SPHINX: Final = ("searchindex.js", "objects.inv")
+_FOLDER_PAGES: Final = frozenset({"readme.md", "index.md", "readme.markdown", "index.markdown"})
+_SAMPLE: Final = 16
+_LARGEST: Final = 16 * 2**20
+_NAMED_TYPES: Final = 5
+_FOLDED: Final = UrlPolicy(query="drop", fragment="drop", trailing_slash="strip")
+
+
+class SourceNotFoundError(LinkStoreError, FileNotFoundError):
+    """There is no folder of pages at the given path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFile:
+    """A file that is a page.
+
+    Args:
+        folder: Where it lies.
+        page: Its path from there, with ``/``.
+        url: The same as a URL: see :func:`~linkstore.ingest.files.quote_path`.
+        aliases: Further URL paths that lead to it, such as a README's folder.
+    """
+
+    folder: Folder
+    page: str
+    url: str
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The path for people to read, in which what is not Unicode is replaced."""
+        return replace_surrogates(self.page)
+
+    @property
+    def is_markdown(self) -> bool:
+        """Whether the file holds Markdown rather than HTML."""
+        return splitext(self.page)[1].lower() in NOTE_SUFFIXES  # asked often; a path object takes 5 µs
+
+    def read(self, most: int) -> bytes:
+        """Read the content of the file, of this many bytes at most: see :meth:`Folder.read`."""
+        return self.folder.read(self.page, most)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The pages of a folder, and what else there is to say of it.
+
+    Args:
+        files: The pages, by path.
+        problems: What was not looked into, and why.
+        unread: How many files are pages to a reader and not read, by kind, most first.
+    """
+
+    files: tuple[PageFile, ...]
+    problems: tuple[BadInput, ...]
+    unread: Mapping[str, int]
+
+
+def list_pages(
+    folder: Folder,
+    is_page: IsPage | None = None,
+    suffixes: AbstractSet[str] = HTML_SUFFIXES | MARKDOWN_SUFFIXES,
+) -> Listing:
+    """List the pages of a folder, by path.
+
+    Hidden files and folders are left out, as are the folders that site builders keep no pages in
+    (``_static``, ``_sources``, …) and, at the root of what Sphinx built, its search form and general index.
+
+    Args:
+        folder: Where to look.
+        is_page: Whether a file is a page, by its path, default HTML and Markdown.
+        suffixes: Which files are pages, for the message where there are none.
+    """
+    found = folder.find(is_page or partial(_is_page_file, by_sphinx=any(map(folder.has, _SPHINX))))
+    known, in_language = set(found.names), _choose_languages(found.names)
+    files = tuple(
+        PageFile(
+            folder=folder, page=name, url=quote_path(name), aliases=_find_aliases(name, known, in_language)
+        )
+        for name in found.names
+    )
+    problems = found.problems if files else (*found.problems, _report_no_pages(found.others, suffixes))
+    others = ((kind, count) for kind, count in found.others.items() if kind in _FOR_PEOPLE - suffixes)
+    unread = Counter({**dict(others), **found.aside})
+    return Listing(files=files, problems=problems, unread=dict(unread.most_common()))
+
+
+def open_folder(path: str | Path, wanted: str) -> Folder:
+    """Open the folder at a path.
+
+    Raises:
+        SourceNotFoundError: If there is none.
+    """
+    if as_path("path", path).is_file():
+        raise SourceNotFoundError(f"{str(path)!r} is a file; {suggest_source(path) or f'give {wanted}'}")
+    if not Path(path).is_dir():
+        raise SourceNotFoundError(f"the folder {str(path)!r} does not exist; give {wanted}")
+    return Folder(Path(path))
+
+
+def suggest_source(path: str | Path) -> str:
+    """Say what to give instead of a file that is no source, empty where that is not known."""
+    file = PurePath(path)
+    suffix = get_suffix(file.name)
+    if file.name.lower() in _LLMS:
+        return "it lists the pages of a site; give the URL of the site, or the folder of its pages"
+    if suffix in HTML_SUFFIXES | NOTE_SUFFIXES:
+        option = f" and --as {READ_AS[suffix]}" if suffix not in HTML_SUFFIXES | MARKDOWN_SUFFIXES else ""
+        return f"it is a single page; give its folder, {file.parent.as_posix()}{option}"
+    if suffix in _FOR_PEOPLE:
+        return _SUGGESTIONS.get(
+            suffix, f"{suffix} is not read; convert it to HTML or Markdown, and give the folder"
+        )
+    return ""
+
+
+def describe_unread(unread: Mapping[str, int]) -> str:
+    """Describe kinds of files that were not read, such as ``12 .mdx``, and the option that reads them."""
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in unread.items())
+    ways: dict[str, list[str]] = {}
+    for kind in unread:
+        if kind in READ_AS:
+            ways.setdefault(READ_AS[kind], []).append(kind)
+    return "; ".join((counts, *(f"--as {way} reads {', '.join(kinds)}" for way, kinds in ways.items())))
+
+
+def _report_no_pages(others: Mapping[str, int], suffixes: AbstractSet[str]) -> BadInput:
+    """Report that a folder holds no pages, and what it holds instead."""
+    types = ", ".join(f"{count:,} {suffix}" for suffix, count in list(others.items())[:_NAMED_TYPES])
+    more = ", …" if len(others) > _NAMED_TYPES else ""
+    holds = f"only {sum(others.values()):,} other files ({types}{more})" if others else "no files"
+    way = next((way for kind, way in READ_AS.items() if kind in others), None)
+    hint = f" (--as {way} reads others)" if way else ""
+    return BadInput(name=".", reason=f"it holds {holds}; pages are {', '.join(sorted(suffixes))}{hint}")
+
+
+def detect_bases(files: Sequence[PageFile]) -> tuple[str, ...]:
+    """Detect where a site lies in public, by the ``rel=canonical`` of a few of its pages.
+
+    Returns:
+        The base that most of them agree on, empty if they name none, none that fits their paths, or only a
+        few of them do.
+    """
+    return _choose_agreed((_find_base(file, url) for file, url in _read_canonical_urls(files)), files)
+
+
+def detect_origins(files: Sequence[PageFile]) -> tuple[str, ...]:
+    """Return the origin of the ``rel=canonical`` of a few pages, if most of them agree on it."""
+    return _choose_agreed((get_origin(url) for _, url in _read_canonical_urls(files)), files)
+
+
+def _read_canonical_urls(files: Sequence[PageFile]) -> Iterable[tuple[PageFile, str]]:
+    for file in _sample_files(files):
+        try:
+            href = find_canonical_href(parse_html(file.read(_LARGEST)))
+        except (UnreadablePageError, UnboundedPageError, OSError):
+            continue  # it is read again, and then reported
+        url = normalize_url(href, policy=_FOLDED) if href else None
+        if url is not None:
+            yield file, url
+
+
+def _sample_files(files: Sequence[PageFile]) -> Sequence[PageFile]:
+    html = [file for file in files if not file.is_markdown]
+    return html[:: max(1, len(html) // _SAMPLE)]
+
+
+def _choose_agreed(found: Iterable[str | None], files: Sequence[PageFile]) -> tuple[str, ...]:
+    """Return the most frequent value, if most pages that have one agree and more than a planted few do."""
+    said = list(found)
+    votes = Counter(filter(None, said)).most_common(1)
+    most, count = votes[0] if votes else ("", 0)
+    sample = len(_sample_files(files))
+    return (most,) if 2 * count > len(said) and 4 * count >= sample and count >= min(2, sample) else ()
+
+
+def _is_page_file(path: PurePosixPath, *, by_sphinx: bool) -> bool:
+    suffix = get_suffix(path.name)
+    if path.name.startswith(".") or suffix not in HTML_SUFFIXES | MARKDOWN_SUFFIXES:
+        return False
+    if not by_sphinx or suffix in MARKDOWN_SUFFIXES:
+        return True
+    top = path.parent.name if path.stem == "index" and len(path.parts) == 2 else path.stem
+    at_root = len(path.parts) == 1 or top != path.stem
+    return not (at_root and (top in _OF_SPHINX or top.startswith("genindex-")))
+
+
+def _choose_languages(names: Iterable[str]) -> dict[str, str]:
+    """Return the file that stands for ``page.html``, of ``page.html.de`` and ``page.html.en``: English."""
+    found: dict[str, str] = {}
+    for name in names:
+        plain, language = splitext(name)
+        if get_suffix(name) != language.lower() and (plain not in found or language == ".en"):
+            found[plain] = name
+    return found
+
+
+def _find_aliases(name: str, known: set[str], in_language: Mapping[str, str]) -> tuple[str, ...]:
+    folder, slash, file = name.rpartition("/")
+    plain = splitext(name)[0]
+    if in_language.get(plain) == name and plain not in known:
+        return (quote_path(plain),)
+    if file.lower() not in _FOLDER_PAGES or known & {
+        f"{folder}{slash}index.html",
+        f"{folder}{slash}index.htm",
+    }:
+        return ()
+    return (f"{quote_path(folder)}/",)
+
+
+def _find_base(file: PageFile, url: str) -> str | None:
+    """Return the URL that, with the page's path, makes its canonical URL."""
+    path = (Site().page_tag(file.url) or "").rstrip("/")
+    for ending in (path, path.removesuffix(".html")):
+        if url.rstrip("/").endswith(ending):
+            return f"{url.rstrip('/').removesuffix(ending)}/"
+    return None

@@ -17,30 +17,35 @@ from typing import Any, Final
 
 import xxhash
 
-from linkstore.display import amount
-from linkstore.extraction import LinkExtractor
-from linkstore.gc_pause import collections_rare
-from linkstore.ingest.claims import Refusals
-from linkstore.ingest.documents import Linkers, extractor_name
-from linkstore.ingest.handover import handed_over, looked_over, with_corpus
-from linkstore.ingest.readahead import ReadAhead
-from linkstore.ingest.readpage import ReadPage
+from linkstore.core.display import format_count
+from linkstore.core.documents import PageDocuments
+from linkstore.core.links import LINKS_KEY
+from linkstore.core.processes import slow_collector
+from linkstore.core.urls import Site
+from linkstore.extract.protocol import LinkExtractor
+from linkstore.ingest.batches import add_corpus_links, preview_pages, write_pages
+from linkstore.ingest.documents import Linkers, Refusals, name_extractor
 from linkstore.ingest.relink import Upkeep
-from linkstore.ingest.sink import PageDocuments, PageStore, check_store
-from linkstore.ingest.source import BadInput, Selective, Source, SourcePage, name_of
-from linkstore.ingest.summary import (
+from linkstore.ingest.source import (
+    BadInput,
     Dangling,
     Encodings,
     LeftOut,
     NothingIndexedError,
     PageCounts,
+    PageStore,
     Progress,
     RemovalRefusedError,
+    Selective,
+    Source,
+    SourcePage,
     Summary,
+    check_store,
     count_dangling,
+    name_source,
 )
-from linkstore.links import LINKS_KEY
-from linkstore.urls import Site
+from linkstore.ingest.worker import ReadPage
+from linkstore.ingest.workers import ReadAhead
 
 PIPELINE_VERSION: Final = 10
 """Raised whenever the same page would give other documents, so that all are read again."""
@@ -52,7 +57,7 @@ _REMOVED_AT_ONCE: Final = 512
 _LOG: Final = logging.getLogger("linkstore.ingest")
 
 
-@collections_rare()
+@slow_collector()
 def index_source(
     store: PageStore,
     source: Source,
@@ -103,12 +108,12 @@ def index_source(
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     check_store(store)
-    run = _Run.begun(store, source, name_of(source, name), links, dry_run=dry_run, jobs=jobs)
+    run = _IngestRun.begun(store, source, name_source(source, name), links, dry_run=dry_run, jobs=jobs)
     run.read(progress)
     return run.concluded(prune=prune)
 
 
-@collections_rare()
+@slow_collector()
 def index_again(
     store: PageStore,
     source: Source,
@@ -118,12 +123,12 @@ def index_again(
     jobs: int | None = None,
 ) -> Summary:
     """Read pages once more that are due for it, after :func:`index_source`, and remove nothing."""
-    run = _Run.begun(store, source, name_of(source, name), links, dry_run=False, jobs=jobs)
+    run = _IngestRun.begun(store, source, name_source(source, name), links, dry_run=False, jobs=jobs)
     run.read(None)
     return run.ended([])
 
 
-def _why(summary: Summary) -> str:
+def _explain_nothing(summary: Summary) -> str:
     """Explain why nothing was indexed, in one line."""
     if not summary.skipped:
         return "it offers no page"
@@ -133,7 +138,7 @@ def _why(summary: Summary) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Run:
+class _IngestRun:
     """One run: reads and writes pages, and counts."""
 
     store: PageStore
@@ -157,14 +162,14 @@ class _Run:
         *,
         dry_run: bool,
         jobs: int | None,
-    ) -> _Run:
+    ) -> _IngestRun:
         linkers = Linkers(links, source.site)
         return cls(
             store=store,
             source=source,
             name=name,
             linkers=linkers,
-            last=_LastRun.read(store, name, _salt(source, links), source.site),
+            last=_LastRun.read(store, name, _make_salt(source, links), source.site),
             tally=_Tally(unread=source.unread if isinstance(source, Selective) else {}),
             upkeep=Upkeep(store, () if dry_run else linkers.kept_up),
             ahead=ReadAhead(linkers, links, jobs),
@@ -178,16 +183,16 @@ class _Run:
 
     def _store(self, pages: Iterator[PageDocuments]) -> None:
         if self.linkers.need_corpus:
-            pages = with_corpus(self.store, self.linkers, pages)
+            pages = add_corpus_links(self.store, self.linkers, pages)
         outcomes = (
-            looked_over(self.store, self.name, pages)
+            preview_pages(self.store, self.name, pages)
             if self.dry_run
-            else handed_over(self.upkeep, self.name, pages)
+            else write_pages(self.upkeep, self.name, pages)
         )
         for page, problem in outcomes:
             if problem is None:
                 self.tally.stored(page, before=self.last.had(page.url))
-                _LOG.info("stored %s: %s", page.url, amount(len(page.documents), "document"))
+                _LOG.info("stored %s: %s", page.url, format_count(len(page.documents), "document"))
             else:
                 self._skip(page.url.removeprefix(self.last.lead), problem)
 
@@ -204,7 +209,9 @@ class _Run:
                 summary,
             )
         if not stored and not summary.pages.total:
-            raise NothingIndexedError(f"nothing was indexed from {self.name}: {_why(summary)}", summary)
+            raise NothingIndexedError(
+                f"nothing was indexed from {self.name}: {_explain_nothing(summary)}", summary
+            )
         return summary
 
     def ended(self, gone: Sequence[str]) -> Summary:
@@ -280,9 +287,9 @@ class _Run:
             self._skip(f"{url} (markup)", reason)
 
 
-def _salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:
+def _make_salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:
     """Return the prefix of stored digests: a hash of the settings by which pages become documents."""
-    names = [extractor_name(one) for one in links]
+    names = [name_extractor(one) for one in links]
     said = repr((PIPELINE_VERSION, source.site, names))
     return f"{xxhash.xxh3_64(said.encode(errors='replace')).hexdigest()}:"
 

@@ -20,19 +20,19 @@ from typing import Any, Final, TypeVar
 
 from langchain_core.documents import Document
 
-from linkstore.arguments import require_list
+from linkstore.core.arguments import require_list
+from linkstore.core.documents import PageDocuments
+from linkstore.core.links import Link, get_links, merge_links
 from linkstore.errors import ExtractionError
-from linkstore.extraction import LinkExtractor, load_extractor
-from linkstore.extraction.upkeep import UpkeepExtractor
-from linkstore.ingest.sink import PageDocuments, PageStore, check_store
-from linkstore.links import Link, get_links, merge_links
+from linkstore.extract.protocol import LinkExtractor, UpkeepExtractor, load_extractor
+from linkstore.ingest.source import PageStore, check_store
 
 T = TypeVar("T")
 CORPUS_LINKS: Final = ("mention", "entity")
 """The installed extractors whose links are kept up to date."""
-BEGUN: Final = "linkstore:linking"
+BEGUN_SOURCE: Final = "linkstore:linking"
 """The source of the page entries by which a store remembers a run whose linking is not done yet."""
-MANY: Final = 5_000
+MANY_CHANGES: Final = 5_000
 """When a run changes more documents than this, the store is linked from scratch."""
 _BATCH: Final = 500
 
@@ -67,13 +67,13 @@ def link_corpus(store: PageStore, links: Sequence[str | LinkExtractor[Any]] = CO
     """
     check_store(store)
     require_list("extractors", links=links)
-    extractors = [_loaded(one) for one in links]
+    extractors = [_load_upkeep_extractor(one) for one in links]
     total = 0
     for document in store.scan():
         total += 1
         for extractor in extractors:
             extractor.observe((document,))
-    return _written(store, extractors, store.scan(), total)
+    return _replace_changed_links(store, extractors, store.scan(), total)
 
 
 class Upkeep:
@@ -97,7 +97,7 @@ class Upkeep:
         self._after: list[Counter[str]] = [Counter() for _ in extractors]
         self._put: set[str] = set()
         self._changes = 0
-        self._marked = bool(extractors) and not store.pages(BEGUN).keys().isdisjoint(self._kinds)
+        self._marked = bool(extractors) and not store.pages(BEGUN_SOURCE).keys().isdisjoint(self._kinds)
         self._unfinished = self._marked
 
     def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
@@ -122,12 +122,12 @@ class Upkeep:
 
         This costs nothing if no page changed, else one pass over the stored texts, or two after many changes.
         """
-        if self._unfinished or self._changes > MANY:
+        if self._unfinished or self._changes > MANY_CHANGES:
             done = link_corpus(self._store, self._extractors)
         else:
             done = self._followed() if self._changes else Relinked()
         if self._marked:
-            self._store.remove_pages(BEGUN, self._kinds)
+            self._store.remove_pages(BEGUN_SOURCE, self._kinds)
         self._changes, self._unfinished, self._marked = 0, False, False
         return done
 
@@ -139,7 +139,7 @@ class Upkeep:
             return []
         if not self._marked:
             marks = [PageDocuments(url=kind, digest="begun", documents=()) for kind in self._kinds]
-            self._store.put_pages(BEGUN, marks)
+            self._store.put_pages(BEGUN_SOURCE, marks)
             self._marked = True
         ids = [id for ids in self._store.page_ids(source, urls).values() for id in ids]
         return self._store.get_by_ids(list(dict.fromkeys([*ids, *(one.id or "" for one in documents)])))
@@ -149,7 +149,7 @@ class Upkeep:
         if not self._extractors:
             return
         self._changes += len(gone) + len(documents)
-        if self._unfinished or self._changes > MANY:  # all will be linked from scratch
+        if self._unfinished or self._changes > MANY_CHANGES:  # all will be linked from scratch
             for counts in (*self._before, *self._after):
                 counts.clear()
             return
@@ -173,22 +173,24 @@ class Upkeep:
             if any(verdicts):
                 touched.add(document.id or "")
         ids = sorted(touched)
-        found = (document for batch in _batches(ids) for document in self._store.get_by_ids(batch))
-        return _written(self._store, self._extractors, found, total)
+        found = (document for batch in _batch_items(ids) for document in self._store.get_by_ids(batch))
+        return _replace_changed_links(self._store, self._extractors, found, total)
 
 
-def _written(
+def _replace_changed_links(
     store: PageStore, extractors: Sequence[UpkeepExtractor], documents: Iterable[Document], total: int
 ) -> Relinked:
     """Replace the links of those documents that should have others."""
     kinds = frozenset(kind for extractor in extractors for kind in extractor.kinds)
     changed = 0
     counts: Counter[str] = Counter()
-    for batch in _batches(documents):
+    for batch in _batch_items(documents):
         links: dict[str, tuple[Link, ...]] = {}
         for document in batch:
             made = merge_links(link for extractor in extractors for link in extractor.extract(document))
-            if _written_out(made) != _written_out(x for x in get_links(document) if x.kind in kinds):
+            if _list_link_fields(made) != _list_link_fields(
+                x for x in get_links(document) if x.kind in kinds
+            ):
                 links[document.id or ""] = made
                 counts.update(link.kind for link in made)
         if links:
@@ -197,7 +199,7 @@ def _written(
     return Relinked(documents=total, changed=changed, links=dict(sorted(counts.items())))
 
 
-def _written_out(links: Iterable[Link]) -> list[tuple[object, ...]]:
+def _list_link_fields(links: Iterable[Link]) -> list[tuple[object, ...]]:
     """Return all that is stored of links, in one order. Links themselves compare three fields alone."""
     return sorted(
         (link.kind, link.tag, link.direction, link.label or "", link.weight, repr(link.data))
@@ -205,7 +207,7 @@ def _written_out(links: Iterable[Link]) -> list[tuple[object, ...]]:
     )
 
 
-def _loaded(chosen: str | LinkExtractor[Any]) -> UpkeepExtractor:
+def _load_upkeep_extractor(chosen: str | LinkExtractor[Any]) -> UpkeepExtractor:
     extractor = load_extractor(chosen) if isinstance(chosen, str) else chosen
     if not isinstance(extractor, UpkeepExtractor):
         raise ExtractionError(
@@ -215,7 +217,7 @@ def _loaded(chosen: str | LinkExtractor[Any]) -> UpkeepExtractor:
     return extractor
 
 
-def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+def _batch_items(items: Iterable[T]) -> Iterator[list[T]]:
     remaining = iter(items)
     while batch := list(islice(remaining, _BATCH)):
         yield batch

@@ -1,17 +1,31 @@
-"""The protocol of a source: it lists its pages, and reads each of them."""
+"""The protocols of ingest: sources, the store that pages go to, and what a run reports.
+
+The protocol of a source: it lists its pages, and reads each of them.
+
+The protocol of what pages are indexed into; :class:`linkstore.store.LinkStore` implements it.
+
+What an indexing run reports to its caller: progress on the way, and a summary at the end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from langchain_core.documents import Document
 
-from linkstore.arguments import require, require_having
-from linkstore.extraction import Chunk
-from linkstore.text import in_unicode
-from linkstore.urls import Site
+from linkstore.core.arguments import require, require_having
+from linkstore.core.documents import PageDocuments
+from linkstore.core.links import Link
+from linkstore.core.text import escape_surrogates
+from linkstore.core.urls import Site, is_internal_tag
+from linkstore.errors import LinkStoreError
+from linkstore.extract.protocol import Chunk
+
+if TYPE_CHECKING:
+    from linkstore.engines.contract import LinkedPage, Survey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +108,7 @@ class Selective(Protocol):
         ...
 
 
-def name_of(source: Source, given: str | None) -> str:
+def name_source(source: Source, given: str | None) -> str:
     """Return the name of a source in a store. A path need not be Unicode, and is spelled out then.
 
     Args:
@@ -107,4 +121,241 @@ def name_of(source: Source, given: str | None) -> str:
     require_having("pages", "a Source, such as FolderSource(path)", source=source)
     if given is not None:
         require(str, "a string", source=given)
-    return in_unicode(source.name if given is None else given)
+    return escape_surrogates(source.name if given is None else given)
+
+
+__all__ = ["PageDocuments", "PageStore", "PageWriter"]
+
+
+class PageWriter(Protocol):
+    """Takes pages in."""
+
+    def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
+        """Return pages with the vectors of their documents, so that ``put_pages`` embeds nothing.
+
+        It is called by one thread, while another puts pages.
+        """
+        ...
+
+    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
+        """Add pages, each replaced as a whole, in one transaction."""
+        ...
+
+    def remove_pages(self, source: str, urls: Sequence[str]) -> object:
+        """Remove pages with their documents, in one transaction."""
+        ...
+
+
+def check_store(store: object) -> None:
+    """Raise unless this is a store.
+
+    Raises:
+        ArgumentError: If it is not.
+    """
+    require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
+
+
+class PageStore(PageWriter, Protocol):
+    """A store that remembers which documents make up a page."""
+
+    def pages(self, source: str) -> dict[str, str]:
+        """Return the pages stored for a source: URL → digest of what was indexed."""
+        ...
+
+    def check_pages(self, source: str, urls: Sequence[str]) -> None:
+        """Raise SourceConflictError if another source has one of these pages."""
+        ...
+
+    def page_ids(self, source: str, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the documents of those of these pages that are there: URL → ids, in order."""
+        ...
+
+    def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> object:
+        """Replace the links of these kinds in documents, by id, and keep everything else."""
+        ...
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Return the documents with these ids, leaving out unknown ids."""
+        ...
+
+    def scan(self) -> Iterator[Document]:
+        """Yield all stored documents, by id."""
+        ...
+
+    def most_linked_pages(self, kind: str = ..., take: int = ...) -> Sequence[LinkedPage]:
+        """Return the pages that most links of a kind lead to, most first."""
+        ...
+
+    def survey(self) -> Survey:
+        """Count what is stored."""
+        ...
+
+
+_MOST: Final = 10
+
+
+class Progress(Protocol):
+    """Called after each page."""
+
+    def __call__(self, done: int, total: int, page: str) -> None:
+        """Report that ``done`` of about ``total`` pages are read, the last of which was ``page``.
+
+        ``total`` is 0 where it is not known.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageCounts:
+    """The numbers of pages by outcome; skipped pages are in :attr:`Summary.skipped`."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+
+    @property
+    def total(self) -> int:
+        """The number of pages of the source that are stored."""
+        return self.added + self.updated + self.unchanged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dangling:
+    """Links that lead to no document of the store.
+
+    Args:
+        internal: To a page or fragment of a site that is not there.
+        external: To other sites.
+    """
+
+    internal: int = 0
+    external: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Text of pages that is in none of their chunks, for it was taken for navigation or the like.
+
+    Args:
+        letters: How many characters there are of it, white space not counted.
+        pages: On how many of the pages that were read.
+        kinds: How many by what they were taken for, most first: ``"navigation"``, ``"sidebars"``,
+            ``"tables of contents"``, ``"headers"``, ``"footers"``, ``"search forms"``, ``"hidden text"``,
+            ``"text of most pages"``, ``"text outside the main content"``.
+        most: The ten pages with most of it, most first.
+    """
+
+    letters: int = 0
+    pages: int = 0
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    most: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: Mapping[str, Mapping[str, int]]) -> LeftOut:
+        """Sum up how many letters of each kind were left out of each page."""
+        pages = Counter({page: sum(kinds.values()) for page, kinds in found.items()})
+        kinds: Counter[str] = Counter()
+        for of_page in found.values():
+            kinds.update(of_page)
+        return cls(
+            letters=pages.total(),
+            pages=len(pages),
+            kinds=dict(sorted(kinds.items(), key=_make_sort_key)),
+            most=dict(sorted(pages.items(), key=_make_sort_key)[:_MOST]),
+        )
+
+
+def _make_sort_key(one: tuple[str, int]) -> tuple[int, str]:
+    return -one[1], one[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encodings:
+    """The doubtful points in the decoding of the pages that were read.
+
+    Args:
+        replaced: How many characters stand for bytes that are not in the encoding of their page, as U+FFFD.
+        pages: On how many pages.
+        most: The ten pages with most of them, most first.
+        guessed: How many pages declare no encoding, are not UTF-8, and were read as windows-1252.
+    """
+
+    replaced: int = 0
+    pages: int = 0
+    most: Mapping[str, int] = field(default_factory=dict)
+    guessed: int = 0
+
+    @classmethod
+    def of(cls, found: Mapping[str, int], guessed: int) -> Encodings:
+        """Sum up how many characters of each page were replaced."""
+        most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:_MOST]
+        return cls(replaced=sum(found.values()), pages=len(found), most=dict(most), guessed=guessed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The result of a run of :func:`~linkstore.ingest.index_source`.
+
+    Args:
+        pages: Counts of the source's pages.
+        chunks: Documents written.
+        links: Links written, by kind.
+        dangling: Hyperlinks that lead to nothing, in the whole store; not counted by a dry run.
+        skipped: What could not be read or stored, by name, with the reason. What was stored of it
+            before stays.
+        unseen: The names of those of them that could not be seen at all, such as a folder that may not be
+            read, a page that the server fails to give, the rest of a crawl that was cut short. Pages may be
+            hidden there, so none of them was removed. Empty after a complete run.
+        left_out: What was taken for navigation or the like on the pages that were read, and not stored.
+        encodings: Which bytes were no text, and which encodings were guessed.
+        unread: How many files that people read are of a kind that this source does not read, by kind, most
+            first, such as ``{".rst": 3}``.
+        linked: The ten pages of the store that most hyperlinks lead to from other pages, most first; not
+            counted by a dry run.
+        dry_run: Whether nothing was written: the counts are of what would have been.
+    """
+
+    pages: PageCounts
+    chunks: int
+    links: Mapping[str, int]
+    skipped: Mapping[str, str]
+    unseen: tuple[str, ...] = ()
+    left_out: LeftOut = LeftOut()
+    encodings: Encodings = Encodings()
+    unread: Mapping[str, int] = field(default_factory=dict)
+    dangling: Dangling = Dangling()
+    linked: tuple[LinkedPage, ...] = ()
+    dry_run: bool = False
+
+
+class IndexingError(LinkStoreError):
+    """A run ended without what was asked for; what it did is kept.
+
+    Args:
+        message: What is wrong.
+        summary: What was done.
+    """
+
+    def __init__(self, message: str, summary: Summary) -> None:
+        super().__init__(message)
+        self.summary = summary
+
+
+class NothingIndexedError(IndexingError):
+    """A source has nothing to index, and nothing of it is stored."""
+
+
+class RemovalRefusedError(IndexingError):
+    """More than half of a source's stored pages are gone at once; they were kept."""
+
+
+def count_dangling(survey: Survey, kind: str = "hyperlink") -> Dangling:
+    """Count the dangling links of a kind, by where they lead."""
+    internal = external = 0
+    for found, tag, links in survey.dangling:
+        if found == kind:
+            internal, external = (
+                (internal + links, external) if is_internal_tag(tag) else (internal, external + links)
+            )
+    return Dangling(internal=internal, external=external)

@@ -1,28 +1,45 @@
-"""Reads pages in separate processes, so that all cores read.
+"""Reads the pages of a source: here if there are few, in separate processes if there are many.
+
+Reads pages in separate processes, so that all cores read.
 
 Each is a new Python process that imports linkstore but not the program that indexes. So this program may be a
 notebook, a script without a ``__main__`` guard, or have threads.
+
+Reads the pages of a source: here if there are few, in other processes if there are many.
 """
 
 from __future__ import annotations
 
 import logging
 import subprocess
+import sys
 import weakref
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from time import monotonic
-from typing import IO, Final, Self
+from time import monotonic, perf_counter
+from typing import IO, Any, Final, Self
 
-from linkstore.freshpython import fresh_python, skip_to_begin
-from linkstore.ingest.messages import SECONDS_A_PAGE, Task, packed, read_message, unpacked, write_message
-from linkstore.ingest.readpage import ReadPage
-from linkstore.ingest.source import SourcePage
-from linkstore.ingest.worker import joined
-from linkstore.urls import Site
+from linkstore.core.arguments import omit_none, require_at_least
+from linkstore.core.processes import count_cores, skip_to_begin, start_python
+from linkstore.core.urls import Site
+from linkstore.extract.protocol import LinkExtractor
+from linkstore.ingest.documents import Linkers
+from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.worker import (
+    SECONDS_A_PAGE,
+    ReadingTask,
+    ReadPage,
+    join_documents,
+    pack_value,
+    read_message,
+    read_page,
+    unpack_value,
+    write_message,
+)
 
 _LOG = logging.getLogger("linkstore.ingest")
 _SECONDS_TO_START: Final = 60.0
@@ -53,7 +70,7 @@ class Workers:
         self._closed = Event()
         weakref.finalize(self, self._closed.set)  # an interrupt may lose this before it is closed
         watched = self._processes, seconds / _LOOKS, self._closed
-        self._watch = Thread(target=_end_late, args=watched, daemon=True)
+        self._watch = Thread(target=_end_late_processes, args=watched, daemon=True)
         self._watch.start()
 
     @classmethod
@@ -61,7 +78,7 @@ class Workers:
         """Start processes that read pages such as this one, or return None if such pages cannot be sent."""
         reader = getattr(getattr(page.read, "func", None), "__self__", None)
         try:
-            task = packed(Task(links=tuple(links), site=site, reader=reader))
+            task = pack_value(ReadingTask(links=tuple(links), site=site, reader=reader))
         except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
             return None
         return cls(count, task, reader, SECONDS_A_PAGE)
@@ -69,7 +86,7 @@ class Workers:
     def submit(self, page: SourcePage) -> Future[bytes | str] | None:
         """Have a page read, or return None if it cannot be sent to another process."""
         try:
-            content = packed((page.url, page.read), self._reader)
+            content = pack_value((page.url, page.read), self._reader)
         except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
             return None
         return self._threads.submit(self._ask, content)
@@ -91,14 +108,14 @@ class Workers:
             self._waiting.put(process)
 
 
-def found_by(reply: bytes | str) -> ReadPage | None:
+def read_reply(reply: bytes | str) -> ReadPage | None:
     """Return what a process replied, or None if the page must be read here."""
     if isinstance(reply, str):
         return ReadPage(problem=reply)
-    return joined(unpacked(reply)) if reply else None
+    return join_documents(unpack_value(reply)) if reply else None
 
 
-def _end_late(processes: Sequence[_Process], every: float, closed: Event) -> None:
+def _end_late_processes(processes: Sequence[_Process], every: float, closed: Event) -> None:
     """Look after all processes in one thread: a timer for each page would cost it 5 ms."""
     while not closed.wait(every):
         for process in processes:
@@ -148,7 +165,7 @@ class _Process:
         with self._lock:
             if self._ended:
                 return None
-            self._running = process = fresh_python("linkstore.ingest.worker", pipe_bytes=_PIPE_BYTES)
+            self._running = process = start_python("linkstore.ingest.worker", pipe_bytes=_PIPE_BYTES)
         reply = self._sent(process, self._task, _SECONDS_TO_START, first=True)
         if isinstance(reply, bytes):
             return process
@@ -164,14 +181,14 @@ class _Process:
             self._due, self._late = monotonic() + bound, False
         try:
             if first:
-                skip_to_begin(_pipe(process.stdout))
-            write_message(_pipe(process.stdin), content)
-            reply = read_message(_pipe(process.stdout))
+                skip_to_begin(_check_pipe(process.stdout))
+            write_message(_check_pipe(process.stdin), content)
+            reply = read_message(_check_pipe(process.stdout))
         except (EOFError, OSError, ValueError):  # ValueError: the pipe was closed
             status = self._drop(process)
             if self._late:
                 return f"reading it took more than {bound:g} s"
-            return f"the process that read it ended ({_said(status)})"
+            return f"the process that read it ended ({_describe_status(status)})"
         with self._lock:
             self._due = None
         if self._late:  # it was ended just after it replied
@@ -195,11 +212,116 @@ def _reap(process: subprocess.Popen[bytes]) -> int:
     return status
 
 
-def _said(status: int) -> str:
+def _describe_status(status: int) -> str:
     return f"signal {-status}" if status < 0 else f"exit code {status}"
 
 
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+def _check_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
     if pipe is None:
         raise OSError("the process has no pipe")
     return pipe
+
+
+PATIENCE: Final = 1.0
+"""Seconds of reading after which processes are started; that takes each of them half a second."""
+_GLIMPSE: Final = 0.1
+"""Seconds of reading that tell how long the rest will take, where a source says how many pages it has."""
+_MUCH: Final = 3.0
+"""Seconds that the rest is to take for processes to be started earlier."""
+_WAITING: Final = 4
+"""Pages offered ahead, for each process."""
+
+Offer = SourcePage | BadInput
+_Pending = tuple[Offer, Future[bytes | str] | None]
+
+
+class ReadAhead:
+    """Reads pages, in order, some of them before they are asked for.
+
+    Args:
+        linkers: The link extractors of the run.
+        links: The same, as the run was given them. Processes make those that are given by name.
+        jobs: How many processes read; 1: none, pages are read here; None: as many as there are cores.
+
+    Raises:
+        StrategyError: If there are to be fewer than one.
+    """
+
+    def __init__(self, linkers: Linkers, links: Sequence[str | LinkExtractor[Any]], jobs: int | None) -> None:
+        require_at_least(1, **omit_none(jobs=jobs))
+        self._linkers = linkers
+        self._links = tuple(one for one in links if isinstance(one, str))
+        able = len(self._links) == len(links) and bool(sys.executable) and not hasattr(sys, "frozen")
+        self._jobs = (count_cores() if jobs is None else jobs) if able else 1
+        self._spent = 0.0
+        self._offered = 0
+        self._workers: Workers | None = None
+
+    def pages(
+        self, offers: Iterator[Offer], is_new: Callable[[SourcePage], bool], about: int = 0
+    ) -> Generator[tuple[Offer, ReadPage | None], None, None]:
+        """Yield what a source offers, in order, each with what was read, or None for what is not to be read.
+
+        If the source raises, what it offered before is given first.
+
+        Args:
+            offers: Of the source.
+            is_new: Whether a page is to be read.
+            about: How many pages there are, 0 if that is not known.
+
+        Raises:
+            LinkStoreError: As :func:`~linkstore.ingest.worker.read_page`.
+        """
+        pending: deque[_Pending] = deque()
+        try:
+            while True:
+                try:
+                    offered = next(offers)
+                except StopIteration:
+                    break
+                except Exception:
+                    yield from self._read(pending, is_new, 0)
+                    raise
+                self._offered += 1
+                pending.append((offered, self._begun(offered, is_new, about)))
+                yield from self._read(pending, is_new, self._jobs * _WAITING if self._workers else 0)
+            yield from self._read(pending, is_new, 0)
+        finally:
+            if self._workers is not None:
+                self._workers.close()
+
+    def _begun(
+        self, offered: Offer, is_new: Callable[[SourcePage], bool], about: int
+    ) -> Future[bytes | str] | None:
+        if isinstance(offered, BadInput) or self._jobs == 1 or not is_new(offered):
+            return None
+        if self._workers is None and self._is_much(about):
+            self._workers = Workers.started(self._jobs, self._links, self._linkers.site, offered)
+            if self._workers is None:
+                self._jobs = 1
+        return None if self._workers is None else self._workers.submit(offered)
+
+    def _is_much(self, about: int) -> bool:
+        """Say whether there is enough to read for processes, judged by what was read so far."""
+        left = about - self._offered
+        return self._spent >= PATIENCE or (
+            self._spent >= _GLIMPSE and self._spent * left >= _MUCH * self._offered
+        )
+
+    def _read(
+        self, pending: deque[_Pending], is_new: Callable[[SourcePage], bool], waiting: int
+    ) -> Iterator[tuple[Offer, ReadPage | None]]:
+        """Yield pages until only this many are waiting, and those that are read already."""
+        while pending and (len(pending) > waiting or pending[0][1] is None or pending[0][1].done()):
+            offered, future = pending.popleft()
+            if isinstance(offered, BadInput) or not is_new(offered):
+                yield offered, None
+            else:
+                found = None if future is None else read_reply(future.result())
+                yield offered, found or self._read_here(offered)
+
+    def _read_here(self, page: SourcePage) -> ReadPage:
+        begun = perf_counter()
+        found = read_page(page.url, page.read, self._linkers)
+        self._spent += perf_counter() - begun
+        return found

@@ -4,9 +4,29 @@
 knowledge store.
 """
 
-from linkstore.memory.conversation import ConversationMemory
-from linkstore.memory.keys import SessionKey
-from linkstore.memory.recalled import Recall
-from linkstore.memory.turns import Turn
+from __future__ import annotations
 
-__all__ = ["ConversationMemory", "Recall", "SessionKey", "Turn"]
+from typing import TYPE_CHECKING
+
+from linkstore.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from linkstore.memory.conversation import ConversationMemory
+    from linkstore.memory.recalled import Recall
+    from linkstore.memory.turns import SessionKey, Turn
+
+__all__ = [
+    "ConversationMemory",
+    "Recall",
+    "SessionKey",
+    "Turn",
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "linkstore.memory.conversation": "ConversationMemory",
+        "linkstore.memory.recalled": "Recall",
+        "linkstore.memory.turns": "SessionKey Turn",
+    },
+)

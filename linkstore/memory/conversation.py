@@ -10,31 +10,35 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.tools import BaseTool
 
-from linkstore.arguments import given, require, require_at_least, require_having, require_list, require_model
-from linkstore.drivers import in_thread
+from linkstore.core.arguments import (
+    omit_none,
+    require,
+    require_at_least,
+    require_having,
+    require_list,
+    require_model,
+)
+from linkstore.core.calls import run_in_thread
 from linkstore.errors import StrategyError
-from linkstore.memory.entities import EntityFinder, entities_in
-from linkstore.memory.keeping import Keeping
-from linkstore.memory.keys import SessionKey
-from linkstore.memory.parts import Parts
+from linkstore.memory.entities import EntityFinder, find_entities
+from linkstore.memory.history import MemoryHistory
+from linkstore.memory.recall import RecallRequest, make_recall
 from linkstore.memory.recalled import Recall
-from linkstore.memory.recalling import Asked, recalled
-from linkstore.memory.recording import recorded
-from linkstore.memory.requests import adrive, drive
-from linkstore.memory.turns import Turn, writing_of, written_time
-from linkstore.memory.writing import Said
-from linkstore.store import LinkStore
-from linkstore.store.checking import require_store
-from linkstore.store.options import chosen_strategy
-from linkstore.strategies import DEFAULT_STRATEGY, Reranker, Strategy
+from linkstore.memory.requests import MemoryParts, arun_operation, run_operation
+from linkstore.memory.turns import SessionKey, Turn, format_time, name_writing
+from linkstore.memory.writing import TurnInput, record_turn
+from linkstore.store.linkstore import LinkStore, require_store
+from linkstore.store.searching import choose_strategy
+from linkstore.strategies.base import Reranker, Strategy
+from linkstore.strategies.pagerank import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
-    from linkstore.memory.middleware import MemoryMiddleware, Session
+    from linkstore.memory.middleware import MemoryMiddleware, SessionSource
 
 T = TypeVar("T")
 
 
-class ConversationMemory(Keeping):
+class ConversationMemory(MemoryHistory):
     """Remembers conversations and recalls what answers a question.
 
     A turn is a query and its response. It is stored as one document, with links to the turn before
@@ -54,7 +58,7 @@ class ConversationMemory(Keeping):
         model: Resolves references and writes summaries; any model of LangChain. None: rules do.
         reranker: Function that scores the texts found; default none.
         entities: Gives the entities that a text mentions; default
-            :func:`~linkstore.memory.entities.entities_in`.
+            :func:`~linkstore.memory.entities.find_entities`.
         strategy: How to search the knowledge; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`.
         ttl: Turns that are older are not recalled, and ``forget_expired`` erases them; default None, none
             are.
@@ -73,24 +77,24 @@ class ConversationMemory(Keeping):
         window: int = 10,
         model: BaseLanguageModel[Any] | None = None,
         reranker: Reranker | None = None,
-        entities: EntityFinder = entities_in,
+        entities: EntityFinder = find_entities,
         strategy: Strategy = DEFAULT_STRATEGY,
         ttl: timedelta | None = None,
     ) -> None:
-        require_store(store=store, **given(knowledge=knowledge))
+        require_store(store=store, **omit_none(knowledge=knowledge))
         require_at_least(1, window=window)
         _check_ttl(ttl)
         _check_helpers(model, reranker, entities)
         self.store = store
         self.knowledge = knowledge
-        parts = Parts(
+        parts = MemoryParts(
             store=store,
             knowledge=knowledge,
             window=window,
             model=model,
             reranker=reranker,
             entities=entities,
-            strategy=chosen_strategy(strategy, None),
+            strategy=choose_strategy(strategy, None),
             ttl=ttl,
         )
         super().__init__(parts)
@@ -128,7 +132,7 @@ class ConversationMemory(Keeping):
             BackendError: If the storage engine fails; the turn is then not stored.
         """
         said = self._make_input(session, query, response, entities, sources, time, key)
-        return drive(self._settled(said.session, recorded(self._parts, said)))
+        return run_operation(self._settled(said.session, record_turn(self._parts, said)))
 
     async def aadd(
         self,
@@ -143,7 +147,7 @@ class ConversationMemory(Keeping):
     ) -> Turn:
         """Write a turn: see :meth:`add`."""
         said = self._make_input(session, query, response, entities, sources, time, key)
-        return await adrive(self._settled(said.session, recorded(self._parts, said)))
+        return await arun_operation(self._settled(said.session, record_turn(self._parts, said)))
 
     def add_later(
         self,
@@ -162,8 +166,8 @@ class ConversationMemory(Keeping):
         failed, that method raises its error, unless the future's result was asked for before.
         """
         said = self._make_input(session, query, response, entities, sources, time, key)
-        operation = self._after_looking(recorded(self._parts, said))
-        return self._background.submit(said.session.path, lambda: drive(operation))
+        operation = self._after_looking(record_turn(self._parts, said))
+        return self._background.submit(said.session.path, lambda: run_operation(operation))
 
     def recall(
         self,
@@ -197,7 +201,7 @@ class ConversationMemory(Keeping):
             BackendError: If a storage engine fails.
         """
         asked = self._make_request(session, question, k, everywhere, now, budget, key)
-        return drive(self._settled(asked.session, recalled(self._parts, asked)))
+        return run_operation(self._settled(asked.session, make_recall(self._parts, asked)))
 
     async def arecall(
         self,
@@ -212,7 +216,7 @@ class ConversationMemory(Keeping):
     ) -> Recall:
         """Recall: see :meth:`recall`."""
         asked = self._make_request(session, question, k, everywhere, now, budget, key)
-        return await adrive(self._settled(asked.session, recalled(self._parts, asked)))
+        return await arun_operation(self._settled(asked.session, make_recall(self._parts, asked)))
 
     def close(self) -> None:
         """Wait for the writes in the background, and end them. The stores stay open."""
@@ -220,10 +224,10 @@ class ConversationMemory(Keeping):
 
     async def aclose(self) -> None:
         """Wait for the writes in the background: see :meth:`close`."""
-        await in_thread(self.close)
+        await run_in_thread(self.close)
 
     def middleware(
-        self, session: Session, *, k: int = 5, everywhere: bool = False, budget: int | None = None
+        self, session: SessionSource, *, k: int = 5, everywhere: bool = False, budget: int | None = None
     ) -> MemoryMiddleware:
         """Make middleware for LangChain's ``create_agent``: it recalls before model calls and stores turns.
 
@@ -276,14 +280,14 @@ class ConversationMemory(Keeping):
         sources: Sequence[str],
         time: datetime | None,
         key: str | None,
-    ) -> Said:
+    ) -> TurnInput:
         """Return the values that a caller gave, with entities and time filled in."""
-        require(str, "a string", query=query, **given(response=response, key=key))
-        require_list("names", **given(entities=entities))
+        require(str, "a string", query=query, **omit_none(response=response, key=key))
+        require_list("names", **omit_none(entities=entities))
         require_list("ids of chunks", sources=sources)
         texts = [query] if response is None else [query, response]
         found = [name for text in texts for name in self._parts.entities(text)]
-        return Said(
+        return TurnInput(
             session=SessionKey.of(session),
             query=query,
             response=response,
@@ -302,21 +306,21 @@ class ConversationMemory(Keeping):
         now: datetime | None,
         budget: int | None,
         key: str | None,
-    ) -> Asked:
-        require(str, "a string", question=question, **given(key=key))
+    ) -> RecallRequest:
+        require(str, "a string", question=question, **omit_none(key=key))
         require_at_least(1, k=k)
         if budget is not None:
             require_at_least(1, budget=budget)
         moment = datetime.now(UTC) if now is None else now
-        written_time(moment)  # it needs a time zone
-        return Asked(
+        format_time(moment)  # it needs a time zone
+        return RecallRequest(
             session=SessionKey.of(session),
             question=question,
             k=k,
             everywhere=everywhere,
             now=moment,
             budget=budget,
-            own=None if key is None else writing_of(key, question),
+            own=None if key is None else name_writing(key, question),
         )
 
 
@@ -332,4 +336,4 @@ def _check_helpers(model: object, reranker: object, entities: object) -> None:
     """Raise unless what a memory calls can be called."""
     if model is not None:
         require_model("invoke", model)
-    require_having("__call__", "a function", entities=entities, **given(reranker=reranker))
+    require_having("__call__", "a function", entities=entities, **omit_none(reranker=reranker))

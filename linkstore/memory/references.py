@@ -1,9 +1,18 @@
-"""What a question refers to: a few references that rules for English can be sure of.
+"""What a question refers to: pronouns, ellipsis and positions in a list, resolved by rules or a model.
+
+Answers that are a name, as "Frank Herbert." after "Who wrote Dune?".
+
+What looks like a name may be an acknowledgement ("Perfect.", "Keine Ahnung."). So an answer is a name only if
+the question asked for one, and if another text has it as a name: an earlier turn, or the knowledge.
+
+Items of a list that was answered, and references to them by position: "the second one".
+
+What a question refers to: a few references that rules for English can be sure of.
 
 Whatever they are not sure of stays as it is: a search reads the question together with what was said before
-(:mod:`linkstore.memory.views`), and a model reads the conversation. The rules are:
+(:mod:`linkstore.memory.search`), and a model reads the conversation. The rules are:
 
-- a pronoun means the name that the last answer was (:mod:`linkstore.memory.answers`);
+- a pronoun means the name that the last answer was (:mod:`linkstore.memory.references`);
 - a pronoun means what the last question asked to be told about ("What is X?"), if the answer agrees;
 - "the second one" means that item of the list that the last answer was;
 - "And in 3.12?" is the last question with another number, "And the with statement?" with another word.
@@ -12,15 +21,136 @@ Whatever they are not sure of stays as it is: a search reads the question togeth
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from linkstore.lexical import terms
-from linkstore.memory.answers import asks_for_person, asks_for_place
-from linkstore.memory.listed import item_meant
+from linkstore.core.lexical import extract_terms
+from linkstore.core.text import fold
 from linkstore.memory.turns import Turn
-from linkstore.text import fold
+
+SHORT_ANSWER: Final = 8
+"""Maximum number of words of an answer that says little: a name, a number, an acknowledgement."""
+_MOST_NAME_WORDS: Final = 6
+"""Maximum number of words of a name."""
+_INSIDE_NAMES: Final = "a and da das de del der di du la le of on the und upon van von y"
+_INSIDE: Final = frozenset(_INSIDE_NAMES.split())
+"""Words without a capital that names have inside."""
+_PREPOSITION: Final = re.compile(r"^(?:(?:at|in|the|under) )+(?=[^\W\d_])", re.IGNORECASE)
+_WHO: Final = re.compile(r"^\W*(?:(?:and|so|but)\W+)*who(?:m|se)?\b|\bwhom?\W*$", re.IGNORECASE)
+_ASKS: Final = re.compile(r"\b(?:who|whom|whose|which|what|where|name)\b", re.IGNORECASE)
+_PLACE: Final = re.compile(
+    r"\b(?:where|capital|city|continent|country|county|island|place|state|town|village)\b", re.IGNORECASE
+)
+_SENTENCE: Final = re.compile(r"[.!?\u2026]\s*$|\b(?:i|me|my|please|us|we|you|your)\b", re.IGNORECASE)
+_OPENING: Final = ".!?:;\n\"'\u201c\u201e\u00ab(-*\u2022"
+"""Signs after which any word has a capital."""
+
+
+def find_answered_name(turn: Turn) -> str | None:
+    """Return the name that the answer of a turn may be, or None if nothing was asked for or it names nothing.
+
+    A query asks by a word like "which", or by key words that are no sentence ("capital of australia").
+    """
+    name = _PREPOSITION.sub("", (turn.response or "").strip().rstrip(".! "))
+    words = name.split(" ")
+    if len(words) > _MOST_NAME_WORDS or not (_ASKS.search(turn.query) or not _SENTENCE.search(turn.query)):
+        return None
+    if not all(_is_proper(word) or word in _INSIDE for word in words):
+        return None
+    return name if name[0].isupper() and _is_proper(words[-1]) else None
+
+
+def has_name(texts: Iterable[str], name: str) -> bool:
+    """Say whether a text has this name: in its spelling, and not only where every word has a capital."""
+    pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return any(
+        text[: found.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
+        for text in texts
+        for found in pattern.finditer(text)
+    )
+
+
+def asks_for_person(query: str) -> bool:
+    """Say whether the answer to a query is a person."""
+    return _WHO.search(query) is not None
+
+
+def asks_for_place(query: str) -> bool:
+    """Say whether the answer to a query is a place."""
+    return _PLACE.search(query) is not None
+
+
+def says_little(answer: str) -> bool:
+    """Say whether an answer is too short to say what it is about, as "Got it." and "Yes, in 1912." are."""
+    return len(answer.split()) <= SHORT_ANSWER
+
+
+def _is_proper(word: str) -> bool:
+    return (word[:1].isupper() or word[:1].isdigit()) and "\n" not in word
+
+
+_ORDINALS: Final = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
+_NUMBER_WORDS: Final = {name: at for at, name in enumerate(("one", "two", "three", "four", "five"))}
+_POSITIONS: Final = {
+    **_ORDINALS,
+    **_NUMBER_WORDS,
+    **{str(at + 1): at for at in range(5)},
+    "former": 0,
+    "latter": 1,
+}
+_OF_TWO: Final = ("former", "latter")
+_POSITION_PHRASE: Final = re.compile(
+    rf"\bthe ({'|'.join(_ORDINALS)}) (?:one|option|item|of (?:them|those|these))\b"
+    rf"|\b(?:number|the) ({'|'.join(_ORDINALS)}|{'|'.join(_NUMBER_WORDS)}|[1-5])(?=\W*$)"
+    r"|\bthe (former|latter)\b",
+    re.IGNORECASE,
+)
+_BULLET: Final = re.compile(r"^\s*[-*\u2022]\s+(\S.*)$", re.MULTILINE)
+_NUMBERED_ITEM: Final = re.compile(r"(?:^|\s)(\d{1,2})[.)]\s+(\S.*?)(?=\s\d{1,2}[.)]\s|\n|$)")
+_ITEM_NAME: Final = r"[A-Z][\w'-]*(?:\.(?=\s[A-Z]))?(?: (?:van|de|of|[A-Z\d][\w.'-]*[\w'-]))*"
+_SERIES: Final = re.compile(rf"^({_ITEM_NAME}(?:, {_ITEM_NAME})*),? (?:and|or) ({_ITEM_NAME})\W*$")
+_REST: Final = re.compile(r"\s[-\u2013\u2014]+\s|[:,;(]|\.(?:\s|$)|\s(?:on|by|for|is|are|which|that)\s")
+_LONGEST_ITEM: Final = 60
+"""Characters of an item; a longer one has no name that could take the place of its position."""
+
+
+def find_meant_item(question: str, answer: str) -> tuple[str, str] | None:
+    """Return the phrase of a question that names an item of an answer by its position, and the item.
+
+    None if there is no such phrase, or the answer is not one list that has the position.
+    """
+    match = _POSITION_PHRASE.search(question)
+    if match is None:
+        return None
+    named = next(filter(None, match.groups())).lower()
+    items = list_items(answer)
+    position = _POSITIONS[named]
+    if len(items) <= max(position, 1) or (named in _OF_TWO and len(items) != len(_OF_TWO)):
+        return None
+    item = items[position]
+    return (match.group(), item) if len(item) <= _LONGEST_ITEM else None
+
+
+def list_items(text: str) -> list[str]:
+    """Return the items of the list in a text: numbered from one, with bullets, or names ("A, B and C").
+
+    There are none if there are several lists. An item ends before a dash, a colon, a comma and the like.
+    """
+    numbered = _NUMBERED_ITEM.findall(text)
+    bullets = _BULLET.findall(text)
+    if numbered and not bullets:
+        counted = [int(number) for number, _ in numbered] == list(range(1, len(numbered) + 1))
+        return [_cut_item(item) for _, item in numbered] if counted else []
+    if bullets:
+        return [] if numbered else list(map(_cut_item, bullets))
+    series = _SERIES.match(text.strip())
+    return [] if series is None else [*series[1].split(", "), series[2]]
+
+
+def _cut_item(item: str) -> str:
+    return _REST.split(item, maxsplit=1)[0].strip(" *_`\"'.")
+
 
 LONGEST_QUESTION: Final = 8_000
 """Characters of a question and of an answer that the rules read; a longer question stays as it is."""
@@ -69,12 +199,12 @@ _GOES_ON: Final = re.compile(
 _LEAD: Final = re.compile(r"^\W*(?:(?:and|but|or|so|what about|how about)\b\W*)+", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?!\w)")
 _KIND: Final = re.compile(r"the ([\w.-]+) ([a-z]{3,})", re.IGNORECASE)
-_PART: Final = 4
+_MOST_PART_WORDS: Final = 4
 """Words of a part that takes the place of another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class ResolvedQuestion:
     """A question with the references resolved that are certain.
 
     Args:
@@ -94,7 +224,7 @@ class Resolved:
     named: bool = False
 
 
-def resolve(question: str, recent: Sequence[Turn], name: str | None = None) -> Resolved:
+def resolve_references(question: str, recent: Sequence[Turn], name: str | None = None) -> ResolvedQuestion:
     """Resolve the references of a question that are certain in the light of the last turns, in order.
 
     Args:
@@ -103,26 +233,26 @@ def resolve(question: str, recent: Sequence[Turn], name: str | None = None) -> R
         name: The name that the last answer was; None if it was none.
     """
     if not recent or len(question) > LONGEST_QUESTION or not depends_on_history(question):
-        return Resolved(text=question)
+        return ResolvedQuestion(text=question)
     last = recent[-1]
     answer = (last.response or "")[:LONGEST_QUESTION]
-    listed = item_meant(question, answer)
+    listed = find_meant_item(question, answer)
     if listed is not None:
-        return Resolved(text=question.replace(*listed, 1), depends=True, exact=True)
+        return ResolvedQuestion(text=question.replace(*listed, 1), depends=True, exact=True)
     if name is not None:
-        text = _with_name(question, name, last.query)
+        text = _insert_name(question, name, last.query)
         named = _may_mean_answer(question, last.query)
-        return Resolved(text=text or question, depends=True, name=name, named=named)
-    topic = _topic(recent)
-    if topic is not None and (text := _with_topic(question, *topic)) is not None:
-        return Resolved(text=text, depends=True)
-    continued = _continued(_stated(recent), question)
-    return Resolved(text=continued or question, depends=True, whole=continued is not None)
+        return ResolvedQuestion(text=text or question, depends=True, name=name, named=named)
+    topic = _find_topic(recent)
+    if topic is not None and (text := _insert_topic(question, *topic)) is not None:
+        return ResolvedQuestion(text=text, depends=True)
+    continued = _complete_question(_complete_last_question(recent), question)
+    return ResolvedQuestion(text=continued or question, depends=True, whole=continued is not None)
 
 
 def depends_on_history(question: str) -> bool:
     """Say whether a question has a sign that it can only be understood from what was said before."""
-    short = len(terms(question)) < _FEWEST_WORDS and len(question.split()) < _SENTENCE_WORDS
+    short = len(extract_terms(question)) < _FEWEST_WORDS and len(question.split()) < _SENTENCE_WORDS
     return short or _SIGN.search(question) is not None
 
 
@@ -130,28 +260,30 @@ def says_little_alone(question: str) -> bool:
     """Say whether a question names nothing, and has a pronoun or too few words for a sentence."""
     if _NAMED.search(question) or not _SIGN.search(question):
         return False
-    return len(terms(question)) < _FEWEST_WORDS or _ANY_PRONOUN.search(question) is not None
+    return len(extract_terms(question)) < _FEWEST_WORDS or _ANY_PRONOUN.search(question) is not None
 
 
 def _may_mean_answer(question: str, asked: str) -> bool:
     """Say whether a question may refer to the name that was answered when another question was asked."""
     used = {word.lower() for word in _PRONOUN.findall(question)}
-    return bool(used & _answering(asked)) or (_THERE.search(question) is not None and asks_for_place(asked))
+    return bool(used & _list_answer_pronouns(asked)) or (
+        _THERE.search(question) is not None and asks_for_place(asked)
+    )
 
 
-def _answering(asked: str) -> frozenset[str]:
+def _list_answer_pronouns(asked: str) -> frozenset[str]:
     """Return the pronouns that can mean the answer to a question."""
     return _MAN | _WOMAN if asks_for_person(asked) else _THING
 
 
-def _with_name(question: str, name: str, asked: str) -> str | None:
+def _insert_name(question: str, name: str, asked: str) -> str | None:
     """Replace a pronoun or "there" in a question by the name that was answered, if that is sure."""
     if _THERE.search(question) and not _PRONOUN.search(question):
         return _THERE.sub(lambda _: f"in {name}", question, count=1)
-    return _substituted(question, _answering(asked), name)
+    return _replace_pronouns(question, _list_answer_pronouns(asked), name)
 
 
-def _topic(recent: Sequence[Turn]) -> tuple[str, str, str] | None:
+def _find_topic(recent: Sequence[Turn]) -> tuple[str, str, str] | None:
     """Return the topic spoken of, the word by which it was asked for, and what was answered, if sure.
 
     The topic stays through remarks, and through questions of how and why that name nothing.
@@ -185,19 +317,19 @@ def _begins_with(answer: str, topic: str) -> bool:
     return re.match(rf"\W*(?:the |an? )?{re.escape(fold(topic))}(?!\w)", fold(answer)) is not None
 
 
-def _with_topic(question: str, topic: str, asks: str, answered: str) -> str | None:
+def _insert_topic(question: str, topic: str, asks: str, answered: str) -> str | None:
     """Replace a pronoun in a question by the topic spoken of, if what was answered has the same pronoun."""
     used = {word.lower() for word in _PRONOUN.findall(answered)}
     persons = used & (_MAN | _WOMAN)
     if asks != "who" and not persons:
-        return _substituted(question, _THING, topic)
+        return _replace_pronouns(question, _THING, topic)
     for meant, others in ((_MAN, _WOMAN), (_WOMAN, _MAN)):
         if asks != "what" and used & meant and not used & others:
-            return _substituted(question, meant, topic)
+            return _replace_pronouns(question, meant, topic)
     return None
 
 
-def _substituted(question: str, meant: frozenset[str], name: str) -> str | None:
+def _replace_pronouns(question: str, meant: frozenset[str], name: str) -> str | None:
     """Replace the pronouns of a question. Return None if it has others too, or what they mean is not sure."""
     used = {word.lower() for word in _PRONOUN.findall(question)}
     if not used or not used <= meant or _UNSURE.search(question) or _NAMED.search(question):
@@ -211,22 +343,22 @@ def _substituted(question: str, meant: frozenset[str], name: str) -> str | None:
     return _PRONOUN.sub(replaced, question)
 
 
-def _stated(recent: Sequence[Turn]) -> str:
+def _complete_last_question(recent: Sequence[Turn]) -> str:
     """Return the last question in full, or an empty string if that is not sure."""
     stated = ""
     for turn in recent:
         query = turn.query[:LONGEST_QUESTION]
-        stated = (_continued(stated, query) or "") if depends_on_history(query) else query
+        stated = (_complete_question(stated, query) or "") if depends_on_history(query) else query
     return stated
 
 
-def _continued(stated: str, question: str) -> str | None:
+def _complete_question(stated: str, question: str) -> str | None:
     """Complete an elliptic question: the one before with another number, or another word before a noun.
 
     Return None where the question before does not have exactly one part like the new one.
     """
     part = _LEAD.sub("", question).strip().rstrip("?!. ")
-    if not stated or not 0 < len(part.split()) <= _PART:
+    if not stated or not 0 < len(part.split()) <= _MOST_PART_WORDS:
         return None
     numbers, kind = _NUMBER.findall(part), _KIND.fullmatch(part)
     if len(numbers) == 1:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
-from linkstore.context.framing import framed
-from linkstore.memory.keys import SessionKey
+from linkstore.agents.toolbox import format_argument_error
+from linkstore.agents.tools import raise_for_model
+from linkstore.context.compiled import frame_parts
 from linkstore.memory.recalled import Recall
-from linkstore.tools.langchain import errors_for_model
-from linkstore.tools.specs import told_of_arguments
+from linkstore.memory.turns import SessionKey
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
 
-NOTHING = "Nothing is known about this."
+NOTHING_KNOWN = "Nothing is known about this."
 REMEMBERED = "Remembered."
-BLANK = "Error: the text has no words; call this again with words."
+NO_WORDS = "Error: the text has no words; call this again with words."
 
 
 class RecallInput(BaseModel):
@@ -47,27 +47,27 @@ def memory_tools(
 
     def recall(question: str) -> tuple[str, Recall]:
         if not has_words(question):
-            return BLANK, Recall(question=question, resolved=question, reason=BLANK)
-        with errors_for_model():
-            return _shown(memory.recall(key, question, everywhere=everywhere))
+            return NO_WORDS, Recall(question=question, resolved=question, reason=NO_WORDS)
+        with raise_for_model():
+            return _show_recall(memory.recall(key, question, everywhere=everywhere))
 
     async def arecall(question: str) -> tuple[str, Recall]:
         if not has_words(question):
-            return BLANK, Recall(question=question, resolved=question, reason=BLANK)
-        with errors_for_model():
-            return _shown(await memory.arecall(key, question, everywhere=everywhere))
+            return NO_WORDS, Recall(question=question, resolved=question, reason=NO_WORDS)
+        with raise_for_model():
+            return _show_recall(await memory.arecall(key, question, everywhere=everywhere))
 
     def remember(text: str) -> str:
         if not has_words(text):
-            return BLANK
-        with errors_for_model():
+            return NO_WORDS
+        with raise_for_model():
             memory.add(key, text)
         return REMEMBERED
 
     async def aremember(text: str) -> str:
         if not has_words(text):
-            return BLANK
-        with errors_for_model():
+            return NO_WORDS
+        with raise_for_model():
             await memory.aadd(key, text)
         return REMEMBERED
 
@@ -80,7 +80,7 @@ def memory_tools(
             args_schema=RecallInput,
             response_format="content_and_artifact",
             handle_tool_error=True,
-            handle_validation_error=told_of_arguments,
+            handle_validation_error=format_argument_error,
         ),
         StructuredTool.from_function(
             remember,
@@ -89,7 +89,7 @@ def memory_tools(
             description="Remember a fact for later, such as a wish or a decision of the user.",
             args_schema=RememberInput,
             handle_tool_error=True,
-            handle_validation_error=told_of_arguments,
+            handle_validation_error=format_argument_error,
         ),
     ]
 
@@ -99,9 +99,9 @@ def has_words(text: str) -> bool:
     return any(map(str.isalnum, text))
 
 
-def _shown(recall: Recall) -> tuple[str, Recall]:
+def _show_recall(recall: Recall) -> tuple[str, Recall]:
     """Return the text of a recall for the model, and the recall itself as the artifact."""
     if recall.reason is not None and not (recall.recent or recall.summaries):
-        return NOTHING, recall
+        return NOTHING_KNOWN, recall
     parts = [("conversation", recall.conversation), ("knowledge", recall.knowledge)]
-    return framed(parts) or NOTHING, recall
+    return frame_parts(parts) or NOTHING_KNOWN, recall

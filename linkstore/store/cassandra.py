@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from linkstore.arguments import given, require_having
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.transport.driver import Session
-from linkstore.backends.cassandra.transport.session import Address, connect, parse_address, resolve_session
-from linkstore.store.opening import closed_on_failure
+from linkstore.core.arguments import omit_none, require_having
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.driver import Session
+from linkstore.engines.cassandra.session import StoreAddress, connect_session, parse_address, resolve_session
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Tables
+from linkstore.store.driving import close_on_failure
 
 
-def backend_on(
+def make_session_backend(
     session: Session | None,
     keyspace: str | None,
     table: str,
@@ -33,12 +33,14 @@ def backend_on(
         StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreUnavailableError: If no server answers.
     """
-    require_having("execute_async", "a session, such as Cluster([...]).connect()", **given(session=session))
+    require_having(
+        "execute_async", "a session, such as Cluster([...]).connect()", **omit_none(session=session)
+    )
     found, chosen = resolve_session(session, keyspace)
     return CassandraBackend(found, chosen, table, create=create, settings=settings)
 
 
-def backend_at(
+def make_url_backend(
     url: str, *, create: bool = True, settings: CassandraSettings | None = None
 ) -> CassandraBackend:
     """Make a backend with its own session, which it closes.
@@ -53,10 +55,10 @@ def backend_at(
         StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreUnavailableError: If no server answers.
     """
-    read_url(url)
-    connection = connect(url)
+    parse_store_url(url)
+    connection = connect_session(url)
     session, address = connection.session, connection.address
-    with closed_on_failure(connection):
+    with close_on_failure(connection):
         return CassandraBackend(
             session,
             address.keyspace,
@@ -67,7 +69,7 @@ def backend_at(
         )
 
 
-def read_url(url: str, *, of_store: bool = True) -> Address:
+def parse_store_url(url: str, *, of_store: bool = True) -> StoreAddress:
     """Read the URL of a store, or of any table, without connecting.
 
     Raises:

@@ -1,23 +1,32 @@
-"""A store without LangChain's base classes, whose import takes four times as long as all of linkstore.
+"""A store without LangChain's base classes, and the backends that stores are opened on.
+
+A store without LangChain's base classes, whose import takes four times as long as all of linkstore.
 
 The command line opens this one where nothing of LangChain is needed but documents.
+
+Makes backends in folders.
+
+Opens further stores next to a store, with the same engine and embedding, named after their content.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Final, Protocol, Self, runtime_checkable
 
-from linkstore.backends.embedded import EmbeddedBackend
-from linkstore.store.opening import closed_on_failure
-from linkstore.store.pages import Pages
-from linkstore.store.schemas import Schemas
-from linkstore.store.searching import Searching
-from linkstore.store.upkeep import Upkeep
-from linkstore.store.writing import Writing
+from linkstore.engines.contract import Backend
+from linkstore.engines.embedded.backend import EmbeddedBackend
+from linkstore.errors import CapabilityError
+from linkstore.store.driving import close_on_failure
+from linkstore.store.maintenance import MaintenanceMethods, PageMethods, SchemaMethods
+from linkstore.store.searching import SearchMethods
+from linkstore.store.writing import WriteMethods
+
+if TYPE_CHECKING:
+    from linkstore.store.linkstore import LinkStore
 
 
-class CoreStore(Searching, Writing, Pages, Schemas, Upkeep):
+class CoreStore(SearchMethods, WriteMethods, PageMethods, SchemaMethods, MaintenanceMethods):
     """The methods of a :class:`~linkstore.LinkStore` that do not belong to a VectorStore.
 
     Args:
@@ -43,7 +52,7 @@ class CoreStore(Searching, Writing, Pages, Schemas, Upkeep):
         self.close()
 
 
-def core_in(path: str | Path, *, create: bool = False) -> CoreStore:
+def open_core_in_folder(path: str | Path, *, create: bool = False) -> CoreStore:
     """Open the store in a folder, with the embedding that it was built with.
 
     Args:
@@ -56,5 +65,62 @@ def core_in(path: str | Path, *, create: bool = False) -> CoreStore:
         EmbeddingError: If the embedding cannot be made by its name.
     """
     backend = EmbeddedBackend(path, create=create)
-    with closed_on_failure(backend):
+    with close_on_failure(backend):
         return CoreStore(backend)
+
+
+def make_folder_backend(path: str | Path, *, create: bool = True) -> EmbeddedBackend:
+    """Make a backend without an embedding, for work that embeds nothing.
+
+    Args:
+        path: The folder.
+        create: Create the store if it does not exist.
+
+    Raises:
+        StoreNotFoundError: If the store does not exist and ``create`` is False.
+        StoreFormatError: If the folder contains something else, or a store of a newer version.
+    """
+    return EmbeddedBackend(path, create=create)
+
+
+FACTS_SUFFIX: Final = "facts"
+"""The name of the store of facts of a store of chunks."""
+
+
+@runtime_checkable
+class SupportsStoresBeside(Protocol):
+    """A backend that can keep further stores next to its own."""
+
+    def beside(self, name: str, *, create: bool) -> Backend:
+        """Open the backend of the store with this name.
+
+        Raises:
+            StoreNotFoundError: If there is none and ``create`` is False.
+        """
+        ...
+
+
+def open_store_beside(store: LinkStore, name: str, *, create: bool = True) -> LinkStore:
+    """Open a further store that belongs to a store. Close it before that store.
+
+    Args:
+        store: The store whose engine and embedding the further one has.
+        name: Lower-case letters.
+        create: Whether to make it if there is none.
+
+    Raises:
+        CapabilityError: If the backend keeps no further stores.
+        StoreNotFoundError: If there is none and ``create`` is False.
+    """
+    from linkstore.store.linkstore import (
+        LinkStore,  # late: commands that use no LangChain take the name above
+    )
+
+    backend = store.backend
+    if not isinstance(backend, SupportsStoresBeside):
+        raise CapabilityError(
+            f"{type(backend).__name__} cannot keep a second store; pass one, such as LinkStore()"
+        )
+    further = backend.beside(name, create=create)
+    with close_on_failure(further):
+        return LinkStore(store.embeddings, backend=further)

@@ -1,33 +1,86 @@
-"""Drives a store's operations: waits for embeddings, for the backend and for rerankers."""
+"""Drives a store's operations, and checks the names in a search.
+
+Closes what was opened if the rest of the opening fails.
+
+Drives a store's operations: waits for embeddings, for the backend and for rerankers.
+
+Checks the names in a search: kinds and fields that the store does not have are errors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
-from linkstore.backends.base import Backend, Manifest
-from linkstore.drivers import arun, in_thread, run
+import numpy as np
+
+from linkstore.core.arrays import Floats, normalize_vector
+from linkstore.core.calls import (
+    EmbedDocuments,
+    EmbedProbe,
+    EmbedQuery,
+    EngineRequest,
+    arun,
+    run,
+    run_in_thread,
+)
+from linkstore.core.filters import Condition, Filter, parse_filter
+from linkstore.core.links import LINKS_KEY, parse_links
+from linkstore.core.plans import Candidates, Documents, Nearest, Operation, Plan, StoredDocument
+from linkstore.core.vocabulary import (
+    Vocabulary,
+    collect_names,
+    make_unknown_name_error,
+    make_unknown_type_error,
+)
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.names import embedding_name, get_encoder
-from linkstore.floors import record_floor, recorded_floor
-from linkstore.identity import check_opened, check_probe, is_told_by_name
-from linkstore.observing import Guarded, Observer
-from linkstore.plans import Operation
-from linkstore.requests import EmbedDocuments, EmbedProbe, EmbedQuery, Engine
-from linkstore.strategies.ceiling import check_ceiling
-from linkstore.strategies.reranking import Judge
+from linkstore.engines.contract import Backend, Manifest
+from linkstore.errors import FilterError
+from linkstore.store.operations import (
+    check_embedding_dimension,
+    check_probe,
+    is_known_by_name,
+    read_floor,
+    record_floor,
+)
+from linkstore.store.schema_graph import read_schema
+from linkstore.strategies.base import RerankRequest, SearchOptions, Strategy
+from linkstore.strategies.max_depth import check_ceiling
+from linkstore.strategies.observers import GuardedObserver, Observer
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+
+class Closable(Protocol):
+    """An object that can be closed."""
+
+    def close(self) -> object:
+        """Release everything."""
+        ...
+
+
+@contextmanager
+def close_on_failure(opened: Closable) -> Iterator[None]:
+    """Close what was opened if the block raises anything, an interrupt included."""
+    try:
+        yield
+    except BaseException:
+        opened.close()
+        raise
+
+
+if TYPE_CHECKING:
     Embedding: TypeAlias = Encoder | Embeddings
 
 T = TypeVar("T")
 DEFAULT_EMBEDDING: Final = "wordllama"
 
 
-class Driven:
+class DrivenStore:
     """A store whose methods are operations, driven sync or async.
 
     Args:
@@ -52,10 +105,10 @@ class Driven:
         manifest = backend.run(backend.manifest())
         self._embedding = embedding or self._embedding_by_name(manifest.embedding or DEFAULT_EMBEDDING)
         self._embedding_name = embedding_name(self._embedding)
-        check_opened(manifest, self._embedding)
-        self._is_recorded = is_told_by_name(manifest, self._embedding)
+        check_embedding_dimension(manifest, self._embedding)
+        self._is_recorded = is_known_by_name(manifest, self._embedding)
         self._found_empty = False
-        self._floor = self._run(recorded_floor(backend))
+        self._floor = self._run(read_floor(backend))
 
     @staticmethod
     def _embedding_by_name(name: str) -> Embedding:
@@ -78,7 +131,7 @@ class Driven:
     def set_min_similarity(self, floor: float | None) -> None:
         """Record a minimum similarity in the store, for searches that set none of their own.
 
-        :func:`linkstore.evaluation.calibrate_floor` proposes one. Strategies that follow links take it for
+        :func:`linkstore.evaluate.calibrate_floor` proposes one. Strategies that follow links take it for
         their ``min_similarity`` if that is None. Plain similarity search does not use it. Other clients use
         it when they open the store the next time.
 
@@ -101,12 +154,12 @@ class Driven:
         If the observer fails, the search goes on, and the first failure is logged.
 
         Args:
-            observer: Such as a :class:`~linkstore.watch.Watch`, which calls this itself.
+            observer: Such as a :class:`~linkstore.evaluate.Watch`, which calls this itself.
 
         Returns:
             A function that ends the reports. Calling it again does nothing.
         """
-        guarded = Guarded(observer)
+        guarded = GuardedObserver(observer)
         with self._observing:
             self._observers = (*self._observers, guarded)
 
@@ -132,9 +185,9 @@ class Driven:
                 return self._embed_documents(texts)
             case EmbedProbe(text):
                 return self._embed_documents([text])
-            case Engine(operation):
+            case EngineRequest(operation):
                 return self.backend.run(operation)
-            case Judge():
+            case RerankRequest():
                 return request.reranker(request.question, request.texts)
         raise TypeError(f"no way to answer {request!r}")
 
@@ -145,7 +198,7 @@ class Driven:
         """
         if self._is_recorded:
             return
-        manifest: Manifest = yield Engine(self.backend.manifest())
+        manifest: Manifest = yield EngineRequest(self.backend.manifest())
         if manifest.dimension is None:
             self._found_empty = True
         elif self._found_empty and manifest.embedding == self._embedding_name:
@@ -165,18 +218,99 @@ class Driven:
                 return await self._embed(request)
             case EmbedProbe(text):
                 return await self._embed(EmbedDocuments([text]))
-            case Engine(operation):
+            case EngineRequest(operation):
                 return await self.backend.arun(operation)
-            case Judge():
-                return await in_thread(request.reranker, request.question, request.texts)
+            case RerankRequest():
+                return await run_in_thread(request.reranker, request.question, request.texts)
         raise TypeError(f"no way to answer {request!r}")
 
     async def _embed(self, request: EmbedQuery | EmbedDocuments) -> Any:
         embedding = self._embedding
         if isinstance(request, EmbedQuery):
             if isinstance(embedding, Encoder):
-                return await in_thread(embedding.embed_query, request.text)
+                return await run_in_thread(embedding.embed_query, request.text)
             return await embedding.aembed_query(request.text)
         if isinstance(embedding, Encoder) or hasattr(embedding, "embed_array"):
-            return await in_thread(self._embed_documents, request.texts)
+            return await run_in_thread(self._embed_documents, request.texts)
         return await embedding.aembed_documents(request.texts)
+
+
+NAME_SAMPLE_SIZE: Final = 200
+"""Number of documents that pass a filter from which names are suggested."""
+
+
+def check_known_names(backend: Backend, strategy: Strategy, options: SearchOptions) -> Operation[None]:
+    """Check that the store has the kinds and fields that a search names. An empty store may lack any.
+
+    The names are looked up in the whole store, but alternatives are suggested only from documents that the
+    caller may see.
+
+    Raises:
+        UnknownNameError: For the first name that the store lacks, with the most similar one that it has.
+    """
+    asked = Vocabulary(
+        kinds=strategy.kinds_named, fields=options.fields_needed, link_fields=options.link_fields_needed
+    ).checkable
+    if not asked:
+        return
+    missing = asked - (yield EngineRequest(backend.vocabulary(asked.storable)))
+    if missing and (yield EngineRequest(backend.scan(None, 1))):
+        raise make_unknown_name_error(
+            missing, (yield from _suggest_names(backend, options.filter, missing.fields))
+        )
+
+
+def check_known_types(backend: Backend, options: SearchOptions) -> Operation[None]:
+    """Check that the schema of the store, if it has one, has the document types that filters ask for.
+
+    Raises:
+        UnknownNameError: For the first type that the schema lacks, with the most similar one that it has.
+    """
+    asked = [pair for one in options.conditions.of_documents for pair in one.equalities]
+    recorded = (yield from read_schema(backend)) if asked else None
+    if recorded is not None:
+        schema = recorded.schema
+        for field, value in asked:
+            if field == schema.type_field and isinstance(value, str) and value not in schema.types:
+                raise make_unknown_type_error(value, schema.types)
+
+
+def _suggest_names(
+    backend: Backend, filter: Filter | Condition | None, missing: frozenset[str]
+) -> Operation[Vocabulary]:
+    """Return the names of documents that pass what remains of a filter without the missing fields."""
+    scope = _drop_fields(filter, missing)
+    if scope is None:
+        return Vocabulary()
+    if scope.always:
+        everything: Vocabulary = yield EngineRequest(backend.vocabulary())
+        return everything
+    manifest: Manifest = yield EngineRequest(backend.manifest())
+    direction = normalize_vector(np.ones(manifest.dimension or 1, dtype=np.float32))
+    try:
+        found: Vocabulary = yield EngineRequest(backend.answer(_read_nearest_names(direction), scope))
+    except FilterError:  # too many documents to search: there is nothing to suggest
+        return Vocabulary()
+    return found
+
+
+def _drop_fields(filter: Filter | Condition | None, missing: frozenset[str]) -> Condition | None:
+    """Return a filter without the missing fields.
+
+    The result is None if the filter's other conditions cannot be separated from these fields.
+    """
+    kept = filter
+    if isinstance(filter, Mapping):
+        kept = {name: value for name, value in filter.items() if name not in missing}
+    rest = parse_filter(kept)
+    return None if rest.needed & missing else rest
+
+
+def _read_nearest_names(direction: Floats) -> Plan[Vocabulary]:
+    near: Candidates = yield Nearest(vector=direction, k=NAME_SAMPLE_SIZE)
+    stored: list[StoredDocument] = yield Documents(refs=near.refs)
+    found = Vocabulary()
+    for one in stored:
+        links = parse_links({LINKS_KEY: one.metadata.get(LINKS_KEY)}, one.id)
+        found |= collect_names(one.metadata, links)
+    return found

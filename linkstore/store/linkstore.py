@@ -1,28 +1,43 @@
-"""LinkStore: a LangChain VectorStore whose searches follow links."""
+"""LinkStore: a LangChain VectorStore whose searches follow links.
+
+Calls that have a blocking and an async form, which memories and agents wait for.
+
+The check that an argument is a store.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from contextvars import copy_context
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStoreRetriever
 
-from linkstore.arguments import require
-from linkstore.backends.base import Backend
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.drivers import in_thread
-from linkstore.embeddings import MiniLMEmbeddings, WordLlamaEmbeddings, get_embedding
+from linkstore.core.arguments import require
+from linkstore.core.arrays import Floats, make_unit_vector
+from linkstore.core.calls import run_in_thread
+from linkstore.core.filters import EVERYTHING, Condition
+from linkstore.core.plans import Operation, Plan
+from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
+from linkstore.embeddings.names import get_embedding
+from linkstore.engines.contract import Backend, Manifest
+from linkstore.engines.embedded.backend import EmbeddedBackend, EmbeddedSettings
 from linkstore.errors import ArgumentError
 from linkstore.store.core import CoreStore
-from linkstore.store.opening import closed_on_failure
-from linkstore.store.options import check_names
-from linkstore.store.vectorsearching import VectorSearching
+from linkstore.store.driving import close_on_failure
+from linkstore.store.langchain_search import LangChainSearchMethods
+from linkstore.store.searching import check_argument_names
 
 if TYPE_CHECKING:
-    from linkstore.backends.cassandra.settings import CassandraSettings
-    from linkstore.backends.cassandra.transport.driver import Session
+    from linkstore.engines.cassandra.driver import Session
+    from linkstore.engines.cassandra.settings import CassandraSettings
 
 __all__ = ["LinkStore"]
 _OF_CASSANDRA: Final = frozenset({"session", "keyspace", "table"})
@@ -31,7 +46,7 @@ _OF_FOLDER: Final = frozenset({"path", "create", "max_depth", "settings"})
 """Arguments of :meth:`LinkStore.open` besides the embedding."""
 
 
-class LinkStore(VectorSearching, CoreStore):
+class LinkStore(LangChainSearchMethods, CoreStore):
     """A vector store that stores links between documents and follows them in searches.
 
     Open a store with :meth:`open` or :meth:`cassandra`. Any number of threads and processes may use it.
@@ -69,7 +84,7 @@ class LinkStore(VectorSearching, CoreStore):
             super().__init__(backend, embedding, max_depth)
             return
         own = EmbeddedBackend(path)
-        with closed_on_failure(own):
+        with close_on_failure(own):
             super().__init__(own, embedding, max_depth)
 
     @classmethod
@@ -110,7 +125,7 @@ class LinkStore(VectorSearching, CoreStore):
         settings: EmbeddedSettings | None = None,
     ) -> Self:
         """Open the embedded store in a folder without blocking the event loop: see :meth:`open`."""
-        return await in_thread(cls.open, path, embedding, create, max_depth=max_depth, settings=settings)
+        return await run_in_thread(cls.open, path, embedding, create, max_depth=max_depth, settings=settings)
 
     @classmethod
     def cassandra(
@@ -139,7 +154,7 @@ class LinkStore(VectorSearching, CoreStore):
             create: Create the tables if they do not exist.
             max_depth: See :class:`LinkStore`.
             settings: Consistency, timeouts, lifetime, lexical search or not, see
-                :class:`linkstore.backends.cassandra.settings.CassandraSettings`.
+                :class:`linkstore.engines.cassandra.settings.CassandraSettings`.
 
         Raises:
             MissingExtraError: If the extra is not installed.
@@ -150,9 +165,9 @@ class LinkStore(VectorSearching, CoreStore):
             EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
                 same dimension is refused when it first embeds something.
         """
-        from linkstore.store.cassandra import backend_on
+        from linkstore.store.cassandra import make_session_backend
 
-        backend = backend_on(session, keyspace, table, create=create, settings=settings)
+        backend = make_session_backend(session, keyspace, table, create=create, settings=settings)
         return cls._open_over(backend, embedding, max_depth)
 
     @classmethod
@@ -163,7 +178,7 @@ class LinkStore(VectorSearching, CoreStore):
             embedding: See :class:`LinkStore`.
             kwargs: The other arguments of :meth:`cassandra`.
         """
-        return await in_thread(cls.cassandra, embedding, **kwargs)
+        return await run_in_thread(cls.cassandra, embedding, **kwargs)
 
     @classmethod
     def _made(cls, embedding: Embeddings | None, **kwargs: Any) -> Self:
@@ -172,13 +187,13 @@ class LinkStore(VectorSearching, CoreStore):
             return cls(embedding, **kwargs)
         if not _OF_CASSANDRA.isdisjoint(kwargs):
             return cls.cassandra(embedding, **kwargs)
-        check_names(f"{cls.__name__}.open()", kwargs, _OF_FOLDER)
+        check_argument_names(f"{cls.__name__}.open()", kwargs, _OF_FOLDER)
         return cls.open(kwargs.pop("path", ":memory:"), embedding, **kwargs)
 
     @classmethod
     def _open_over(cls, backend: Backend, embedding: Embeddings | None, max_depth: int | None) -> Self:
         """Make a store over a backend, and close the backend if opening fails."""
-        with closed_on_failure(backend):
+        with close_on_failure(backend):
             return cls(embedding, backend=backend, max_depth=max_depth)
 
     @classmethod
@@ -198,7 +213,7 @@ class LinkStore(VectorSearching, CoreStore):
 
     async def aclose(self) -> None:
         """Close the store: see ``close``."""
-        await in_thread(self.close)
+        await run_in_thread(self.close)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.backend!r}, embedding={self._embedding_name!r})"
@@ -237,8 +252,101 @@ class LinkStore(VectorSearching, CoreStore):
             FilterError: If a filter is invalid.
             StrategyError: If the strategy or one of its settings is invalid.
         """
-        from linkstore.store.retrieving import StoreRetriever, check_arguments
+        from linkstore.store.retriever import StoreRetriever, check_retriever_arguments
 
-        check_arguments(kwargs)
+        check_retriever_arguments(kwargs)
         tags = [*(kwargs.pop("tags", None) or ()), *self._get_retriever_tags()]
         return StoreRetriever(vectorstore=self, tags=tags, **kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class DualCall:
+    """A request for the result of a call.
+
+    Args:
+        blocking: The form that is called where waiting may block.
+        awaiting: The form that is called on an event loop.
+        arguments: Positional arguments of both forms.
+        options: Keyword arguments of both forms.
+    """
+
+    blocking: Callable[..., Any]
+    awaiting: Callable[..., Awaitable[Any]]
+    arguments: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class CallTimeoutError(Exception):
+    """A call was not done in time, and is not waited for any longer."""
+
+
+def limit_time(seconds: float, call: DualCall) -> DualCall:
+    """Return the same call with a time limit, past which it raises OutOfTimeError.
+
+    A blocking call that is late continues in its own thread, which does not keep the process from ending.
+    """
+
+    def blocking(*arguments: Any, **options: Any) -> Any:
+        context, done = copy_context(), Future[Any]()
+
+        def work() -> None:
+            try:
+                done.set_result(context.run(call.blocking, *arguments, **options))
+            except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+                done.set_exception(error)
+
+        Thread(target=work, name="linkstore-call", daemon=True).start()
+        if not wait_for([done], timeout=max(0.0, seconds)).done:
+            raise CallTimeoutError
+        return done.result()
+
+    async def awaiting(*arguments: Any, **options: Any) -> Any:
+        limit = asyncio.timeout(max(0.0, seconds))
+        try:
+            async with limit:
+                return await call.awaiting(*arguments, **options)
+        except TimeoutError as error:
+            if limit.expired():
+                raise CallTimeoutError from error
+            raise
+
+    return DualCall(blocking, awaiting, call.arguments, call.options)
+
+
+def make_plan_call(store: LinkStore, plan: Plan[Any], scope: Condition = EVERYTHING) -> DualCall:
+    """Request that a store carries out a plan within a scope, for the plan's result."""
+    return make_backend_call(store, store.backend.answer(plan, scope))
+
+
+def make_backend_call(store: LinkStore, operation: Operation[Any]) -> DualCall:
+    """Request that the backend of a store carries out one of its own operations, for its result."""
+    return DualCall(store.backend.run, store.backend.arun, (operation,))
+
+
+def read_any_vector(store: LinkStore) -> Operation[Floats | None]:
+    """Return a unit vector of a store's dimension, for plans without ranking, or None for an empty store."""
+    manifest: Manifest = yield make_backend_call(store, store.backend.manifest())
+    if manifest.dimension is None:
+        return None
+    return make_unit_vector(manifest.dimension)
+
+
+def wait_for_call(request: DualCall) -> Any:
+    """Make a call, blocking, and return its result."""
+    return request.blocking(*request.arguments, **request.options)
+
+
+async def await_call(request: DualCall) -> Any:
+    """Make a call without blocking the event loop, and return its result."""
+    return await request.awaiting(*request.arguments, **request.options)
+
+
+def require_store(**stores: object) -> None:
+    """Raise unless every argument is an open store. For a path, the message says how to open it.
+
+    Raises:
+        ArgumentError: If one is not. The message names it.
+    """
+    for name, store in stores.items():
+        path = str(store) if isinstance(store, str | Path) else "kb"
+        require(LinkStore, f"an open store, such as LinkStore.open({path!r})", **{name: store})

@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from langchain_core.documents import Document
 
-from linkstore import operations
-from linkstore.arguments import given, quoted, refusal, require_list
-from linkstore.backends.base import Written
-from linkstore.drivers import in_thread
+from linkstore.core.arguments import make_argument_error, omit_none, quote_value, require_list
+from linkstore.core.calls import run_in_thread
+from linkstore.core.documents import keep_storable
+from linkstore.core.plans import Candidates, Documents, Find, Operation, Plan, StoredDocument
+from linkstore.engines.contract import Written
 from linkstore.errors import ArgumentError, DocumentError
-from linkstore.ids import storable
-from linkstore.operations import BATCH_SIZE
-from linkstore.plans import Candidates, Documents, Find, Operation, Plan, Stored
-from linkstore.store.driving import Driven
-from linkstore.store.opening import closed_on_failure
+from linkstore.store import operations
+from linkstore.store.driving import DrivenStore, close_on_failure
+from linkstore.store.operations import BATCH_SIZE
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-Made = TypeVar("Made", bound=Driven)
+Made = TypeVar("Made", bound=DrivenStore)
 
 
-class Writing(Driven):
+class WriteMethods(DrivenStore):
     """Methods that change a store, and that read documents by id."""
 
     def add_documents(
@@ -59,7 +58,7 @@ class Writing(Driven):
             StoreFullError: If the disk is full.
             StoreUnavailableError: If a server does not answer. Repeat the call to complete the change.
         """
-        _refuse("add_documents", kwargs)
+        _refuse_arguments("add_documents", kwargs)
         return self._run(self._add(documents, ids, batch_size))
 
     async def aadd_documents(
@@ -71,7 +70,7 @@ class Writing(Driven):
         **kwargs: Any,
     ) -> list[str]:
         """Add documents with their links: see :meth:`add_documents`."""
-        _refuse("aadd_documents", kwargs)
+        _refuse_arguments("aadd_documents", kwargs)
         return await self._arun(self._add(documents, ids, batch_size))
 
     def add_texts(
@@ -83,8 +82,8 @@ class Writing(Driven):
         **kwargs: Any,
     ) -> list[str]:
         """Add texts: see :meth:`add_documents`."""
-        _refuse("add_texts", kwargs)
-        return self._run(self._add(_as_documents(texts, metadatas), ids, BATCH_SIZE))
+        _refuse_arguments("add_texts", kwargs)
+        return self._run(self._add(_make_documents(texts, metadatas), ids, BATCH_SIZE))
 
     async def aadd_texts(
         self,
@@ -95,8 +94,8 @@ class Writing(Driven):
         **kwargs: Any,
     ) -> list[str]:
         """Add texts: see :meth:`add_documents`."""
-        _refuse("aadd_texts", kwargs)
-        return await self._arun(self._add(_as_documents(texts, metadatas), ids, BATCH_SIZE))
+        _refuse_arguments("aadd_texts", kwargs)
+        return await self._arun(self._add(_make_documents(texts, metadatas), ids, BATCH_SIZE))
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents and their links by id. Unknown ids are ignored.
@@ -107,7 +106,7 @@ class Writing(Driven):
         Raises:
             ArgumentError: If no ids are given, or one is not a string.
         """
-        _refuse("delete", kwargs)
+        _refuse_arguments("delete", kwargs)
         return self._run(self._delete(ids))
 
     def delete_pages(self, urls: Sequence[str]) -> Written:
@@ -126,7 +125,7 @@ class Writing(Driven):
 
     async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents and their links: see :meth:`delete`."""
-        _refuse("adelete", kwargs)
+        _refuse_arguments("adelete", kwargs)
         return await self._arun(self._delete(ids))
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -166,7 +165,7 @@ class Writing(Driven):
             TypeError: If no way to make a store takes an argument.
             DocumentError: If a text, metadata or id cannot be stored.
         """
-        with _filled(cls._made(embedding, **kwargs), kwargs) as store:
+        with _close_unless_filled(cls._made(embedding, **kwargs), kwargs) as store:
             store.add_texts(texts, metadatas, ids=ids)
             return store
 
@@ -181,7 +180,7 @@ class Writing(Driven):
         **kwargs: Any,
     ) -> Self:
         """Make a store with these texts in it: see :meth:`from_texts`."""
-        with _filled(await in_thread(cls._made, embedding, **kwargs), kwargs) as store:
+        with _close_unless_filled(await run_in_thread(cls._made, embedding, **kwargs), kwargs) as store:
             await store.aadd_texts(texts, metadatas, ids=ids)
             return store
 
@@ -195,7 +194,7 @@ class Writing(Driven):
         **kwargs: Any,
     ) -> Self:
         """Make a store with these documents in it: see :meth:`from_texts`."""
-        with _filled(cls._made(embedding, **kwargs), kwargs) as store:
+        with _close_unless_filled(cls._made(embedding, **kwargs), kwargs) as store:
             store.add_documents(documents, ids=ids)
             return store
 
@@ -209,7 +208,7 @@ class Writing(Driven):
         **kwargs: Any,
     ) -> Self:
         """Make a store with these documents in it: see :meth:`from_texts`."""
-        with _filled(await in_thread(cls._made, embedding, **kwargs), kwargs) as store:
+        with _close_unless_filled(await run_in_thread(cls._made, embedding, **kwargs), kwargs) as store:
             await store.aadd_documents(documents, ids=ids)
             return store
 
@@ -221,13 +220,13 @@ class Writing(Driven):
     def _add(
         self, documents: Sequence[Document], ids: Sequence[str | None] | None, batch_size: int
     ) -> Operation[list[str]]:
-        listed = _listed(documents)
-        require_list("strings", **given(ids=ids))
+        listed = _check_documents(documents)
+        require_list("strings", **omit_none(ids=ids))
         named = [document.id for document in listed] if ids is None else list(ids)
         return operations.add(self.backend, self._embedding_name, listed, named, batch_size)
 
     def _read_by_ids(self, ids: Sequence[str]) -> Operation[list[Document]]:
-        return operations.answer(self.backend, _documents(tuple(storable("ids", ids))))
+        return operations.run_plan(self.backend, _read_documents_by_id(tuple(keep_storable("ids", ids))))
 
     def _delete(self, ids: Sequence[str] | None) -> Operation[bool]:
         if ids is None:
@@ -239,44 +238,44 @@ class Writing(Driven):
 
 
 @contextmanager
-def _filled(store: Made, arguments: Mapping[str, Any]) -> Iterator[Made]:
+def _close_unless_filled(store: Made, arguments: Mapping[str, Any]) -> Iterator[Made]:
     """Close a store that could not be filled, unless its backend is the caller's."""
-    with nullcontext() if "backend" in arguments else closed_on_failure(store.backend):
+    with nullcontext() if "backend" in arguments else close_on_failure(store.backend):
         yield store
 
 
-def _listed(documents: Iterable[Document] | Document) -> list[Document]:
+def _check_documents(documents: Iterable[Document] | Document) -> list[Document]:
     if isinstance(documents, Document):  # iterating over one gives its fields
         raise ArgumentError("documents must be a list of documents, not a single document")
-    return _all(Document, "documents", "a list of documents", documents)
+    return _check_items(Document, "documents", "a list of documents", documents)
 
 
-def _all(kind: type, name: str, what: str, given: Iterable[Any]) -> list[Any]:
+def _check_items(kind: type, name: str, what: str, given: Iterable[Any]) -> list[Any]:
     """Return the items of an argument, which must all be of one class.
 
     Raises:
         ArgumentError: If it is not a list, or an item is something else.
     """
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise refusal(name, what, given)
+        raise make_argument_error(name, what, given)
     listed = list(given)
     for one in listed:
         if not isinstance(one, kind):
-            raise ArgumentError(f"{name} must be {what}; {quoted(one)[:200]} is not one")
+            raise ArgumentError(f"{name} must be {what}; {quote_value(one)[:200]} is not one")
     return listed
 
 
-def _documents(ids: tuple[str, ...]) -> Plan[list[Document]]:
+def _read_documents_by_id(ids: tuple[str, ...]) -> Plan[list[Document]]:
     found: Candidates = yield Find(ids=ids)
-    stored: list[Stored] = yield Documents(refs=found.refs)
+    stored: list[StoredDocument] = yield Documents(refs=found.refs)
     return [Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in stored]
 
 
-def _as_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) -> list[Document]:
-    listed: list[str] = _all(str, "texts", "a list of strings", texts)
+def _make_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) -> list[Document]:
+    listed: list[str] = _check_items(str, "texts", "a list of strings", texts)
     fields: list[dict[str, Any]] = [{}] * len(listed)
     if metadatas is not None:
-        fields = _all(Mapping, "metadatas", "a list of dicts", metadatas)
+        fields = _check_items(Mapping, "metadatas", "a list of dicts", metadatas)
     if len(fields) != len(listed):
         raise DocumentError(
             f"got {len(listed)} texts and {len(fields)} metadatas; pass one dict for each text"
@@ -284,7 +283,7 @@ def _as_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) 
     return [Document(page_content=text, metadata=dict(own)) for text, own in zip(listed, fields, strict=True)]
 
 
-def _refuse(method: str, unknown: dict[str, Any]) -> None:
+def _refuse_arguments(method: str, unknown: dict[str, Any]) -> None:
     """Raise TypeError for unknown names, which LangChain's signature allows."""
     for name in unknown:
         raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")

@@ -1,22 +1,24 @@
 """Strategies: how a search starts, which links it follows, and how it ranks what it reached."""
 
-from typing import Final
+from __future__ import annotations
 
-from linkstore.strategies.allpaths import AllPaths
-from linkstore.strategies.base import Question, Strategy, Traversing
-from linkstore.strategies.eager import Eager
-from linkstore.strategies.mmr import Mmr
-from linkstore.strategies.pagerank import PageRank
-from linkstore.strategies.reranking import Reranker
-from linkstore.strategies.similarity import Similarity
-from linkstore.strategies.words import Words
+from typing import TYPE_CHECKING
 
-DEFAULT_STRATEGY: Final[Strategy] = PageRank()
-"""The default strategy: it ranks best over all sets of docs/benchmarks.md."""
+from linkstore.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from linkstore.strategies.all_paths import AllPaths
+    from linkstore.strategies.base import Question, Reranker, Strategy, Traversing
+    from linkstore.strategies.drawing import Drawing, draw
+    from linkstore.strategies.eager import Eager
+    from linkstore.strategies.first_stage import Similarity, Words
+    from linkstore.strategies.mmr import Mmr
+    from linkstore.strategies.pagerank import DEFAULT_STRATEGY, PageRank
 
 __all__ = [
-    "DEFAULT_STRATEGY",
     "AllPaths",
+    "DEFAULT_STRATEGY",
+    "Drawing",
     "Eager",
     "Mmr",
     "PageRank",
@@ -26,4 +28,18 @@ __all__ = [
     "Strategy",
     "Traversing",
     "Words",
+    "draw",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "linkstore.strategies.all_paths": "AllPaths",
+        "linkstore.strategies.base": "Question Reranker Strategy Traversing",
+        "linkstore.strategies.drawing": "Drawing draw",
+        "linkstore.strategies.eager": "Eager",
+        "linkstore.strategies.first_stage": "Similarity Words",
+        "linkstore.strategies.mmr": "Mmr",
+        "linkstore.strategies.pagerank": "DEFAULT_STRATEGY PageRank",
+    },
+)

@@ -1,22 +1,97 @@
-"""Base classes of strategies."""
+"""Strategies: base classes, questions, reranking, options of a search.
+
+Reranking: a callable scores the texts of the best hits.
+
+Base classes of strategies.
+
+The options of a search besides the strategy: filters and additional starting points.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Final, Literal, Self
 
-from linkstore.arguments import require_at_least, require_within
+from linkstore.core.arguments import require_at_least, require_list, require_within
+from linkstore.core.arrays import Floats
+from linkstore.core.documents import keep_storable
+from linkstore.core.filters import EVERYTHING, Condition, Filter, parse_filter
+from linkstore.core.hits import Hit, Hits
+from linkstore.core.links import AnyLink, Link, merge_links
+from linkstore.core.plans import Plan, Side
 from linkstore.errors import StrategyError
-from linkstore.filters import EVERYTHING, Condition
-from linkstore.hits import Hits
-from linkstore.links import Link
-from linkstore.plans import Plan, Side
-from linkstore.strategies.reranking import Judge
-from linkstore.vectors import Floats
 
-Walk = Literal["forward", "backward", "both"]
+Reranker = Callable[[str, Sequence[str]], Sequence[float]]
+"""Scores texts for a question: one finite number each, on any scale, larger is better."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankRequest:
+    """A request for a reranker's scores of texts."""
+
+    reranker: Reranker
+    question: str
+    texts: tuple[str, ...]
+
+
+def rerank_hits(
+    hits: Hits, question: str, reranker: Reranker, weight: float, count: int, k: int
+) -> Generator[RerankRequest, Sequence[float], Hits]:
+    """Rerank the first ``count`` hits, and return the best ``k``.
+
+    The reranker's scores are scaled from 0, the lowest, to 1, the highest. The new score is the weighted mean
+    of both scores. Hits that the reranker did not score follow in their order.
+
+    Args:
+        hits: Best first.
+        question: In words.
+        reranker: Scores texts.
+        weight: Weight of its scores, where the scores before have weight 1.
+        count: Number of hits that it scores.
+        k: Maximum number of hits to return.
+
+    Raises:
+        StrategyError: If the question has no text, or a score is missing or not finite.
+    """
+    if not question:
+        raise StrategyError("a reranker needs the text of the question; search by text, not by vector")
+    read, rest = hits.hits[:count], hits.hits[count:]
+    scores = yield RerankRequest(
+        reranker=reranker, question=question, texts=tuple(hit.document.page_content for hit in read)
+    )
+    opinions = _scale_scores(_check_scores(scores, len(read)))
+    joined = [_combine_scores(hit, opinion, weight) for hit, opinion in zip(read, opinions, strict=True)]
+    joined.sort(key=lambda hit: (-hit.score, hit.document.id))
+    behind = [_combine_scores(hit, 0.0, weight) for hit in rest]
+    return replace(hits, hits=(*joined, *behind)[:k])
+
+
+def _check_scores(scores: Sequence[float], count: int) -> list[float]:
+    found = [float(score) for score in scores]
+    if len(found) != count or not all(map(math.isfinite, found)):
+        raise StrategyError(
+            f"the reranker must return a finite number for each of {count} texts; it returned {found[:5]}"
+            f"{' …' if len(found) > 5 else ''}"
+        )
+    return found
+
+
+def _scale_scores(scores: list[float]) -> list[float]:
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return [(score - low) / (high - low) if high > low else 0.0 for score in scores]
+
+
+def _combine_scores(hit: Hit, opinion: float, weight: float) -> Hit:
+    parts = {name: part / (1 + weight) for name, part in hit.contributions.items()}
+    if opinion:
+        parts["reranker"] = weight * opinion / (1 + weight)
+    return replace(hit, score=(hit.score + weight * opinion) / (1 + weight), contributions=parts)
+
+
+HopDirection = Literal["forward", "backward", "both"]
 
 DEFAULT_SEEDS: Final = 4
 DEFAULT_ADJACENT_K: Final = 10
@@ -26,7 +101,7 @@ DEFAULT_MAX_NODES: Final = 1000
 DEFAULT_K: Final = 10
 """How many documents a search returns."""
 
-SIDES: Final[Mapping[str, tuple[tuple[Side, Side], ...]]] = {
+HOP_SIDES: Final[Mapping[str, tuple[tuple[Side, Side], ...]]] = {
     "forward": (("out", "in"),),
     "backward": (("in", "out"),),
     "both": (("out", "in"), ("in", "out")),
@@ -40,7 +115,7 @@ class Question:
 
     The filter of the whole search is not part of the question: the reader that answers the plan is opened for
     that filter and omits other documents (see
-    :meth:`Backend.answer <linkstore.backends.base.Backend.answer>`).
+    :meth:`Backend.answer <linkstore.engines.contract.Backend.answer>`).
 
     Args:
         vector: (d,) unit vector of the query.
@@ -120,7 +195,7 @@ class Strategy(ABC):
         """Return a copy with ``floor`` as ``min_similarity``, if this setting exists and is None."""
         return self
 
-    def judged(self, question: Question, hits: Hits) -> Generator[Judge, Sequence[float], Hits]:
+    def judged(self, question: Question, hits: Hits) -> Generator[RerankRequest, Sequence[float], Hits]:
         """Rerank the hits, if the strategy has a reranker."""
         yield from ()
         return hits
@@ -154,17 +229,17 @@ class Traversing(Strategy):
     hub_cap: int = DEFAULT_HUB_CAP
     beam: int = DEFAULT_BEAM
     max_nodes: int = DEFAULT_MAX_NODES
-    direction: Walk = "forward"
+    direction: HopDirection = "forward"
 
     def __post_init__(self) -> None:
         Strategy.__post_init__(self)
         require_at_least(1, adjacent_k=self.adjacent_k, beam=self.beam, max_nodes=self.max_nodes)
         require_at_least(0, hub_cap=self.hub_cap)
         require_within(-1, 1, min_similarity=self.floor)
-        if self.direction not in SIDES:
-            raise StrategyError(f"direction must be one of {', '.join(SIDES)}, not {self.direction!r}")
+        if self.direction not in HOP_SIDES:
+            raise StrategyError(f"direction must be one of {', '.join(HOP_SIDES)}, not {self.direction!r}")
         if self.kinds is not None:
-            object.__setattr__(self, "kinds", _weights(self.kinds))
+            object.__setattr__(self, "kinds", _check_weights(self.kinds))
 
     @property
     def floor(self) -> float:
@@ -194,7 +269,7 @@ class Traversing(Strategy):
         return self.kinds.get(kind, 0.0) if isinstance(self.kinds, Mapping) else 1.0
 
 
-def _weights(kinds: Mapping[str, float] | Iterable[str]) -> dict[str, float]:
+def _check_weights(kinds: Mapping[str, float] | Iterable[str]) -> dict[str, float]:
     if isinstance(kinds, str):
         raise StrategyError(f"kinds must be a list or dict of kinds, not the string {kinds!r}")
     if not isinstance(kinds, Iterable):
@@ -205,3 +280,74 @@ def _weights(kinds: Mapping[str, float] | Iterable[str]) -> dict[str, float]:
             raise StrategyError(f"a kind must be a non-empty string, not {kind!r}")
         require_within(0, 1, **{f"the weight of kind {kind!r}": weight})
     return weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """The filters of a search, parsed."""
+
+    scope: Condition
+    seed: Condition
+    hop: Condition
+    link: Condition
+    result: Condition
+
+    @property
+    def of_documents(self) -> tuple[Condition, ...]:
+        """Those on the metadata of documents."""
+        return (self.scope, self.seed, self.hop, self.result)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """The filters and additional starting points of a search, as passed by the caller.
+
+    Raises:
+        FilterError: If a filter is invalid.
+        ArgumentError: If the roots or links are not a list.
+    """
+
+    filter: Filter | None = None
+    seed_filter: Filter | None = None
+    hop_filter: Filter | None = None
+    link_filter: Filter | None = None
+    result_filter: Filter | None = None
+    initial_roots: Sequence[str] = ()
+    initial_links: Sequence[AnyLink] = ()
+    conditions: Conditions = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        require_list("links", initial_links=self.initial_links)
+        conditions = Conditions(
+            scope=parse_filter(self.filter),
+            seed=parse_filter(self.seed_filter),
+            hop=parse_filter(self.hop_filter),
+            link=parse_filter(self.link_filter),
+            result=parse_filter(self.result_filter),
+        )
+        object.__setattr__(self, "conditions", conditions)
+        object.__setattr__(self, "initial_roots", keep_storable("initial_roots", self.initial_roots))
+
+    @property
+    def fields_needed(self) -> frozenset[str]:
+        """Metadata fields that some part of a filter needs."""
+        return frozenset[str]().union(*(one.needed for one in self.conditions.of_documents))
+
+    @property
+    def link_fields_needed(self) -> frozenset[str]:
+        """Fields of the data of links that some part of ``link_filter`` needs."""
+        return self.conditions.link.needed
+
+    def question(self, vector: Floats, text: str = "") -> Question:
+        """Return the question to pass to a strategy."""
+        return Question(
+            vector=vector,
+            text=text,
+            filtered=not self.conditions.scope.always,
+            seed_filter=self.conditions.seed,
+            hop_filter=self.conditions.hop,
+            link_filter=self.conditions.link,
+            result_filter=self.conditions.result,
+            roots=tuple(dict.fromkeys(self.initial_roots)),
+            links=merge_links(self.initial_links),
+        )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from linkstore.arguments import require_at_least
-from linkstore.hits import Hits
-from linkstore.plans import Plan
+from linkstore.core.arguments import require_at_least
+from linkstore.core.hits import Hits
+from linkstore.core.plans import Plan
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
-from linkstore.strategies.paths import hits_of
-from linkstore.strategies.results import none_found, none_returned, returned
-from linkstore.strategies.trail import Trail
-from linkstore.strategies.walk import carried, hop, seeds, within_nodes
+from linkstore.strategies.results import make_hits, report_none_found, report_none_returned, select_returned
+from linkstore.strategies.traversal import Trail, apply_beam, find_seeds, limit_nodes, make_hop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -43,15 +41,15 @@ class Eager(Traversing):
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan seeds, ``depth`` hops of two fetches each, one ranking, one fetch of texts."""
         trail = Trail()
-        start = yield from seeds(trail, self.start_k, question, self)
-        frontier = trail.add((yield from within_nodes(trail, start.found, 0, self)))
+        start = yield from find_seeds(trail, self.start_k, question, self)
+        frontier = trail.add((yield from limit_nodes(trail, start.found, 0, self)))
         if not len(trail):
-            return none_found(trail, question, self.start_k, self, start.best)
+            return report_none_found(trail, question, self.start_k, self, start.best)
         for depth in range(1, self.depth + 1):
-            frontier = yield from carried(trail, frontier, self)
+            frontier = yield from apply_beam(trail, frontier, self)
             best = self._count_wanted(question, last=depth == self.depth)
-            hopped = yield from hop(trail, frontier, question, self, exclude=trail.refs, best=best)
-            frontier = trail.add((yield from within_nodes(trail, hopped.found, depth, self)))
+            hopped = yield from make_hop(trail, frontier, question, self, exclude=trail.refs, best=best)
+            frontier = trail.add((yield from limit_nodes(trail, hopped.found, depth, self)))
             if not len(frontier):
                 break
         return (yield from self._rank(trail, question))
@@ -63,7 +61,7 @@ class Eager(Traversing):
         return self.k if last else max(self.k, self.beam)
 
     def _rank(self, trail: Trail, question: Question) -> Plan[Hits]:
-        chosen = yield from returned(trail, trail.score, self.k, question, self.per_page)
+        chosen = yield from select_returned(trail, trail.score, self.k, question, self.per_page)
         if not len(chosen):
-            return none_returned(trail, self)
-        return (yield from hits_of(trail, chosen, self, question))
+            return report_none_returned(trail, self)
+        return (yield from make_hits(trail, chosen, self, question))

@@ -1,4 +1,14 @@
-"""Rank documents by personalised PageRank around the first-stage results."""
+"""Rank documents by personalised PageRank around the first-stage results.
+
+Personalised PageRank on a small graph of documents.
+
+Source: T. Haveliwala, "Topic-Sensitive PageRank", WWW 2002, with the teleport on documents of the question
+in the place of a topic.
+
+The links around a few documents, as the edges of a graph to walk.
+
+Strategies: how a search starts, which links it follows, and how it ranks what it reached.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +18,165 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from linkstore.arguments import require_at_least, require_within
-from linkstore.arrays import contained
-from linkstore.hits import Hits
-from linkstore.order import ranked
-from linkstore.plans import Plan
-from linkstore.strategies.asked import asked
-from linkstore.strategies.base import Question, Traversing, Walk
-from linkstore.strategies.firststage import FirstStage, first_stage
-from linkstore.strategies.named import NAMES, Asked
-from linkstore.strategies.pages import evidence, faded, pages_of, standing
-from linkstore.strategies.paths import hits_of
-from linkstore.strategies.reranking import Judge, Reranker, reranked
-from linkstore.strategies.results import none_found, none_returned, returned
-from linkstore.strategies.surroundings import surroundings
-from linkstore.strategies.trail import Trail
-from linkstore.strategies.walk import within_nodes
-from linkstore.strategies.walkrank import Doubles, walked
-from linkstore.vectors import Floats, Ints
+from linkstore.core.arguments import require_at_least, require_within
+from linkstore.core.arrays import Floats, Ints, find_positions, is_member, match_equal
+from linkstore.core.hits import Hits
+from linkstore.core.plans import Ids, Plan, ReachedMembers, rank_refs
+from linkstore.strategies.base import (
+    HopDirection,
+    Question,
+    Reranker,
+    RerankRequest,
+    Strategy,
+    Traversing,
+    rerank_hits,
+)
+from linkstore.strategies.first_stage import FirstStage, run_first_stage
+from linkstore.strategies.query_names import NAMING_KINDS, QuestionTargets, find_question_targets
+from linkstore.strategies.results import (
+    compute_page_fading,
+    find_pages,
+    make_hits,
+    rank_within_pages,
+    report_none_found,
+    report_none_returned,
+    select_returned,
+    sum_page_evidence,
+)
+from linkstore.strategies.traversal import NO_REFS, Departures, FoundDocuments, Trail, limit_nodes, make_hop
+
+Doubles = npt.NDArray[np.float64]
+PAGERANK_ROUNDS: Final = 40
+"""Number of power iterations; at the default damping of 0.6, the remaining change is below 1e-8."""
+
+
+def rank_by_walk(
+    refs: Ints, source: Ints, target: Ints, weight: Doubles, teleport: Doubles, damping: float
+) -> Plan[Doubles]:
+    """Compute the (n,) share of a walker's time at documents, for edges given by documents.
+
+    Documents are numbered by id, so that sums are made in the same order on every engine.
+
+    Args:
+        refs: (n,) documents.
+        source: (m,) documents that edges leave. Those not among ``refs`` are left out, as for ``target``.
+        target: (m,) documents they lead to.
+        weight: (m,) greater than 0.
+        teleport: (n,) see :func:`compute_pagerank`, as for ``damping``.
+        damping: How likely an edge is followed.
+    """
+    ids: list[str] = yield Ids(refs=refs)
+    by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), dtype=np.int64)
+    number = np.empty(len(ids), dtype=np.int64)
+    number[by_id] = np.arange(len(ids))
+    place = np.argsort(refs)
+    ordered = refs[place]
+
+    def numbers(documents: Ints) -> Ints:
+        at = find_positions(documents, ordered)
+        return np.where(at >= 0, number[place[at]], -1)
+
+    source, target = numbers(source), numbers(target)
+    known = (source >= 0) & (target >= 0)
+    source, target, weight = source[known], target[known], weight[known]
+    order = np.lexsort((target, source))
+    time = compute_pagerank(source[order], target[order], weight[order], teleport[by_id], damping)
+    return time[number]
+
+
+def compute_pagerank(
+    source: Ints, target: Ints, weight: Doubles, teleport: Doubles, damping: float
+) -> Doubles:
+    """Compute the share of time at each node of a walker who follows edges by weight or jumps back.
+
+    Args:
+        source: (m,) nodes that edges leave, with numbers from 0 to n - 1.
+        target: (m,) nodes they lead to.
+        weight: (m,) greater than 0.
+        teleport: (n,) where a jump lands, by share. Some are greater than 0.
+        damping: How likely an edge is followed, from 0 to 1. From a node without edges the walker jumps.
+
+    Returns:
+        (n,) that sum to 1.
+    """
+    count = len(teleport)
+    jump = teleport / teleport.sum()
+    leaving = np.bincount(source, weight, minlength=count)
+    share = weight / leaving[source] if len(source) else weight
+    stuck = leaving == 0
+    at: Doubles = jump
+    for _ in range(PAGERANK_ROUNDS):
+        followed = np.bincount(target, share * at[source], minlength=count)
+        at = (1 - damping) * jump + damping * (followed + at[stuck].sum() * jump)
+    return at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """The links around the frontier.
+
+    Args:
+        found: Documents that links lead to, some of which may be of the frontier.
+        source: (m,) documents that edges leave.
+        target: (m,) documents they lead to.
+        weight: (m,) how strong each edge is.
+    """
+
+    found: FoundDocuments
+    source: Ints
+    target: Ints
+    weight: Doubles
+
+
+def collect_surroundings(
+    trail: Trail, frontier: Ints, question: Question, controls: Traversing, backward: float
+) -> Plan[Surroundings]:
+    """Follow the link groups of the frontier one hop, and return the edges.
+
+    A link is an edge in both directions. Against its direction it counts ``backward`` times as much. A link
+    group that leads to n documents divides its weight among them.
+
+    Args:
+        trail: The trail of the search.
+        frontier: Positions in the trail.
+        question: The question.
+        controls: How links are followed.
+        backward: Greater than 0.
+    """
+    hopped = yield from make_hop(trail, frontier, question, controls, exclude=NO_REFS)
+    joined: list[tuple[Ints, Ints, Doubles]] = []
+    for one in hopped.crossings:
+        source, target, weight = _join_departures(trail, one.departures, one.groups, one.answer)
+        there, back = (1.0, backward) if one.leave == "out" else (backward, 1.0)
+        joined += [(source, target, weight * there), (target, source, weight * back)]
+    source, target, weight = _keep_strongest_edges(*map(np.concatenate, zip(*joined, strict=True)))
+    return Surroundings(found=hopped.found, source=source, target=target, weight=weight)
+
+
+def _join_departures(
+    trail: Trail, departures: Departures, groups: Ints, answer: ReachedMembers
+) -> tuple[Ints, Ints, Doubles]:
+    """Join every document that leaves through a group with every other that the group leads to."""
+    order = np.argsort(departures.group, kind="stable")
+    arriving, left = match_equal(groups[answer.group], departures.group[order])
+    leaving = order[left]
+    source, target = trail.refs[departures.source[leaving]], answer.refs[arriving]
+    sizes = answer.sizes[answer.group[arriving]].astype(np.float64)
+    weight = departures.strength[leaving].astype(np.float64) * answer.weight[arriving] / sizes
+    other = (source != target) & (weight > 0)
+    return source[other], target[other], weight[other]
+
+
+def _keep_strongest_edges(source: Ints, target: Ints, weight: Doubles) -> tuple[Ints, Ints, Doubles]:
+    """Return each edge once, with its largest weight."""
+    order = np.lexsort((-weight, target, source))
+    source, target, weight = source[order], target[order], weight[order]
+    new = np.ones(len(source), dtype=np.bool_)
+    new[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
+    return source[new], target[new], weight[new]
+
 
 TRUST: Final[Mapping[str, float]] = {"section": 0.05, "mention": 0.15}
 """Default weights of kinds that lead to answers less often than hyperlinks; other kinds count 1."""
@@ -45,7 +195,7 @@ class PageRank(Traversing):
     The score of a document is its share of the walk, plus a small part of its first-stage score. Chunks of
     one page share their evidence: a document gains if other chunks of its page match too, and loses if a
     chunk of the same page is better. A score is from 0 to 1, the sum of ``walk``, ``meaning``, ``words`` and
-    ``page`` in :attr:`~linkstore.hits.Hit.contributions`.
+    ``page`` in :attr:`~linkstore.core.hits.Hit.contributions`.
 
     If the backend has no lexical search, the first stage uses only similarity, and ``explain()`` says so.
 
@@ -79,7 +229,7 @@ class PageRank(Traversing):
     """
 
     start_k: int = 16
-    direction: Walk = "both"
+    direction: HopDirection = "both"
     pool: int = 100
     lexical: float = 1.0
     damping: float = 0.6
@@ -91,7 +241,7 @@ class PageRank(Traversing):
     page_weight: float = 1.0
     page_fade: float = 0.7
     named: int = 5
-    named_kinds: tuple[str, ...] = NAMES
+    named_kinds: tuple[str, ...] = NAMING_KINDS
     named_cap: int = 3
     reranker: Reranker | None = None
     rerank: float = 1.0
@@ -121,40 +271,42 @@ class PageRank(Traversing):
     @property
     def kinds_named(self) -> frozenset[str]:
         """See :attr:`Strategy.kinds_named`: those in ``kinds``, and in ``named_kinds`` where it was set."""
-        others = frozenset() if self.named_kinds == NAMES else frozenset(self.named_kinds)
+        others = frozenset() if self.named_kinds == NAMING_KINDS else frozenset(self.named_kinds)
         return frozenset(self.kinds or ()) | others
 
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan the first stage, the documents that the query names, one hop around both, one walk."""
         trail = Trail()
-        stage = yield from first_stage(trail, question, self, self.pool, self.lexical)
-        own = yield from asked(
+        stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
+        own = yield from find_question_targets(
             trail, question, self, self.named_kinds, self.named, min(self.named_cap, self.hub_cap)
         )
         known = stage.joined(own.found)
         if not len(known):
-            return none_found(trail, question, self.pool, self, stage.highest)
-        seeds = known.refs[(yield from ranked(known.refs, stage.scores_of(known), self.start_k))]
-        starting = contained(known.refs, np.concatenate((seeds, own.found.refs)))
-        frontier = trail.add((yield from within_nodes(trail, known.take(starting), 0, self)))
-        around = yield from surroundings(trail, frontier, question, self, self.backward)
-        fresh = around.found.take(~contained(around.found.refs, trail.refs))
-        trail.add((yield from within_nodes(trail, fresh, 1, self)))
-        rest = known.take(~contained(known.refs, trail.refs))
-        trail.add((yield from within_nodes(trail, rest, 0, self)), 0)
+            return report_none_found(trail, question, self.pool, self, stage.highest)
+        seeds = known.refs[(yield from rank_refs(known.refs, stage.scores_of(known), self.start_k))]
+        starting = is_member(known.refs, np.concatenate((seeds, own.found.refs)))
+        frontier = trail.add((yield from limit_nodes(trail, known.take(starting), 0, self)))
+        around = yield from collect_surroundings(trail, frontier, question, self, self.backward)
+        fresh = around.found.take(~is_member(around.found.refs, trail.refs))
+        trail.add((yield from limit_nodes(trail, fresh, 1, self)))
+        rest = known.take(~is_member(known.refs, trail.refs))
+        trail.add((yield from limit_nodes(trail, rest, 0, self)), 0)
         teleport = self._make_teleport(trail, stage, seeds, own)
-        time = yield from walked(
+        time = yield from rank_by_walk(
             trail.refs, around.source, around.target, around.weight, teleport, self.damping
         )
         return (yield from self._rank(trail, stage, time, question))
 
-    def judged(self, question: Question, hits: Hits) -> Generator[Judge, Sequence[float], Hits]:
+    def judged(self, question: Question, hits: Hits) -> Generator[RerankRequest, Sequence[float], Hits]:
         """Rerank the hits, if the strategy has a reranker."""
         if self.reranker is None or not hits:
             return hits
-        return (yield from reranked(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k))
+        return (
+            yield from rerank_hits(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k)
+        )
 
-    def _make_teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: Asked) -> Doubles:
+    def _make_teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: QuestionTargets) -> Doubles:
         """Return the (n,) share of jumps to each start.
 
         Seeds have a share by match and rank, other starts by how surely they are named.
@@ -162,7 +314,7 @@ class PageRank(Traversing):
         teleport = stage.scores(trail.refs, trail.similarity).astype(np.float64) ** self.sharpness
         for rank, ref in enumerate(seeds.tolist()):
             teleport[trail.refs == ref] *= self.decay**rank
-        teleport[~contained(trail.refs, np.concatenate((seeds, own.found.refs)))] = 0
+        teleport[~is_member(trail.refs, np.concatenate((seeds, own.found.refs)))] = 0
         teleport += (teleport.max(initial=0) or 1.0) * own.shares(trail.refs)
         if not teleport.any():
             teleport[:] = 1.0  # nothing matches at all
@@ -176,13 +328,13 @@ class PageRank(Traversing):
         question: Question,
     ) -> Plan[Hits]:
         parts = yield from self._add_page_evidence(trail, stage, self._make_parts(trail, stage, time))
-        scores = _sum(parts)
+        scores = _sum_parts(parts)
         k = self.k if self.reranker is None else max(self.k, self.rerank_k)
-        chosen = yield from returned(trail, scores, k, question, self.per_page)
+        chosen = yield from select_returned(trail, scores, k, question, self.per_page)
         if not len(chosen):
-            return none_returned(trail, self)
+            return report_none_returned(trail, self)
         taken = {name: part[chosen] for name, part in parts.items()}
-        return (yield from hits_of(trail, chosen, self, question, scores[chosen], taken))
+        return (yield from make_hits(trail, chosen, self, question, scores[chosen], taken))
 
     def _add_page_evidence(
         self, trail: Trail, stage: FirstStage, parts: dict[str, Floats]
@@ -190,20 +342,20 @@ class PageRank(Traversing):
         """Return the parts of scores, with ``page``, which other chunks of the same page add or take."""
         if not self.page_weight and self.page_fade == 1:
             return parts
-        own = _sum(parts)
+        own = _sum_parts(parts)
         asked = np.zeros(len(trail), dtype=np.bool_)
-        asked[(yield from ranked(trail.refs, own, PAGE_POOL))] = True
-        found = contained(trail.refs, stage.refs)
+        asked[(yield from rank_refs(trail.refs, own, PAGE_POOL))] = True
+        found = is_member(trail.refs, stage.refs)
         at = np.flatnonzero(asked | found)
-        pages = yield from pages_of(trail.refs[at])
+        pages = yield from find_pages(trail.refs[at])
         matches = np.where(found[at], stage.scores(trail.refs[at], trail.similarity[at]), np.float32(0))
         factor = np.ones(len(trail), dtype=np.float32)
-        factor[at] += np.float32(self.page_weight) * evidence(pages, matches)
+        factor[at] += np.float32(self.page_weight) * sum_page_evidence(pages, matches)
         whole = factor.max()
-        place = yield from standing(trail.refs[at], pages, own[at])
-        factor[at] *= faded(pages, own[at], place, self.page_fade)
+        place = yield from rank_within_pages(trail.refs[at], pages, own[at])
+        factor[at] *= compute_page_fading(pages, own[at], place, self.page_fade)
         scaled = {name: part / whole for name, part in parts.items()}
-        return {**scaled, "page": own * factor / whole - _sum(scaled)}
+        return {**scaled, "page": own * factor / whole - _sum_parts(scaled)}
 
     def _make_parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
         """Return the parts of scores, (n,) each: the walk, and meaning and words of the first stage."""
@@ -215,6 +367,10 @@ class PageRank(Traversing):
         return {"walk": walk, "meaning": meaning, "words": words}
 
 
-def _sum(parts: Mapping[str, Floats]) -> Floats:
+def _sum_parts(parts: Mapping[str, Floats]) -> Floats:
     """Return (n,) the sum of parts, added in their order."""
     return functools.reduce(np.add, parts.values())
+
+
+DEFAULT_STRATEGY: Final[Strategy] = PageRank()
+"""The default strategy: it ranks best over all sets of docs/benchmarks.md."""

@@ -54,7 +54,7 @@ print("Astra DB" if token else f"Cassandra at {host}", "keyspace", keyspace)
 # tables.
 # %%
 from linkstore import LinkStore
-from linkstore.demo import QUESTION, site
+from linkstore.cli.demo import QUESTION, site
 from linkstore.ingest import index_folder
 
 store = LinkStore.cassandra(table="notebook")
@@ -101,7 +101,7 @@ for (kind, tag, side), count in sorted(counts.items(), key=lambda item: -item[1]
 # %% [markdown]
 # ## What was found, and how
 # %%
-from linkstore.drawing import draw
+from linkstore.strategies import draw
 
 drawing = draw(store.search(QUESTION, strategy=links), QUESTION)
 for part in ("", "_members", "_words", "_accesses", "_pages", "_settings"):  # leave nothing behind

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from linkstore.demo import site
+from linkstore.cli.demo import site
 
 folder = Path(tempfile.mkdtemp()) / "site"
 with site() as shipped:
@@ -85,7 +85,7 @@ for page in summary.linked:
 #
 # The answer to the second half of this question is on a page that names neither the tower nor the fair:
 # %%
-from linkstore.drawing import draw
+from linkstore.strategies import draw
 
 question = "Who drew the tower that became the symbol of the fair, and what else did he save?"
 hits = store.search(question, strategy=Eager(start_k=2, depth=2, kinds={"hyperlink": 1.0}))

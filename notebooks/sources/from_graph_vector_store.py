@@ -158,7 +158,7 @@ after = ours.as_retriever(search_type="traversal", search_kwargs={"k": 3, "depth
 # %% [markdown]
 # ## The same documents, and the path to each
 # %%
-from linkstore.drawing import draw
+from linkstore.strategies import draw
 from linkstore.strategies import Eager
 
 hits = ours.search(question, strategy=Eager(start_k=3, depth=1))

@@ -72,7 +72,7 @@ print(store.count(), "documents")
 # `search`, `follow`, `read`, `links` and `schema`. A search for similar texts cannot find that two chains of different
 # relations end at the same document, because the text of the regulation does not mention drugs.
 # %%
-from linkstore.tools import ToolLimits, graph_tools
+from linkstore.agents import ToolLimits, graph_tools
 
 tools = graph_tools(store, about="drugs and what regulates them", limits=ToolLimits(results=3))
 QUESTION = "Which directive applies to Zalamizole where it is approved?"
@@ -107,7 +107,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.tool import tool_call
-from linkstore.testing import ScriptedChatModel
+from linkstore.agents import ScriptedChatModel
 
 
 def first_id(messages: list[BaseMessage]) -> str:
@@ -161,7 +161,7 @@ for question in ("What class does drug/Tovastatin belong to?", "Which regulation
 # %% [markdown]
 # ## What the search found
 # %%
-from linkstore.drawing import draw
+from linkstore.strategies import draw
 from linkstore.strategies import AllPaths
 
 draw(store.search(QUESTION, strategy=AllPaths(k=8)), QUESTION)

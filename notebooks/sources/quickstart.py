@@ -51,7 +51,7 @@ for document in retriever.invoke(question):
 #
 # linkstore comes with a small site of 15 pages. Its hyperlinks become links between sections.
 # %%
-from linkstore.demo import QUESTION, site
+from linkstore.cli.demo import QUESTION, site
 from linkstore.ingest import index_folder
 
 city = LinkStore.open(":memory:")
@@ -61,7 +61,7 @@ print(f"{summary.pages.added} pages, {summary.chunks} chunks, links: {dict(summa
 # %% [markdown]
 # The picture shows what a search found. Each column is one more link followed, and the path to the answer is blue.
 # %%
-from linkstore.drawing import draw
+from linkstore.strategies import draw
 
 hits = city.search(QUESTION, strategy=Eager(start_k=3, depth=2, kinds={"hyperlink": 1.0}, k=12))
 draw(hits, QUESTION, to="uptown.html")

@@ -10,7 +10,7 @@
 # ## A store
 # %%
 from linkstore import LinkStore
-from linkstore.demo import QUESTION, site
+from linkstore.cli.demo import QUESTION, site
 from linkstore.ingest import index_folder
 
 store = LinkStore.open(":memory:")
@@ -183,7 +183,7 @@ print(answer["messages"][-1].text)
 # %% [markdown]
 # ## How the passages of the chain were found
 # %%
-from linkstore.drawing import draw
+from linkstore.strategies import draw
 from linkstore.strategies import Eager
 
 draw(store.search(QUESTION, strategy=Eager(start_k=3, depth=1, kinds=["hyperlink"], k=8)), QUESTION)

@@ -11,8 +11,8 @@
 # write a few dozen questions and the ids of the chunks that answer them; `read_questions` reads them from a file.
 # %%
 from linkstore import LinkStore
-from linkstore.demo import site
-from linkstore.evaluation import GoldQuestion
+from linkstore.cli.demo import site
+from linkstore.evaluate import GoldQuestion
 from linkstore.ingest import index_folder
 
 store = LinkStore.open(":memory:")
@@ -45,7 +45,7 @@ print(f"{summary.chunks} chunks, {len(questions)} questions")
 # Before you tune anything, a profile shows what the links of a store can do: how many there are, how large their link
 # groups are, and how often they lead from one answer of a question to another.
 # %%
-from linkstore.evaluation import profile
+from linkstore.evaluate import profile
 
 found = profile(store, questions)
 print(found.verdict)
@@ -59,7 +59,7 @@ for kind, one in found.links.items():
 # `evaluate` runs every strategy on every question. Recall is the share of a question's answers among the first hits. The
 # 95 % interval, by resampling the questions, shows how much it would vary with other questions of this sort.
 # %%
-from linkstore.evaluation import evaluate
+from linkstore.evaluate import evaluate
 
 result = evaluate(store, questions)
 print(f"{'':10} recall@2  recall@5   over dense, 95 %     ms")
@@ -118,7 +118,7 @@ plt.show()
 #
 # The answers to the first question, ranked by `PageRank`. Links from several documents lead to them.
 # %%
-from linkstore.drawing import draw
+from linkstore.strategies import draw
 from linkstore.strategies import PageRank
 
 question = questions[0]

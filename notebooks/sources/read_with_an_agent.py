@@ -54,8 +54,8 @@ print(*(document.id for document in store.scan()), sep="\n")
 import re
 
 from linkstore.agents import ModelExtractor, fact_store, index_facts
-from linkstore.agents.modelled import ExtractedFact, ExtractedFacts
-from linkstore.testing import ScriptedChatModel
+from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
+from linkstore.agents import ScriptedChatModel
 
 
 def facts_in(messages) -> ExtractedFacts:
@@ -87,7 +87,7 @@ with fact_store(store) as facts:
 # The scripted model answers as a model would at each step. A reader can only read what it was shown: if a model invents a
 # passage, this is refused.
 # %%
-from linkstore.agents.actions import (
+from linkstore.agents.state import (
     ChunkAction,
     CitedStatement,
     FactsAction,

@@ -123,7 +123,7 @@ print(summary.dangling)
 # The path has two links: from the tower to one of its architects, and from him to the section on how the market was
 # saved.
 # %%
-from linkstore.drawing import draw
+from linkstore.strategies import draw
 
 question = "What did the architect who gave the tower its profile fight for?"
 hits = store.search(question, strategy=Eager(start_k=1, depth=2, kinds=["hyperlink"], k=12))

@@ -11,12 +11,13 @@ from fact_cases import FactCases, chunk, chunks, contents, fresh, shared, stored
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages.tool import invalid_tool_call
+from oracle import OracleBackend
 from rule_facts import LONGEST, PROGRAM, RuleExtractor, key_elements, pronouns_of, sentences, with_subject
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import ModelExtractor, chat_model, fact_store, index_facts
+from linkstore.agents import ModelExtractor, ScriptedChatModel, chat_model, fact_store, index_facts
+from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
 from linkstore.agents.facts import MOST_ELEMENTS
-from linkstore.agents.modelled import ExtractedFact, ExtractedFacts
 from linkstore.context import counter_of
 from linkstore.errors import (
     AgentError,
@@ -26,7 +27,6 @@ from linkstore.errors import (
     ExtractionError,
     StoreNotFoundError,
 )
-from linkstore.testing import OracleBackend, ScriptedChatModel
 
 ANY = frozenset({"he", "his", "she", "her", "it", "its", "they", "their"})
 MALFORMED = invalid_tool_call(name=None, args="{not json", id=None, error=None)

@@ -34,11 +34,10 @@ from reader_cases import (
 from stores import times
 
 from linkstore import LinkStore, agents, get_links
-from linkstore.agents import Budget, GraphReader, actions, fact_store, graph_reader, passages
-from linkstore.agents.actions import CitedStatement, FinalAnswer
-from linkstore.agents.state import begun
+from linkstore.agents import Budget, GraphReader, ScriptedChatModel, fact_store, graph_reader, state
+from linkstore.agents import steps as passages
+from linkstore.agents.state import CitedStatement, FinalAnswer, begin_reading
 from linkstore.errors import AgentError, EmbeddingError, ExtractionError, StrategyError
-from linkstore.testing import ScriptedChatModel
 
 ELEMENTS = ("joan of arc", "domrémy", "rouen", "orléans", "meuse", "seine", "France", "elba", "")
 IDS = (*TEXTS, "elba", "[joan]", "")
@@ -139,7 +138,7 @@ def test_a_reading_without_checkpointer_has_no_thread_to_explain(world):
         reader.explain({"configurable": {"thread_id": "x"}})
 
 
-@pytest.mark.parametrize("action", actions.Action.__subclasses__(), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("action", state.Action.__subclasses__(), ids=lambda one: one.__name__)
 def test_schemas_of_actions_have_no_defaults_which_strict_output_refuses(action):
     assert '"default"' not in json.dumps(action.model_json_schema())
 
@@ -184,7 +183,7 @@ def test_a_reader_streams_answers_and_its_graph_all_else(world, mode):
         for call in (reader.invoke, lambda *given, **options: list(reader.stream(*given, **options))):
             with pytest.raises(AgentError, match=r"use reader\.graph"):
                 call(QUESTION, thread, stream_mode=mode)
-        assert list(reader.graph.stream(begun(QUESTION), thread, stream_mode=mode))
+        assert list(reader.graph.stream(begin_reading(QUESTION), thread, stream_mode=mode))
         assert reader.answer(thread).text == "In Domrémy."
 
 
@@ -237,13 +236,17 @@ def test_the_public_names_are_these():
         "FactSummary",
         "Failed",
         "GraphReader",
+        "ModelCall",
         "ModelExtractor",
+        "ScriptedChatModel",
         "Statement",
+        "ToolLimits",
         "aindex_facts",
         "chat_model",
         "draw_reading",
         "fact_store",
         "graph_reader",
+        "graph_tools",
         "index_facts",
     }
 

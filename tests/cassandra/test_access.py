@@ -9,11 +9,11 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra_tables import new_name, own_keyspace
+from conformance.probe import link_both, make_record
 
 from linkstore import Link
-from linkstore.backends.base import Change, Manifest
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.testing.conformance.probe import on, record
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.contract import Change, Manifest
 
 NOON = 1_700_000_000_000_000
 COUNTED = ("", "_members", "_words", "_pages")
@@ -40,7 +40,9 @@ def opened(cassandra_session, space):
 def backend(opened):
     made = opened()
     made.run(made.claim(Manifest(embedding="mine", dimension=4)))
-    made.run(made.write(Change(put=[record(f"d{n:03}", 0.5, on(f"{n % 9}")) for n in range(200)])))
+    made.run(
+        made.write(Change(put=[make_record(f"d{n:03}", 0.5, link_both(f"{n % 9}")) for n in range(200)]))
+    )
     return made
 
 
@@ -86,10 +88,10 @@ def test_an_access_belongs_to_the_document_that_was_there(backend, ahead):
     """Whatever time it has: a deletion forgets it, and one of the next document is kept."""
     at = time.time_ns() // 1000 + ahead * 1_000_000
     assert backend.run(backend.touch({"d000": at})) == 1
-    backend.run(backend.write(Change(put=[record("d000", 0.25, on("other"))])))
+    backend.run(backend.write(Change(put=[make_record("d000", 0.25, link_both("other"))])))
     assert backend.run(backend.accessed(["d000"])) == {"d000": at}, "an update keeps it"
     backend.run(backend.write(Change(remove=["d000"])))
-    backend.run(backend.write(Change(put=[record("d000", 0.5)])))
+    backend.run(backend.write(Change(put=[make_record("d000", 0.5)])))
     assert backend.run(backend.accessed(["d000"])) == {}
     for later in (at - 5, at - 9, at - 7):
         assert backend.run(backend.touch({"d000": later})) == 1
@@ -107,10 +109,10 @@ def test_a_store_of_version_5_keeps_accesses_and_can_be_written(backend, opened,
     assert cassandra_session.execute(step).one()[0]
     again = opened()
     assert again.run(again.accessed(["d000"])) == {"d000": NOON}
-    again.run(again.write(Change(put=[record("d000", 0.25, on("other"))])))
+    again.run(again.write(Change(put=[make_record("d000", 0.25, link_both("other"))])))
     assert again.run(again.accessed(["d000"])) == {"d000": NOON}
     assert again.run(again.relink({"k"}, {"d000": [Link.bidir(kind="k", tag="new")]})).updated == 1
     again.run(again.write(Change(remove=["d000"])))
-    again.run(again.write(Change(put=[record("d000", 0.5)])))
+    again.run(again.write(Change(put=[make_record("d000", 0.5)])))
     assert again.run(again.accessed(["d000"])) == {}
     assert again.run(again.verify()).sound

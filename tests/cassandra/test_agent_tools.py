@@ -15,7 +15,7 @@ from langchain_tests.integration_tests import ToolsIntegrationTests
 from tool_cases import EXAMPLES, DrugToolCases, OwnToolCases
 
 from linkstore import LinkStore
-from linkstore.tools import graph_tools
+from linkstore.agents import graph_tools
 
 
 @pytest.fixture(scope="module")

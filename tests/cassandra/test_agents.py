@@ -9,10 +9,9 @@ from reader_cases import ReaderCases, filled
 from rule_facts import RuleExtractor
 
 from linkstore import LinkStore
-from linkstore.agents import fact_store, graph_reader, index_facts
-from linkstore.cli import beside
+from linkstore.agents import ScriptedChatModel, fact_store, graph_reader, index_facts
+from linkstore.cli import facts
 from linkstore.errors import BackendError, StoreNotFoundError
-from linkstore.testing import ScriptedChatModel
 
 
 @pytest.mark.sample("test_a_chunk_that_is_gone_takes_its_facts_and_elements_with_it")
@@ -31,7 +30,7 @@ def test_a_name_that_is_too_long_for_a_store_beside_it_has_none(
     cassandra_session, emptied_keyspace, monkeypatch
 ):
     noted = []
-    monkeypatch.setattr(beside, "note", noted.append)
+    monkeypatch.setattr(facts, "note", noted.append)
     with LinkStore.cassandra(session=cassandra_session, keyspace=emptied_keyspace, table="a" * 33) as store:
         with pytest.raises(StoreNotFoundError, match="too long"):
             fact_store(store)
@@ -39,7 +38,7 @@ def test_a_name_that_is_too_long_for_a_store_beside_it_has_none(
             index_facts(store, RuleExtractor())
         with graph_reader(store, ScriptedChatModel(script=[])) as reader:
             assert reader.facts is None
-        beside.note_facts(store, "cassandra://host/ks/a")
+        facts.note_facts(store, "cassandra://host/ks/a")
     assert noted == []
 
 

@@ -8,11 +8,11 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra_tables import own_keyspace
+from differential import compare_hits
 from stores import times
 
 from linkstore import LinkStore
 from linkstore.strategies import AllPaths
-from linkstore.testing.congruence import compare_hits
 
 
 @pytest.fixture(scope="module")

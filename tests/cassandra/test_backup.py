@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkstore import LinkStore
-from linkstore.demo import QUESTION, site
+from linkstore.cli.demo import QUESTION, site
 from linkstore.ingest import index_folder
 from linkstore.strategies import Eager, PageRank
 

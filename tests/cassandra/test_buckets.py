@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from differential import assert_congruent
+from oracle import OracleBackend
 from stores import times
 
-from linkstore.backends.base import Change
-from linkstore.testing import OracleBackend, assert_congruent
+from linkstore.engines.contract import Change
 
 BUCKETS = 3
 
@@ -16,8 +17,8 @@ BUCKETS = 3
 @pytest.fixture
 def split(cassandra_session, keyspace) -> Iterator:
     """A new backend with several buckets."""
-    from linkstore.backends.cassandra.backend import CassandraBackend
-    from linkstore.backends.cassandra.settings import CassandraSettings
+    from linkstore.engines.cassandra.backend import CassandraBackend
+    from linkstore.engines.cassandra.settings import CassandraSettings
 
     settings = CassandraSettings(buckets=BUCKETS)
     backend = CassandraBackend(cassandra_session, keyspace, "t", settings=settings)
@@ -36,15 +37,16 @@ def test_it_answers_as_the_oracle_on_random_graphs(split, cassandra_session, key
 
 def test_how_many_there_are_is_fixed_when_the_store_is_made(split, cassandra_session, keyspace) -> None:
     """Whoever opens it later with another number reads and writes those that there are."""
-    from linkstore.backends.cassandra.backend import CassandraBackend
-    from linkstore.backends.cassandra.settings import CassandraSettings
-    from linkstore.testing.conformance.probe import CLAIM, on, record
+    from conformance.probe import CLAIM, link_both, make_record
+
+    from linkstore.engines.cassandra.backend import CassandraBackend
+    from linkstore.engines.cassandra.settings import CassandraSettings
 
     split.run(split.claim(CLAIM))
     names = [f"d{n}" for n in range(12)]
-    split.run(split.write(Change(put=[record(name, 0.5, on("t")) for name in names[:6]])))
+    split.run(split.write(Change(put=[make_record(name, 0.5, link_both("t")) for name in names[:6]])))
     other = CassandraBackend(cassandra_session, keyspace, "t", settings=CassandraSettings(buckets=1))
-    other.run(other.write(Change(put=[record(name, 0.5, on("t")) for name in names[6:]])))
+    other.run(other.write(Change(put=[make_record(name, 0.5, link_both("t")) for name in names[6:]])))
     for one in (split, other):
         survey = one.run(one.survey())
         assert (survey.documents, survey.groups) == (12, 1)

@@ -8,14 +8,14 @@ import time
 
 import pytest
 from cassandra_tables import own_keyspace
+from conformance.probe import CLAIM, Probe, drive_by_run, link_both, make_record
 
-from linkstore.backends.base import Change, PageEntry, Written
-from linkstore.backends.cassandra import skew
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.clock import Clock
-from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra import clock as skew
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.clock import Clock
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.contract import Change, PageEntry, Written
 from linkstore.errors import BackendError, ClockSkewError
-from linkstore.testing.conformance.probe import CLAIM, Probe, by_run, on, record
 
 NUMBERS = itertools.count()
 
@@ -60,12 +60,16 @@ def test_what_a_client_ahead_wrote_others_can_change(opened, ahead) -> None:
     clock._last = time.time_ns() // 1000 + int(ahead * 1e6)
     assert clock._last > right
     page = PageEntry(source="s", url="u", digest="1", ids=("a",))
-    a, b = Probe(first, by_run), Probe(second, by_run)
+    a, b = Probe(first, drive_by_run), Probe(second, drive_by_run)
     a.do(first.claim(CLAIM))
     a.write(
-        put=[record("a", 0.9, on("old"), text="old zebra"), record("b", 0.5, on("old"))], put_pages=[page]
+        put=[
+            make_record("a", 0.9, link_both("old"), text="old zebra"),
+            make_record("b", 0.5, link_both("old")),
+        ],
+        put_pages=[page],
     )
-    assert b.write(put=[record("a", 0.1, on("new"), text="new quagga")], remove=["b"]) == Written(
+    assert b.write(put=[make_record("a", 0.1, link_both("new"), text="new quagga")], remove=["b"]) == Written(
         updated=1, removed=1
     )
     assert b.stored("a")[0].text == "new quagga"
@@ -74,7 +78,7 @@ def test_what_a_client_ahead_wrote_others_can_change(opened, ahead) -> None:
     assert b.do(second.verify()).sound
     b.write(remove_pages=[("s", "u")])
     assert b.do(second.pages(None)) == []
-    b.do(second.relink({"k"}, {"a": (on("newest"),)}))
+    b.do(second.relink({"k"}, {"a": (link_both("newest"),)}))
     assert b.met(["new", "newest"]).of == {"new": [], "newest": ["a"]}
     b.do(second.write(Change(remove=["a"])))
     assert b.near(5) == b.ids() == []
@@ -84,17 +88,25 @@ def test_what_a_client_ahead_wrote_others_can_change(opened, ahead) -> None:
 def test_what_a_client_ahead_removed_others_can_add_again(opened) -> None:
     """The deletion is later than the clock of who adds, and cannot be read."""
     first, second = opened(), opened()
-    a, b = Probe(first, by_run), Probe(second, by_run)
+    a, b = Probe(first, drive_by_run), Probe(second, drive_by_run)
     a.do(first.claim(CLAIM))
-    a.write(put=[record("a", 0.9, on("old"), text="old zebra"), record("b", 0.5, on("old"))])
+    a.write(
+        put=[
+            make_record("a", 0.9, link_both("old"), text="old zebra"),
+            make_record("b", 0.5, link_both("old")),
+        ]
+    )
     first._clock = Ahead(3.5)
     a.write(remove=["a", "b"])
-    again = [record("a", 0.2, on("new"), text="new quagga"), record("c", 0.1, on("new"))]
+    again = [
+        make_record("a", 0.2, link_both("new"), text="new quagga"),
+        make_record("c", 0.1, link_both("new")),
+    ]
     assert b.write(put=again) == Written(added=2)
     assert b.ids() == ["a", "c"]
     assert b.met(["old", "new"]).of == {"old": [], "new": ["a", "c"]}
     assert b.do(second.verify()).sound
-    assert b.write(put=[record("d", 0.2)]) == Written(added=1)
+    assert b.write(put=[make_record("d", 0.2)]) == Written(added=1)
     assert second._clock._last < time.time_ns() // 1000 + 1_000, "this client is not ahead from now on"
     b.do(second.write(Change(remove=["a"])))
     assert b.ids() == ["c", "d"]
@@ -103,18 +115,18 @@ def test_what_a_client_ahead_removed_others_can_add_again(opened) -> None:
 def test_clients_that_add_and_delete_in_turns_do_not_write_ahead_of_their_clocks(opened) -> None:
     """Whose clocks differ by 50 ms; and then a third adds the document."""
     first, second, third = opened(), opened(), opened()
-    a, b, c = (Probe(one, by_run) for one in (first, second, third))
+    a, b, c = (Probe(one, drive_by_run) for one in (first, second, third))
     a.do(first.claim(CLAIM))
     first._clock = Ahead(0.05)
     for turn in range(15):
-        assert b.write(put=[record("d", 0.5, on("x"), text=f"zebra {turn}")]) == Written(added=1)
+        assert b.write(put=[make_record("d", 0.5, link_both("x"), text=f"zebra {turn}")]) == Written(added=1)
         assert b.stored("d")[0].text == f"zebra {turn}"
         written = b.do(second._derived(lexical=False).stored(["d"], {}))["d"].written
         assert written <= time.time_ns() // 1000 + 60_000
-        assert b.write(put=[record("d", 0.5, on("y"))]) == Written(updated=1)
+        assert b.write(put=[make_record("d", 0.5, link_both("y"))]) == Written(updated=1)
         assert a.write(remove=["d"]) == Written(removed=1)
         assert a.ids() == []
-    assert c.write(put=[record("d", 0.5, on("x"))]) == Written(added=1)
+    assert c.write(put=[make_record("d", 0.5, link_both("x"))]) == Written(added=1)
     assert c.ids() == ["d"]
     assert c.met(["x", "y"]).of == {"x": ["d"], "y": []}
     assert c.do(third.verify()).sound
@@ -124,9 +136,9 @@ def test_a_page_entry_that_a_client_ahead_removed_can_be_put_again(opened) -> No
     first, second = opened(), opened()
     first._clock = Ahead(1.0)
     page = PageEntry(source="s", url="u", digest="1", ids=("a",))
-    b = Probe(second, by_run)
+    b = Probe(second, drive_by_run)
     b.write(put_pages=[page])
-    Probe(first, by_run).write(remove_pages=[("s", "u")])
+    Probe(first, drive_by_run).write(remove_pages=[("s", "u")])
     b.write(put_pages=[page])
     assert b.do(second.pages("s")) == [page]
 
@@ -135,10 +147,10 @@ def test_a_page_entry_that_a_client_ahead_removed_can_be_put_again(opened) -> No
 def test_what_cannot_be_added_is_not_acknowledged(opened, what) -> None:
     """The client that removed it was an hour ahead when it wrote, which nothing noticed."""
     first, second = opened(), opened(settings=CassandraSettings(max_clock_skew=0.05))
-    a, b = Probe(first, by_run), Probe(second, by_run)
+    a, b = Probe(first, drive_by_run), Probe(second, drive_by_run)
     a.do(first.claim(CLAIM))
     page = PageEntry(source="s", url="u", digest="1", ids=("a",))
-    change = {"put": [record("a", 0.9)]} if what == "documents" else {"put_pages": [page]}
+    change = {"put": [make_record("a", 0.9)]} if what == "documents" else {"put_pages": [page]}
     a.write(**change)
     first._clock = Ahead(3600.0)
     a.write(remove=["a"], remove_pages=[("s", "u")])
@@ -147,20 +159,20 @@ def test_what_cannot_be_added_is_not_acknowledged(opened, what) -> None:
     ):
         b.write(**change)
     if what == "documents":
-        assert b.write(put=[record("other", 0.9)]) == Written(added=1)
+        assert b.write(put=[make_record("other", 0.9)]) == Written(added=1)
         assert b.ids() == ["other"]
 
 
 def test_waiting_to_write_again_leaves_the_event_loop_free(opened) -> None:
     first, second = opened(), opened()
-    a = Probe(first, by_run)
+    a = Probe(first, drive_by_run)
     a.do(first.claim(CLAIM))
-    a.write(put=[record("a", 0.9)])
+    a.write(put=[make_record("a", 0.9)])
     first._clock = Ahead(0.5)
     a.write(remove=["a"])
 
     async def both() -> int:
-        adding = asyncio.ensure_future(second.arun(second.write(Change(put=[record("a", 0.2)]))))
+        adding = asyncio.ensure_future(second.arun(second.write(Change(put=[make_record("a", 0.2)]))))
         turns = 0
         while not adding.done():
             await asyncio.sleep(0.005)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from conformance import BackendConformance
+from conformance.lexical import LexicalCases
+from conformance.probe import drive_by_arun, drive_by_run
+from differential import assert_congruent
+from oracle import OracleBackend
 from stores import times
-
-from linkstore.testing import OracleBackend, assert_congruent
-from linkstore.testing.conformance import BackendConformance, LexicalCases
-from linkstore.testing.conformance.probe import by_arun, by_run
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def place(request, cassandra_session, tables):
 
 @pytest.fixture
 def backend(place):
-    from linkstore.backends.cassandra.backend import CassandraBackend
+    from linkstore.engines.cassandra.backend import CassandraBackend
 
     backend = CassandraBackend(*place)
     yield backend
@@ -53,7 +54,7 @@ class OnCassandra(BackendConformance, LexicalCases):
 
     @pytest.fixture
     def reopen(self, backend, place):
-        from linkstore.backends.cassandra.backend import CassandraBackend
+        from linkstore.engines.cassandra.backend import CassandraBackend
 
         return lambda: CassandraBackend(*place, create=False)
 
@@ -61,7 +62,7 @@ class OnCassandra(BackendConformance, LexicalCases):
 class TestCassandra(OnCassandra):
     @pytest.fixture
     def drive(self):
-        return by_run
+        return drive_by_run
 
 
 @pytest.mark.sample(
@@ -76,7 +77,7 @@ class TestCassandraAsync(OnCassandra):
 
     @pytest.fixture
     def drive(self):
-        return by_arun
+        return drive_by_arun
 
 
 @pytest.mark.parametrize("seed", range(times(3, 100)))

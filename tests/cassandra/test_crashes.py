@@ -14,15 +14,15 @@ from dataclasses import replace
 
 import pytest
 from cassandra_server import DURABLE, create_keyspace
+from differential import DIMENSION, RandomGraph, compare_hits
 from langchain_core.documents import Document
+from oracle import OracleBackend
 from stores import embedding, times
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.backends.base import Manifest
+from linkstore.engines.contract import Manifest
 from linkstore.errors import StoreUnavailableError
 from linkstore.strategies import Eager, Mmr, Similarity
-from linkstore.testing import OracleBackend, compare_hits
-from linkstore.testing.congruence import DIMENSION, RandomGraph
 
 WRITERS = 3
 BATCH = 4
@@ -152,22 +152,22 @@ def assert_right(store: LinkStore, there: State, *, repaired: bool) -> None:
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed_under_load(own_cassandra) -> None:
     """It is there whole, with its links; what was under way is there as it was or as it was to be."""
-    from linkstore.backends.cassandra.settings import CassandraSettings
-    from linkstore.store.cassandra import backend_at
+    from linkstore.engines.cassandra.settings import CassandraSettings
+    from linkstore.store.cassandra import make_url_backend
 
     server = own_cassandra(settings=DURABLE)
     with server.connect() as session:
         create_keyspace(session, "crash")
     settings = CassandraSettings(timeout=1.5, deadline=2)
     url = server.endpoint.store_url("crash", "t")
-    with LinkStore(embedding(), backend=backend_at(url, settings=settings)) as store:
+    with LinkStore(embedding(), backend=make_url_backend(url, settings=settings)) as store:
         store.add_documents([root()])
         writers = written_until_killed(store, server)
         assert sum(writer.batches for writer in writers) >= BATCHES
         assert any(writer.interrupted for writer in writers)
         server.start()
         nothing_under_way = CassandraSettings(settle=1e-6)
-        with LinkStore(embedding(), backend=backend_at(url, settings=nothing_under_way)) as again:
+        with LinkStore(embedding(), backend=make_url_backend(url, settings=nothing_under_way)) as again:
             there = stored_after(again, writers)
             assert_right(again, there, repaired=False)
             problems = {finding.problem.split(" ")[0] for finding in again.verify().findings}
@@ -186,7 +186,7 @@ class TestDisk:
         self, cassandra, cassandra_session, keyspace, seed
     ) -> None:
         """Through changes that relink, delete and put back: after each, flushed, and at times compacted."""
-        from linkstore.backends.cassandra.backend import CassandraBackend
+        from linkstore.engines.cassandra.backend import CassandraBackend
 
         graph, oracle = RandomGraph(seed, documents=60), OracleBackend()
         backend = CassandraBackend(cassandra_session, keyspace, "t")

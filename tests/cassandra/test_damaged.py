@@ -16,7 +16,7 @@ from cassandra_tables import new_name, own_keyspace
 from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.errors import StoreClosedError
 from linkstore.strategies import Eager, Words
 

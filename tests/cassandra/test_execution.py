@@ -32,11 +32,10 @@ from cassandra.protocol import OverloadedErrorMessage, ServerError, SyntaxExcept
 from cassandra.query import UNSET_VALUE, tuple_factory
 from fake_cassandra import FakeSession
 
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.transport import flight as flight_module
-from linkstore.backends.cassandra.transport.execution import Executor
-from linkstore.backends.cassandra.transport.pace import Pace, wait_before
-from linkstore.backends.cassandra.transport.requests import UNSET, Requests, Statement
+from linkstore.engines.cassandra import execution as flight_module
+from linkstore.engines.cassandra.execution import ConcurrencyLimit, Executor, compute_backoff
+from linkstore.engines.cassandra.requests import UNSET, Requests, Statement
+from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.errors import BackendError, StoreClosedError, StoreUnavailableError
 
 BUSY = OverloadedErrorMessage(code=0x1001, message="too much", info=None)
@@ -262,7 +261,7 @@ def test_overload_halves_what_is_under_way_for_the_operations_that_follow_too(ru
 
 
 def test_pace_halves_once_for_those_that_failed_together_and_recovers_in_a_minute():
-    pace = Pace(64)
+    pace = ConcurrencyLimit(64)
     assert pace.limit(100.0) == 64
     for _ in range(10):
         pace.ease(started=99.0, now=100.0)
@@ -278,7 +277,7 @@ def test_pace_halves_once_for_those_that_failed_together_and_recovers_in_a_minut
 
 def test_waits_double_to_two_seconds_and_are_never_the_same():
     for tries, longest in [(1, 0.05), (2, 0.1), (4, 0.4), (7, 2.0), (1000, 2.0)]:
-        waits = {wait_before(tries) for _ in range(50)}
+        waits = {compute_backoff(tries) for _ in range(50)}
         assert len(waits) > 1
         assert longest / 2 <= min(waits) <= max(waits) <= longest
 
@@ -481,7 +480,7 @@ def test_a_value_that_fits_no_column_is_an_error(run):
 
 def test_a_driver_that_never_comes_back_is_not_waited_for(run, monkeypatch):
     """As when its thread has died."""
-    monkeypatch.setattr(flight_module, "_GRACE", 0.1)
+    monkeypatch.setattr(flight_module, "_REPORT_GRACE", 0.1)
     session = FakeSession(lambda request: None)
     with pytest.raises(BackendError, match="neither answered nor gave up"):
         run(Executor(session, CassandraSettings(timeout=0.3)), requests("x"))
@@ -638,7 +637,7 @@ def test_settings_that_cannot_work_are_refused_early(wrong):
 
 
 def test_the_levels_known_are_levels_of_the_driver():
-    from linkstore.backends.cassandra.settings import READ_LEVELS, WRITE_LEVELS
+    from linkstore.engines.cassandra.settings import READ_LEVELS, WRITE_LEVELS
 
     assert set(READ_LEVELS) | set(WRITE_LEVELS) <= set(ConsistencyLevel.name_to_value)
 
@@ -646,10 +645,10 @@ def test_the_levels_known_are_levels_of_the_driver():
 def test_without_the_driver_the_extra_is_named():
     code = (
         "import sys; sys.modules['cassandra'] = None\n"
-        "from linkstore.backends.cassandra import settings\n"
-        "from linkstore.backends.cassandra.transport import requests\n"
+        "from linkstore.engines.cassandra import settings\n"
+        "from linkstore.engines.cassandra import requests\n"
         "from linkstore.errors import MissingExtraError\n"
-        "try:\n    from linkstore.backends.cassandra.transport import execution\n"
+        "try:\n    from linkstore.engines.cassandra import execution\n"
         "except MissingExtraError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

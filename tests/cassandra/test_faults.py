@@ -18,11 +18,11 @@ from cassandra.policies import RoundRobinPolicy
 from cassandra.query import dict_factory
 from cassandra_server import connect as raw_connect
 
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.transport.execution import Executor
-from linkstore.backends.cassandra.transport.placement import Placement
-from linkstore.backends.cassandra.transport.requests import UNSET, Requests, Statement
-from linkstore.backends.cassandra.transport.session import connect, resolve_session
+from linkstore.engines.cassandra.execution import Executor
+from linkstore.engines.cassandra.requests import UNSET, Requests, Statement
+from linkstore.engines.cassandra.sending import Placement
+from linkstore.engines.cassandra.session import connect_session, resolve_session
+from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.errors import BackendError, StoreClosedError, StoreUnavailableError
 
 HURRIED = CassandraSettings(timeout=1.5, deadline=3)
@@ -68,7 +68,7 @@ def filled(cassandra_session, keyspace):
 @pytest.fixture
 def through(proxied, filled):
     """A connection through a proxy that the test may harm, and its executor in a hurry."""
-    connection = connect(f"cassandra://{proxied.host}:{proxied.port}/{filled[0]}/t")
+    connection = connect_session(f"cassandra://{proxied.host}:{proxied.port}/{filled[0]}/t")
     yield connection
     proxied.heal()
     connection.close()
@@ -88,7 +88,7 @@ class TestASession:
                 assert (got[2] == wrote[3]).all()
 
     def test_pages_of_one_row_give_the_same(self, cassandra_session, filled, monkeypatch):
-        monkeypatch.setattr("linkstore.backends.cassandra.transport.sending.PAGE_ROWS", 7)
+        monkeypatch.setattr("linkstore.engines.cassandra.sending.PAGE_ROWS", 7)
         keyspace, _ = filled
         executor = Executor(cassandra_session)
         (found,) = asyncio.run(executor.arun(read(keyspace)))
@@ -168,7 +168,7 @@ class TestASession:
         with pytest.raises(
             BackendError, match=r'no keyspace \'nowhere\'; create it: CREATE KEYSPACE "nowhere"'
         ):
-            connect(f"cassandra://{cassandra.host}:{cassandra.port}/nowhere/t")
+            connect_session(f"cassandra://{cassandra.host}:{cassandra.port}/nowhere/t")
 
     def test_what_the_server_refuses_is_an_error_at_once(self, cassandra_session, keyspace):
         executor = Executor(cassandra_session)
@@ -207,7 +207,7 @@ class TestASession:
 
     def test_a_closed_session_is_said(self, cassandra, filled):
         keyspace, _ = filled
-        connection = connect(f"cassandra://{cassandra.host}:{cassandra.port}/{keyspace}/t")
+        connection = connect_session(f"cassandra://{cassandra.host}:{cassandra.port}/{keyspace}/t")
         executor = Executor(connection.session)
         executor.run(one_row(keyspace))
         connection.close()
@@ -267,13 +267,13 @@ class TestTrouble:
         assert time.monotonic() - began > 0.3
 
     def test_a_server_that_hangs_as_a_store_is_opened_is_said_in_time(self, proxied, filled, monkeypatch):
-        monkeypatch.setattr("linkstore.backends.cassandra.transport.session._CONNECT_TIMEOUT", 1.0)
+        monkeypatch.setattr("linkstore.engines.cassandra.session._CONNECT_TIMEOUT", 1.0)
         proxied.stall()
         began = time.monotonic()
         with pytest.raises(
             StoreUnavailableError, match=f"could not connect: Cassandra at 127.0.0.1:{proxied.port}"
         ):
-            connect(f"cassandra://{proxied.host}:{proxied.port}/{filled[0]}/t")
+            connect_session(f"cassandra://{proxied.host}:{proxied.port}/{filled[0]}/t")
         assert time.monotonic() - began < SLACK
 
     def test_a_text_first_met_while_the_server_is_down_is_an_error_in_time(self, proxied, through, filled):
@@ -301,7 +301,9 @@ def test_keys_grouped_by_replica_are_answered_by_that_replica(ring):
             "CREATE KEYSPACE placed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
         )
         Executor(admin).run(schema("placed"))
-    connection = connect(f"cassandra://{','.join(f'{host}:{ring.port}' for host in ring.hosts)}/placed/t")
+    connection = connect_session(
+        f"cassandra://{','.join(f'{host}:{ring.port}' for host in ring.hosts)}/placed/t"
+    )
     try:
         session = connection.session
         wait_for_pools(session, len(ring.hosts))

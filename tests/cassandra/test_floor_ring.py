@@ -12,8 +12,8 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 from cassandra_tables import own_keyspace
 
 from linkstore import LinkStore
-from linkstore.backends.base import Report
-from linkstore.evaluation import GoldQuestion, calibrate_floor
+from linkstore.engines.contract import Report
+from linkstore.evaluate import GoldQuestion, calibrate_floor
 from linkstore.strategies import Eager
 
 OFF_TOPIC = "Simmer the onions slowly in butter."

@@ -12,16 +12,16 @@ from cassandra import ReadFailure
 from cassandra_executors import Stopped, Stopping
 from cassandra_server import connect
 from cassandra_tables import own_keyspace
+from conformance.probe import Probe, drive_by_run, link_both, make_record
 from fake_cassandra import Request
 from stores import times
 
-from linkstore.backends.base import Change, Manifest
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.transport.sending import Sender
+from linkstore.core.arrays import normalize_vector
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.sending import Sender
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.contract import Change, Manifest
 from linkstore.errors import BackendError, EmbeddingError, StoreNotFoundError
-from linkstore.testing.conformance.probe import Probe, by_run, on, record
-from linkstore.vectors import unit_vector
 
 NUMBERS = itertools.count()
 NO_INDEX = ReadFailure(
@@ -59,12 +59,12 @@ def points(most: int) -> range:
 
 def add(backend: CassandraBackend, name: str, claim: Manifest = CLAIM) -> None:
     backend.run(backend.claim(claim))
-    backend.run(backend.write(Change(put=[record(name, 0.5, on("x"), text=f"text of {name}")])))
+    backend.run(backend.write(Change(put=[make_record(name, 0.5, link_both("x"), text=f"text of {name}")])))
 
 
 def test_a_first_add_may_stop_anywhere(opened, cassandra_session, space) -> None:
     """Clients that were open before, and those that come after, work and complete it."""
-    from linkstore.testing.conformance.probe import by_run
+    from conformance.probe import drive_by_run
 
     for allowed in points(40):
         name = f"s{next(NUMBERS)}"
@@ -76,14 +76,14 @@ def test_a_first_add_may_stop_anywhere(opened, cassandra_session, space) -> None
             stopped = False
         except Stopped:
             stopped = True
-        assert Probe(other, by_run).near(1) == []
+        assert Probe(other, drive_by_run).near(1) == []
         for backend in (other, CassandraBackend(cassandra_session, space, name, create=False)):
             add(backend, "b")
-            assert Probe(backend, by_run).met(["x"]).of == {"x": ["b"]}
+            assert Probe(backend, drive_by_run).met(["x"]).of == {"x": ["b"]}
             assert backend.run(backend.verify()).sound
         first._executor = whole
         add(first, "a")
-        assert Probe(first, by_run).met(["x"]).of == {"x": ["a", "b"]}
+        assert Probe(first, drive_by_run).met(["x"]).of == {"x": ["a", "b"]}
         if not stopped:
             assert allowed > 4
             return
@@ -91,7 +91,7 @@ def test_a_first_add_may_stop_anywhere(opened, cassandra_session, space) -> None
 
 
 def test_making_the_small_tables_may_stop_anywhere(cassandra_session, space, monkeypatch) -> None:
-    from linkstore.backends.cassandra.transport.execution import Executor
+    from linkstore.engines.cassandra.execution import Executor
 
     run = Executor.run
     for allowed in points(20):
@@ -180,7 +180,9 @@ def test_several_clients_make_a_store_at_once(opened, cassandra, dimensions) -> 
         with connect([cassandra.host], cassandra.port) as session:
             together.wait()
             backend = opened(session)
-            made = replace(record(f"d{number}", 0.5, on("x")), vector=unit_vector([1.0] * dimension))
+            made = replace(
+                make_record(f"d{number}", 0.5, link_both("x")), vector=normalize_vector([1.0] * dimension)
+            )
             try:
                 backend.run(backend.claim(Manifest(embedding=f"of {dimension}", dimension=dimension)))
                 backend.run(backend.write(Change(put=[made])))
@@ -210,5 +212,5 @@ def test_clients_that_make_it_differently_agree(opened) -> None:
     for backend, name in ((first, "a"), (second, "b")):
         add(backend, name)
     for backend in (first, second):
-        assert Probe(backend, by_run).met(["x"]).of == {"x": ["a", "b"]}
+        assert Probe(backend, drive_by_run).met(["x"]).of == {"x": ["a", "b"]}
         assert backend.run(backend.verify()).sound

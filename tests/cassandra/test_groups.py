@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
-from linkstore.backends.cassandra import derived_cql
-from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.groups import REMEMBERED, GroupReader
-from linkstore.backends.cassandra.reading import KEYS_A_STATEMENT, LANES, Fetcher
-from linkstore.backends.cassandra.transport.placement import Share
-from linkstore.drivers import run
+from linkstore.core.calls import run
+from linkstore.engines.cassandra import statements as derived_cql
+from linkstore.engines.cassandra.members import MAX_REMEMBERED_HUBS, GroupReader
+from linkstore.engines.cassandra.reading import MAX_KEYS_PER_STATEMENT, STATEMENTS_PER_NODE, RowFetcher
+from linkstore.engines.cassandra.sending import NodeShare
+from linkstore.engines.cassandra.statements import Tables
 
 TABLES = Tables("space", "store")
 FULL, LIGHT = derived_cql.read_members(TABLES), derived_cql.count_members(TABLES)
@@ -22,8 +22,8 @@ FULL, LIGHT = derived_cql.read_members(TABLES), derived_cql.count_members(TABLES
 class OneNode:
     """A placement that knows no ring."""
 
-    def by_replica(self, table: str, keys: Sequence[tuple]) -> list[Share]:
-        return [Share(positions=list(range(len(keys))))] if keys else []
+    def by_replica(self, table: str, keys: Sequence[tuple]) -> list[NodeShare]:
+        return [NodeShare(positions=list(range(len(keys))))] if keys else []
 
 
 class Server:
@@ -33,7 +33,7 @@ class Server:
         self.sizes = sizes
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.rows = 0
-        self.reader = GroupReader(TABLES, Fetcher(TABLES, OneNode()), 1)  # type: ignore[arg-type]
+        self.reader = GroupReader(TABLES, RowFetcher(TABLES, OneNode()), 1)  # type: ignore[arg-type]
 
     def read(self, *groups: tuple[str, str], limit: int = 5):
         """Sizes and numbers of rows of groups."""
@@ -85,19 +85,22 @@ def test_what_is_a_hub_for_one_question_is_none_for_another() -> None:
 
 
 def test_the_hubs_met_last_are_remembered_and_no_more() -> None:
-    server = Server({("k", f"{n}"): 2 for n in range(REMEMBERED + 10)})
-    for start in range(0, REMEMBERED + 10, 1000):
-        server.read(*(("k", f"{n}") for n in range(start, min(start + 1000, REMEMBERED + 10))), limit=1)
+    server = Server({("k", f"{n}"): 2 for n in range(MAX_REMEMBERED_HUBS + 10)})
+    for start in range(0, MAX_REMEMBERED_HUBS + 10, 1000):
+        server.read(
+            *(("k", f"{n}") for n in range(start, min(start + 1000, MAX_REMEMBERED_HUBS + 10))), limit=1
+        )
     server.asked.clear()
-    server.read(("k", "0"), ("k", f"{REMEMBERED}"), limit=1)
-    assert server.asked == [(FULL, ("0",)), (LIGHT, (f"{REMEMBERED}",))]
+    server.read(("k", "0"), ("k", f"{MAX_REMEMBERED_HUBS}"), limit=1)
+    assert server.asked == [(FULL, ("0",)), (LIGHT, (f"{MAX_REMEMBERED_HUBS}",))]
 
 
 @pytest.mark.parametrize(
-    ("keys", "statements"), [(1, 1), (16, 1), (17, 2), (64, LANES), (100, LANES), (1000, 10)]
+    ("keys", "statements"),
+    [(1, 1), (16, 1), (17, 2), (64, STATEMENTS_PER_NODE), (100, STATEMENTS_PER_NODE), (1000, 10)],
 )
 def test_keys_of_one_node_go_in_a_few_statements(keys: int, statements: int) -> None:
-    parts = list(Fetcher(TABLES, OneNode()).parts("t", [(n,) for n in range(keys)]))  # type: ignore[arg-type]
+    parts = list(RowFetcher(TABLES, OneNode()).parts("t", [(n,) for n in range(keys)]))  # type: ignore[arg-type]
     assert len(parts) == statements
     assert sorted(at for part, _ in parts for at in part) == list(range(keys))
-    assert max(len(part) for part, _ in parts) <= KEYS_A_STATEMENT
+    assert max(len(part) for part, _ in parts) <= MAX_KEYS_PER_STATEMENT

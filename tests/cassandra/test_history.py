@@ -20,13 +20,13 @@ from cassandra_executors import Counting
 from cassandra_server import Server, create_keyspace
 
 from linkstore import Link
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.transport.requests import Requests, Statement
+from linkstore.core.arrays import normalize_vector
+from linkstore.core.plans import Ids, Lexical, LexicalMatches, Plan
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.requests import Requests, Statement
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.errors import BackendError, StoreUnavailableError
-from linkstore.plans import Ids, Lexical, Plan, Worded
-from linkstore.vectors import unit_vector
 
 THRESHOLD = 1_000
 DOCUMENTS = 40
@@ -36,7 +36,9 @@ KEYSPACE = "history"
 
 def record(n: int, revision: int) -> Record:
     """All have a word and a link in common; a word and a link are of the revision."""
-    vector = unit_vector(np.random.default_rng(n + 1000 * revision).standard_normal(8).astype(np.float32))
+    vector = normalize_vector(
+        np.random.default_rng(n + 1000 * revision).standard_normal(8).astype(np.float32)
+    )
     links = (Link.bidir(kind="k", tag="all"), Link.outgoing(kind="k", tag=f"of {revision % 7}"))
     metadata: dict[str, Any] = {"links": [link.to_dict() for link in links]}
     text = f"report number{n} revision{revision}"
@@ -48,7 +50,7 @@ def written(revision: int) -> Change:
 
 
 def by_word(word: str) -> Plan[list[str]]:
-    found: Worded = yield Lexical(terms=(word,), k=1_000)
+    found: LexicalMatches = yield Lexical(terms=(word,), k=1_000)
     ids: list[str] = yield Ids(refs=found.refs)
     return ids
 

@@ -7,15 +7,16 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from differential import compare_hits
 from hostile import strings
 from langchain_core.documents import Document
+from oracle import OracleBackend
 from stores import embedding, times
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.hits import Hits
-from linkstore.pagedocuments import PageDocuments
+from linkstore.core.documents import PageDocuments
+from linkstore.core.hits import Hits
 from linkstore.strategies import Eager, Similarity
-from linkstore.testing import OracleBackend, compare_hits
 
 STRINGS = times(1_000, 10_000)
 ROLES = 5

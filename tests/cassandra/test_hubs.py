@@ -19,14 +19,15 @@ from cassandra_server import create_keyspace
 from cassandra_tables import new_name
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.backends.cassandra import codes, derived_cql
-from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.members import state_of
-from linkstore.backends.cassandra.transport.requests import Requests, Statement
-from linkstore.neighbours import SHOWN
+from linkstore.core.arrays import normalize_vectors
+from linkstore.engines.cassandra import rows as codes
+from linkstore.engines.cassandra import statements
+from linkstore.engines.cassandra.members import pack_member_state
+from linkstore.engines.cassandra.requests import Requests, Statement
+from linkstore.engines.cassandra.statements import Tables
 from linkstore.strategies import Eager, Mmr
 from linkstore.strategies.base import DEFAULT_HUB_CAP
-from linkstore.vectors import unit_vectors
+from linkstore.strategies.neighbours import MAX_SHOWN_MEMBERS
 
 MEMBERS = times(20_000, 100_000)
 DOCUMENTS = 400
@@ -51,15 +52,15 @@ def member(n: int, version: int = 0) -> Document:
 def crowd(tables: Tables, numbers: Sequence[int]) -> Iterator[Statement]:
     """Rows of members without their documents, in batches of one partition."""
     random = np.random.default_rng(5)
-    packed = codes.encode(unit_vectors(random.standard_normal((len(numbers), DIMENSION))))
+    packed = codes.encode_vectors(normalize_vectors(random.standard_normal((len(numbers), DIMENSION))))
     for side in ("in", "out"):
         rows = [
-            ({state_of(1.0, code)}, *HUB, side, 0, f"m{n:06}")
+            ({pack_member_state(1.0, code)}, *HUB, side, 0, f"m{n:06}")
             for n, code in zip(numbers, packed, strict=True)
         ]
         for start in range(0, len(rows), A_BATCH):
             batch = rows[start : start + A_BATCH]
-            text = derived_cql.write_members(tables, len(batch), replace=False, lifetime=False)
+            text = statements.write_members(tables, len(batch), replace=False, lifetime=False)
             values = (1, *(value for row in batch for value in row))
             yield Statement(cql=text, values=values, level="write")
 
@@ -143,7 +144,7 @@ def test_neighbours_are_listed_up_to_a_limit_and_it_is_said_that_there_are_more(
         ("everyone", (), True),
         ("3", ("m000006",), False),
     ]
-    assert all(rows <= SHOWN + 1 + 2 for rows in counting.rows(GROUPS))
+    assert all(rows <= MAX_SHOWN_MEMBERS + 1 + 2 for rows in counting.rows(GROUPS))
 
 
 def test_documents_of_the_hub_are_replaced_and_deleted_without_reading_it(

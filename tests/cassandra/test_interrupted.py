@@ -21,22 +21,22 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 
 from cassandra_executors import Stopped, Stopping
 from cassandra_tables import empty, own_keyspace
+from differential import DIMENSION, RandomGraph, RandomSearch, compare_hits
+from oracle import OracleBackend
 
 from linkstore import Link
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.cassandra import members, postings
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.hits import Hits
-from linkstore.lexical import document_terms
-from linkstore.links import links_in
-from linkstore.neighbours import neighbours
-from linkstore.plans import Ids, Lexical, Plan, Worded
+from linkstore.core.arrays import normalize_vector
+from linkstore.core.hits import Hits
+from linkstore.core.lexical import extract_document_terms
+from linkstore.core.links import parse_links
+from linkstore.core.plans import Ids, Lexical, LexicalMatches, Plan
+from linkstore.engines.cassandra import members, postings
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.strategies import Eager, Mmr, Question
 from linkstore.strategies.base import Traversing
-from linkstore.testing import OracleBackend, compare_hits
-from linkstore.testing.congruence import DIMENSION, RandomGraph, Search
-from linkstore.vectors import unit_vector
+from linkstore.strategies.neighbours import find_neighbours
 
 CLAIM = Manifest(embedding="interrupted", dimension=DIMENSION)
 Records = Mapping[str, Record]
@@ -50,7 +50,7 @@ class Case:
 
     before: Records
     change: Change
-    searches: tuple[Search, ...]
+    searches: tuple[RandomSearch, ...]
 
     @property
     def after(self) -> Records:
@@ -73,8 +73,8 @@ def worded(record: Record, text: str, title: str | None = None) -> Record:
 def linked(record: Record, *links: Link, turned: bool = False) -> Record:
     """A record with these links and no other; its vector turned the other way if asked for."""
     metadata = {**record.metadata, "links": [link.to_dict() for link in links]}
-    vector = unit_vector(record.vector[::-1]) if turned else record.vector
-    return replace(record, metadata=metadata, links=links_in(metadata), vector=vector)
+    vector = normalize_vector(record.vector[::-1]) if turned else record.vector
+    return replace(record, metadata=metadata, links=parse_links(metadata), vector=vector)
 
 
 def small_graph(seed: int) -> tuple[list[Record], RandomGraph]:
@@ -85,7 +85,7 @@ def small_graph(seed: int) -> tuple[list[Record], RandomGraph]:
     return list({record.id: record for record in put}.values()), graph
 
 
-def searches_of(graph: RandomGraph, subject: Record, others: list[Record]) -> tuple[Search, ...]:
+def searches_of(graph: RandomGraph, subject: Record, others: list[Record]) -> tuple[RandomSearch, ...]:
     """By every strategy and in every direction, from the subject, to it, and by chance.
 
     The cap on hubs is out of reach: until a stopped change is mended, a link group counts members too many.
@@ -97,26 +97,26 @@ def searches_of(graph: RandomGraph, subject: Record, others: list[Record]) -> tu
     ]
     from_it = Question(vector=subject.vector, roots=(subject.id,))
     from_others = Question(vector=subject.vector, roots=tuple(record.id for record in others[:3]))
-    alone = Question(vector=unit_vector(subject.vector + subject.vector[::-1]))
+    alone = Question(vector=normalize_vector(subject.vector + subject.vector[::-1]))
     by_plan = [
-        Search(strategy=Eager(start_k=0, depth=2, direction="both"), question=from_it),
-        Search(strategy=Eager(start_k=0, depth=1, direction="forward"), question=from_others),
-        Search(strategy=Eager(start_k=0, depth=1, direction="backward"), question=from_others),
-        Search(strategy=Eager(start_k=2, depth=2, adjacent_k=2), question=alone),
-        Search(strategy=Mmr(k=6, depth=2, direction="both"), question=alone),
+        RandomSearch(strategy=Eager(start_k=0, depth=2, direction="both"), question=from_it),
+        RandomSearch(strategy=Eager(start_k=0, depth=1, direction="forward"), question=from_others),
+        RandomSearch(strategy=Eager(start_k=0, depth=1, direction="backward"), question=from_others),
+        RandomSearch(strategy=Eager(start_k=2, depth=2, adjacent_k=2), question=alone),
+        RandomSearch(strategy=Mmr(k=6, depth=2, direction="both"), question=alone),
     ]
     return (*by_plan, *by_chance, *choices(subject, others))
 
 
-def choices(subject: Record, others: list[Record]) -> list[Search]:
+def choices(subject: Record, others: list[Record]) -> list[RandomSearch]:
     """Of each link group the best alone, by the subject's vector and by that turned: small copies decide."""
     strategies = (
         Eager(start_k=0, depth=1, direction="both", adjacent_k=1, k=3),
         Eager(start_k=0, depth=1, direction="both", k=1, kinds=["keyword"]),
     )
     return [
-        Search(strategy=strategy, question=Question(vector=vector, roots=(root.id,)))
-        for vector in (subject.vector, unit_vector(subject.vector[::-1]))
+        RandomSearch(strategy=strategy, question=Question(vector=vector, roots=(root.id,)))
+        for vector in (subject.vector, normalize_vector(subject.vector[::-1]))
         for strategy in strategies
         for root in others[: times(2, 13)]
     ]
@@ -182,9 +182,9 @@ def place(cassandra_session):
 @pytest.fixture
 def clients(place, monkeypatch):
     """One that is stopped and one that is not; every row that is written is a statement of its own."""
-    monkeypatch.setattr(members, "BATCH_SIZES", (1,))
-    monkeypatch.setattr(postings, "SIZES", (1,))
-    monkeypatch.setattr(postings, "LARGE_SIZES", ())
+    monkeypatch.setattr(members, "MEMBER_BATCH_SIZES", (1,))
+    monkeypatch.setattr(postings, "POSTING_BATCH_SIZES", (1,))
+    monkeypatch.setattr(postings, "LARGE_BATCH_SIZES", ())
     empty(*place)
     settings = CassandraSettings(settle=1e-6)
     clients = [CassandraBackend(*place, settings=settings) for _ in range(2)]
@@ -239,7 +239,7 @@ def assert_answers(
     write(oracle, Change(put=list(records.values())))
     names = [record.id for record in case.change.put] + list(case.change.remove)
     plans = [lambda search=search: search.strategy.plan(search.question) for search in case.searches]
-    plans += [lambda name=name: neighbours(name) for name in names]
+    plans += [lambda name=name: find_neighbours(name) for name in names]
     questions = questions_of(case)
     plans += [lambda words=words: by_words(words) for words in questions]
     found, expected = (asyncio.run(answers(one, plans)) for one in (backend, oracle))
@@ -259,13 +259,15 @@ def questions_of(case: Case) -> list[tuple[str, ...]]:
     changed = [
         r for of in (before, after) for name, r in of.items() if before.get(name) is not after.get(name)
     ]
-    every = sorted({word for record in changed for word in document_terms(record.text, record.metadata)})
+    every = sorted(
+        {word for record in changed for word in extract_document_terms(record.text, record.metadata)}
+    )
     return [*((word,) for word in every), tuple(every)]
 
 
 def by_words(words: tuple[str, ...]) -> Plan[list[tuple[str, float]]]:
     """Ids and scores of all that have any of the words, best first."""
-    found: Worded = yield Lexical(terms=words, k=1000)
+    found: LexicalMatches = yield Lexical(terms=words, k=1000)
     ids: list[str] = yield Ids(refs=found.refs)
     return list(zip(ids, found.score.tolist(), strict=True))
 

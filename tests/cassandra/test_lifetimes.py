@@ -7,12 +7,12 @@ import time
 
 import pytest
 from cassandra_tables import own_keyspace
+from conformance.probe import CLAIM, Probe, drive_by_run, link_both, link_in, make_record
 
-from linkstore.backends.base import Written
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.plans import Ids, Lexical
-from linkstore.testing.conformance.probe import CLAIM, Probe, at, by_run, on, record
+from linkstore.core.plans import Ids, Lexical
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.contract import Written
 
 NUMBERS = itertools.count()
 SHORT = 8
@@ -30,7 +30,7 @@ def clients(cassandra_session, space) -> tuple[Probe, Probe]:
     name = f"t{next(NUMBERS)}"
     settings = CassandraSettings(ttl=SHORT), CassandraSettings()
     backends = [CassandraBackend(cassandra_session, space, name, settings=one) for one in settings]
-    expiring, lasting = (Probe(backend, by_run) for backend in backends)
+    expiring, lasting = (Probe(backend, drive_by_run) for backend in backends)
     lasting.do(lasting.backend.claim(CLAIM))
     return expiring, lasting
 
@@ -53,10 +53,13 @@ def gone(probe: Probe, *ids: str) -> None:
 def test_a_document_written_without_one_stays_whole(clients) -> None:
     """Its links and words too, changed or not; what only expires goes, with links and words."""
     expiring, lasting = clients
-    same, before = record("same", 0.5, on("x"), text="zebra"), record("other", 0.5, on("x"), text="quagga")
-    expiring.put(same, before, record("gone", 0.5, on("x"), text="zebra"))
+    same, before = (
+        make_record("same", 0.5, link_both("x"), text="zebra"),
+        make_record("other", 0.5, link_both("x"), text="quagga"),
+    )
+    expiring.put(same, before, make_record("gone", 0.5, link_both("x"), text="zebra"))
     assert lasting.put(same) == Written(updated=1)
-    lasting.put(record("other", 0.5, on("x"), text="quagga", n=2))
+    lasting.put(make_record("other", 0.5, link_both("x"), text="quagga", n=2))
     gone(lasting, "gone")
     time.sleep(1)
     assert lasting.ids() == ["other", "same"]
@@ -68,9 +71,14 @@ def test_a_document_written_without_one_stays_whole(clients) -> None:
 def test_replaced_links_leave_a_document_the_rest_of_its_life(clients) -> None:
     """And expire with it, and so does a document that a client with a lifetime took over."""
     expiring, lasting = clients
-    lasting.put(record("target", 0.9, at("x")), record("taken", 0.5, on("x"), text="zebra"))
-    expiring.put(record("a", 0.5, on("x"), text="zebra"), record("taken", 0.5, on("x"), text="zebra"))
-    assert lasting.do(lasting.backend.relink({"k"}, {"a": (on("y"),)})) == Written(updated=1)
+    lasting.put(
+        make_record("target", 0.9, link_in("x")), make_record("taken", 0.5, link_both("x"), text="zebra")
+    )
+    expiring.put(
+        make_record("a", 0.5, link_both("x"), text="zebra"),
+        make_record("taken", 0.5, link_both("x"), text="zebra"),
+    )
+    assert lasting.do(lasting.backend.relink({"k"}, {"a": (link_both("y"),)})) == Written(updated=1)
     assert lasting.met(["y"]).of == {"y": ["a"]}
     gone(lasting, "a", "taken")
     time.sleep(2)

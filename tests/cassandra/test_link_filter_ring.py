@@ -8,12 +8,12 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra_tables import own_keyspace
+from differential import compare_hits
 
 from linkstore import Link, LinkStore
-from linkstore.backends.base import Report
+from linkstore.engines.contract import Report
 from linkstore.errors import UnknownNameError
 from linkstore.strategies import AllPaths, Eager, Mmr, PageRank
-from linkstore.testing.congruence import compare_hits
 
 SINCE = {"year": {"$gte": 2020}}
 

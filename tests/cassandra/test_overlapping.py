@@ -22,12 +22,12 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 from cassandra_tables import empty, own_keyspace
 
 from linkstore import Link
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.cassandra import derived_cql
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.cassandra.transport.requests import Requests, Statement
-from linkstore.vectors import unit_vector
+from linkstore.core.arrays import normalize_vector
+from linkstore.engines.cassandra import statements
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.requests import Requests, Statement
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.contract import Change, Manifest, Record
 
 CLAIM = Manifest(embedding="overlapping", dimension=4)
 LOST = {
@@ -47,7 +47,7 @@ def record(name: str, text: str, *links: Link, turned: int = 0, **metadata: Any)
     vector = np.full(4, 0.1, np.float32)
     vector[turned % 4] = 1
     fields = {**metadata, "links": [link.to_dict() for link in links]}
-    return Record(id=name, text=text, metadata=fields, vector=unit_vector(vector), links=tuple(links))
+    return Record(id=name, text=text, metadata=fields, vector=normalize_vector(vector), links=tuple(links))
 
 
 X = Link.bidir(kind="k", tag="x")
@@ -318,7 +318,7 @@ def test_what_a_member_says_is_compared(clients) -> None:
         )
     )[0]
     wrong = dict(rows)["other"][8:]
-    text = derived_cql.write_members(one._tables, 1, replace=True, lifetime=False)
+    text = statements.write_members(one._tables, 1, replace=True, lifetime=False)
     values = (time.time_ns() // 1000, {wrong}, "k", "x", "in", 0, "d")
     one._executor.run(Requests(statements=(Statement(cql=text, values=values, level="write"),), what="spoil"))
     (finding,) = one.run(one.verify()).findings

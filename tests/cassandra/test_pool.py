@@ -15,15 +15,21 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 from cassandra.cqltypes import lookup_casstype
 
 from linkstore import Link
-from linkstore.backends.cassandra import codes, states
-from linkstore.backends.cassandra.groups import GroupRows
-from linkstore.backends.cassandra.members import state_of
-from linkstore.backends.cassandra.pool import Pool, _decoded, _nth_of_group
-from linkstore.backends.cassandra.reading import Documents
-from linkstore.backends.cassandra.rows import DocumentRow, links_of, packed_cell, stored_links, written_links
-from linkstore.filters import parse_filter
-from linkstore.plans import Members
-from linkstore.vectors import damped, similarities, unit_vectors
+from linkstore.core.arrays import cosine_similarities, damp_similarity, normalize_vectors
+from linkstore.core.filters import parse_filter
+from linkstore.core.plans import Members
+from linkstore.engines.cassandra import rows as codes
+from linkstore.engines.cassandra import rows as states
+from linkstore.engines.cassandra.member_ranking import MemberPool, _decode_states, _find_nth_of_group
+from linkstore.engines.cassandra.members import GroupRows, pack_member_state
+from linkstore.engines.cassandra.reading import MetDocuments
+from linkstore.engines.cassandra.rows import (
+    DocumentRow,
+    extract_links_json,
+    make_link_set,
+    pack_cell,
+    unpack_links,
+)
 
 SET = "FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType)))"
 LINKS = lookup_casstype(f"TupleType(UTF8Type, {SET})")
@@ -33,7 +39,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 def packed(*links):
     """Links as the server sends them."""
-    return LINKS.serialize((WRITTEN, set(stored_links(links))), 5)
+    return LINKS.serialize((WRITTEN, set(make_link_set(links))), 5)
 
 
 @given(
@@ -51,8 +57,8 @@ def packed(*links):
 def test_links_are_read_as_the_driver_reads_them(links) -> None:
     sent = packed(*links)
     written, read = LINKS.deserialize(sent, 5)
-    assert sorted(links_of(sent)) == sorted(tuple(link) for link in read)
-    assert written_links(sent).decode() == written == WRITTEN
+    assert sorted(unpack_links(sent)) == sorted(tuple(link) for link in read)
+    assert extract_links_json(sent).decode() == written == WRITTEN
 
 
 @given(
@@ -68,22 +74,24 @@ def test_links_are_read_as_the_driver_reads_them(links) -> None:
     st.text(max_size=20),
 )
 def test_links_are_packed_as_the_driver_packs_them(links, written) -> None:
-    assert packed_cell((written, links)) == LINKS.serialize((written, sorted(links)), 5)
+    assert pack_cell((written, links)) == LINKS.serialize((written, sorted(links)), 5)
 
 
 def test_no_links_are_none() -> None:
-    assert links_of(None) == links_of(packed()) == []
-    assert written_links(None) == b""
+    assert unpack_links(None) == unpack_links(packed()) == []
+    assert extract_links_json(None) == b""
 
 
 class TestCodes:
     @pytest.mark.parametrize("dimension", [1, 2, 3, 7, 64, 255, 256, 1536])
     def test_the_bound_holds(self, dimension) -> None:
         random = np.random.default_rng(dimension)
-        vectors = unit_vectors(random.standard_normal((300, dimension)) ** 3)
-        asked = unit_vectors(random.standard_normal((1, dimension)))[0]
-        packed = codes.encode(vectors)
-        estimated, loss = codes.estimate(np.stack([np.frombuffer(code, np.uint8) for code in packed]), asked)
+        vectors = normalize_vectors(random.standard_normal((300, dimension)) ** 3)
+        asked = normalize_vectors(random.standard_normal((1, dimension)))[0]
+        packed = codes.encode_vectors(vectors)
+        estimated, loss = codes.estimate_similarities(
+            np.stack([np.frombuffer(code, np.uint8) for code in packed]), asked
+        )
         exact = vectors.astype(np.float64) @ asked.astype(np.float64)
         assert (np.abs(estimated - exact) <= loss).all()
         assert {len(code) for code in packed} == {8 + dimension + (dimension + 1) // 2}
@@ -92,23 +100,23 @@ class TestCodes:
     @pytest.mark.parametrize("dimension", [256, 1537, 4096])
     def test_rounding_of_long_sums_is_within_the_bound(self, dimension) -> None:
         """Equal components of one sign: the codes lose nothing, and all terms of the sum add up."""
-        same = unit_vectors(np.ones((2 * codes._AT_ONCE + 1, dimension)))
-        packed = np.stack([np.frombuffer(code, np.uint8) for code in codes.encode(same)])
-        estimated, loss = codes.estimate(packed, same[0])
+        same = normalize_vectors(np.ones((2 * codes._VECTORS_PER_BLOCK + 1, dimension)))
+        packed = np.stack([np.frombuffer(code, np.uint8) for code in codes.encode_vectors(same)])
+        estimated, loss = codes.estimate_similarities(packed, same[0])
         assert len(estimated) == len(same)
         assert (np.abs(estimated - 1) <= loss).all()
         assert loss.max() < 2e-5
 
     def test_what_is_no_code_or_says_two_things_tells_nothing(self) -> None:
-        vectors = unit_vectors(np.eye(4))
-        first, second = (state_of(0.5, code) for code in codes.encode(vectors)[:2])
+        vectors = normalize_vectors(np.eye(4))
+        first, second = (pack_member_state(0.5, code) for code in codes.encode_vectors(vectors)[:2])
         several = [
-            states.packed(first),
-            states.packed(first, second),
-            states.packed(),
-            states.packed(b"of other dimensions"),
+            states.pack_states(first),
+            states.pack_states(first, second),
+            states.pack_states(),
+            states.pack_states(b"of other dimensions"),
         ]
-        weight, estimated, loss = _decoded(several, vectors[0])
+        weight, estimated, loss = _decode_states(several, vectors[0])
         assert weight.tolist() == [0.5, 1, 1, 1]
         assert estimated[0] == pytest.approx(1, abs=1e-4)
         assert loss.tolist()[1:] == [2, 2, 2]
@@ -126,14 +134,14 @@ def test_the_nth_of_a_group_is_that_of_its_sorted_values(seed) -> None:
             np.inf if nth == 0 else (sorted(values[owner == of])[::-1] + [-np.inf] * nth)[nth - 1]
             for of in owner
         ]
-        assert _nth_of_group(owner, values, nth).tolist() == expected
+        assert _find_nth_of_group(owner, values, nth).tolist() == expected
 
 
 def test_one_huge_group_beside_many_small_ones_takes_little_memory() -> None:
     owner = np.concatenate((np.zeros(20_000, np.int64), np.arange(1, 3_000)))
     tracemalloc.start()
     try:
-        _nth_of_group(owner, np.ones(len(owner), np.float32), 5)
+        _find_nth_of_group(owner, np.ones(len(owner), np.float32), 5)
         assert tracemalloc.get_traced_memory()[1] < 10 << 20
     finally:
         tracemalloc.stop()
@@ -152,21 +160,21 @@ class Graph:
 
 def graph_of(random, documents: int, groups: int, late: float) -> Graph:
     """Random documents, many alike; ``late`` of the members tell of a state that was or is to be."""
-    vectors = unit_vectors(random.standard_normal((documents, 8)))
+    vectors = normalize_vectors(random.standard_normal((documents, 8)))
     vectors[random.random(documents) < 0.3] = vectors[0]
-    packed = codes.encode(vectors)
+    packed = codes.encode_vectors(vectors)
     gone = {n for n in range(documents) if random.random() < late}
     lying, members = {}, {}
     for group in range(groups):
         for n in range(documents):
             if random.random() < 0.5:
                 weight = float(np.float32(random.choice([0.2, 0.5, 0.9, 1.0, 1.0, 1.0])))
-                members[group, n] = states.packed(state_of(weight, packed[n]))
+                members[group, n] = states.pack_states(pack_member_state(weight, packed[n]))
                 if n not in gone and random.random() >= late:
                     lying[group, n] = weight
                     if random.random() < late:
-                        other = state_of(0.5, packed[random.integers(documents)])
-                        members[group, n] = states.packed(state_of(weight, packed[n]), other)
+                        other = pack_member_state(0.5, packed[random.integers(documents)])
+                        members[group, n] = states.pack_states(pack_member_state(weight, packed[n]), other)
     return Graph(vectors, lying, members, gone)
 
 
@@ -179,7 +187,7 @@ def rows_of(graph: Graph, groups: int):
     return [GroupRows(len(of), of) for of in rows]
 
 
-def fill(known: Documents, graph: Graph, refs) -> None:
+def fill(known: MetDocuments, graph: Graph, refs) -> None:
     """Read documents."""
     for ref in refs:
         n = int(known.ids[ref])
@@ -198,7 +206,9 @@ def taken(graph: Graph, asked, take: int, groups: int, wanted=lambda n: True) ->
     found = []
     for group in range(groups):
         of = [n for at, n in graph.lying if at == group and wanted(n)]
-        scores = dict(zip(of, similarities(graph.vectors[of], asked).tolist(), strict=True)) if of else {}
+        scores = (
+            dict(zip(of, cosine_similarities(graph.vectors[of], asked).tolist(), strict=True)) if of else {}
+        )
         ordered = sorted(of, key=lambda n: (-scores[n], str(n)))
         found += [(group, n) for n in ordered[:take]]
     return found
@@ -206,8 +216,8 @@ def taken(graph: Graph, asked, take: int, groups: int, wanted=lambda n: True) ->
 
 def decide(graph, groups, fetch):
     """Ask a pool, reading what it wants; returns it and how many documents were read."""
-    known = Documents()
-    pool = Pool(known, [("k", str(group)) for group in range(groups)], rows_of(graph, groups), fetch)
+    known = MetDocuments()
+    pool = MemberPool(known, [("k", str(group)) for group in range(groups)], rows_of(graph, groups), fetch)
     if not fetch.filter.always:
         fill(known, graph, pool.refs.tolist())
         pool.filter(lambda condition, refs: np.array([int(known.ids[ref]) % 2 == 0 for ref in refs]))
@@ -223,7 +233,7 @@ def test_the_best_are_those_of_a_look_at_everything(seed, late, take, best) -> N
     random = np.random.default_rng(seed)
     groups = 6
     graph = graph_of(random, 30, groups, late)
-    asked = unit_vectors(random.standard_normal((1, 8)))[0]
+    asked = normalize_vectors(random.standard_normal((1, 8)))[0]
     strength = random.choice([0.5, 1.0], groups).astype(np.float32)
     fetch = Members(
         groups=np.arange(groups),
@@ -250,8 +260,10 @@ def ranking(graph, asked, strength, found):
     """(score, id) of documents, best first, by their table."""
     scores: dict[str, float] = {}
     for group, n in found:
-        similarity = similarities(graph.vectors[[n]], asked)
-        score = float(damped(similarity, np.float32(strength[group] * np.float32(graph.lying[group, n])))[0])
+        similarity = cosine_similarities(graph.vectors[[n]], asked)
+        score = float(
+            damp_similarity(similarity, np.float32(strength[group] * np.float32(graph.lying[group, n])))[0]
+        )
         scores[str(n)] = max(score, scores.get(str(n), -9.0))
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
@@ -259,7 +271,7 @@ def ranking(graph, asked, strength, found):
 def ranking_of(reached, known, strength):
     """The same by an answer."""
     scores: dict[str, float] = {}
-    values = damped(reached.similarity, strength[reached.group] * reached.weight)
+    values = damp_similarity(reached.similarity, strength[reached.group] * reached.weight)
     for ref, score in zip(reached.refs.tolist(), values.tolist(), strict=True):
         name = known.ids[ref]
         scores[name] = max(score, scores.get(name, -9.0))
@@ -269,10 +281,12 @@ def ranking_of(reached, known, strength):
 def test_a_document_that_is_gone_gives_its_place_to_a_stronger_link() -> None:
     """Documents 1 and 2 tie for the second place of group 0, and document 0, which is gone, has the first."""
     cosines = np.array([0.9, 0.8, 0.8, 0.7, 0.69])
-    vectors = unit_vectors(np.stack((cosines, np.sqrt(1 - cosines**2)), axis=1))
+    vectors = normalize_vectors(np.stack((cosines, np.sqrt(1 - cosines**2)), axis=1))
     weights = {(0, 0): 0.1, (0, 1): 1.0, (0, 2): 1.0, (1, 3): 1.0, (1, 4): 1.0}
-    packed = codes.encode(vectors)
-    members = {key: states.packed(state_of(weight, packed[key[1]])) for key, weight in weights.items()}
+    packed = codes.encode_vectors(vectors)
+    members = {
+        key: states.pack_states(pack_member_state(weight, packed[key[1]])) for key, weight in weights.items()
+    }
     lying = {key: weight for key, weight in weights.items() if key != (0, 0)}
     fetch = Members(
         groups=np.arange(2),
@@ -290,10 +304,10 @@ def test_a_document_that_is_gone_gives_its_place_to_a_stronger_link() -> None:
 def test_few_are_read_where_few_are_asked_about() -> None:
     random = np.random.default_rng(5)
     groups, documents = 20, 2000
-    vectors = unit_vectors(random.standard_normal((documents, 256)))
-    packed = codes.encode(vectors)
+    vectors = normalize_vectors(random.standard_normal((documents, 256)))
+    packed = codes.encode_vectors(vectors)
     lying = {(group, int(n)): 1.0 for group in range(groups) for n in random.permutation(documents)[:150]}
-    members = {(group, n): states.packed(state_of(1.0, packed[n])) for group, n in lying}
+    members = {(group, n): states.pack_states(pack_member_state(1.0, packed[n])) for group, n in lying}
     graph = Graph(vectors, lying, members, set())
     fetch = Members(
         groups=np.arange(groups),
@@ -311,7 +325,7 @@ def test_few_are_read_where_few_are_asked_about() -> None:
 
 def test_what_a_filter_leaves_out_is_counted() -> None:
     graph = graph_of(np.random.default_rng(2), 30, 4, 0)
-    asked = unit_vectors(np.ones((1, 8)))[0]
+    asked = normalize_vectors(np.ones((1, 8)))[0]
     fetch = Members(
         groups=np.arange(4),
         side="in",

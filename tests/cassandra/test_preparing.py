@@ -10,12 +10,12 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 from cassandra.cqltypes import lookup_casstype
 
 from linkstore import Link
-from linkstore.backends.base import Record
-from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.preparing import DocumentStatements, prepare
-from linkstore.backends.cassandra.rows import link_cell, searchable
-from linkstore.backends.cassandra.transport.placement import Share
-from linkstore.vectors import unit_vectors
+from linkstore.core.arrays import normalize_vectors
+from linkstore.engines.cassandra.rows import make_link_cell, select_searchable
+from linkstore.engines.cassandra.sending import NodeShare
+from linkstore.engines.cassandra.statements import Tables
+from linkstore.engines.cassandra.writing import DocumentStatements, prepare_records
+from linkstore.engines.contract import Record
 
 LINKS = "TupleType(UTF8Type, FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType))))"
 COLUMNS = [
@@ -30,15 +30,17 @@ class OneNode:
 
     def by_replica(self, table, keys):
         assert table == "t"
-        return [Share(positions=list(range(len(keys))))]
+        return [NodeShare(positions=list(range(len(keys))))]
 
 
 def statements(records, lifetime=None):
-    return list(DocumentStatements(Tables("k", "t"), OneNode(), lifetime).write(prepare(records), 7, {}))
+    return list(
+        DocumentStatements(Tables("k", "t"), OneNode(), lifetime).write(prepare_records(records), 7, {})
+    )
 
 
 def record(n, text="", dimension=4, **metadata):
-    (vector,) = unit_vectors(np.random.default_rng(n).standard_normal((1, dimension)))
+    (vector,) = normalize_vectors(np.random.default_rng(n).standard_normal((1, dimension)))
     links = (Link.bidir(kind="k", tag=f"täg {n}"), Link.outgoing(kind="k", tag="a", weight=0.5))
     metadata["links"] = [link.to_dict() for link in links]
     return Record(id=f"dé {n}", text=text, metadata=metadata, vector=vector, links=links)
@@ -47,9 +49,9 @@ def record(n, text="", dimension=4, **metadata):
 @pytest.mark.parametrize("lifetime", [None, 60])
 def test_a_document_is_packed_as_the_driver_packs_it(lifetime):
     one = record(1, text="Œuvre", title="ü", number=2, flag=True, other=[1])
-    (prepared,) = prepare([one])
-    links = link_cell(prepared.links, one.links)
-    columns = [one.id, one.text, prepared.attributes, searchable(one.metadata), links, prepared.digest]
+    (prepared,) = prepare_records([one])
+    links = make_link_cell(prepared.links, one.links)
+    columns = [one.id, one.text, prepared.attributes, select_searchable(one.metadata), links, prepared.digest]
     columns[4] = (links[0], sorted(links[1]))
     (statement,) = statements([one], lifetime)
     stamp, *sent = statement.values

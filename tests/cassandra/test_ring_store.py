@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import pytest
 from cassandra_server import Ring, create_keyspace
+from differential import compare_hits
 from langchain_core.documents import Document
+from oracle import OracleBackend
 from stores import embedding, long, times
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.errors import StoreUnavailableError
 from linkstore.strategies import Eager
-from linkstore.testing import OracleBackend, compare_hits
 
 pytestmark = pytest.mark.xdist_group("ring")
 KEYSPACE = "ring_store"
@@ -90,7 +91,7 @@ def opened(ring: Ring) -> Iterator[Callable[..., LinkStore]]:
     from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
     from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy, WhiteListRoundRobinPolicy
 
-    from linkstore.backends.cassandra.settings import CassandraSettings
+    from linkstore.engines.cassandra.settings import CassandraSettings
 
     clusters = []
     with ring.connect() as session:

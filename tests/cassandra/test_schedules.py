@@ -15,15 +15,15 @@ import pytest
 from broken_writers import BROKEN, WITH_CLOCKS_THAT_DIFFER
 from cassandra_schedules import CLIENTS, DIMENSION, VECTORS, WORDS, Schedule, Skewed, wrong_winner
 from cassandra_tables import own_keyspace
+from conformance.probe import Probe, drive_by_run
+from oracle import OracleBackend
 from stores import LONG, long
 
-from linkstore.backends.base import Change, Manifest
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.cql import Tables
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.plans import Ids, Lexical
-from linkstore.testing import OracleBackend
-from linkstore.testing.conformance.probe import Probe, by_run
+from linkstore.core.plans import Ids, Lexical
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Tables
+from linkstore.engines.contract import Change, Manifest
 
 COUNT = 2_000 if LONG else 20
 BROKEN_COUNT = 120
@@ -177,7 +177,7 @@ def wrong_documents(store, schedules) -> list[tuple[str, str]]:
 def wrong_answers(store, schedules, *, scores: bool) -> list[tuple[object, object]]:
     """What the oracle, which holds what is stored, answers otherwise; words with or without scores."""
     oracle = OracleBackend()
-    probes = Probe(store, by_run), Probe(oracle, by_run)
+    probes = Probe(store, drive_by_run), Probe(oracle, drive_by_run)
     probes[1].do(oracle.claim(CLAIM))
     probes[1].do(oracle.write(Change(put=store.run(store.scan(None, 10_000)))))
     asked = {word: partial(worded, word=word, scores=scores) for word in WORDS}

@@ -16,7 +16,7 @@ from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.errors import SchemaError
-from linkstore.schema import Relation, Schema
+from linkstore.store import Relation, Schema
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ from itertools import count
 
 import numpy as np
 import pytest
+from conformance.probe import CLAIM, QUERY_VECTOR, Probe, drive_by_run, link_both, make_record
+from differential import find_scope_differences
 from stores import times
 
-from linkstore import lexical
-from linkstore.backends.base import Change
+from linkstore.core import lexical
+from linkstore.core.plans import Ids, Lexical, Members, Nearest, Resolve
+from linkstore.engines.contract import Change
 from linkstore.errors import FilterError
-from linkstore.plans import Ids, Lexical, Members, Nearest, Resolve
-from linkstore.testing import scope_differences
-from linkstore.testing.conformance.probe import ASKED, CLAIM, Probe, by_run, on, record
 
 PUBLIC = {"access": "all"}
 BY_NAME = {"access": {"$ne": "staff"}}
@@ -32,8 +32,8 @@ def keyspace(cassandra_session):
 @pytest.fixture
 def opened(cassandra_session, keyspace):
     """Opens new stores."""
-    from linkstore.backends.cassandra.backend import CassandraBackend
-    from linkstore.backends.cassandra.settings import CassandraSettings
+    from linkstore.engines.cassandra.backend import CassandraBackend
+    from linkstore.engines.cassandra.settings import CassandraSettings
 
     backends = []
 
@@ -51,13 +51,15 @@ def opened(cassandra_session, keyspace):
 
 def probe(backend) -> Probe:
     backend.run(backend.claim(CLAIM))
-    return Probe(backend, by_run)
+    return Probe(backend, drive_by_run)
 
 
 @pytest.mark.parametrize("seed", range(times(2, 50)))
 def test_searches_equal_those_of_a_store_of_the_scope_to_the_last_bit(opened, seed) -> None:
     whole, alone = opened(buckets=1 + seed % 3), opened(buckets=1 + seed % 3)
-    found = scope_differences(whole, alone, 2000 + seed, documents=40, searches=15, words=True, exactly=True)
+    found = find_scope_differences(
+        whole, alone, 2000 + seed, documents=40, searches=15, words=True, exactly=True
+    )
     assert found == []
 
 
@@ -69,17 +71,22 @@ def scope(request):
 
 @pytest.mark.parametrize("buckets", [1, 4])
 def test_hubs_and_words_are_counted_past_what_is_hidden(opened, monkeypatch, scope, buckets) -> None:
-    from linkstore.backends.cassandra import groups, postingreading, scopes, wordsearch
+    from linkstore.engines.cassandra import lexical as wordsearch
+    from linkstore.engines.cassandra import members as groups
+    from linkstore.engines.cassandra import postings, scopes
 
-    monkeypatch.setattr(groups, "_PAGE", 40)
-    monkeypatch.setattr(postingreading, "_LARGEST_PAGE", 40)
-    monkeypatch.setattr(wordsearch, "FIRST", 20)
-    monkeypatch.setattr(scopes, "_FEW", 100)
+    monkeypatch.setattr(groups, "_LARGEST_MEMBER_PAGE", 40)
+    monkeypatch.setattr(postings, "_LARGEST_POSTING_PAGE", 40)
+    monkeypatch.setattr(wordsearch, "FIRST_POSTINGS", 20)
+    monkeypatch.setattr(scopes, "_MAX_CHECKED_BY_ID", 100)
     public = [
-        record(f"p{n:03}", n / 40, on("x"), text=f"hay {'needle ' * (n % 3)}", access="all")
+        make_record(f"p{n:03}", n / 40, link_both("x"), text=f"hay {'needle ' * (n % 3)}", access="all")
         for n in range(30)
     ]
-    hidden = [record(f"h{n:03}", 0.9, on("x"), text="needle " * (n % 5), access="staff") for n in range(400)]
+    hidden = [
+        make_record(f"h{n:03}", 0.9, link_both("x"), text="needle " * (n % 5), access="staff")
+        for n in range(400)
+    ]
     whole, alone = (probe(opened(buckets=buckets)) for _ in range(2))
     whole.put(*hidden, *public)
     alone.put(*public)
@@ -98,13 +105,15 @@ def test_hubs_and_words_are_counted_past_what_is_hidden(opened, monkeypatch, sco
 
 def test_words_that_too_many_hidden_documents_have_are_looked_up(opened, monkeypatch, scope) -> None:
     """Which words are left out follows from the scope alone."""
-    from linkstore.backends.cassandra import wordsearch
+    from linkstore.engines.cassandra import lexical as wordsearch
 
     monkeypatch.setattr(wordsearch, "POSTINGS", 30)
     monkeypatch.setattr(lexical, "POSTINGS", 30)
-    monkeypatch.setattr(wordsearch, "FIRST", 20)
-    public = [record(f"p{n}", n / 40, text="hay " + "straw " * (n % 3 == 0), access="all") for n in range(40)]
-    hidden = [record(f"h{n}", 0.9, text="straw", access="staff") for n in range(200)]
+    monkeypatch.setattr(wordsearch, "FIRST_POSTINGS", 20)
+    public = [
+        make_record(f"p{n}", n / 40, text="hay " + "straw " * (n % 3 == 0), access="all") for n in range(40)
+    ]
+    hidden = [make_record(f"h{n}", 0.9, text="straw", access="staff") for n in range(200)]
     whole, alone = (probe(opened()) for _ in range(2))
     whole.put(*hidden, *public)
     alone.put(*public)
@@ -119,8 +128,8 @@ def test_words_that_too_many_hidden_documents_have_are_looked_up(opened, monkeyp
 
 def test_a_search_that_would_look_at_too_many_is_refused(opened) -> None:
     whole = probe(opened(scan_limit=50))
-    whole.put(*(record(f"h{n}", 0.5, on("x"), text="needle", access="staff") for n in range(100)))
-    whole.put(record("p", 0.5, on("x"), text="needle", access="all"))
+    whole.put(*(make_record(f"h{n}", 0.5, link_both("x"), text="needle", access="staff") for n in range(100)))
+    whole.put(make_record("p", 0.5, link_both("x"), text="needle", access="all"))
     with pytest.raises(FilterError, match="scan_limit \\(50\\)"):
         whole.within(BY_NAME).met(["x"])
     with pytest.raises(FilterError, match="scan_limit \\(50\\)"):
@@ -136,7 +145,7 @@ def test_what_another_client_hides_is_hidden_at_once(opened) -> None:
     """Also where the same client judged the documents before: no verdict outlives a search."""
     name = f"s{next(NUMBERS)}"
     mine, theirs = probe(opened(name)), probe(opened(name))
-    theirs.put(*(record(f"d{n}", 0.5, on("x"), text="needle", access="all") for n in range(4)))
+    theirs.put(*(make_record(f"d{n}", 0.5, link_both("x"), text="needle", access="all") for n in range(4)))
     public = mine.within(PUBLIC)
     for left in (4, 3, 2):
         assert (
@@ -145,21 +154,27 @@ def test_what_another_client_hides_is_hidden_at_once(opened) -> None:
             == len(public.plan(_found("needle")))
             == left
         )
-        theirs.put(record(f"d{left - 1}", 0.5, on("x"), text="needle", access="staff"))
+        theirs.put(make_record(f"d{left - 1}", 0.5, link_both("x"), text="needle", access="staff"))
 
 
 def test_a_document_hidden_during_a_search_is_told_of_in_one_state(opened) -> None:
     name = f"s{next(NUMBERS)}"
     mine, theirs = probe(opened(name)), probe(opened(name))
-    theirs.put(record("a", 0.9, on("x"), access="all"), record("b", 0.8, on("x"), access="staff"))
+    theirs.put(
+        make_record("a", 0.9, link_both("x"), access="all"),
+        make_record("b", 0.8, link_both("x"), access="staff"),
+    )
 
     def plan():
-        near = yield Nearest(vector=ASKED, k=5)
-        change = [record("a", 0.9, on("x"), access="staff"), record("b", 0.8, on("x"), access="all")]
+        near = yield Nearest(vector=QUERY_VECTOR, k=5)
+        change = [
+            make_record("a", 0.9, link_both("x"), access="staff"),
+            make_record("b", 0.8, link_both("x"), access="all"),
+        ]
         theirs.do(theirs.backend.write(Change(put=change)))
         groups = yield Resolve(tags=(("k", "x"),))
         found = yield Members(
-            groups=groups, side="in", vector=ASKED, take=9, cap=9, exclude=np.empty(0, np.int64)
+            groups=groups, side="in", vector=QUERY_VECTOR, take=9, cap=9, exclude=np.empty(0, np.int64)
         )
         ids = yield Ids(refs=near.refs)
         return ids, (yield Ids(refs=found.refs))
@@ -171,13 +186,13 @@ def test_a_document_hidden_during_a_search_is_told_of_in_one_state(opened) -> No
 
 
 def test_a_listing_is_no_longer_than_what_is_checked_and_is_not_repeated(opened, monkeypatch) -> None:
-    from linkstore.backends.cassandra import scopes
+    from linkstore.engines.cassandra import scopes
 
-    monkeypatch.setattr(scopes, "_FEW", 20)
+    monkeypatch.setattr(scopes, "_MAX_CHECKED_BY_ID", 20)
     whole = probe(opened())
-    whole.put(*(record(f"p{n}", 0.5, text="hay", access="all") for n in range(120)))
-    whole.put(*(record(f"n{n}", 0.5, text="needle", access="all") for n in range(30)))
-    whole.put(*(record(f"h{n}", 0.5, text="needle", access="staff") for n in range(10)))
+    whole.put(*(make_record(f"p{n}", 0.5, text="hay", access="all") for n in range(120)))
+    whole.put(*(make_record(f"n{n}", 0.5, text="needle", access="all") for n in range(30)))
+    whole.put(*(make_record(f"h{n}", 0.5, text="needle", access="staff") for n in range(10)))
     monkeypatch.setattr(type(whole.backend._words._search), "_totals_within", _no_totals)
     public, ran = whole.within(PUBLIC), _counted(whole.backend)
     for listed, checked in ((41, 40), (0, 40)):
@@ -187,20 +202,20 @@ def test_a_listing_is_no_longer_than_what_is_checked_and_is_not_repeated(opened,
 
 
 def _no_totals(_search, _scope):
-    from linkstore.backends.cassandra.corpus import Totals
+    from linkstore.engines.cassandra.lexical import CorpusTotals
 
     yield from ()
-    return Totals(150, 150)
+    return CorpusTotals(150, 150)
 
 
 def test_the_nearest_are_asked_for_without_the_filter_if_most_pass_it(opened) -> None:
     whole = probe(opened())
-    whole.put(*(record(f"p{n:03}", n / 200, access="all") for n in range(100)))
-    whole.put(*(record(f"h{n:03}", n / 200, access="staff") for n in range(20)))
+    whole.put(*(make_record(f"p{n:03}", n / 200, access="all") for n in range(100)))
+    whole.put(*(make_record(f"h{n:03}", n / 200, access="staff") for n in range(20)))
     texts = _statements(whole.backend)
     assert whole.within(PUBLIC).near(5) == [f"p{n:03}" for n in range(99, 94, -1)]
     assert ["WHERE" in text for text in texts] == [False]
-    whole.put(*(record(f"h{n:03}", 0.9, access="staff") for n in range(100)))
+    whole.put(*(make_record(f"h{n:03}", 0.9, access="staff") for n in range(100)))
     texts.clear()
     for _ in range(2):
         assert whole.within(PUBLIC).near(5) == [f"p{n:03}" for n in range(99, 94, -1)]

@@ -21,9 +21,8 @@ from cassandra.protocol import ColumnMetadata
 from cassandra.query import PreparedStatement
 from fake_cassandra import FakeSession
 
-from linkstore.backends.cassandra.transport.placement import Placement
-from linkstore.backends.cassandra.transport.session import Address, connect, parse_address, resolve_session
-from linkstore.backends.cassandra.transport.wire import take_arrays
+from linkstore.engines.cassandra.sending import Placement, accept_arrays
+from linkstore.engines.cassandra.session import StoreAddress, connect_session, parse_address, resolve_session
 from linkstore.errors import BackendError, StoreUnavailableError
 
 VECTOR = "org.apache.cassandra.db.marshal.VectorType(org.apache.cassandra.db.marshal.FloatType, 3)"
@@ -42,7 +41,7 @@ VECTOR = "org.apache.cassandra.db.marshal.VectorType(org.apache.cassandra.db.mar
     ],
 )
 def test_a_url_names_hosts_keyspace_and_table(url, hosts, keyspace, table):
-    assert parse_address(url) == Address(hosts=hosts, keyspace=keyspace, table=table)
+    assert parse_address(url) == StoreAddress(hosts=hosts, keyspace=keyspace, table=table)
 
 
 @pytest.mark.parametrize(
@@ -77,20 +76,20 @@ def test_a_password_in_a_url_is_refused_and_not_repeated():
 def test_a_closed_port_is_said_with_host_and_advice():
     began = time.monotonic()
     with pytest.raises(StoreUnavailableError, match=r"connect: Cassandra at 127\.0\.0\.1:1: .*reachable"):
-        connect("cassandra://127.0.0.1:1/ks/t")
+        connect_session("cassandra://127.0.0.1:1/ks/t")
     assert time.monotonic() - began < 10
 
 
 def test_a_host_that_is_not_known_is_said():
     with pytest.raises(StoreUnavailableError, match=r"nowhere\.invalid:9042.*spelling"):
-        connect("cassandra://nowhere.invalid/ks/t")
+        connect_session("cassandra://nowhere.invalid/ks/t")
 
 
 def test_half_a_login_is_refused(monkeypatch):
     monkeypatch.setenv("LINKSTORE_CASSANDRA_USERNAME", "me")
     monkeypatch.delenv("LINKSTORE_CASSANDRA_PASSWORD", raising=False)
     with pytest.raises(BackendError, match="LINKSTORE_CASSANDRA_PASSWORD"):
-        connect("cassandra://127.0.0.1:1/ks/t")
+        connect_session("cassandra://127.0.0.1:1/ks/t")
 
 
 # --- a session given, or made by cassio ---------------------------------------------------------
@@ -285,7 +284,7 @@ def test_with_one_node_or_no_ring_all_are_in_one_group_and_no_keys_are_in_none()
 def prepared_with_vectors():
     kind = lookup_casstype(VECTOR)
     bind = [ColumnMetadata("ks", "t", "v", kind), ColumnMetadata("ks", "t", "a", UTF8Type)]
-    return kind, take_arrays(PreparedStatement(bind, b"id", None, "q", None, 5, [], b""))
+    return kind, accept_arrays(PreparedStatement(bind, b"id", None, "q", None, 5, [], b""))
 
 
 def test_vectors_are_sent_from_arrays_with_the_drivers_own_bytes():

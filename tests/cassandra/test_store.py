@@ -16,9 +16,9 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, FakeEmbeddings
 from stores import DIMENSION, document, documents, embedding
 
 from linkstore import Link, LinkRetriever, LinkStore
-from linkstore.backends.base import Manifest
 from linkstore.cli import exits
-from linkstore.demo import site
+from linkstore.cli.demo import site
+from linkstore.engines.contract import Manifest
 from linkstore.errors import (
     BackendError,
     EmbeddingError,
@@ -228,7 +228,7 @@ async def test_it_opens_and_works_inside_a_running_loop(cassandra_session, space
 
 
 def test_documents_with_a_lifetime_expire_with_their_links(cassandra_session, space, table):
-    from linkstore.backends.cassandra.settings import CassandraSettings
+    from linkstore.engines.cassandra.settings import CassandraSettings
 
     options = {"table": table, "session": cassandra_session, "keyspace": space}
     lasting, passing = document(1), document(35)  # they share a keyword
@@ -264,7 +264,7 @@ def test_without_the_extra_it_is_named():
         "main(['stats', '--store', 'cassandra://127.0.0.1:1/k/t'])\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (exits.EMBEDDING, "cassandra\n")
+    assert (done.returncode, done.stdout) == (exits.EMBEDDING_MISSING, "cassandra\n")
     assert done.stderr.count("\n") == 1
     assert "pip install 'langchain-linkstore[cassandra]'" in done.stderr
 
@@ -408,8 +408,8 @@ def test_a_server_that_goes_away_ends_a_command_in_one_line(
     proxied, cassandra_session, space, table, monkeypatch
 ):
     """Between opening the store and reading it."""
-    from linkstore.backends.cassandra import backend
-    from linkstore.backends.cassandra.settings import CassandraSettings
+    from linkstore.engines.cassandra import backend
+    from linkstore.engines.cassandra.settings import CassandraSettings
     from linkstore.store.core import CoreStore
 
     def cut_off(store):
@@ -429,17 +429,17 @@ def test_a_server_that_goes_away_ends_a_command_in_one_line(
 
 
 def test_the_same_holds_in_python(cassandra_possible, unused_tcp_port):
-    from linkstore.store.cassandra import backend_at
+    from linkstore.store.cassandra import make_url_backend
 
     with pytest.raises(StoreUnavailableError, match="could not connect"):
-        backend_at(f"cassandra://127.0.0.1:{unused_tcp_port}/k/t")
+        make_url_backend(f"cassandra://127.0.0.1:{unused_tcp_port}/k/t")
 
 
 def test_pages_expire_with_their_documents(cassandra_session, keyspace):
     """Indexing again brings back what expired."""
     from documented import site
 
-    from linkstore.backends.cassandra.settings import CassandraSettings
+    from linkstore.engines.cassandra.settings import CassandraSettings
     from linkstore.ingest import index_folder
 
     settings = CassandraSettings(ttl=4)

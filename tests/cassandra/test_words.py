@@ -15,25 +15,28 @@ import xxhash
 
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
+import oracle
 from cassandra_executors import Counting
 from cassandra_tables import new_name, own_keyspace
+from conformance.probe import CLAIM, QUERY_VECTOR, make_record
+from oracle import OracleBackend
 
-from linkstore import lexical
-from linkstore.backends.base import Change, Record
-from linkstore.backends.cassandra import corpus, postings, wordsearch
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.batching import batches
-from linkstore.backends.cassandra.corpus import Corpus, Totals, how_many
-from linkstore.backends.cassandra.postings import HEAD, DocumentWords, stamp_of
-from linkstore.backends.cassandra.settings import CassandraSettings
+from linkstore.core import lexical
+from linkstore.core.filters import EVERYTHING, Filter, parse_filter
+from linkstore.core.plans import Documents, Ids, Lexical, LexicalMatches, Nearest, Plan, StoredDocument
+from linkstore.engines.cassandra import lexical as corpus
+from linkstore.engines.cassandra import lexical as wordsearch
+from linkstore.engines.cassandra import postings
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.lexical import CorpusStatistics, CorpusTotals, estimate_count
+from linkstore.engines.cassandra.postings import POSTING_HEAD, DocumentWords, compute_stamp
+from linkstore.engines.cassandra.rows import split_batches
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.contract import Change, Record
 from linkstore.errors import CapabilityError, FilterError
-from linkstore.filters import EVERYTHING, Filter, parse_filter
-from linkstore.plans import Documents, Ids, Lexical, Nearest, Plan, Stored, Worded
-from linkstore.strategies import Question, Words, firststage
-from linkstore.strategies import words as words_strategy
+from linkstore.strategies import Question, Words, first_stage
+from linkstore.strategies import first_stage as words_strategy
 from linkstore.strategies.pagerank import PageRank
-from linkstore.testing import OracleBackend, oraclereader
-from linkstore.testing.conformance.probe import ASKED, CLAIM, record
 
 Scored = list[tuple[str, float]]
 COMMON = {f"w{n}" for n in range(5)}
@@ -83,7 +86,7 @@ def asked(backend: Any, *words: str, k: int = 1000, condition: Filter | None = N
 
     def plan() -> Plan[tuple[Scored, Any]]:
         parsed = parse_filter(condition) if condition else EVERYTHING
-        found: Worded = yield Lexical(terms=words, k=k, filter=parsed)
+        found: LexicalMatches = yield Lexical(terms=words, k=k, filter=parsed)
         ids: list[str] = yield Ids(refs=found.refs)
         return list(zip(ids, found.score.tolist(), strict=True)), found.left_out
 
@@ -109,18 +112,18 @@ class TestEstimates:
 
     @pytest.mark.parametrize("documents", [0, 1, 499])
     def test_all_that_were_read_are_counted(self, documents):
-        assert how_many(np.arange(documents, dtype=np.uint64), 500) == documents
+        assert estimate_count(np.arange(documents, dtype=np.uint64), 500) == documents
 
     def test_two_states_of_a_document_are_one(self):
-        assert how_many(np.array([3, 3, 9], dtype=np.uint64), 500) == 2
+        assert estimate_count(np.array([3, 3, 9], dtype=np.uint64), 500) == 2
 
     @pytest.mark.parametrize("documents", [500, 3_000, 100_000, 1_000_000])
     def test_more_are_estimated_within_five_standard_errors(self, documents):
         hashes = np.sort(np.random.default_rng(documents).integers(0, 1 << 63, documents, np.uint64) * 2)
-        assert how_many(hashes[:500], 500) == pytest.approx(documents, rel=5 / 500**0.5)
+        assert estimate_count(hashes[:500], 500) == pytest.approx(documents, rel=5 / 500**0.5)
 
     def test_a_word_has_at_least_what_was_read(self):
-        heads = np.zeros(4, HEAD)
+        heads = np.zeros(4, POSTING_HEAD)
         heads["hash"] = np.arange(4) << 60
         rows = [(head.tobytes(), f"{n}") for n, head in enumerate(heads)]
         assert wordsearch.WordRows("w", {(0, 0): rows}, {(0, 0)}).having() >= 4
@@ -128,23 +131,23 @@ class TestEstimates:
     def test_totals_hold_for_a_while_and_follow_what_is_written(self, monkeypatch):
         now = [100.0]
         monkeypatch.setattr(corpus.time, "monotonic", lambda: now[0])
-        known = Corpus()
+        known = CorpusStatistics()
         assert known.known() is None
-        known.learn(Totals(corpus.ALWAYS_COUNTED, 5_000))
+        known.learn(CorpusTotals(corpus.MAX_ALWAYS_COUNTED, 5_000))
         assert known.known() is None, "so few are counted anew"
-        known.learn(Totals(4_000, 40_000))
+        known.learn(CorpusTotals(4_000, 40_000))
         mine = parse_filter({"access": "me"})
-        known.learn(Totals(2_000, 9_000), mine)
+        known.learn(CorpusTotals(2_000, 9_000), mine)
         known.add([('{"access": "me"}', 5), ('{"access": "you"}', 7)], [('{"access": "you"}', 30)])
-        assert known.known() == Totals(4_001, 39_982)
-        assert known.known(mine) == Totals(2_001, 9_005)
+        assert known.known() == CorpusTotals(4_001, 39_982)
+        assert known.known(mine) == CorpusTotals(2_001, 9_005)
         known.add([('{"access": "you"}', 5)], [('{"access": "me"}', 5)])
-        assert known.known(mine) == Totals(2_000, 9_000)
-        now[0] += corpus.SECONDS
+        assert known.known(mine) == CorpusTotals(2_000, 9_000)
+        now[0] += corpus.COUNT_LIFETIME
         assert known.known() is known.known(mine) is None
 
     def test_the_average_of_no_words_divides(self):
-        assert Totals(3, 0).average == Totals().average == 1
+        assert CorpusTotals(3, 0).average == CorpusTotals().average == 1
 
 
 class TestRows:
@@ -152,36 +155,40 @@ class TestRows:
 
     def test_a_stamp_stands_for_title_and_text(self):
         stamps = {
-            stamp_of(text, metadata)
+            compute_stamp(text, metadata)
             for text in ("a", "b", "1\0a")
             for metadata in ({}, {"title": "a"}, {"title": "b"}, {"title": "a\0"})
         }
         assert len(stamps) == 12
-        assert stamp_of("a", {"title": ["no", "title"]}) == stamp_of("a", {"other": 1}) == stamp_of("a", {})
+        assert (
+            compute_stamp("a", {"title": ["no", "title"]})
+            == compute_stamp("a", {"other": 1})
+            == compute_stamp("a", {})
+        )
 
     def test_a_document_has_a_row_for_each_word_and_one_for_itself(self):
         rows = list(DocumentWords.of("é" * 9, "Red red green", {"title": "The red"}).rows(3))
         keys = [key for key, _ in rows]
         assert [word for _, _, word, _, _ in keys] == ["", "red", "green"]
-        heads = np.frombuffer(b"".join(key[3] + state for key, state in rows), HEAD)
+        heads = np.frombuffer(b"".join(key[3] + state for key, state in rows), POSTING_HEAD)
         assert heads["count"].tolist() == [0, 4, 1]
         assert set(heads["length"].tolist()) == {5}
         assert len(set(heads["hash"].tolist())) == len(set(heads["stamp"].tolist())) == 1
         for shard, at, word, _, _ in keys:
-            assert (shard, at) in postings.partitions_of(word, 3)
+            assert (shard, at) in postings.list_partitions(word, 3)
 
     def test_batches_hold_all_rows_once(self):
         rows = [(n, "x" * (n % 7) * 300) for n in range(200)]
-        parts = list(batches(rows, postings.SIZES))
+        parts = list(split_batches(rows, postings.POSTING_BATCH_SIZES))
         assert [row for part in parts for row in part] == rows
-        assert {len(part) for part in parts} <= set(postings.SIZES)
-        nested = list(batches([("k", *(("i" * 20,) for _ in range(10)))] * 9, (9, 6, 3, 2, 1)))
+        assert {len(part) for part in parts} <= set(postings.POSTING_BATCH_SIZES)
+        nested = list(split_batches([("k", *(("i" * 20,) for _ in range(10)))] * 9, (9, 6, 3, 2, 1)))
         assert [len(part) for part in nested] == [3, 3, 3], "rows among the values count as rows"
         large = [(1, 0, f"w{n}", b"", "a" * (300 * (n % 50 == 0) + 1), b"") for n in range(333)]
         loose: list[Any] = []
-        whole = list(postings._large_batches(large, loose))
+        whole = list(postings._split_large_batches(large, loose))
         assert sorted([row for part in whole for row in part] + loose) == sorted(large)
-        assert {len(part) for part in whole} <= set(postings.LARGE_SIZES)
+        assert {len(part) for part in whole} <= set(postings.LARGE_BATCH_SIZES)
         assert all(row in loose for row in large if len(row[-2]) > 256)
 
 
@@ -191,10 +198,10 @@ class TestRows:
 @pytest.fixture
 def tight(monkeypatch):
     """Few documents may be looked up, so that words are left out of small stores too."""
-    for module in (lexical, wordsearch, oraclereader):
+    for module in (lexical, wordsearch, oracle):
         monkeypatch.setattr(module, "POSTINGS", 300)
-    monkeypatch.setattr(wordsearch, "FIRST", 100)
-    monkeypatch.setattr(wordsearch, "_SURELY", 0.5)
+    monkeypatch.setattr(wordsearch, "FIRST_POSTINGS", 100)
+    monkeypatch.setattr(wordsearch, "_SURE_SHARE", 0.5)
 
 
 def of_many_sizes(count: int) -> list[Record]:
@@ -202,7 +209,7 @@ def of_many_sizes(count: int) -> list[Record]:
     chance = random.Random(7)
     shares = {f"w{n}": 0.8**n for n in range(30)}
     texts = [[word for word, share in shares.items() if chance.random() < share] for _ in range(count)]
-    return [record(f"{n}", text=" ".join(words * (1 + n % 3))) for n, words in enumerate(texts)]
+    return [make_record(f"{n}", text=" ".join(words * (1 + n % 3))) for n, words in enumerate(texts)]
 
 
 def looked_at(found: Scored, most: int) -> Scored:
@@ -258,11 +265,11 @@ def test_the_hits_say_that_only_some_documents_of_a_word_were_looked_at(made, ti
     records = of_many_sizes(900)
     backend = made()
     put(backend, *records)
-    for module in (words_strategy, firststage):
+    for module in (words_strategy, first_stage):
         monkeypatch.setattr(module, "POSTINGS", 300)
     for strategy in (Words(k=k), PageRank(k=k)):
         common, rare = (
-            backend.run(backend.answer(strategy.plan(Question(text=text, vector=ASKED))))
+            backend.run(backend.answer(strategy.plan(Question(text=text, vector=QUERY_VECTOR))))
             for text in ("w0 w1", "w20")
         )
         assert [str(cut) for cut in common.cuts if cut.reason == "lexical"] == [
@@ -276,29 +283,29 @@ def test_a_sample_without_a_document_that_passes_is_said_to_be_one(made, tight, 
     backend = made()
     put(backend, *of_many_sizes(900))
     monkeypatch.setattr(words_strategy, "POSTINGS", 300)
-    question = Question(text="w0", vector=ASKED, result_filter=parse_filter({"n": {"$gt": 10}}))
+    question = Question(text="w0", vector=QUERY_VECTOR, result_filter=parse_filter({"n": {"$gt": 10}}))
     hits = backend.run(backend.answer(Words(k=5).plan(question)))
     assert "and passes the filter, of the about 300 that were looked at" in hits.reason
 
 
 def test_the_documents_of_more_than_a_few_are_counted_now_and_then(made, monkeypatch) -> None:
     """And what the client itself writes is counted at once."""
-    monkeypatch.setattr(corpus, "ALWAYS_COUNTED", 10)
-    records = [record(f"{n}", text="needle " * (n % 3) + "hay") for n in range(40)]
+    monkeypatch.setattr(corpus, "MAX_ALWAYS_COUNTED", 10)
+    records = [make_record(f"{n}", text="needle " * (n % 3) + "hay") for n in range(40)]
     backend, oracle_backend = made(), held(*records)
     put(backend, *records)
     assert asked(backend, "needle") == asked(oracle_backend, "needle")
     backend._executor = counting = Counting(backend._executor)
     for one in (backend, oracle_backend):
-        put(one, record("0", text="needle straw straw straw"), record("more", text="straw"))
+        put(one, make_record("0", text="needle straw straw straw"), make_record("more", text="straw"))
         remove(one, "1", "nobody")
     assert asked(backend, "needle", "straw") == asked(oracle_backend, "needle", "straw")
     assert max(counting.rows("look words up")) < 40, "not all documents"
 
 
 def test_very_many_documents_are_estimated(made, monkeypatch) -> None:
-    monkeypatch.setattr(corpus, "SAMPLE", 400)
-    records = [record(f"{n}", text="needle" if n % 50 == 0 else "hay hay") for n in range(1_200)]
+    monkeypatch.setattr(corpus, "COUNT_SAMPLE_SIZE", 400)
+    records = [make_record(f"{n}", text="needle" if n % 50 == 0 else "hay hay") for n in range(1_200)]
     backend = made()
     put(backend, *records)
     found, expected = (asked(one, "needle")[0] for one in (backend, held(*records)))
@@ -308,7 +315,7 @@ def test_very_many_documents_are_estimated(made, monkeypatch) -> None:
 
 def test_a_filter_that_would_read_too_much_is_refused(made) -> None:
     backend = made(scan_limit=20)
-    put(backend, *(record(f"{n}", text="needle", n=n) for n in range(60)))
+    put(backend, *(make_record(f"{n}", text="needle", n=n) for n in range(60)))
     assert len(asked(backend, "needle", k=5, condition={"n": {"$lt": 55}})[0]) == 5
     with pytest.raises(FilterError, match=r"fewer than 5 .*raise scan_limit"):
         asked(backend, "needle", k=5, condition={"n": 59})
@@ -320,7 +327,7 @@ def test_a_filter_that_would_read_too_much_is_refused(made) -> None:
 def test_a_document_that_changed_behind_its_postings_is_as_it_is(made) -> None:
     """Whatever postings say of another state, the document decides; verify finds them, repair mends them."""
     backend = made()
-    records = [record(f"{n}", text="needle " * n + "hay") for n in range(1, 8)]
+    records = [make_record(f"{n}", text="needle " * n + "hay") for n in range(1, 8)]
     put(backend, *records)
     run_cql(backend, "UPDATE T SET body = %s WHERE id = %s", "straw hay", "7")
     run_cql(backend, "DELETE FROM T WHERE id = %s", "6")
@@ -332,14 +339,14 @@ def test_a_document_that_changed_behind_its_postings_is_as_it_is(made) -> None:
     }
     backend.run(backend.repair())
     assert backend.run(backend.verify()).sound
-    right = held(*records[:5], record("7", text="straw hay"))
+    right = held(*records[:5], make_record("7", text="straw hay"))
     for words in (("needle",), ("straw",), ("hay", "needle")):
         assert asked(backend, *words) == asked(right, *words)
 
 
 def test_words_that_went_missing_are_found_and_written_again(made) -> None:
     backend = made()
-    records = [record("a", text="needle hay"), record("b", text="needle")]
+    records = [make_record("a", text="needle hay"), make_record("b", text="needle")]
     put(backend, *records)
     for row in run_cql(backend, "SELECT shard, bucket, word, hash, id FROM T_words"):
         if row.id == "a" and row.word == "needle":
@@ -354,13 +361,13 @@ def test_words_that_went_missing_are_found_and_written_again(made) -> None:
 def test_a_plan_that_has_read_a_document_keeps_to_it(made) -> None:
     """R-1: what is written meanwhile changes neither its words nor its text for the plan."""
     backend = made()
-    put(backend, record("a", text="needle"), record("b", text="hay"))
+    put(backend, make_record("a", text="needle"), make_record("b", text="hay"))
 
-    def plan() -> Plan[list[Stored]]:
-        yield Nearest(vector=ASKED, k=2)
-        put(backend, record("a", text="hay"), record("b", text="needle needle"))
-        found: Worded = yield Lexical(terms=("needle", "hay"), k=9)
-        stored: list[Stored] = yield Documents(refs=found.refs)
+    def plan() -> Plan[list[StoredDocument]]:
+        yield Nearest(vector=QUERY_VECTOR, k=2)
+        put(backend, make_record("a", text="hay"), make_record("b", text="needle needle"))
+        found: LexicalMatches = yield Lexical(terms=("needle", "hay"), k=9)
+        stored: list[StoredDocument] = yield Documents(refs=found.refs)
         return stored
 
     assert {one.id: one.text for one in backend.run(backend.answer(plan()))} == {"a": "needle", "b": "hay"}
@@ -368,13 +375,13 @@ def test_a_plan_that_has_read_a_document_keeps_to_it(made) -> None:
 
 def test_postings_expire_with_their_documents(made) -> None:
     lasting, brief = made(), made(ttl=10)  # time to write and to look, beside a busy core
-    put(lasting, record("a", text="needle"), record("c", text="hay"))
-    put(brief, record("b", text="needle"))
+    put(lasting, make_record("a", text="needle"), make_record("c", text="hay"))
+    put(brief, make_record("b", text="needle"))
     assert ids(lasting, "needle") == {"a", "b"}
     until = time.monotonic() + 60
     while ids(lasting, "needle") != {"a"} and time.monotonic() < until:
         time.sleep(0.1)
-    rest = held(record("a", text="needle"), record("c", text="hay"))
+    rest = held(make_record("a", text="needle"), make_record("c", text="hay"))
     assert asked(lasting, "needle") == asked(rest, "needle")
     assert lasting.run(lasting.verify()).sound
 
@@ -385,11 +392,11 @@ def test_postings_expire_with_their_documents(made) -> None:
 def test_a_store_may_be_made_without(made) -> None:
     """That is fixed; strategies go on without words and say so, and repair adds none."""
     backend, later = made(lexical=False), made()
-    put(later, record("a", text="needle"))
+    put(later, make_record("a", text="needle"))
     for one in (backend, later):
         with pytest.raises(CapabilityError, match="created with lexical=False"):
             asked(one, "needle")
-        hits = one.run(one.answer(PageRank(start_k=1).plan(Question(vector=ASKED, text="needle"))))
+        hits = one.run(one.answer(PageRank(start_k=1).plan(Question(vector=QUERY_VECTOR, text="needle"))))
         assert [hit.document.id for hit in hits] == ["a"]
         assert "lexical" in {cut.reason for cut in hits.cuts}
         assert one.run(one.verify()).sound

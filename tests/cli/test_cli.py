@@ -16,8 +16,8 @@ from langchain_core.documents import Document
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore._version import __version__
 from linkstore.cli import exits
+from linkstore.core.display import make_snippet
 from linkstore.errors import StoreBusyError, StoreFullError
-from linkstore.snippet import snippet
 from linkstore.store.core import CoreStore
 
 TOWER = "The Space Needle is an observation tower in Seattle, built for the fair of 1962."
@@ -223,7 +223,7 @@ def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
         (("index", "STORE/none", "--store", "STORE"), exits.USAGE, "STORE/none"),
         (
             ("index", "STORE", "--store", "STORE-new", "--embedding", "x"),
-            exits.EMBEDDING,
+            exits.EMBEDDING_MISSING,
             "unknown embedding",
         ),
         (("index", " ", "--store", "STORE"), exits.USAGE, "SOURCE is empty"),
@@ -446,20 +446,20 @@ def test_an_ascii_terminal_is_enough(tmp_path, words):
 def test_lines_break_at_words_in_a_terminal(store, monkeypatch):
     from rich.console import Console
 
-    from linkstore.cli import output, paged, render
+    from linkstore.cli import output
 
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=31, color_system=None, highlight=False)
-    for module in (paged, render):
-        monkeypatch.setattr(module, "stdout", lambda: console)
-    linkstore("query", "tower", "--store", store, "-k", "1", "--explain")
+    with monkeypatch.context() as patched:
+        patched.setattr(output, "get_stdout", lambda: console)
+        linkstore("query", "tower", "--store", store, "-k", "1", "--explain")
 
     words = set(TOWER.split())
     lines = shown.getvalue().splitlines()
     assert max(map(len, lines)) <= 31
     assert sum(word in words for line in lines for word in line.split()) >= len(TOWER.split())
-    assert not output.stdout().is_terminal
-    assert output.stdout().soft_wrap, "a file is not wrapped"
+    assert not output.get_stdout().is_terminal
+    assert output.get_stdout().soft_wrap, "a file is not wrapped"
 
 
 def test_the_version_is_printed():
@@ -488,7 +488,7 @@ def test_a_snippet_shows_the_words_around_the_query(query, part):
         "Alpha " + "filler words here " * 40 + "the two monorails run " + "more of them " * 40 + "glass floor"
     )
 
-    shown = snippet(text, query, width=60)
+    shown = make_snippet(text, query, width=60)
 
     assert part in shown if query != "glass floors" else "glass" in shown
     assert len(shown) <= 60 + len("…  …")
@@ -498,11 +498,11 @@ def test_a_snippet_shows_the_words_around_the_query(query, part):
 def test_a_snippet_prefers_many_different_words_of_the_query():
     text = "tower tower tower " + "x " * 200 + "tower of glass " + "y " * 200
 
-    assert "glass" in snippet(text, "glass tower", width=40)
+    assert "glass" in make_snippet(text, "glass tower", width=40)
 
 
 def test_a_short_text_is_its_own_snippet():
-    assert snippet("two\n  words", "words") == "two words"
+    assert make_snippet("two\n  words", "words") == "two words"
 
 
 def test_broken_links_are_listed_by_page(store):

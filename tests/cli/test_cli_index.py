@@ -12,8 +12,8 @@ from rich.console import Console
 
 from linkstore import LinkStore
 from linkstore.cli import exits
-from linkstore.cli.progress import progress_bar
-from linkstore.cli.speaking import speaking
+from linkstore.cli.progress import show_progress_bar
+from linkstore.cli.verbosity import add_output_options
 from linkstore.errors import EmbeddingError
 
 
@@ -156,7 +156,7 @@ def test_a_wrong_path_makes_no_store(folder):
 def test_the_progress_bar_counts_where_the_end_is_not_known():
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
 
-    with progress_bar(console) as advance:
+    with show_progress_bar(console) as advance:
         advance(7, 0, "a")
 
     assert "7/?" in console.file.getvalue()
@@ -166,7 +166,7 @@ def test_the_progress_bar_counts_where_the_end_is_not_known():
 def test_the_progress_bar_shows_how_far_it_is():
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
 
-    with progress_bar(console) as advance:
+    with show_progress_bar(console) as advance:
         advance(1, 2, "a.html")
         advance(2, 2, "b.html")
 
@@ -184,7 +184,7 @@ def test_most_of_a_source_goes_only_if_it_is_said(folder):
     (folder / "c.html").write_text("<h1>C</h1><p>Another page.</p>")
 
     code, out, err = run(folder)
-    assert (code, err.count("\n")) == (exits.INCOMPLETE, 1)
+    assert (code, err.count("\n")) == (exits.SOURCE_INCOMPLETE, 1)
     assert "2 of the 2 stored pages" in err
     assert "--prune" in err
     assert "1 added" in out
@@ -198,7 +198,7 @@ def test_what_could_not_be_seen_is_named_and_ends_with_its_own_code(folder):
     (folder / "sub/c.html").unlink()
 
     code, out, err = run(folder)
-    assert code == exits.INCOMPLETE
+    assert code == exits.SOURCE_INCOMPLETE
     assert "0 removed" in out
     assert err == "1 part of the source could not be seen (sub/); what is stored of that was kept\n"
 
@@ -210,7 +210,7 @@ def test_nothing_to_index_is_one_line_and_leaves_no_store(tmp_path, options):
     (site / "a.txt").write_text("text")
     code, _, err = run(site, *options)
 
-    assert (code, err.count("\n")) == (exits.NOTHING, 1)
+    assert (code, err.count("\n")) == (exits.NOTHING_TO_INDEX, 1)
     assert "it holds only 1 other files (1 .txt); pages are .htm, .html, .markdown, .md, .shtml, .xht" in err
     assert not (tmp_path / "kb").exists()
 
@@ -221,7 +221,7 @@ def test_json_lines_of_unknown_fields_are_one_line_and_a_report(tmp_path):
     report = tmp_path / "report.jsonl"
     code, out, err = run(path, "--report", str(report))
 
-    assert (code, out, err.count("\n")) == (exits.NOTHING, "", 1)
+    assert (code, out, err.count("\n")) == (exits.NOTHING_TO_INDEX, "", 1)
     assert (
         "unknown body; known are answers, id, links, metadata, text, title, url (and 4,999 more like this)"
         in err
@@ -253,28 +253,28 @@ def test_an_embedding_that_fails_leaves_no_store(folder, monkeypatch):
         raise EmbeddingError("no key")
 
     monkeypatch.setattr(LinkStore, "put_pages", fail)
-    assert run(folder)[0] == exits.EMBEDDING
+    assert run(folder)[0] == exits.EMBEDDING_MISSING
     assert not (folder.parent / "kb").exists()
 
 
 def test_a_run_that_is_stopped_says_what_it_kept(folder, monkeypatch):
-    from linkstore.ingest import readpage
+    from linkstore.ingest import worker
 
-    read = readpage.page_documents
+    read = worker.make_page_documents
 
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(readpage, "page_documents", stop)
+    monkeypatch.setattr(worker, "make_page_documents", stop)
     code, out, err = run(folder)
     assert (code, out) == (exits.INTERRUPTED, "")
     assert err == "stopped; the store has 0 pages. Run the same command again to go on\n"
     assert not (folder.parent / "kb").exists()
 
-    monkeypatch.setattr(readpage, "page_documents", read)
+    monkeypatch.setattr(worker, "make_page_documents", read)
     index(folder)
     (folder / "c.html").write_text("<h1>C</h1><p>Another page.</p>")
-    monkeypatch.setattr(readpage, "page_documents", stop)
+    monkeypatch.setattr(worker, "make_page_documents", stop)
     code, _, err = run(folder)
     assert (code, "the store has 2 pages" in err) == (exits.INTERRUPTED, True)
 
@@ -317,7 +317,7 @@ def test_a_command_can_be_quiet_or_tell_all(folder, tmp_path):
     ids=["as it is", "verbose", "quiet"],
 )
 def test_who_waits_for_an_index_is_told_how_far_it_is(capsys, quietly, verbose, told) -> None:
-    @speaking
+    @add_output_options
     def waiting() -> None:
         logging.getLogger("linkstore.index").info("1 of 2")
         logging.getLogger("linkstore.index").warning("it failed")

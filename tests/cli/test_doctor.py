@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.cli import exits
-from linkstore.demo import site
+from linkstore.cli.demo import site
 
 CLEAN = "nothing needs attention"
 
@@ -33,7 +33,7 @@ def doctor(place, *words):
 def findings(place, *words):
     code, out, _ = doctor(place, "--json", *words)
     said = json.loads(out)
-    assert code == (0 if said["healthy"] else exits.ALARMED)
+    assert code == (0 if said["healthy"] else exits.ALARM_FOUND)
     return {(one["check"], one["text"].split(": ")[0]): one for one in said["findings"]}
 
 
@@ -125,7 +125,7 @@ def test_questions_are_asked_and_those_without_an_answer_are_listed(tmp_path):
     with LinkStore.open(tmp_path / "kb") as store:
         store.delete(["a"])
     code, out, _ = doctor(tmp_path, "--questions", str(questions))
-    assert code == exits.ALARMED
+    assert code == exits.ALARM_FOUND
     assert "no answer: How high is the tower?" in out
     assert "100.0 % of the last 1 searches found nothing" in out
 
@@ -139,6 +139,6 @@ def test_what_a_page_says_does_not_steer_the_terminal(tmp_path):
             ]
         )
     code, out, _ = doctor(tmp_path)
-    assert code == exits.ALARMED
+    assert code == exits.ALARM_FOUND
     assert "\x1b" not in out
     assert "red\\nnext" in out

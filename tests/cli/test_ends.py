@@ -13,8 +13,7 @@ from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.cli import exits, main
-from linkstore.cli.ending import terminated_in_order
-from linkstore.cli.exits import Terminated
+from linkstore.cli.exits import Terminated, terminated_in_order
 
 pty = pytest.importorskip("pty", reason="terminals are those of POSIX")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and signals are those of POSIX")
@@ -48,7 +47,7 @@ def test_output_that_is_no_longer_read_ends_a_command_silently(store, words, bot
     errors = writer if both else subprocess.PIPE
     done = subprocess.run(command, stdout=writer, stderr=errors, timeout=SECONDS)
     os.close(writer)
-    assert done.returncode == exits.UNREAD
+    assert done.returncode == exits.OUTPUT_CLOSED
     assert not done.stderr
 
 
@@ -58,7 +57,7 @@ def test_help_that_is_not_read_is_silent_too(words):
     os.close(reader)
     done = subprocess.run([*COMMAND, *words], stdout=writer, stderr=subprocess.PIPE, timeout=SECONDS)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (exits.UNREAD, b"")
+    assert (done.returncode, done.stderr) == (exits.OUTPUT_CLOSED, b"")
 
 
 def test_the_first_lines_are_read_and_the_command_ends(store):
@@ -70,7 +69,7 @@ def test_the_first_lines_are_read_and_the_command_ends(store):
     run.stdout.close()
     assert run.stderr is not None
     assert run.stderr.read() == b""
-    assert run.wait(SECONDS) == exits.UNREAD
+    assert run.wait(SECONDS) == exits.OUTPUT_CLOSED
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

@@ -11,7 +11,7 @@ import pytest
 
 from linkstore import LinkStore
 from linkstore.cli import main
-from linkstore.cli.ending import ended_by_interrupts
+from linkstore.cli.exits import ended_by_interrupts
 
 LIST_MODULES = """
 import sys
@@ -49,50 +49,8 @@ LIBRARIES = {
 OF_MODEL = {"safetensors", "tokenizers"}
 LANGCHAIN = {"_api", "_import_utils", "documents", "load", "version"}
 """The parts of langchain-core that documents need; ``runnables`` would bring tracers, and those langsmith."""
-ROOMS = {
-    "_version",
-    "arguments",
-    "arrays",
-    "backends",
-    "canonical",
-    "cores",
-    "cli",
-    "display",
-    "drivers",
-    "embeddings",
-    "errors",
-    "filters",
-    "floors",
-    "gc_pause",
-    "hits",
-    "identity",
-    "ids",
-    "lazy",
-    "letters",
-    "lexical",
-    "linkfields",
-    "links",
-    "metadata",
-    "neighbours",
-    "observing",
-    "operations",
-    "order",
-    "pagedocuments",
-    "plans",
-    "requests",
-    "schema",
-    "schemachange",
-    "schemacheck",
-    "searchoptions",
-    "snippet",
-    "store",
-    "storedlinks",
-    "strategies",
-    "text",
-    "urls",
-    "vectors",
-    "vocabulary",
-}
+FOLDERS = {"_version", "cli", "core", "embeddings", "engines", "errors", "store", "strategies"}
+"""The parts of linkstore that a command that reads a small store may import."""
 
 
 @pytest.fixture(scope="module")
@@ -117,20 +75,20 @@ def parts(modules: list[str], package: str) -> set[str]:
 
 
 COMMANDS = [
-    (("query", "What is a hub?"), LIBRARIES | OF_MODEL, ROOMS),
-    (("links", "a"), LIBRARIES, ROOMS),
-    (("stats",), LIBRARIES, ROOMS | {"extraction", "ingest"}),
+    (("query", "What is a hub?"), LIBRARIES | OF_MODEL, FOLDERS),
+    (("links", "a"), LIBRARIES, FOLDERS),
+    (("stats",), LIBRARIES, FOLDERS | {"extract", "ingest"}),
 ]
 
 
-@pytest.mark.parametrize(("command", "libraries", "rooms"), COMMANDS, ids=[one[0][0] for one in COMMANDS])
-def test_a_command_imports_what_it_uses_and_no_tracer_and_no_crawler(place, command, libraries, rooms):
+@pytest.mark.parametrize(("command", "libraries", "folders"), COMMANDS, ids=[one[0][0] for one in COMMANDS])
+def test_a_command_imports_what_it_uses_and_no_tracer_and_no_crawler(place, command, libraries, folders):
     modules = imported(*command, "--store", place)
     tops = {name.split(".")[0] for name in modules}
     foreign = {name for name in tops - sys.stdlib_module_names if not name.startswith("_")}
     assert foreign <= libraries
     assert parts(modules, "langchain_core") <= LANGCHAIN
-    assert parts(modules, "linkstore") <= rooms
+    assert parts(modules, "linkstore") <= folders
 
 
 def test_a_query_imports_nothing_of_cassandra_and_no_index_of_usearch(place):
@@ -146,9 +104,9 @@ def test_a_command_imports_no_other_command_no_event_loop_and_no_masked_arrays(p
 
 def test_the_collector_looks_seldom_while_a_command_runs_and_as_before_afterwards(monkeypatch):
     seen = []
-    monkeypatch.setattr("linkstore.cli.app.ready_streams", lambda: None)
+    monkeypatch.setattr("linkstore.cli.output.prepare_streams", lambda: None)
     monkeypatch.setattr(
-        "linkstore.cli.app.application", lambda names: lambda **_: seen.append(get_threshold())
+        "linkstore.cli.app.make_application", lambda names: lambda **_: seen.append(get_threshold())
     )
     before = get_threshold()
     main(["stats"])

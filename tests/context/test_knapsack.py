@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 from stores import times
 
-from linkstore.context.knapsack import EXACT_CLASSES, Option, pack
+from linkstore.context.selection import EXACT_CLASSES, Option, pack
 
 
 def by_brute_force(classes, capacity):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkstore.context.order import best_at_edges, condensed, topological
+from linkstore.context.order import number_components, order_topologically, put_best_at_edges
 
 NODES = range(12)
 GRAPHS = st.dictionaries(st.sampled_from(NODES), st.frozensets(st.sampled_from(NODES), max_size=4))
@@ -23,7 +23,7 @@ def reaches(before, start):
 @given(GRAPHS, FOLLOWS, st.permutations(NODES))
 def test_every_precedence_that_is_on_no_cycle_is_honoured(before, follows, nodes):
     """Whatever is preferred otherwise."""
-    ordered = topological(nodes, before, follows)
+    ordered = order_topologically(nodes, before, follows)
     assert sorted(ordered) == sorted(nodes)
     place = {node: at for at, node in enumerate(ordered)}
     for node, others in before.items():
@@ -34,8 +34,8 @@ def test_every_precedence_that_is_on_no_cycle_is_honoured(before, follows, nodes
 
 @given(GRAPHS, st.permutations(NODES))
 def test_cycles_stay_together(before, nodes):
-    ordered = topological(nodes, before)
-    number = condensed(nodes, {node: list(before.get(node, ())) for node in nodes})
+    ordered = order_topologically(nodes, before)
+    number = number_components(nodes, {node: list(before.get(node, ())) for node in nodes})
     groups = [number[node] for node in ordered]
     changes = [one for one, last in zip(groups, [None, *groups], strict=False) if one != last]
     assert len(changes) == len(set(groups))
@@ -43,7 +43,7 @@ def test_cycles_stay_together(before, nodes):
 
 @given(GRAPHS)
 def test_two_nodes_are_in_one_component_exactly_if_they_reach_each_other(before):
-    number = condensed(list(NODES), {node: list(before.get(node, ())) for node in NODES})
+    number = number_components(list(NODES), {node: list(before.get(node, ())) for node in NODES})
     for one in NODES:
         for other in NODES:
             together = one == other or (other in reaches(before, one) and one in reaches(before, other))
@@ -51,21 +51,21 @@ def test_two_nodes_are_in_one_component_exactly_if_they_reach_each_other(before)
 
 
 def test_ties_are_resolved_by_worth():
-    assert topological(["b", "c", "a"], {}) == ["b", "c", "a"]
-    assert topological(["b", "c", "a"], {"b": frozenset("a")}) == ["c", "a", "b"]
+    assert order_topologically(["b", "c", "a"], {}) == ["b", "c", "a"]
+    assert order_topologically(["b", "c", "a"], {"b": frozenset("a")}) == ["c", "a", "b"]
 
 
 def test_what_continues_a_text_comes_right_after_it():
-    assert topological(["a", "x", "b"], {}, {"b": "a"}) == ["a", "b", "x"]
-    assert topological(["b", "x", "a"], {}, {"b": "a"}) == ["a", "b", "x"]
-    assert topological(["b", "x", "a"], {"a": frozenset("x")}, {"b": "a"}) == ["b", "x", "a"]
+    assert order_topologically(["a", "x", "b"], {}, {"b": "a"}) == ["a", "b", "x"]
+    assert order_topologically(["b", "x", "a"], {}, {"b": "a"}) == ["a", "b", "x"]
+    assert order_topologically(["b", "x", "a"], {"a": frozenset("x")}, {"b": "a"}) == ["b", "x", "a"]
 
 
 def test_a_long_chain_needs_no_recursion():
     chain = {number + 1: frozenset((number,)) for number in range(20_000)}
-    assert topological(list(range(20_001))[::-1], chain) == list(range(20_001))
+    assert order_topologically(list(range(20_001))[::-1], chain) == list(range(20_001))
 
 
 def test_the_best_stand_at_the_edges():
-    assert best_at_edges([1, 2, 3, 4, 5]) == [1, 3, 5, 4, 2]
-    assert best_at_edges([]) == []
+    assert put_best_at_edges([1, 2, 3, 4, 5]) == [1, 3, 5, 4, 2]
+    assert put_best_at_edges([]) == []

@@ -22,9 +22,9 @@ from linkstore.context import (
     Related,
     counter_of,
 )
-from linkstore.context.framing import framed
+from linkstore.context.compiled import frame_parts
 from linkstore.errors import BudgetError, EvaluationError, ExtractionError, StrategyError
-from linkstore.evaluation import GoldQuestion, calibrate
+from linkstore.evaluate import GoldQuestion, calibrate
 
 
 class TestTokens:
@@ -214,13 +214,13 @@ class TestMiddleware:
 
     def test_a_summary_is_no_question_of_the_user(self):
         """LangChain's SummarizationMiddleware writes it as a message of the user."""
-        from linkstore.context.middleware import last_question
+        from linkstore.context.middleware import find_last_question
 
         summary = HumanMessage("They spoke of cats.", additional_kwargs={"lc_source": "summarization"})
-        assert last_question([HumanMessage("When does it open?"), AIMessage("At noon."), summary]) == (
+        assert find_last_question([HumanMessage("When does it open?"), AIMessage("At noon."), summary]) == (
             "When does it open?"
         )
-        assert last_question([summary]) == ""
+        assert find_last_question([summary]) == ""
 
     def test_parts_of_a_system_message_stay(self, store):
         from langchain.agents.middleware import ModelRequest
@@ -291,7 +291,7 @@ class TestFraming:
     )
     def test_no_text_can_end_its_part_or_begin_another(self, text):
         names = ("conversation", "knowledge", "question")
-        prompt = framed([("conversation", "Hello."), ("knowledge", text), ("question", "What is tea?")])
+        prompt = frame_parts([("conversation", "Hello."), ("knowledge", text), ("question", "What is tea?")])
         mark = prompt.partition(">")[0].removeprefix("<conversation")
         for name in names:
             for tag in (f"<{name}{mark}>", f"</{name}{mark}>"):
@@ -300,7 +300,7 @@ class TestFraming:
         assert f"<knowledge{mark}>\n{text}\n</knowledge{mark}>\n\n<question{mark}>\nWhat" in prompt
 
     def test_ordinary_texts_have_plain_tags(self):
-        assert framed([("knowledge", "a < b"), ("question", "")]) == "<knowledge>\na < b\n</knowledge>"
+        assert frame_parts([("knowledge", "a < b"), ("question", "")]) == "<knowledge>\na < b\n</knowledge>"
 
     def test_a_context_in_messages_is_framed(self):
         with LinkStore() as store:

@@ -8,8 +8,8 @@ from context_cases import document, leads, named, words
 from linkstore import LinkStore
 from linkstore.context import ContextCompiler, WeightedSum
 from linkstore.context.order import ORDERS, PRECEDENCE
+from linkstore.core.documents import PageDocuments
 from linkstore.errors import BudgetError
-from linkstore.pagedocuments import PageDocuments
 
 WORDS = ("hub", "link", "tag", "walk", "seed", "中文", "é", "🙂", "a\nb", "--")
 

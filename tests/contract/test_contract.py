@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from linkstore.testing import conformance
-from linkstore.testing.conformance import BackendConformance, LexicalCases
+import conformance
+from conformance import BackendConformance
+from conformance.lexical import LexicalCases
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "contract.md"
 NUMBER = re.compile(r"[A-Z]-\d+")

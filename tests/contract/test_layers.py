@@ -11,54 +11,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FLOORS = (
-    {
-        "_version",
-        "arguments",
-        "arrays",
-        "canonical",
-        "cores",
-        "display",
-        "freshpython",
-        "gc_pause",
-        "lazy",
-        "errors",
-        "letters",
-        "linkfields",
-        "links",
-        "filters",
-        "hits",
-        "ids",
-        "metadata",
-        "pagedocuments",
-        "storedlinks",
-        "urls",
-        "text",
-        "vectors",
-        "vocabulary",
-        "embeddings",
-    },
-    {"drawing", "drivers", "extraction", "lexical", "observing", "plans", "order", "schema", "variants"},
-    {"strategies", "backends.base", "backends.reader", "neighbours"},
-    {
-        "backends.cassandra",
-        "backends.embedded",
-        "floors",
-        "identity",
-        "operations",
-        "requests",
-        "schemachange",
-        "schemacheck",
-        "searchoptions",
-    },
-    {"store", "retriever", "tracing"},
-    {"context", "ingest", "evaluation", "migration", "snippet", "twins", "watch"},
-    {"memory", "testing", "tools"},
-    {"agents"},
-    {"demo", "cli", "server"},
+    {"_version", "errors"},
+    {"core"},
+    {"embeddings", "extract", "engines", "strategies"},
+    {"store"},
+    {"context", "ingest"},
+    {"agents", "evaluate"},
+    {"memory"},
+    {"cli"},
     {"__main__"},
 )
-"""Rooms from the ground up; a room imports from its own floor and from those below."""
-EXTRACTORS_MAY_IMPORT = {"links", "urls", "text", "extraction", "errors"}
+"""Folders, and the few modules beside them, from the ground up; each imports from its own floor and below."""
+EXTRACTORS_MAY_IMPORT = {"core", "extract", "errors"}
 FACADE = {
     "Hit",
     "Hits",
@@ -98,69 +62,65 @@ def names_imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def room(name: str) -> str | None:
-    """The room a dotted name of linkstore lies in; None for the package itself and for others."""
+def folder(name: str) -> str | None:
+    """Return the folder in which a dotted name of linkstore lies; None for ``linkstore`` and others."""
     parts = name.split(".")
-    if parts[0] != "linkstore":
-        return None
-    rooms = {room for floor in FLOORS for room in floor}
-    return next((found for end in (3, 2) if (found := ".".join(parts[1:end])) in rooms), None)
+    return parts[1] if parts[0] == "linkstore" and len(parts) > 1 and parts[1] in FLOOR_OF else None
 
 
 FLOOR_OF = {name: number for number, floor in enumerate(FLOORS) for name in floor}
 OURS = dict(modules(ROOT / "linkstore"))
 THEIRS = dict(modules(ROOT / "extractors" / "linkstore_extractors"))
-DOORS = {"linkstore", "linkstore.backends"}
-"""Packages that only hold rooms."""
 
 
-def test_every_module_lies_in_a_room():
-    assert [name for name in OURS if name not in DOORS and room(name) is None] == [], "add these to FLOORS"
+def test_every_module_lies_in_a_folder():
+    assert [name for name in OURS if name != "linkstore" and folder(name) is None] == [], (
+        "add these to FLOORS"
+    )
 
 
 def test_a_module_imports_only_from_its_own_floor_and_those_below():
     """Also where the import stands inside a function."""
     upwards = []
     for name, path in OURS.items():
-        own = room(name)
+        own = folder(name)
         if own is not None:
             for imported in imports(path):
-                other = room(imported)
+                other = folder(imported)
                 if other is not None and FLOOR_OF[other] > FLOOR_OF[own]:
                     upwards.append(f"{name} imports {imported}, above it")
     assert upwards == []
 
 
-def test_rooms_do_not_import_each_other_in_a_circle():
-    """Every room can be read after those it imports."""
+def test_folders_do_not_import_each_other_in_a_circle():
+    """Every folder can be read after those it imports."""
     needs: dict[str, set[str]] = {name: set() for floor in FLOORS for name in floor}
     for name, path in OURS.items():
-        own = room(name)
+        own = folder(name)
         if own is not None:
-            needs[own] |= {other for other in map(room, imports(path)) if other and other != own}
+            needs[own] |= {other for other in map(folder, imports(path)) if other and other != own}
     while needs:
         free = {name for name, wanted in needs.items() if not wanted & needs.keys()}
         assert free, f"these import each other in a circle: {sorted(needs)}"
         needs = {name: wanted for name, wanted in needs.items() if name not in free}
 
 
-ENGINES = {"backends.embedded", "backends.cassandra"}
+def test_the_page_of_architecture_names_every_folder():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    folders = {name for floor in FLOORS for name in floor if not name.startswith("_")}
+    assert {name for name in folders if f"`{name}`" not in page} == set()
 
 
-def test_the_page_of_architecture_names_every_room():
-    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rooms = {room for floor in FLOORS for room in floor if not room.startswith("_")}
-    assert {room for room in rooms if f"`{room}`" not in table} == set()
-
-
-def test_only_the_store_knows_which_backend_there_is():
-    """Nothing else above the backends imports one of them, but what reads tables that are not ours."""
-    users = {
-        room(name)
-        for name, path in OURS.items()
-        if any((room(imported) or "") in ENGINES for imported in imports(path))
-    }
-    assert users - {*ENGINES, None} <= {"store", "migration"}
+def test_engines_do_not_know_each_other():
+    """What both have in common lies in ``core`` and ``engines.contract``."""
+    for own, other in (("embedded", "cassandra"), ("cassandra", "embedded")):
+        assert [
+            f"{name} imports {imported}"
+            for name, path in OURS.items()
+            if name.startswith(f"linkstore.engines.{own}")
+            for imported in imports(path)
+            if imported.startswith(f"linkstore.engines.{other}")
+        ] == []
 
 
 def test_an_extractor_knows_links_urls_and_text_and_nothing_else_of_linkstore():
@@ -169,7 +129,7 @@ def test_an_extractor_knows_links_urls_and_text_and_nothing_else_of_linkstore():
         f"{name} imports {imported}"
         for name, path in THEIRS.items()
         for imported in imports(path)
-        if room(imported) not in {*EXTRACTORS_MAY_IMPORT, None}
+        if folder(imported) not in {*EXTRACTORS_MAY_IMPORT, None}
     ] == []
 
 

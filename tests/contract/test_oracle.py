@@ -9,12 +9,13 @@ from xml.etree import ElementTree as ET
 
 import broken_backends
 import pytest
+from conformance import BackendConformance
+from conformance.lexical import LexicalCases
+from differential import DIMENSION, RandomGraph, assert_congruent, find_differences
+from oracle import OracleBackend
 from stores import LONG
 
-from linkstore.backends.base import Manifest
-from linkstore.testing import OracleBackend, assert_congruent, differences
-from linkstore.testing.conformance import BackendConformance, LexicalCases
-from linkstore.testing.congruence import DIMENSION, RandomGraph
+from linkstore.engines.contract import Manifest
 
 SUITES = [suite for name, suite in vars(broken_backends).items() if name.startswith("Test")]
 SUITES = SUITES if LONG else SUITES[::30]  # two of 46
@@ -65,7 +66,7 @@ def test_the_suite_finds_out_a_broken_backend(suite: type, failures: set[str]) -
 @pytest.mark.parametrize("seed", range(3, 11))
 def test_the_oracle_agrees_with_itself(seed: int) -> None:
     """The searches of a seed are the same for both backends, so nothing can differ."""
-    assert differences(OracleBackend(), OracleBackend(), seed, searches=8) == []
+    assert find_differences(OracleBackend(), OracleBackend(), seed, searches=8) == []
 
 
 def test_congruence_exercises_every_bound() -> None:

@@ -9,7 +9,7 @@ import pytest
 from documented import linkstore
 
 from linkstore import LinkStore, get_links
-from linkstore.demo import ANSWER, LINKS, QUESTION, Comparison, K, compare, site
+from linkstore.cli.demo import DEMO_ANSWER, DEMO_K, DEMO_LINKS, QUESTION, DemoComparison, compare, site
 from linkstore.ingest import index_folder
 from linkstore.strategies import Similarity
 
@@ -17,32 +17,32 @@ from linkstore.strategies import Similarity
 @pytest.fixture(scope="module")
 def store():
     with LinkStore.open(":memory:") as opened, site() as folder:
-        index_folder(opened, folder, links=LINKS)
+        index_folder(opened, folder, links=DEMO_LINKS)
         yield opened
 
 
 @pytest.fixture(scope="module")
-def comparison(store) -> Comparison:
+def comparison(store) -> DemoComparison:
     return compare(store)
 
 
 def test_similarity_alone_misses_the_answer(comparison):
-    assert len(comparison.similar) == K
-    assert ANSWER not in {hit.document.metadata["page"] for hit in comparison.similar}
+    assert len(comparison.similar) == DEMO_K
+    assert DEMO_ANSWER not in {hit.document.metadata["page"] for hit in comparison.similar}
 
 
 def test_the_answer_is_not_just_below_the_cut(store):
     """One more of the nearest documents would not bring it."""
-    nearest = store.search(QUESTION, strategy=Similarity(k=K + 1))
+    nearest = store.search(QUESTION, strategy=Similarity(k=DEMO_K + 1))
 
-    assert ANSWER not in {hit.document.metadata["page"] for hit in nearest}
+    assert DEMO_ANSWER not in {hit.document.metadata["page"] for hit in nearest}
 
 
 def test_one_hyperlink_leads_to_the_answer(comparison):
     """It is the best of what only the links found, and its path says how."""
     best = comparison.only_by_links[0]
 
-    assert best.document.metadata["page"] == ANSWER
+    assert best.document.metadata["page"] == DEMO_ANSWER
     assert "Lower Queen Anne" in best.document.page_content
     assert (best.depth, best.path[-1].kind) == (1, "hyperlink")
     assert best.path[-1].label == "the neighbourhood around it"
@@ -89,8 +89,8 @@ def test_the_demo_command_shows_what_only_links_found(tmp_path):
 
     assert (code, err) == (0, "")
     similar, linked = out.split("Only by following")
-    assert ANSWER not in similar
-    assert ANSWER in linked
+    assert DEMO_ANSWER not in similar
+    assert DEMO_ANSWER in linked
     assert "“the neighbourhood around it”" in linked
     assert linkstore("query", "Who built the monorail?", "--store", str(place))[0] == 0
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 from documented import ROOT, blocks, run_markdown
 
-from linkstore.backends.embedded import schema
 from linkstore.cli import exits
+from linkstore.engines.embedded import schema
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))

@@ -11,10 +11,10 @@ from typing import get_overloads
 from documented import ROOT
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.searchoptions import SearchOptions
-from linkstore.store.options import TAKES
-from linkstore.store.retrieving import StoreRetriever
+from linkstore.store.retriever import StoreRetriever
+from linkstore.store.searching import SEARCH_ARGUMENTS
 from linkstore.strategies import DEFAULT_STRATEGY, AllPaths, Eager, Mmr, PageRank, Similarity, Words
+from linkstore.strategies.base import SearchOptions
 from linkstore.strategies.pagerank import TRUST
 
 PAGE = ROOT / "docs" / "reference" / "retriever.md"
@@ -65,7 +65,7 @@ def expected() -> Defaults:
     for name, method in METHODS.items():
         wider = settings(OWN[name]) if name in OWN else {}
         every = settings(SearchOptions) | {"score_threshold": MISSING} | wider | given(method)
-        found[name] = {argument: every[argument] for argument in TAKES[name]}
+        found[name] = {argument: every[argument] for argument in SEARCH_ARGUMENTS[name]}
     return {(name, where): shown(value) for where, one in found.items() for name, value in one.items()}
 
 
@@ -91,7 +91,7 @@ def test_the_table_says_what_the_signatures_say() -> None:
 
 
 def test_the_table_of_search_types_has_each_of_them() -> None:
-    assert [re.findall(r'"(\w+)"', name)[0] for name, *_ in rows("search types")] == list(TAKES)
+    assert [re.findall(r'"(\w+)"', name)[0] for name, *_ in rows("search types")] == list(SEARCH_ARGUMENTS)
     for name, method, _ in rows("search types"):
         assert hasattr(LinkStore, method.strip("`")), name
 

@@ -6,7 +6,7 @@ import apsw
 import pytest
 from stores import SNAPSHOTS, backend, put, sql
 
-from linkstore.backends.base import Change
+from linkstore.engines.contract import Change
 
 NOON = 1_700_000_000_000_000
 COUNTED = ("document", "vector", "link", "link_group", "departed", "word", "page")

@@ -6,30 +6,31 @@ import numpy as np
 import pytest
 from xxhash import xxh3_128
 
-from linkstore.backends.embedded.ann import PROPOSALS, LiveIndex, SavedIndex
-from linkstore.backends.embedded.centring import centred
-from linkstore.backends.embedded.nodes import NO_TWINS, append_tail, read_tail
-from linkstore.vectors import unit_vectors
+from linkstore.core.arrays import normalize_vectors
+from linkstore.engines.embedded.nodes import NO_TWINS, append_tail, read_tail
+from linkstore.engines.embedded.vectors import PROPOSALS, LiveIndex, SavedIndex, subtract_centre
 
 
 def test_centred_vectors_have_unit_length_and_lack_the_mean() -> None:
-    vectors = unit_vectors(np.random.default_rng(1).normal(3, 1, (500, 24)))
-    moved = centred(vectors, vectors.mean(axis=0))
+    vectors = normalize_vectors(np.random.default_rng(1).normal(3, 1, (500, 24)))
+    moved = subtract_centre(vectors, vectors.mean(axis=0))
     assert np.linalg.norm(vectors.mean(axis=0)) > 0.9
     assert np.linalg.norm(moved.mean(axis=0)) < 0.1
     assert np.allclose(np.linalg.norm(moved, axis=1), 1, atol=1e-6)
 
 
 def test_a_vector_that_equals_the_mean_becomes_zero() -> None:
-    vector = unit_vectors([[3.0, 4.0]])
-    assert centred(vector, vector[0]).tolist() == [[0.0, 0.0]]
+    vector = normalize_vectors([[3.0, 4.0]])
+    assert subtract_centre(vector, vector[0]).tolist() == [[0.0, 0.0]]
 
 
 def test_one_vector_and_several_give_the_same() -> None:
     """Verification compares what was computed for one batch with what another gives."""
-    vectors = unit_vectors(np.random.default_rng(2).normal(1, 1, (300, 100)))
+    vectors = normalize_vectors(np.random.default_rng(2).normal(1, 1, (300, 100)))
     centre = vectors.mean(axis=0)
-    assert (centred(vectors, centre) == np.stack([centred(one, centre) for one in vectors])).all()
+    assert (
+        subtract_centre(vectors, centre) == np.stack([subtract_centre(one, centre) for one in vectors])
+    ).all()
 
 
 @pytest.mark.parametrize("dimension", [1, 16, 1536])
@@ -46,7 +47,7 @@ def test_the_mean_is_read_from_behind_the_index(tmp_path, dimension) -> None:
 
 
 def test_a_loaded_index_subtracts_what_the_saved_one_did(tmp_path) -> None:
-    vectors = unit_vectors(np.random.default_rng(3).normal(1, 1, (600, 16)))
+    vectors = normalize_vectors(np.random.default_rng(3).normal(1, 1, (600, 16)))
     live = LiveIndex()
     live.start(16)
     live.extend(np.arange(300), lambda keys: vectors[keys], 299, 1)
@@ -96,11 +97,11 @@ def two_subjects(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     large = subject(12_000, 300, random.standard_normal(dimension))
     small = subject(150, 50, 1.5 * random.standard_normal(dimension))
     asked = small[50:] - 0.7 * shared + 2 * random.standard_normal((100, dimension))
-    return unit_vectors(np.vstack([large, small[:50]])), unit_vectors(asked)
+    return normalize_vectors(np.vstack([large, small[:50]])), normalize_vectors(asked)
 
 
 def test_an_index_of_equal_vectors_proposes_them() -> None:
-    alike = np.tile(unit_vectors([[1.0, 2.0, 3.0]]), (500, 1))
+    alike = np.tile(normalize_vectors([[1.0, 2.0, 3.0]]), (500, 1))
     live = LiveIndex()
     live.start(3)
     live.extend(np.arange(500), lambda keys: alike[keys], 499, 1)

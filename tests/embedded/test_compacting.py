@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from stores import SNAPSHOTS, backend, exact, nearest, put, record, records, vectors
 
-from linkstore.backends.base import Change, Record
-from linkstore.backends.embedded import EmbeddedSettings
-from linkstore.backends.embedded.columns import Strings
+from linkstore.core.links import parse_links
+from linkstore.engines.contract import Change, Record
+from linkstore.engines.embedded import EmbeddedSettings
+from linkstore.engines.embedded.mirror import Strings
 from linkstore.errors import StoreBusyError
-from linkstore.links import links_in
 
 ASKED = vectors([10_000])[0]
 SMALL = EmbeddedSettings(durable=False)
@@ -30,7 +30,7 @@ def secret(version: str) -> Record:
     vector = vectors([int.from_bytes(version.encode(), "big")])[0]
     text = f"the text {version}text of {version}word"
     name = f"PATIENT-{version}"
-    return Record(id=name, text=text, metadata=metadata, vector=vector, links=links_in(metadata, name))
+    return Record(id=name, text=text, metadata=metadata, vector=vector, links=parse_links(metadata, name))
 
 
 def traces(folder: Path, version: str) -> list[str]:
@@ -102,7 +102,7 @@ def test_links_that_were_replaced_leave_no_trace(tmp_path) -> None:
 
 
 def test_a_reader_in_the_way_of_compaction_is_named(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("linkstore.backends.embedded.connecting.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("linkstore.engines.embedded.connection.BUSY_SECONDS", 0.2)
     store = backend(tmp_path / "kb")
     put(store, 0, 50)
     other = apsw.Connection(str(tmp_path / "kb" / "linkstore.db"))
@@ -129,7 +129,7 @@ def test_rows_tables_and_files_follow_what_is_stored_not_its_history(tmp_path, s
         changed = [record(n, version) for n in range(count)]
         for made in changed:
             links = [{"kind": "keyword", "tag": f"{made.id} v{version}", "direction": "bidir"}]
-            object.__setattr__(made, "links", links_in({"links": links}, made.id))
+            object.__setattr__(made, "links", parse_links({"links": links}, made.id))
             object.__setattr__(made, "metadata", {"links": links})
         for start in range(0, count, 100):
             store.run(store.write(Change(put=changed[start : start + 100])))

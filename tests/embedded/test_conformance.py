@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from conformance import BackendConformance
+from conformance.lexical import LexicalCases
+from differential import DIMENSION, RandomGraph, assert_congruent
+from oracle import OracleBackend
 from stores import times
 
-from linkstore.backends.base import Change, Manifest, Written
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.plans import Operation
-from linkstore.testing import OracleBackend, assert_congruent
-from linkstore.testing.conformance import BackendConformance, LexicalCases
-from linkstore.testing.congruence import DIMENSION, RandomGraph
+from linkstore.core.plans import Operation
+from linkstore.engines.contract import Change, Manifest, Written
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 
 EXACT = EmbeddedSettings(durable=False)
 INDEXED = EmbeddedSettings(exact_below=0, durable=False)

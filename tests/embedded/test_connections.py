@@ -11,10 +11,12 @@ import apsw
 import pytest
 from stores import backend, nearest, put, records, settled, vectors
 
-from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedSettings, connecting, log
-from linkstore.backends.embedded.connecting import patience
-from linkstore.plans import Candidates, Ids, Nearest, Plan
+from linkstore.core.plans import Candidates, Ids, Nearest, Plan
+from linkstore.engines.contract import Change
+from linkstore.engines.embedded import EmbeddedSettings
+from linkstore.engines.embedded import connection as connecting
+from linkstore.engines.embedded import connection as log
+from linkstore.engines.embedded.connection import make_busy_handler
 
 ASKED = vectors([10_000])[0]
 FULL, NORMAL = 2, 1
@@ -55,10 +57,10 @@ def test_every_connection_has_the_settings_that_were_chosen(tmp_path, durable, s
 
 def test_verify_is_right_on_a_store_that_was_searched_by_words_before_it_was_written(tmp_path) -> None:
     """FTS5 checks its tables against what the connection remembers of them."""
-    from linkstore.plans import Lexical, Worded
+    from linkstore.core.plans import Lexical, LexicalMatches
 
     def plan() -> Plan[int]:
-        found: Worded = yield Lexical(terms=("doc",), k=5)
+        found: LexicalMatches = yield Lexical(terms=("doc",), k=5)
         return len(found.refs)
 
     store = backend(tmp_path / "kb")
@@ -113,7 +115,9 @@ def test_the_log_stays_bounded_while_readers_overlap(tmp_path, monkeypatch) -> N
 def test_an_idle_log_is_not_larger_than_half_the_database(tmp_path, monkeypatch) -> None:
     """SQLite folds a log in but never cuts it off: it stays as large as it ever was."""
     monkeypatch.setattr(log, "LEAST_LOG_BYTES", 50_000)
-    monkeypatch.setattr(log, "_again", patience(time.monotonic() + 60))  # the maintenance after a write reads
+    monkeypatch.setattr(
+        log, "_again", make_busy_handler(time.monotonic() + 60)
+    )  # the maintenance after a write reads
     store = backend(tmp_path / "kb")
     place = store._database.place
     for version in range(12):

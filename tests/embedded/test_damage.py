@@ -8,11 +8,11 @@ import shutil
 import pytest
 from stores import LONG, SNAPSHOTS, backend, exact, nearest, put, sql, times, vectors
 
-from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedBackend
-from linkstore.backends.embedded.matrix import BLOCK_ROWS
+from linkstore.core.plans import Groups, Memberships, Plan, Tags
+from linkstore.engines.contract import Change
+from linkstore.engines.embedded import EmbeddedBackend
+from linkstore.engines.embedded.vectors import BLOCK_ROWS
 from linkstore.errors import StoreFormatError
-from linkstore.plans import Groups, Memberships, Plan, Tags
 
 COUNT = BLOCK_ROWS + 50  # one sealed block of vectors, and some past it
 QUESTIONS = vectors(range(10_000, 10_006))
@@ -74,7 +74,7 @@ def group_tags(store: EmbeddedBackend) -> list[tuple[str, str]]:
     """The link groups that document 0 lies on."""
 
     def plan() -> Plan[list[tuple[str, str]]]:
-        from linkstore.plans import Candidates, Find
+        from linkstore.core.plans import Candidates, Find
 
         found: Candidates = yield Find(ids=("d0",))
         lies: Memberships = yield Groups(refs=found.refs, side="out")

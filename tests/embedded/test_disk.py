@@ -9,8 +9,9 @@ import apsw
 import pytest
 from stores import SNAPSHOTS, backend, exact, nearest, put, vectors
 
-from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, ann, upkeep
+from linkstore.engines.contract import Change
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, maintenance
+from linkstore.engines.embedded import vectors as ann
 from linkstore.errors import StoreFullError
 
 ASKED = vectors([10_000])[0]
@@ -100,7 +101,7 @@ def test_a_write_counts_though_there_is_no_space_for_its_snapshot(
 
 
 def test_a_process_that_finds_no_space_for_the_index_spoils_nothing(small_disk, monkeypatch) -> None:
-    monkeypatch.setattr(upkeep, "BACKLOG", 100)
+    monkeypatch.setattr(maintenance, "BACKLOG", 100)
     settings = EmbeddedSettings(exact_below=2000, durable=False)
     store = almost_full(small_disk, settings, 2000, leave=400_000)
     indexer = store._upkeep.indexer

@@ -12,10 +12,10 @@ from collections.abc import Callable
 import pytest
 from stores import backend, exact, nearest, put, vectors
 
-from linkstore.backends.embedded import process
-from linkstore.backends.embedded.forks import FORKS
+from linkstore.core.processes import run_without_collector
+from linkstore.engines.embedded import maintenance
+from linkstore.engines.embedded.location import FORKS
 from linkstore.errors import BackendError, StoreClosedError
-from linkstore.gc_pause import collection_paused
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
@@ -70,13 +70,13 @@ def test_threads_that_use_a_store_first_in_a_child_share_its_own_database(tmp_pa
     store = backend(tmp_path / "kb")
     put(store, 0, 100)
     parents = store._database
-    real = process.Opened.at
+    real = maintenance.StoreResources.at
 
     def slow(*args, **kwargs):
         time.sleep(0.1)
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(process.Opened, "at", slow)
+    monkeypatch.setattr(maintenance.StoreResources, "at", slow)
     right = exact(range(100), ASKED)
 
     def child() -> bool:
@@ -224,7 +224,7 @@ def test_the_collector_is_on_in_a_child_forked_during_another_threads_pause() ->
         paused.set()
         go_on.wait(SECONDS)
 
-    thread = threading.Thread(target=collection_paused, args=(hold,))
+    thread = threading.Thread(target=run_without_collector, args=(hold,))
     thread.start()
     try:
         assert paused.wait(SECONDS)
@@ -232,7 +232,7 @@ def test_the_collector_is_on_in_a_child_forked_during_another_threads_pause() ->
 
         def child() -> bool:
             on = gc.isenabled()
-            return on and not collection_paused(gc.isenabled) and gc.isenabled()
+            return on and not run_without_collector(gc.isenabled) and gc.isenabled()
 
         in_child(child)
     finally:
@@ -245,9 +245,9 @@ def test_the_collector_stays_off_in_a_child_forked_within_a_pause_until_it_ends(
     def child() -> bool:
         return not gc.isenabled()
 
-    collection_paused(lambda: in_child(child))
+    run_without_collector(lambda: in_child(child))
     assert gc.isenabled()
-    pid = collection_paused(os.fork)
+    pid = run_without_collector(os.fork)
     if not pid:
         os._exit(0 if gc.isenabled() else 3)
     assert os.waitpid(pid, 0)[1] == 0
@@ -257,7 +257,7 @@ def test_a_collector_that_was_off_stays_off_in_a_child() -> None:
     gc.disable()
     try:
         in_child(lambda: not gc.isenabled())
-        collection_paused(lambda: in_child(lambda: not gc.isenabled()))
+        run_without_collector(lambda: in_child(lambda: not gc.isenabled()))
         assert not gc.isenabled()
     finally:
         gc.enable()

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from stores import SNAPSHOTS, put, vectors
 
-from linkstore.backends.base import PageEntry
-from linkstore.backends.embedded import EmbeddedBackend
-from linkstore.backends.embedded.place import Place
-from linkstore.backends.embedded.schema import FORMAT_VERSION
+from linkstore.core.arrays import cosine_similarities
+from linkstore.core.filters import parse_filter
+from linkstore.core.plans import Groups, Ids, Lexical, Members, Nearest, Plan, Tags
+from linkstore.engines.contract import PageEntry
+from linkstore.engines.embedded import EmbeddedBackend
+from linkstore.engines.embedded.location import Place
+from linkstore.engines.embedded.schema import FORMAT_VERSION
 from linkstore.errors import StoreFormatError
-from linkstore.filters import parse_filter
-from linkstore.plans import Groups, Ids, Lexical, Members, Nearest, Plan, Tags
-from linkstore.vectors import similarities
 
 DATA = Path(__file__).with_name("data")
 OLD = range(1, FORMAT_VERSION)
@@ -61,7 +61,7 @@ def versions() -> dict[int, int]:
 
 def right() -> tuple[list[str], list[str], list[tuple[str, str]]]:
     there = versions()
-    scores = {n: float(similarities(vectors([n], version), ASKED)[0]) for n, version in there.items()}
+    scores = {n: float(cosine_similarities(vectors([n], version), ASKED)[0]) for n, version in there.items()}
     best = sorted(there, key=lambda n: (-scores[n], f"d{n}"))[:5]
     first = best[0]
     leads_to = (7 * first + there[first]) % 97
@@ -127,7 +127,7 @@ def test_an_older_format_keeps_everything_of_a_document(tmp_path, version) -> No
 @pytest.mark.parametrize("version", OLD)
 def test_bringing_a_store_forward_is_one_transaction(tmp_path, monkeypatch, version) -> None:
     """Interrupted, it is what it was."""
-    from linkstore.backends.embedded import schema
+    from linkstore.engines.embedded import schema
 
     folder = unpacked(version, tmp_path)
     before = (folder / "linkstore.db").read_bytes()

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from stores import Child, backend, exact, long, nearest, put, records, settled, times, vectors
 
-import linkstore.freshpython
-from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, indexer, upkeep
-from linkstore.backends.embedded.alone import alone
-from linkstore.backends.embedded.indexer import Indexer
-from linkstore.backends.embedded.recorded import settings_of
-from linkstore.backends.embedded.snapshot import Snapshot, snapshot_of
+import linkstore.core.processes
+from linkstore.engines.contract import Change
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, index_process, maintenance
+from linkstore.engines.embedded.index_process import Indexer
+from linkstore.engines.embedded.location import run_exclusively
+from linkstore.engines.embedded.schema import read_settings
+from linkstore.engines.embedded.snapshot import Snapshot, parse_snapshot
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
@@ -36,7 +36,7 @@ SECONDS = 120
 @pytest.fixture(autouse=True)
 def soon(monkeypatch) -> None:
     """A few hundred documents are much to do."""
-    monkeypatch.setattr(upkeep, "BACKLOG", 100)
+    monkeypatch.setattr(maintenance, "BACKLOG", 100)
 
 
 def of(store: EmbeddedBackend) -> Indexer:
@@ -73,12 +73,14 @@ def stopped_at_once(store: EmbeddedBackend) -> int:
         put(store, 0, 400)
         os.kill(pid_of(store), signal.SIGSTOP)
 
-    alone(Path(store.folder) / "snapshot.lock", write_and_stop, wait=True)  # the process finds it taken
+    run_exclusively(
+        Path(store.folder) / "snapshot.lock", write_and_stop, wait=True
+    )  # the process finds it taken
     return pid_of(store)
 
 
 def recorded(store: EmbeddedBackend) -> Snapshot | None:
-    return store._database.read(lambda connection: snapshot_of(settings_of(connection)))
+    return store._database.read(lambda connection: parse_snapshot(read_settings(connection)))
 
 
 def check(store: EmbeddedBackend, documents: int) -> None:
@@ -111,7 +113,7 @@ def test_another_process_builds_the_index_and_flush_waits_for_it(tmp_path) -> No
 
 
 def test_closing_waits_for_the_index_and_says_how_far_it_is(tmp_path, monkeypatch, caplog) -> None:
-    monkeypatch.setattr(indexer, "TOLD_SECONDS", 0.0)
+    monkeypatch.setattr(index_process, "TOLD_SECONDS", 0.0)
     caplog.set_level("INFO", "linkstore")
     store = backend(tmp_path / "kb")
     put(store, 0, 3000)
@@ -127,7 +129,7 @@ def test_closing_waits_for_the_index_and_says_how_far_it_is(tmp_path, monkeypatc
 
 def test_small_stores_start_no_process(tmp_path, monkeypatch) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(linkstore.freshpython, "fresh_python", None)
+    monkeypatch.setattr(linkstore.core.processes, "start_python", None)
     store = backend(tmp_path / "kb", EmbeddedSettings(durable=False))
     for start in range(0, 12_000, 4_000):
         put(store, start, start + 4_000)
@@ -138,16 +140,16 @@ def test_small_stores_start_no_process(tmp_path, monkeypatch) -> None:
 
 
 def test_a_writer_waits_while_the_index_lacks_too_much_but_not_for_ever(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(indexer, "AHEAD", 500)
+    monkeypatch.setattr(index_process, "AHEAD", 500)
     store = backend(tmp_path / "kb")
     put(store, 0, 400)
     put(store, 400, 1200)  # returns once the process has added at least 700
     assert 1200 - of(store)._covered <= 500
     store.run(store.flush())  # else the process could be stopped while it holds the database's lock
-    monkeypatch.setattr(indexer, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(index_process, "STALL_SECONDS", 0.3)
     os.kill(pid_of(store), signal.SIGSTOP)
     put(store, 1200, 2400)
-    monkeypatch.setattr(indexer, "STALL_SECONDS", SECONDS)
+    monkeypatch.setattr(index_process, "STALL_SECONDS", SECONDS)
     os.kill(pid_of(store), signal.SIGCONT)
     store.run(store.flush())
     check(store, 2400)
@@ -155,7 +157,7 @@ def test_a_writer_waits_while_the_index_lacks_too_much_but_not_for_ever(tmp_path
 
 
 def test_writers_wait_once_for_a_process_that_stands_still(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(indexer, "STALL_SECONDS", 2.0)
+    monkeypatch.setattr(index_process, "STALL_SECONDS", 2.0)
     store = backend(tmp_path / "kb")
     stopped_at_once(store)
     of(store).hold_back(10**6)
@@ -171,8 +173,8 @@ def test_however_large_a_store_is_its_index_grows_before_writers_wait_for_it(tmp
     store = backend(tmp_path / "kb")
     put(store, 0, 400)
     store.run(store.flush())
-    settings = store._database.read(settings_of)
-    large = settings | {"documents": 10**8, "last_key": settings["last_key"] + indexer.AHEAD}
+    settings = store._database.read(read_settings)
+    large = settings | {"documents": 10**8, "last_key": settings["last_key"] + index_process.AHEAD}
     assert not store._upkeep._growing(settings)
     assert store._upkeep._growing(large)
     store.close()
@@ -184,12 +186,12 @@ def test_a_flush_does_not_wait_for_the_process_after_the_one_it_asked(tmp_path, 
     settled(store._database._log)  # so that only the flush sleeps
 
     def replaced(seconds: float) -> None:
-        monkeypatch.setattr(indexer.time, "sleep", time_sleep)
+        monkeypatch.setattr(index_process.time, "sleep", time_sleep)
         of(store).end()
         assert of(store).started(0)
 
     time_sleep = time.sleep
-    monkeypatch.setattr(indexer.time, "sleep", replaced)
+    monkeypatch.setattr(index_process.time, "sleep", replaced)
     began = time.monotonic()
     of(store).flush(400)
     assert time.monotonic() - began < 20  # the new one ends after 30 s without work
@@ -197,7 +199,7 @@ def test_a_flush_does_not_wait_for_the_process_after_the_one_it_asked(tmp_path, 
 
 
 def test_a_flush_does_not_wait_for_ever_for_a_process_that_was_stopped(tmp_path, monkeypatch, caplog) -> None:
-    monkeypatch.setattr(indexer, "STALL_SECONDS", 1.0)
+    monkeypatch.setattr(index_process, "STALL_SECONDS", 1.0)
     store = backend(tmp_path / "kb")
     pid = stopped_at_once(store)
     store.run(store.flush())
@@ -216,17 +218,19 @@ def test_a_process_that_works_for_long_is_waited_for(tmp_path, monkeypatch) -> N
     store = backend(tmp_path / "kb")
     put(store, 0, 400)
     until(lambda: recorded(store) is not None)
-    monkeypatch.setattr(indexer, "STALL_SECONDS", 1.9 * indexer.BEAT_SECONDS)
+    monkeypatch.setattr(index_process, "STALL_SECONDS", 1.9 * index_process.BEAT_SECONDS)
     flushed = threading.Thread(target=lambda: store.run(store.flush()))
 
     def flush_and_wait() -> None:
         put(store, 400, 500)
         flushed.start()
-        flushed.join(2 * indexer.BEAT_SECONDS)
+        flushed.join(2 * index_process.BEAT_SECONDS)
         assert flushed.is_alive()
         assert of(store).problem is None
 
-    alone(tmp_path / "kb" / "snapshot.lock", flush_and_wait, wait=True)  # the process waits for the lock
+    run_exclusively(
+        tmp_path / "kb" / "snapshot.lock", flush_and_wait, wait=True
+    )  # the process waits for the lock
     flushed.join()
     assert of(store).problem is None
     check(store, 500)
@@ -274,7 +278,7 @@ def test_where_no_process_starts_the_writer_builds_the_index(tmp_path, monkeypat
     def refused(*_: object) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(linkstore.freshpython, "fresh_python", refused)
+    monkeypatch.setattr(linkstore.core.processes, "start_python", refused)
     store = backend(tmp_path / "kb")
     put(store, 0, 400)
     taken = recorded(store)
@@ -295,7 +299,7 @@ def test_where_python_is_not_a_program_of_its_own_no_process_is_tried(tmp_path, 
 
 
 def test_a_process_that_cannot_work_says_why(tmp_path, monkeypatch, caplog) -> None:
-    monkeypatch.setattr(indexer, "_WORKER", "linkstore.no_such_module")
+    monkeypatch.setattr(index_process, "_WORKER", "linkstore.no_such_module")
     store = backend(tmp_path / "kb")
     put(store, 0, 400)
     store.run(store.flush())
@@ -328,7 +332,7 @@ def test_killed_at_any_moment_it_leaves_a_sound_store(tmp_path) -> None:
 def test_a_process_whose_writer_was_killed_before_it_started_ends_without_a_traceback() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    code = "from linkstore.freshpython import own_pipes; own_pipes(); raise SystemExit('it goes on')"
+    code = "from linkstore.core.processes import take_pipes; take_pipes(); raise SystemExit('it goes on')"
     started = [sys.executable, "-c", code]
     done = subprocess.run(
         started, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE, timeout=60
@@ -339,7 +343,7 @@ def test_a_process_whose_writer_was_killed_before_it_started_ends_without_a_trac
 
 def write_and_say(told, folder, first: int) -> None:
     """Write until killed."""
-    upkeep.BACKLOG = 100
+    maintenance.BACKLOG = 100
     store = backend(folder)
     while True:
         put(store, first, first + 100)
@@ -441,7 +445,7 @@ def test_updates_and_removals_meanwhile_count(tmp_path) -> None:
 
 
 def write_some(told, folder, first: int) -> None:
-    upkeep.BACKLOG = 100
+    maintenance.BACKLOG = 100
     store = backend(folder)
     for start in range(first, first + 600, 100):
         put(store, start, start + 100)
@@ -494,8 +498,8 @@ SCRIPT = """
 import sys
 sys.path[:0] = {path!r}
 from stores import backend, put
-from linkstore.backends.embedded import upkeep
-upkeep.BACKLOG = 100
+from linkstore.engines.embedded import maintenance
+maintenance.BACKLOG = 100
 print("once")
 store = backend({where!r})
 put(store, 0, 400)

@@ -11,7 +11,7 @@ import pytest
 from interrupting import IDS, Sweep, Timers, cancelled, short_of_memory, signals
 from stores import Child, backend, nearest, put, times, vectors
 
-from linkstore.backends.embedded.ann import LiveIndex
+from linkstore.engines.embedded.vectors import LiveIndex
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits are those of POSIX")
 DROPPED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

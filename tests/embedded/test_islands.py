@@ -6,29 +6,28 @@ import numpy as np
 import pytest
 from usearch.index import Index
 
-from linkstore.backends.embedded.ann import EXPANSION_SEARCH, LiveIndex, SavedIndex
-from linkstore.backends.embedded.islands import lost_keys
-from linkstore.backends.embedded.quantizing import quantized
-from linkstore.vectors import unit_vectors
+from linkstore.core.arrays import normalize_vectors
+from linkstore.engines.embedded.nodes import quantize
+from linkstore.engines.embedded.vectors import EXPANSION_SEARCH, LiveIndex, SavedIndex, find_lost_keys
 
 COUNT, DIMENSION = 6_000, 32
 
 
 @pytest.fixture(scope="module")
 def vectors():
-    return unit_vectors(np.random.default_rng(5).standard_normal((COUNT, DIMENSION)))
+    return normalize_vectors(np.random.default_rng(5).standard_normal((COUNT, DIMENSION)))
 
 
 def lost(index, vectors) -> set[int]:
     """Keys of documents that a search for their own vector does not find."""
-    found = np.asarray(index.search(quantized(vectors), 1).keys).reshape(-1)
+    found = np.asarray(index.search(quantize(vectors), 1).keys).reshape(-1)
     return set(np.flatnonzero(found != np.arange(len(vectors))).tolist())
 
 
 def crowded(vectors):
     """An index built by many more threads than there are processors."""
     index = Index(ndim=DIMENSION, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH)
-    index.add(np.arange(len(vectors)), quantized(vectors), threads=8)
+    index.add(np.arange(len(vectors)), quantize(vectors), threads=8)
     return index
 
 
@@ -40,7 +39,7 @@ def test_those_that_no_search_reaches_are_found_and_added_again(vectors, tmp_pat
             break
     assert missing, "8 threads are to lose some documents, or there is nothing to test"
     index.save(str(tmp_path / "before.usearch"))
-    known = set(lost_keys(tmp_path / "before.usearch").tolist())
+    known = set(find_lost_keys(tmp_path / "before.usearch").tolist())
     assert len(missing - known) <= len(missing) // 4
     live = LiveIndex()
     live.start(DIMENSION)
@@ -50,26 +49,26 @@ def test_those_that_no_search_reaches_are_found_and_added_again(vectors, tmp_pat
     after.expansion_search = EXPANSION_SEARCH
     assert len(after) == COUNT
     assert len(lost(after, vectors)) <= len(missing) // 4
-    assert not len(lost_keys(tmp_path / "after.usearch"))
+    assert not len(find_lost_keys(tmp_path / "after.usearch"))
 
 
 def test_one_thread_loses_nobody(vectors, tmp_path) -> None:
     index = Index(ndim=DIMENSION, metric="ip", dtype="i8")
-    index.add(np.arange(300), quantized(vectors[:300]), threads=1)
+    index.add(np.arange(300), quantize(vectors[:300]), threads=1)
     index.save(str(tmp_path / "one.usearch"))
-    assert not len(lost_keys(tmp_path / "one.usearch"))
+    assert not len(find_lost_keys(tmp_path / "one.usearch"))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_tiny_indexes_are_whole(vectors, tmp_path, count) -> None:
     index = Index(ndim=DIMENSION, metric="ip", dtype="i8")
-    index.add(np.arange(count), quantized(vectors[:count]))
+    index.add(np.arange(count), quantize(vectors[:count]))
     index.save(str(tmp_path / "tiny.usearch"))
-    assert not len(lost_keys(tmp_path / "tiny.usearch"))
+    assert not len(find_lost_keys(tmp_path / "tiny.usearch"))
 
 
 @pytest.mark.parametrize("data", [b"", b"usearch", bytes(500), b"\1\0\0\0\4\0\0\0abcdusearch" + bytes(200)])
 def test_a_file_of_another_layout_names_nobody(tmp_path, data) -> None:
     path = tmp_path / "other"
     path.write_bytes(data)
-    assert not len(lost_keys(path))
+    assert not len(find_lost_keys(path))

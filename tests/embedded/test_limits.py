@@ -7,26 +7,26 @@ from dataclasses import replace
 import pytest
 from stores import backend, exact, nearest, put, record, sql, vectors
 
-from linkstore.backends.base import Change
-from linkstore.backends.embedded import limits, words
+from linkstore.core.lexical import MAX_QUESTION_CHARACTERS, MAX_QUESTION_WORDS, extract_question_terms
+from linkstore.core.links import parse_links
+from linkstore.engines.contract import Change
+from linkstore.engines.embedded import lexical, schema
 from linkstore.errors import DocumentError, StoreLimitError
-from linkstore.lexical import QUESTION_CHARACTERS, QUESTION_WORDS, question_terms
-from linkstore.links import links_in
-from linkstore.strategies import Question, named
+from linkstore.strategies import Question, query_names
 
 ASKED = vectors([10_000])[0]
 
 
 def linked(n: int, *links: dict):
     metadata = {"links": list(links)}
-    return replace(record(n), metadata=metadata, links=links_in(metadata))
+    return replace(record(n), metadata=metadata, links=parse_links(metadata))
 
 
 @pytest.mark.parametrize("counter", ["last_key", "last_group"])
 def test_a_change_whose_numbers_would_not_fit_is_refused_whole(tmp_path, counter) -> None:
     store = backend(tmp_path / "kb")
     put(store, 0, 5)
-    sql(tmp_path / "kb", f"UPDATE setting SET value = {limits.MOST_KEYS - 1} WHERE name = '{counter}'")
+    sql(tmp_path / "kb", f"UPDATE setting SET value = {schema.MOST_KEYS - 1} WHERE name = '{counter}'")
     with pytest.raises(StoreLimitError, match=r"at most 2,147,483,646 can be: copy its documents"):
         put(store, 5, 8)
     assert [found.id for found in store.run(store.scan(None, 100))] == [f"d{n}" for n in range(5)]
@@ -36,7 +36,7 @@ def test_a_change_whose_numbers_would_not_fit_is_refused_whole(tmp_path, counter
 
 @pytest.mark.parametrize("part", ["text", "metadata", "links"])
 def test_a_document_that_is_too_large_is_refused_with_its_name(tmp_path, monkeypatch, part) -> None:
-    monkeypatch.setattr(limits, "MOST_TEXT_BYTES", 1000)
+    monkeypatch.setattr(schema, "MOST_TEXT_BYTES", 1000)
     store = backend(tmp_path / "kb")
     good = record(1)
     large = {
@@ -55,7 +55,7 @@ def test_a_document_that_is_too_large_is_refused_with_its_name(tmp_path, monkeyp
 
 
 def test_words_that_grow_beyond_the_text_are_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(limits, "MOST_WORDS_BYTES", 1000)
+    monkeypatch.setattr(schema, "MOST_WORDS_BYTES", 1000)
     store = backend(tmp_path / "kb")
     with pytest.raises(DocumentError, match="of words it has"):
         store.run(store.write(Change(put=[replace(record(1), text="\ufdfa " * 100)])))
@@ -64,14 +64,14 @@ def test_words_that_grow_beyond_the_text_are_refused(tmp_path, monkeypatch) -> N
 
 def test_words_are_found_before_the_store_is_locked(tmp_path, monkeypatch) -> None:
     store = backend(tmp_path / "kb")
-    real, asked = words.joined, []
+    real, asked = lexical.join_words, []
 
     def joined(text, metadata):
         assert not store._database._writer.in_transaction
         asked.append(text)
         return real(text, metadata)
 
-    monkeypatch.setattr(words, "joined", joined)
+    monkeypatch.setattr(lexical, "join_words", joined)
     put(store, 0, 20)
     put(store, 0, 20)  # nothing is new
     put(store, 10, 15, version=1)
@@ -96,12 +96,18 @@ def test_more_kinds_than_16_bits_can_number_work(tmp_path) -> None:
 
 
 def test_work_for_a_question_is_bounded_however_long_it_is() -> None:
-    short = " ".join(f"w{n}" for n in range(QUESTION_WORDS))
-    assert question_terms(short) == (tuple(short.split()), 0)
-    assert question_terms(f"{short} one_more w0 elsewhere") == (tuple(short.split()), 2)
+    short = " ".join(f"w{n}" for n in range(MAX_QUESTION_WORDS))
+    assert extract_question_terms(short) == (tuple(short.split()), 0)
+    assert extract_question_terms(f"{short} one_more w0 elsewhere") == (tuple(short.split()), 2)
     for length in (10**5, 10**6):
         text = " ".join(f"w{n}" for n in range(length // 6))
-        assert len(text) > QUESTION_CHARACTERS
-        assert len(question_terms(text)[0]) == QUESTION_WORDS
-        fetch = next(named.named(Question(vector=ASKED, text=text), named.NAMES, 5, 3))
-        assert len(fetch.tags) <= named.WORDS * named.LONGEST * len(named.NAMES)
+        assert len(text) > MAX_QUESTION_CHARACTERS
+        assert len(extract_question_terms(text)[0]) == MAX_QUESTION_WORDS
+        fetch = next(
+            query_names.find_named_documents(
+                Question(vector=ASKED, text=text), query_names.NAMING_KINDS, 5, 3
+            )
+        )
+        assert len(fetch.tags) <= query_names.MAX_SEARCHED_WORDS * query_names.MAX_NAME_WORDS * len(
+            query_names.NAMING_KINDS
+        )

@@ -10,9 +10,10 @@ import apsw
 import pytest
 from stores import backend, nearest, put, settled, vectors
 
-from linkstore.backends.embedded import connecting, database
-from linkstore.backends.embedded.database import Database
-from linkstore.backends.embedded.log import WriteAheadLog
+from linkstore.engines.embedded import connection as connecting
+from linkstore.engines.embedded import database
+from linkstore.engines.embedded.connection import WriteAheadLog
+from linkstore.engines.embedded.database import Database
 
 
 @pytest.fixture

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
+from differential import RandomSearch, compare_hits
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from oracle import OracleBackend
 from stores import DIMENSION, times, vectors
 
 from linkstore import Link
-from linkstore.backends.base import Backend, Change, Manifest, Record
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.filters import parse_filter
-from linkstore.links import merge_links
+from linkstore.core.filters import parse_filter
+from linkstore.core.links import merge_links
+from linkstore.engines.contract import Backend, Change, Manifest, Record
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.strategies import Eager, Mmr, Question, Similarity, Strategy
-from linkstore.testing import OracleBackend, Search, compare_hits
 
 IDS = st.sampled_from([f"d{n}" for n in range(24)])
 LINKS = st.lists(
@@ -141,7 +142,7 @@ class Store(RuleBasedStateMachine):
         question = Question(
             vector=vectors([about])[0], filtered=filter is not None, roots=tuple(dict.fromkeys(roots))
         )
-        search = Search(strategy=strategy, question=question, scope=parse_filter(filter))
+        search = RandomSearch(strategy=strategy, question=question, scope=parse_filter(filter))
         expected, *found = [search.on(backend) for backend in self._all()]
         for hits in found:
             assert compare_hits(hits, expected) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from linkstore.backends.embedded import files
+from linkstore.engines.embedded import location
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="limits are those of POSIX")
 
@@ -21,8 +21,8 @@ PROGRAM = """
     import resource, sys
     from pathlib import Path
     import numpy as np
-    from linkstore.backends.embedded.ann import LiveIndex
-    from linkstore.backends.embedded.files import write_file
+    from linkstore.engines.embedded.vectors import LiveIndex
+    from linkstore.engines.embedded.location import write_file
 
     rows = np.random.default_rng(1).normal(size=(300, 8)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -72,10 +72,10 @@ def unreadable(number: int):
 def test_a_file_is_not_damaged_because_this_process_lacks_something(tmp_path, monkeypatch, number, raised):
     path = tmp_path / "graph-1.bin"
     path.write_bytes(b"content")
-    hashed = files.file_digest(path)
-    assert files.matches(path, hashed)
-    monkeypatch.setattr(files, "file_digest", unreadable(number))
+    hashed = location.file_digest(path)
+    assert location.has_digest(path, hashed)
+    monkeypatch.setattr(location, "file_digest", unreadable(number))
     with pytest.raises(raised):
-        files.matches(path, hashed)
-    monkeypatch.setattr(files, "file_digest", unreadable(errno.EIO))
-    assert not files.matches(path, hashed)
+        location.has_digest(path, hashed)
+    monkeypatch.setattr(location, "file_digest", unreadable(errno.EIO))
+    assert not location.has_digest(path, hashed)

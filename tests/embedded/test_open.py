@@ -20,9 +20,9 @@ from stores import (
 )
 
 from linkstore import LinkStore
-from linkstore.backends.base import Manifest
-from linkstore.backends.embedded import EmbeddedBackend
-from linkstore.backends.embedded.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS
+from linkstore.engines.contract import Manifest
+from linkstore.engines.embedded import EmbeddedBackend
+from linkstore.engines.embedded.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS
 from linkstore.errors import (
     EmbeddingError,
     StoreFormatError,

@@ -11,10 +11,10 @@ import pytest
 from stores import SNAPSHOTS, backend, embedding, exact, nearest, put, record, sql, vectors
 
 from linkstore import LinkStore
-from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedBackend, upkeep
+from linkstore.core.plans import Candidates, Ids, Nearest, Plan
+from linkstore.engines.contract import Change
+from linkstore.engines.embedded import EmbeddedBackend, maintenance
 from linkstore.errors import BackendError, StoreFormatError, StoreMovedError, StoreNotFoundError
-from linkstore.plans import Candidates, Ids, Nearest, Plan
 
 ASKED = vectors([10_000])[0]
 
@@ -155,7 +155,7 @@ def test_a_folder_that_comes_back_is_the_store_again(tmp_path) -> None:
 
 def test_a_database_set_back_while_open_ends_in_an_error_and_not_in_a_loop(tmp_path, monkeypatch) -> None:
     """Restored in place from a copy: the same file, with an older state in it."""
-    monkeypatch.setattr(upkeep, "STALE_SECONDS", 0.2)
+    monkeypatch.setattr(maintenance, "STALE_SECONDS", 0.2)
     store = backend(tmp_path / "kb")
     put(store, 0, 20)
     store.run(store.write(Change(put=[record(30)])))

@@ -11,9 +11,10 @@ import pytest
 from crashes import ACKNOWLEDGED, after_power_cut, moments, traced
 from stores import backend, nearest, put, record, times, vectors
 
-from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, connecting, matrix, snapshot
-from linkstore.vectors import similarities
+from linkstore.core.arrays import cosine_similarities
+from linkstore.engines.contract import Change
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, connection, snapshot
+from linkstore.engines.embedded import vectors as matrix
 
 ASKED = vectors([10_000])[0]
 BLOCK_ROWS = 64
@@ -59,7 +60,7 @@ def live(root: str, durable: str, checkpoint: str) -> None:
     import os
 
     small(pytest.MonkeyPatch())
-    connecting.CHECKPOINT_PAGES = int(checkpoint)
+    connection.CHECKPOINT_PAGES = int(checkpoint)
     acknowledgements = os.open(f"{root}/{ACKNOWLEDGED}", os.O_WRONLY | os.O_CREAT, 0o600)
     store = backend(f"{root}/kb", settings(durable == "durable"))
     for step, (versions, gone, flush) in enumerate(changes()):
@@ -98,7 +99,7 @@ def check(folder: Path, acknowledged: int, durable: bool) -> None:
     assert min(at) <= acknowledged + 1, "a change is there that was never begun"
     assert not durable or max(at) >= acknowledged, f"{acknowledged} changes acknowledged, {at} there"
     assert store.run(store.verify()).findings == ()
-    right = sorted(held.values(), key=lambda one: (-similarities(one.vector[None], ASKED)[0], one.id))
+    right = sorted(held.values(), key=lambda one: (-cosine_similarities(one.vector[None], ASKED)[0], one.id))
     assert nearest(store, ASKED, 5) == [one.id for one in right[:5]]
     put(store, 5000, 5001)
     store.run(store.flush())

@@ -34,13 +34,13 @@ from stores import (
 )
 
 from linkstore import LinkStore
-from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, connecting, database
-from linkstore.backends.embedded.place import Place
-from linkstore.backends.embedded.process import Opened
+from linkstore.core.arrays import normalize_vectors
+from linkstore.engines.contract import Change
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, connection, database
+from linkstore.engines.embedded.location import Place
+from linkstore.engines.embedded.maintenance import StoreResources
 from linkstore.errors import StoreBusyError, StoreClosedError
 from linkstore.strategies import Eager, Similarity
-from linkstore.vectors import unit_vectors
 
 ASKED = vectors([10_000])[0]
 MANY = EmbeddedSettings(exact_below=200, durable=False)
@@ -60,7 +60,9 @@ def hold(told, folder) -> None:
 
 def hold_as_indexer(told, folder) -> None:
     """The same in a process that builds the index."""
-    opened = Opened.at(Place(folder), durable=False, exact_below=10, grow_share=0.5, told=lambda _: None)
+    opened = StoreResources.at(
+        Place(folder), durable=False, exact_below=10, grow_share=0.5, told=lambda _: None
+    )
 
     def wait(_) -> None:
         told.send("held")
@@ -136,7 +138,7 @@ def test_a_writer_that_waits_for_the_process_that_builds_the_index_is_told_to_en
 
 
 def test_readers_do_not_wait_for_a_writer(tmp_path, monkeypatch) -> None:
-    for module in (connecting, database):
+    for module in (connection, database):
         monkeypatch.setattr(module, "BUSY_SECONDS", 60.0)
     store = backend(tmp_path / "kb")
     put(store, 0, 100)
@@ -424,7 +426,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path) -> None:
 
 def write_10_000(told, folder) -> None:
     store = backend(folder, EmbeddedSettings())
-    rows = unit_vectors(np.random.default_rng(0).standard_normal((10_000, DIMENSION)))
+    rows = normalize_vectors(np.random.default_rng(0).standard_normal((10_000, DIMENSION)))
     given = records(0, 100)
     every = [replace(given[n % 100], id=f"d{n}", vector=rows[n]) for n in range(10_000)]
     store.run(store.write(Change(put=every)))

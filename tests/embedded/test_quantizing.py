@@ -9,17 +9,18 @@ from usearch.compiled import ScalarKind
 from usearch.index import Index
 from xxhash import xxh3_128
 
-from linkstore.backends.embedded import EmbeddedBackend, ann
-from linkstore.backends.embedded.ann import PROPOSALS, LiveIndex, SavedIndex
-from linkstore.backends.embedded.quantizing import quantized
-from linkstore.vectors import unit_vectors
+from linkstore.core.arrays import normalize_vectors
+from linkstore.engines.embedded import EmbeddedBackend
+from linkstore.engines.embedded import vectors as ann
+from linkstore.engines.embedded.nodes import quantize
+from linkstore.engines.embedded.vectors import PROPOSALS, LiveIndex, SavedIndex
 
 
 def near(count: int, dimension: int, spread: float = 0.7) -> np.ndarray:
     """Unit vectors around a few centres, all with a part in common, as those of texts have."""
     random = np.random.default_rng(dimension)
     centres = random.standard_normal((40, dimension)) + 1.0
-    return unit_vectors(
+    return normalize_vectors(
         centres[random.integers(0, 40, count)] + spread * random.standard_normal((count, dimension))
     )
 
@@ -29,19 +30,19 @@ def test_a_component_is_off_by_at_most_half_a_step(dimension) -> None:
     vectors = near(50, dimension)
     steps = 127 * max(1, dimension**0.5 / 8)
     assert abs(vectors).max() < 8 / dimension**0.5 or dimension <= 64, "nothing is to be cut off here"
-    assert abs(quantized(vectors) / steps - vectors).max() <= 0.5 / steps + 1e-6
+    assert abs(quantize(vectors) / steps - vectors).max() <= 0.5 / steps + 1e-6
 
 
 def test_a_vector_on_an_axis_is_cut_off_and_stays_nearest_to_itself() -> None:
     axes = np.eye(1000, dtype=np.float32)
-    assert quantized(axes).max() == 127
-    assert (quantized(axes).astype(np.int64) @ quantized(axes[7]).astype(np.int64)).argmax() == 7
-    assert quantized(-axes[0])[0] == -127
+    assert quantize(axes).max() == 127
+    assert (quantize(axes).astype(np.int64) @ quantize(axes[7]).astype(np.int64)).argmax() == 7
+    assert quantize(-axes[0])[0] == -127
 
 
 def test_one_vector_and_several_give_the_same() -> None:
     vectors = near(20, 96)
-    assert (quantized(vectors) == np.stack([quantized(vector) for vector in vectors])).all()
+    assert (quantize(vectors) == np.stack([quantize(vector) for vector in vectors])).all()
 
 
 @pytest.mark.parametrize("dimension", [8, 96, 1536])
@@ -78,7 +79,7 @@ def test_an_index_of_other_scalars_is_made_anew_when_the_store_is_opened(tmp_pat
 
     with monkeypatch.context() as earlier:
         earlier.setattr(LiveIndex, "start", start)
-        earlier.setattr(ann, "quantized", lambda vectors: vectors)
+        earlier.setattr(ann, "quantize", lambda vectors: vectors)
         earlier.setattr(ann, "_load", lambda path, digest, view: Index.restore(str(path), view=view))
         store = backend(tmp_path / "kb")
         put(store, 0, 200)

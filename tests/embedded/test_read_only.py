@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from stores import SNAPSHOTS, Child, backend, exact, nearest, put, sql, vectors
 
-from linkstore.backends.embedded import EmbeddedBackend
-from linkstore.backends.embedded.place import Place
+from linkstore.engines.embedded import EmbeddedBackend
+from linkstore.engines.embedded.location import Place
 from linkstore.errors import (
     StoreBusyError,
     StoreFormatError,

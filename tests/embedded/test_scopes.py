@@ -6,16 +6,17 @@ import random
 
 import numpy as np
 import pytest
+from differential import RandomSearch, compare_hits, find_scope_differences
+from oracle import OracleBackend
 from stores import times
 
 from linkstore import Link, LinkStore
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, postings, scopes
-from linkstore.filters import parse_filter
-from linkstore.plans import Ids, Lexical, Members, Nearest, Resolve
+from linkstore.core.arrays import normalize_vectors
+from linkstore.core.filters import parse_filter
+from linkstore.core.plans import Ids, Lexical, Members, Nearest, Resolve
+from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, filters, lexical
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Question, Similarity, Words
-from linkstore.testing import OracleBackend, Search, compare_hits, scope_differences
-from linkstore.vectors import unit_vectors
 
 DIMENSION = 8
 PUBLIC = parse_filter({"access": "all"})
@@ -25,7 +26,7 @@ NONE = np.empty(0, np.int64)
 
 @pytest.mark.parametrize("seed", range(times(6, 200)))
 def test_searches_equal_those_of_a_store_of_the_scope_to_the_last_bit(seed) -> None:
-    found = scope_differences(
+    found = find_scope_differences(
         EmbeddedBackend(":memory:"),
         EmbeddedBackend(":memory:"),
         1000 + seed,
@@ -40,7 +41,7 @@ def test_searches_equal_those_of_a_store_of_the_scope_to_the_last_bit(seed) -> N
 def test_they_do_where_an_index_searches_all_documents(tmp_path, seed) -> None:
     """The store is larger than what is searched exactly, the scope is not."""
     indexed = EmbeddedBackend(tmp_path, settings=EmbeddedSettings(exact_below=60))
-    found = scope_differences(
+    found = find_scope_differences(
         indexed, EmbeddedBackend(":memory:"), seed, documents=80, searches=20, words=True, exactly=True
     )
     assert found == []
@@ -59,7 +60,7 @@ def record(number: int, *, hidden: bool, rng: random.Random, tags: int = 30) -> 
         id=f"{'hidden' if hidden else 'public'} {number}",
         text=" ".join(words),
         metadata={"title": title, "access": "staff" if hidden else "all"},
-        vector=unit_vectors([[rng.gauss(0, 1) for _ in range(DIMENSION)]])[0],
+        vector=normalize_vectors([[rng.gauss(0, 1) for _ in range(DIMENSION)]])[0],
         links=tuple({(link.kind, link.tag, link.direction): link for link in links}.values()),
     )
 
@@ -70,7 +71,7 @@ def filled(backend: EmbeddedBackend | OracleBackend, records: list[Record]):
     return backend
 
 
-def searches(seed: int, count: int) -> list[Search]:
+def searches(seed: int, count: int) -> list[RandomSearch]:
     rng = random.Random(seed)
     strategies = (
         DEFAULT_STRATEGY,
@@ -81,9 +82,9 @@ def searches(seed: int, count: int) -> list[Search]:
     )
     found = []
     for _ in range(count):
-        vector = unit_vectors([[rng.gauss(0, 1) for _ in range(DIMENSION)]])[0]
+        vector = normalize_vectors([[rng.gauss(0, 1) for _ in range(DIMENSION)]])[0]
         question = Question(vector=vector, text=" ".join(rng.choices(WORDS, k=4)), filtered=True)
-        found += [Search(strategy=one, question=question, scope=PUBLIC) for one in strategies]
+        found += [RandomSearch(strategy=one, question=question, scope=PUBLIC) for one in strategies]
     return found
 
 
@@ -110,10 +111,10 @@ def test_a_small_part_of_a_large_store_is_searched_exactly(stores) -> None:
 
 def test_words_that_too_many_hidden_documents_have_are_looked_up(stores, monkeypatch) -> None:
     """Which words are left out follows from the scope alone, also where postings are read in pages."""
-    monkeypatch.setattr(postings, "POSTINGS", 300)
-    monkeypatch.setattr(postings, "_PAGE", 7)
-    monkeypatch.setattr("linkstore.lexical.POSTINGS", 300)
-    monkeypatch.setattr("linkstore.backends.embedded.words._HAVING", _counted_to(301))
+    monkeypatch.setattr(lexical, "POSTINGS", 300)
+    monkeypatch.setattr(lexical, "_PAGE", 7)
+    monkeypatch.setattr("linkstore.core.lexical.POSTINGS", 300)
+    monkeypatch.setattr("linkstore.engines.embedded.lexical._HAVING", _counted_to(301))
     whole, alone = stores
 
     def plan():
@@ -132,7 +133,7 @@ def test_words_that_too_many_hidden_documents_have_are_looked_up(stores, monkeyp
 @pytest.mark.parametrize("page", [3, 7, 64])
 def test_postings_of_a_document_that_fill_several_pages_are_of_one_document(monkeypatch, page) -> None:
     """Also where whole pages are of a document outside the scope."""
-    monkeypatch.setattr(postings, "_PAGE", page)
+    monkeypatch.setattr(lexical, "_PAGE", page)
     with LinkStore.open(":memory:") as store:
         texts = ["tea " * 20, "tea " * 3, "tea " * 40, "coffee"]
         store.add_texts(texts, ids=["a", "b", "c", "d"], metadatas=[{"n": n} for n in (1, 2, 2, 2)])
@@ -149,7 +150,7 @@ def _counted_to(most: int) -> str:
 
 @pytest.mark.parametrize("cap", [0, 1, 20, 79, 80, 81, 1000])
 def test_hubs_are_counted_past_what_is_hidden(stores, monkeypatch, cap) -> None:
-    monkeypatch.setattr(scopes, "_FIRST", 2)
+    monkeypatch.setattr(filters, "_FIRST", 2)
     whole, alone = stores
 
     def plan():
@@ -197,7 +198,7 @@ def test_a_scope_follows_updates_and_an_older_reader_keeps_its_own() -> None:
 
 
 def test_many_scopes_in_turn_do_not_mix(monkeypatch) -> None:
-    monkeypatch.setattr(scopes, "REMEMBERED_BYTES", 3 * (scopes._OVERHEAD + 8 * 15))
+    monkeypatch.setattr(filters, "REMEMBERED_BYTES", 3 * (filters._OVERHEAD + 8 * 15))
     rng = random.Random(4)
     records = []
     for n in range(120):
@@ -210,7 +211,7 @@ def test_many_scopes_in_turn_do_not_mix(monkeypatch) -> None:
     ]
     for search in searches(9, 2):
         for tenant, own in enumerate(alone):
-            within = Search(
+            within = RandomSearch(
                 strategy=search.strategy, question=search.question, scope=parse_filter({"tenant": tenant})
             )
             assert compare_hits(within.on(store), within.on(own), 0.0) == []

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from oracle import OracleBackend
 from stores import times, vectors
 
-from linkstore.backends.base import Change, Manifest, PageEntry, Record
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.links import LINKS_KEY, Link
-from linkstore.testing import OracleBackend
+from linkstore.core.links import LINKS_KEY, Link
+from linkstore.engines.contract import Change, Manifest, PageEntry, Record
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 
 SETTINGS = EmbeddedSettings(exact_below=30, durable=False)
 """So small that snapshots are taken: counts come from mapped files and from what came since."""

@@ -10,12 +10,12 @@ import apsw
 import pytest
 from stores import DIMENSION, SNAPSHOTS, backend, exact, nearest, put, record, sql, times, vectors
 
-from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedBackend
+from linkstore.core.arrays import Floats
+from linkstore.core.filters import parse_filter
+from linkstore.core.plans import Documents, Groups, Ids, Members, Nearest, Plan, Tags
+from linkstore.engines.contract import Change
+from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import LinkStoreError, StoreFormatError
-from linkstore.filters import parse_filter
-from linkstore.plans import Documents, Groups, Ids, Members, Nearest, Plan, Tags
-from linkstore.vectors import Floats
 
 ASKED = vectors([10_000])[0]
 VALUES = (

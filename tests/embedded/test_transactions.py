@@ -8,10 +8,10 @@ from collections import Counter
 import apsw
 import pytest
 
-from linkstore import Link, LinkStore, searchoptions
+from linkstore import Link, LinkStore
+from linkstore.core.filters import parse_filter
 from linkstore.errors import EmbeddingError, StoreMovedError
-from linkstore.filters import parse_filter
-from linkstore.strategies import Eager, PageRank, Similarity
+from linkstore.strategies import Eager, PageRank, Similarity, base
 
 STRATEGIES = [PageRank(), Eager(depth=2), Similarity()]
 QUESTION = "Which link is followed?"
@@ -91,8 +91,8 @@ def test_each_filter_is_parsed_once(store, monkeypatch):
             parsed.append(filter)
         return parse_filter(filter)
 
-    monkeypatch.setattr(searchoptions, "parse_filter", counted)
-    monkeypatch.setattr("linkstore.store.names.parse_filter", counted)
+    monkeypatch.setattr(base, "parse_filter", counted)
+    monkeypatch.setattr("linkstore.core.filters.parse_filter", counted)
     asked = {"lang": "en"}
     assert store.search(QUESTION, filter=asked)
     assert parsed == [asked]

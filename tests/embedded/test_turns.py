@@ -9,12 +9,11 @@ from dataclasses import replace
 import pytest
 from stores import backend, put, record, records, settled
 
-from linkstore.backends.base import Change, Record
-from linkstore.backends.embedded.alone import alone
-from linkstore.backends.embedded.forks import FORKS
+from linkstore.core.links import Link
+from linkstore.core.plans import Ids, Members, Plan, ReachedMembers, Resolve
+from linkstore.engines.contract import Change, Record
+from linkstore.engines.embedded.location import FORKS, run_exclusively
 from linkstore.errors import StoreFullError
-from linkstore.links import Link
-from linkstore.plans import Ids, Members, Plan, Reached, Resolve
 
 
 class _Interrupted(BaseException):
@@ -50,7 +49,7 @@ def test_a_transaction_left_open_is_rolled_back_by_the_next_writer(tmp_path) -> 
 def group_of(kind: str, tag: str) -> Plan[list[str]]:
     groups = yield Resolve(tags=((kind, tag),))
     vector = record(1).vector
-    reached: Reached = yield Members(
+    reached: ReachedMembers = yield Members(
         groups=groups, side="in", vector=vector, take=1000, cap=1000, exclude=groups[:0]
     )
     ids: list[str] = yield Ids(refs=reached.refs)
@@ -160,8 +159,10 @@ def test_an_interrupt_on_entry_to_any_function_of_a_write_leaves_the_store_usabl
 
 def test_who_does_not_wait_for_their_turn_is_told_so_at_once(tmp_path) -> None:
     lock = tmp_path / "snapshot.lock"
-    assert alone(lock, lambda: alone(lock, lambda: "done", wait=False), wait=False) is None
-    assert alone(lock, lambda: "done", wait=False) == "done"
+    assert (
+        run_exclusively(lock, lambda: run_exclusively(lock, lambda: "done", wait=False), wait=False) is None
+    )
+    assert run_exclusively(lock, lambda: "done", wait=False) == "done"
 
 
 def test_who_waits_for_their_turn_has_it_after_the_other(tmp_path) -> None:
@@ -173,10 +174,10 @@ def test_who_waits_for_their_turn_has_it_after_the_other(tmp_path) -> None:
         waiting.wait(10)
         order.append("first")
 
-    thread = threading.Thread(target=alone, args=(lock, first), kwargs={"wait": True})
+    thread = threading.Thread(target=run_exclusively, args=(lock, first), kwargs={"wait": True})
     thread.start()
     begun.wait(10)
     threading.Timer(0.2, waiting.set).start()
-    alone(lock, lambda: order.append("second"), wait=True)
+    run_exclusively(lock, lambda: order.append("second"), wait=True)
     thread.join()
     assert order == ["first", "second"]

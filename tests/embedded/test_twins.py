@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from stores import SNAPSHOTS, nearest, put
 
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.embedded import EmbeddedBackend, backend
-from linkstore.backends.embedded.ann import LiveIndex
-from linkstore.vectors import similarities, unit_vectors
+from linkstore.core.arrays import cosine_similarities, normalize_vectors
+from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.embedded import EmbeddedBackend, backend
+from linkstore.engines.embedded.vectors import LiveIndex
 
 COUNT, DIMENSION = 6_000, 32
 
@@ -22,10 +22,10 @@ def test_what_is_beside_many_equal_vectors_is_found(tmp_path, share) -> None:
     random = np.random.default_rng(1)
     vectors = random.standard_normal((COUNT, DIMENSION))
     vectors[random.random(COUNT) < share] = vectors[0]
-    vectors = unit_vectors(vectors)
-    questions = unit_vectors(random.standard_normal((50, DIMENSION)))
-    near = unit_vectors(questions - (questions @ vectors[0])[:, None] * vectors[0])
-    near = unit_vectors(0.7 * vectors[0] + 0.7 * near)
+    vectors = normalize_vectors(vectors)
+    questions = normalize_vectors(random.standard_normal((50, DIMENSION)))
+    near = normalize_vectors(questions - (questions @ vectors[0])[:, None] * vectors[0])
+    near = normalize_vectors(0.7 * vectors[0] + 0.7 * near)
     live = LiveIndex()
     live.start(DIMENSION)
     live.extend(np.arange(COUNT), lambda keys: vectors[keys], COUNT, 1)
@@ -33,7 +33,7 @@ def test_what_is_beside_many_equal_vectors_is_found(tmp_path, share) -> None:
     again = LiveIndex()
     again.load(tmp_path / "a", digest, COUNT, 1)
     for question in (*questions, *near):
-        scores = similarities(vectors, question)
+        scores = cosine_similarities(vectors, question)
         for index in (live, again):
             keys, _ = index.propose(question, 128, 1)
             assert np.sort(scores[keys])[-10:].tolist() == np.sort(scores)[-10:].tolist()
@@ -67,7 +67,7 @@ def test_an_index_that_finds_too_little_is_not_used(tmp_path, noise, used) -> No
     """A hundred vectors that are nearly equal blind a graph too; then all documents are compared."""
     random = np.random.default_rng(3)
     near = random.standard_normal((60, DIMENSION)).repeat(100, axis=0)
-    vectors = unit_vectors(near + noise * random.standard_normal(near.shape))
+    vectors = normalize_vectors(near + noise * random.standard_normal(near.shape))
     store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
     store.run(store.claim(Manifest(embedding="e", dimension=DIMENSION)))
     records = [
@@ -79,8 +79,8 @@ def test_an_index_that_finds_too_little_is_not_used(tmp_path, noise, used) -> No
     indexes = store._upkeep.viewed(lambda view: view.indexes)
     proposals = [index.propose(vectors[0], 128, 10) for index in indexes]
     assert any(found is not None for found in proposals) == used
-    for question in unit_vectors(random.standard_normal((20, DIMENSION))):
-        expected = np.argsort(-similarities(vectors, question), kind="stable")[:3]
+    for question in normalize_vectors(random.standard_normal((20, DIMENSION))):
+        expected = np.argsort(-cosine_similarities(vectors, question), kind="stable")[:3]
         assert nearest(store, question, 3) == [f"d{n:04}" for n in expected]
     assert store.run(store.verify()).sound
     store.close()

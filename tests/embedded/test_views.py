@@ -20,12 +20,7 @@ from stores import (
 )
 from usearch.index import Index
 
-from linkstore.backends.base import Change
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings, ann, snapshot
-from linkstore.backends.embedded.columns import Column
-from linkstore.backends.embedded.sharing import StaleStateError
-from linkstore.backends.embedded.snapshot import Snapshot, SnapshotFiles
-from linkstore.plans import (
+from linkstore.core.plans import (
     Candidates,
     Documents,
     Find,
@@ -33,10 +28,16 @@ from linkstore.plans import (
     Members,
     Nearest,
     Plan,
-    Reached,
+    ReachedMembers,
     Resolve,
-    Stored,
+    StoredDocument,
 )
+from linkstore.engines.contract import Change
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, snapshot
+from linkstore.engines.embedded import vectors as ann
+from linkstore.engines.embedded.mirror import Column
+from linkstore.engines.embedded.shared import StaleStateError
+from linkstore.engines.embedded.snapshot import Snapshot, SnapshotFiles
 
 ASKED = vectors([10_000])[0]
 ALL = tuple(f"d{n}" for n in range(400))
@@ -50,11 +51,11 @@ def everything(meanwhile=lambda: None) -> Plan[tuple[list[str], list[str], list[
     found: Candidates = yield Find(ids=ALL)
     by_id: list[str] = yield Ids(refs=found.refs)
     groups = yield Resolve(tags=(("keyword", "k3"),))
-    reached: Reached = yield Members(
+    reached: ReachedMembers = yield Members(
         groups=groups, side="in", vector=ASKED, take=500, cap=500, exclude=np.empty(0, np.int64)
     )
     members: list[str] = yield Ids(refs=reached.refs)
-    stored: list[Stored] = yield Documents(refs=found.refs)
+    stored: list[StoredDocument] = yield Documents(refs=found.refs)
     return sorted(by_similarity), sorted(by_id), sorted(members), sorted(one.id for one in stored)
 
 
@@ -254,7 +255,7 @@ def test_a_snapshot_does_not_disturb_readers(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(ann, "matches"), (snapshot, "matches"), (Index, "view")],
+    [(ann, "has_digest"), (snapshot, "has_digest"), (Index, "view")],
     ids=["index", "graph", "view"],
 )
 def test_a_reader_overtaken_by_two_snapshots_does_without_files(tmp_path, monkeypatch, module, name) -> None:
@@ -269,9 +270,9 @@ def test_a_reader_overtaken_by_two_snapshots_does_without_files(tmp_path, monkey
     real, gone = getattr(module, name), []
 
     def overtaken(*given, **options) -> object:
-        sound = name == "matches" and real(*given, **options)
+        sound = name == "has_digest" and real(*given, **options)
         for n in () if gone else (400, 500):
-            gone.append(Path(given[0] if name == "matches" else given[1]))
+            gone.append(Path(given[0] if name == "has_digest" else given[1]))
             put(store, n, n + 100)
             store.run(store.flush())
         return sound or real(*given, **options)

@@ -10,30 +10,23 @@ import pytest
 from documented import linkstore
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from oracle import OracleBackend, OracleReader
 
 from linkstore import Link, LinkRetriever, LinkStore, get_links
-from linkstore.backends.reader import Reader
 from linkstore.cli import exits
+from linkstore.engines.contract import Reader
 from linkstore.errors import CapabilityError, EvaluationError, StrategyError
-from linkstore.evaluation import (
-    STRATEGIES,
-    GoldQuestion,
-    evaluate,
-    read_corpus,
-    read_questions,
-    with_links,
+from linkstore.evaluate import STRATEGIES, GoldQuestion, evaluate, read_corpus, read_questions, with_links
+from linkstore.evaluate.metrics import (
+    StrategyRun,
+    compute_outcomes,
+    compute_recalls,
+    compute_reciprocal_ranks,
+    count_rescues,
+    make_estimate,
+    resample_means,
 )
-from linkstore.evaluation.metrics import (
-    estimate,
-    recalls,
-    reciprocal_ranks,
-    resampled_means,
-    rescues,
-)
-from linkstore.evaluation.scoring import Run, outcomes_of
 from linkstore.strategies import Eager, Similarity, Words
-from linkstore.testing import OracleBackend
-from linkstore.testing.oraclereader import OracleReader
 
 ROWS = (
     {"id": "needle", "title": "Space Needle", "text": "A tower in Seattle, built for the fair of 1962."},
@@ -84,33 +77,33 @@ class TestMeasures:
     ranks = ((1, 7, None), (3,), (None,), (21, 2))
 
     def test_recall_is_the_share_of_each_question_s_gold(self):
-        assert recalls(self.ranks, 2).tolist() == [1 / 3, 0, 0, 1 / 2]
-        assert recalls(self.ranks, 10).tolist() == [2 / 3, 1, 0, 1 / 2]
-        assert recalls(self.ranks, 21).tolist() == [2 / 3, 1, 0, 1]
+        assert compute_recalls(self.ranks, 2).tolist() == [1 / 3, 0, 0, 1 / 2]
+        assert compute_recalls(self.ranks, 10).tolist() == [2 / 3, 1, 0, 1 / 2]
+        assert compute_recalls(self.ranks, 21).tolist() == [2 / 3, 1, 0, 1]
 
     def test_the_reciprocal_rank_is_that_of_the_first_gold_document(self):
-        assert reciprocal_ranks(self.ranks).tolist() == [1, 1 / 3, 0, 1 / 2]
+        assert compute_reciprocal_ranks(self.ranks).tolist() == [1, 1 / 3, 0, 1 / 2]
 
     def test_rescued_is_what_the_baseline_misses_and_the_ranking_has_early(self):
         baseline = ((1, None, None), (25,), (None,), (2, 3))
 
-        found, missed = rescues(self.ranks, baseline, within=10, missed=20)
+        found, missed = count_rescues(self.ranks, baseline, within=10, missed=20)
 
         assert (found.tolist(), missed.tolist()) == ([1, 1, 0, 0], [2, 1, 1, 0])
 
     def test_the_same_seed_draws_the_same_questions_whatever_the_columns(self):
         columns = np.random.default_rng(0).random((50, 3))
 
-        whole, again = resampled_means(columns, seed=7), resampled_means(columns, seed=7)
+        whole, again = resample_means(columns, seed=7), resample_means(columns, seed=7)
 
         assert np.array_equal(whole, again)
-        assert np.allclose(resampled_means(columns[:, :1], seed=7), whole[:, :1])
-        assert not np.array_equal(whole, resampled_means(columns, seed=8))
+        assert np.allclose(resample_means(columns[:, :1], seed=7), whole[:, :1])
+        assert not np.array_equal(whole, resample_means(columns, seed=8))
 
     def test_an_interval_is_that_of_the_mean(self):
         values = np.random.default_rng(1).normal(5, 2, size=(400, 1))
 
-        found = estimate(float(values.mean()), resampled_means(values, seed=0)[:, 0])
+        found = make_estimate(float(values.mean()), resample_means(values, seed=0)[:, 0])
 
         error = 1.96 * values.std() / 20
         assert found.low == pytest.approx(values.mean() - error, abs=0.03)
@@ -120,7 +113,7 @@ class TestMeasures:
         baseline = [(1,) if n % 2 else (None,) for n in range(100)]
         better = [(1,) if n % 2 else (2,) if n < 20 else (None,) for n in range(100)]
 
-        outcome = outcomes_of([_run("better", better), _run("dense", baseline)], baseline, seed=0)
+        outcome = compute_outcomes([_run("better", better), _run("dense", baseline)], baseline, seed=0)
 
         gain = outcome[0].gains["recall@2"]
         assert gain.value == pytest.approx(0.10)
@@ -130,14 +123,14 @@ class TestMeasures:
         assert outcome[1].gains["recall@2"].high == 0
 
     def test_nothing_is_rescued_where_nothing_is_missed(self):
-        (outcome,) = outcomes_of([_run("x", [(1,), (2,)])], [(1,), (2,)], seed=0)
+        (outcome,) = compute_outcomes([_run("x", [(1,), (2,)])], [(1,), (2,)], seed=0)
 
         assert outcome.rescue_rate is None
         assert outcome.to_dict()["rescue_rate_interval"] is None
 
 
-def _run(name: str, ranks) -> Run:
-    return Run(name=name, settings="", ranks=ranks, ms_per_query=2.0, ms_without_embedding=1.0)
+def _run(name: str, ranks) -> StrategyRun:
+    return StrategyRun(name=name, settings="", ranks=ranks, ms_per_query=2.0, ms_without_embedding=1.0)
 
 
 class TestEvaluating:

@@ -12,12 +12,12 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
-from linkstore.backends.base import Change, PageEntry
+from linkstore.core.arrays import normalize_vectors
+from linkstore.engines.contract import Change, PageEntry
 from linkstore.errors import EvaluationError, StoreBusyError, StoreFormatError, StrategyError
-from linkstore.evaluation import GoldQuestion, calibrate_floor
-from linkstore.floors import FLOOR_NOTE
+from linkstore.evaluate import GoldQuestion, calibrate_floor
+from linkstore.store.operations import FLOOR_NOTE
 from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
-from linkstore.vectors import unit_vectors
 
 TOPICS, EACH = 40, 5
 
@@ -54,7 +54,7 @@ def store():
 
 
 def vectors(some: list[str]) -> np.ndarray:
-    return unit_vectors(Topics().embed_documents(some))
+    return normalize_vectors(Topics().embed_documents(some))
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01, 0.05, 0.5])
@@ -129,7 +129,7 @@ def test_what_cannot_be_calibrated_is_an_error(store):
 
 
 def test_the_sample_follows_its_seed(store, monkeypatch):
-    monkeypatch.setattr("linkstore.evaluation.flooring.SAMPLE", 50)
+    monkeypatch.setattr("linkstore.evaluate.calibration.SAMPLE_SIZE", 50)
     one, again, other = (calibrate_floor(store, seed=seed) for seed in (1, 1, 2))
     assert one == again
     assert one.pairs == other.pairs == 50 * 20

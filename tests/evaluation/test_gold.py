@@ -9,10 +9,18 @@ from documented import linkstore
 from langchain_core.documents import Document
 
 from linkstore import Link, LinkStore
+from linkstore.core.documents import PageDocuments
 from linkstore.errors import EvaluationError
-from linkstore.evaluation import Estimate, Evaluation, GoldQuestion, Outcome, compared, evaluate, profile
-from linkstore.evaluation.scoring import Run, outcomes_of
-from linkstore.pagedocuments import PageDocuments
+from linkstore.evaluate import (
+    Estimate,
+    Evaluation,
+    GoldQuestion,
+    Outcome,
+    compare_with_baseline,
+    evaluate,
+    profile,
+)
+from linkstore.evaluate.metrics import StrategyRun, compute_outcomes
 from linkstore.strategies import Similarity
 
 PAGES = {
@@ -130,16 +138,18 @@ class TestProfile:
 def evaluation(default: list[int | None], **others: list[int | None]) -> Evaluation:
     """Outcomes made of the rank of the one gold document of each question."""
     runs = [
-        Run(name=name, settings="", ranks=[(rank,) for rank in ranks], ms_per_query=1, ms_without_embedding=1)
+        StrategyRun(
+            name=name, settings="", ranks=[(rank,) for rank in ranks], ms_per_query=1, ms_without_embedding=1
+        )
         for name, ranks in {"default": default, **others}.items()
     ]
-    outcomes: tuple[Outcome, ...] = outcomes_of(runs, [(1,)] * len(default), 0)
+    outcomes: tuple[Outcome, ...] = compute_outcomes(runs, [(1,)] * len(default), 0)
     return Evaluation(questions=len(default), gold="id", outcomes=outcomes)
 
 
 class TestVerdict:
     def test_the_default_is_compared_with_the_best_of_the_others(self):
-        found = compared(
+        found = compare_with_baseline(
             evaluation(
                 [1] * 40 + [None] * 10, dense=[1] * 10 + [None] * 40, **{"dense+bm25": [1] * 39 + [None] * 11}
             )
@@ -160,17 +170,17 @@ class TestVerdict:
         ],
     )
     def test_it_says_what_was_measured(self, default, bm25, says):
-        found = compared(evaluation(default, bm25=bm25))
+        found = compare_with_baseline(evaluation(default, bm25=bm25))
         assert str(found).startswith(says)
 
     def test_the_interval_is_paired(self):
         half = [1, None] * 50
-        found = compared(evaluation(half, dense=half))
+        found = compare_with_baseline(evaluation(half, dense=half))
         assert found is not None
         assert found.gain == Estimate(value=0.0, low=0.0, high=0.0)
 
     def test_without_a_rival_there_is_nothing_to_compare(self):
-        assert compared(evaluation([1])) is None
+        assert compare_with_baseline(evaluation([1])) is None
 
 
 def test_the_command_says_what_gold_names_and_what_it_shows(tmp_path):

@@ -9,15 +9,15 @@ import pytest
 from documented import linkstore
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from oracle import OracleBackend
 
 from linkstore import Link, LinkStore
-from linkstore.backends.embedded import EmbeddedBackend
 from linkstore.cli import exits
+from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import EvaluationError
-from linkstore.evaluation import GoldQuestion, memberships, profile
-from linkstore.evaluation.profiles import HUB_CAP, size_labels
-from linkstore.evaluation.verdict import verdict
-from linkstore.testing import OracleBackend
+from linkstore.evaluate import GoldQuestion, link_groups, profile
+from linkstore.evaluate.link_groups import HUB_CAP, list_size_labels
+from linkstore.evaluate.profiling import describe_verdict
 
 
 class Numbered(Embeddings):
@@ -90,7 +90,7 @@ class TestCounts:
     def test_link_groups_are_counted_by_the_documents_on_their_larger_side(self, store):
         found = profile(store)
 
-        sizes = dict(zip(size_labels(), found.sizes, strict=True))
+        sizes = dict(zip(list_size_labels(), found.sizes, strict=True))
         assert sizes | {"1": 5, "3-5": 2, "2": 0} == sizes
         assert sum(sizes.values()) == 7
         first, second = found.largest[:2]
@@ -101,8 +101,8 @@ class TestCounts:
 
     def test_a_store_read_in_parts_has_the_same_profile(self, store, monkeypatch):
         whole = profile(store)
-        monkeypatch.setattr(memberships, "LINKS_AT_ONCE", 3)
-        monkeypatch.setattr(memberships, "_BATCH", 2)
+        monkeypatch.setattr(link_groups, "LINKS_AT_ONCE", 3)
+        monkeypatch.setattr(link_groups, "_BATCH", 2)
 
         assert profile(store) == whole
 
@@ -190,7 +190,7 @@ class TestGold:
     ("share", "says"), [(0.6, "Well linked: 60 %"), (0.3, "Partly linked"), (0.05, "Hardly linked")]
 )
 def test_without_gold_the_verdict_is_about_structure(share, says):
-    assert verdict(share, None, None).startswith(says)
+    assert describe_verdict(share, None, None).startswith(says)
 
 
 class TestCommand:

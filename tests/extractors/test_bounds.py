@@ -13,10 +13,9 @@ from selectolax.lexbor import LexborHTMLParser
 from trees import depth_of
 
 from linkstore.errors import ExtractionError
-from linkstore.extraction.bounds import DEEPEST, MOST_OPTIONS, UnboundedPageError, bounded
-from linkstore.extraction.markup import parse_html
-from linkstore.extraction.nesting import Nesting
-from linkstore.extraction.tags import Tags
+from linkstore.extract.html import DEEPEST_ELEMENT, MOST_OPTIONS, UnboundedPageError, bound_page, parse_html
+from linkstore.extract.html_depth import ElementStack
+from linkstore.extract.html_order import TagRewriter
 from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
 
 MANY = 2000
@@ -56,7 +55,7 @@ DISTINCT = "".join(f"<b id={number}>" for number in range(400))
 )
 def test_a_page_that_would_grow_beyond_measure_is_refused_before_it_is_parsed(page, problem):
     with pytest.raises(UnboundedPageError, match=problem):
-        bounded(page)
+        bound_page(page)
     with pytest.raises(ExtractionError, match=problem):
         HtmlLinkExtractor().extract(HtmlSource(content=page, url="https://o.org/"))
 
@@ -89,7 +88,7 @@ def test_a_page_that_would_grow_beyond_measure_is_refused_before_it_is_parsed(pa
     ],
 )
 def test_what_does_not_lie_deep_is_not_refused(page):
-    assert depth_of(bounded(page))[0] < 50
+    assert depth_of(bound_page(page))[0] < 50
 
 
 NAMES = """
@@ -108,7 +107,7 @@ def test_depth_and_size_are_told_before_the_parser_knows_them(piece, numbered):
         re.sub(r"(?<=<)([a-z]+\d?) id=1", rf"\1 id={number}", piece) if numbered else piece
         for number in range(40)
     )
-    tags, nesting, deepest, count = Tags(page), Nesting(), 0, 0
+    tags, nesting, deepest, count = TagRewriter(page), ElementStack(), 0, 0
     for tag in tags:
         if tag.text:
             nesting.text()
@@ -126,7 +125,7 @@ def test_depth_and_size_are_told_before_the_parser_knows_them(piece, numbered):
 @given(st.lists(TAGS, max_size=9))
 def test_no_text_that_a_browser_shows_is_lost(tags):
     page = "<!doctype html><body>" + "".join(f"{tag}t{number} " for number, tag in enumerate(tags))
-    assert shown(page) <= shown(bounded(page))
+    assert shown(page) <= shown(bound_page(page))
 
 
 def shown(page):
@@ -163,7 +162,7 @@ def shown(page):
     ],
 )
 def test_what_readers_see_stays(page, text):
-    assert LexborHTMLParser(bounded(page)).body.text() == text
+    assert LexborHTMLParser(bound_page(page)).body.text() == text
 
 
 def test_the_title_of_a_page_keeps_its_signs():
@@ -205,4 +204,4 @@ def test_a_page_takes_time_with_its_length_and_no_more(piece):
 
 
 def test_a_page_as_deep_as_allowed_is_read():
-    assert parse_html("<div>" * DEEPEST + "x").body.text() == "x"
+    assert parse_html("<div>" * DEEPEST_ELEMENT + "x").body.text() == "x"

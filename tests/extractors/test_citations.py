@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from linkstore.extraction import LinkExtractor, QueryExtractor
-from linkstore.links import Link
-from linkstore_extractors._identifiers import IDENTIFIERS, find_identifiers, isbn13
-from linkstore_extractors._references import find_references
-from linkstore_extractors.citations import CitationExtractor
+from linkstore.core.links import Link
+from linkstore.extract import LinkExtractor, QueryExtractor
+from linkstore_extractors.citations import CitationExtractor, find_references
+from linkstore_extractors.identifiers import IDENTIFIERS, find_identifiers, isbn13
 
 EXTRACTOR = CitationExtractor()
 

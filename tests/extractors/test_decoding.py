@@ -10,7 +10,7 @@ import pytest
 from growing import grows_with_length
 
 from linkstore.errors import StrategyError
-from linkstore.extraction.decoding import decode_html
+from linkstore.extract.html import decode_html
 from linkstore.ingest import IngestSettings
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
 from linkstore.ingest.web import WebSettings

@@ -9,13 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from linkstore.core.links import Link
+from linkstore.core.text import tokenize
 from linkstore.errors import ExtractionError, MissingExtraError
-from linkstore.extraction.upkeep import UpkeepExtractor
-from linkstore.links import Link
-from linkstore.text import tokens
-from linkstore_extractors._phrases import phrases
-from linkstore_extractors._sharing import Sharing
-from linkstore_extractors.entities import EntityExtractor, EntitySettings
+from linkstore.extract.protocol import UpkeepExtractor
+from linkstore_extractors.entities import EntityExtractor, EntitySettings, SharedPhrases, find_phrases
 from linkstore_extractors.gliner import GlinerExtractor
 
 
@@ -24,7 +22,7 @@ def text(content, **metadata):
 
 
 def tags(content):
-    return [tag for tag, _ in phrases(content)]
+    return [tag for tag, _ in find_phrases(content)]
 
 
 @pytest.mark.parametrize(
@@ -52,9 +50,9 @@ def test_a_phrase_is_two_or_more_words_written_as_a_name_is(content, found):
 
 @given(st.text(max_size=80))
 def test_tags_are_folded_words_of_the_text(content):
-    for tag, written in phrases(content):
+    for tag, written in find_phrases(content):
         assert written in content
-        assert tag == " ".join(tokens(written))
+        assert tag == " ".join(tokenize(written))
 
 
 def test_documents_that_share_a_phrase_meet_in_its_group():
@@ -101,7 +99,7 @@ def test_settings_out_of_range_are_refused(settings):
 
 @given(st.lists(st.sets(st.sampled_from("abcdef")), max_size=8), st.integers(2, 4), st.integers(0, 7))
 def test_sharing_counts_documents_exactly_also_when_asked_on_the_way(documents, most, asked_after):
-    sharing = Sharing(2, most)
+    sharing = SharedPhrases(2, most)
     for number, words in enumerate(documents):
         sharing.add(sorted(words))
         if number == asked_after:
@@ -111,8 +109,8 @@ def test_sharing_counts_documents_exactly_also_when_asked_on_the_way(documents, 
 
 
 def test_sharing_keeps_its_counts_over_many_blocks(monkeypatch):
-    monkeypatch.setattr("linkstore_extractors._sharing._BLOCK", 3)
-    sharing = Sharing(2, 3)
+    monkeypatch.setattr("linkstore_extractors.entities._BLOCK", 3)
+    sharing = SharedPhrases(2, 3)
     for number in range(20):
         sharing.add([f"p{number}", f"p{number // 2}", "all"])
     assert sharing.shared(["all", "p1", "p12", "p19"]) == ["p1"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, EntryPoints
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
 import pytest
 
-from linkstore import extraction
+from linkstore.core.links import Link
 from linkstore.errors import ExtractionError
-from linkstore.extraction import ENTRY_POINT_GROUP, LinkExtractor, extractor_names, load_extractor
-from linkstore.links import Link
+from linkstore.extract import ENTRY_POINT_GROUP, LinkExtractor, extractor_names, load_extractor
 
 
 class Nicknames:
@@ -29,7 +28,7 @@ def no_extractor() -> object:
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three more entry points beside the installed ones."""
-    installed = extraction.entry_points
+    installed = entry_points
     ours = [
         EntryPoint("nickname", f"{__name__}:Nicknames", ENTRY_POINT_GROUP),
         EntryPoint("nothing", f"{__name__}:no_extractor", ENTRY_POINT_GROUP),
@@ -40,7 +39,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     def found(*, group: str) -> EntryPoints:
         return EntryPoints([*installed(group=group), *(point for point in ours if point.group == group)])
 
-    monkeypatch.setattr(extraction, "entry_points", found)
+    monkeypatch.setattr("linkstore.extract.protocol.entry_points", found)
 
 
 def test_a_third_party_extractor_is_found_by_its_entry_point_and_gets_the_options() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linkstore.core.urls import UrlPolicy
 from linkstore.errors import ExtractionError
-from linkstore.extraction import LinkExtractor
-from linkstore.urls import UrlPolicy
+from linkstore.extract import LinkExtractor
 from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
 
 URL = "https://docs.example.org/guide/index.html"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from linkstore_extractors import _identifiers, _references
+from linkstore_extractors import citations, identifiers
 
 # Letters that are like others where case does not matter, and some that grow in lower case.
 ODD = ("\u0130", "\u0131", "\u017f", "\u212a", "\u00df", "\u2019", "\u0307", "\u00e9", "\ud800")
@@ -32,21 +32,21 @@ def texts():
 
 
 def test_leads_find_what_the_patterns_find(monkeypatch):
-    found = [_identifiers.find_identifiers(text) for text in texts()]
-    without = tuple(replace(rule, lead="") for rule in _identifiers.IDENTIFIERS)
-    monkeypatch.setattr(_identifiers, "IDENTIFIERS", without)
-    assert found == [_identifiers.find_identifiers(text) for text in texts()]
+    found = [identifiers.find_identifiers(text) for text in texts()]
+    without = tuple(replace(rule, lead="") for rule in identifiers.IDENTIFIERS)
+    monkeypatch.setattr(identifiers, "IDENTIFIERS", without)
+    assert found == [identifiers.find_identifiers(text) for text in texts()]
     assert len({mention.tag.partition(":")[0] for mentions in found for mention in mentions}) > 15
 
 
 def test_lists_of_references_are_found_whatever_the_letters_of_their_heading(monkeypatch):
-    found = [_references.find_references(text) for text in texts()]
-    monkeypatch.setattr(_references, "_may_have_a_list", lambda text: True)
-    assert found == [_references.find_references(text) for text in texts()]
+    found = [citations.find_references(text) for text in texts()]
+    monkeypatch.setattr(citations, "_may_have_a_list", lambda text: True)
+    assert found == [citations.find_references(text) for text in texts()]
     assert sum(map(len, (one.entries for one in found))) > 50
 
 
-@pytest.mark.parametrize("rule", _identifiers.IDENTIFIERS, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", identifiers.IDENTIFIERS, ids=lambda rule: rule.name)
 def test_a_lead_is_in_lower_case_and_a_hint_too(rule):
     assert rule.lead in rule.hints or not rule.lead
     assert rule.lead == rule.lead.lower()

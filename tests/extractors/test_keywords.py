@@ -11,16 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from linkstore.core.links import add_links, get_links
+from linkstore.core.text import STOP_WORDS, fold
 from linkstore.embeddings import WordLlamaEmbeddings
 from linkstore.errors import ExtractionError, MissingExtraError
-from linkstore.extraction import CorpusExtractor, LinkExtractor, QueryExtractor
-from linkstore.links import add_links, get_links
-from linkstore.text import STOP_WORDS, fold
-from linkstore_extractors._frequencies import Frequencies
-from linkstore_extractors._terms import candidates, runs
-from linkstore_extractors.keybert import KeyBertExtractor
-from linkstore_extractors.keywords import KeywordExtractor, KeywordSettings
-from linkstore_extractors.yake import YakeExtractor
+from linkstore.extract import CorpusExtractor, LinkExtractor, QueryExtractor
+from linkstore_extractors.keywords import (
+    Frequencies,
+    KeywordExtractor,
+    KeywordSettings,
+    find_candidates,
+    find_runs,
+)
+from linkstore_extractors.scored import KeyBertExtractor, YakeExtractor
 
 CORPUS = [
     "The Space Needle is an observation tower in Seattle. Visitors of the tower see Mount Rainier.",
@@ -122,19 +125,19 @@ def test_no_more_keywords_than_asked_for() -> None:
 
 
 def test_stop_words_numbers_and_single_letters_are_no_keywords() -> None:
-    assert candidates(runs("The 1962 fair, and a B or 42; __")) == {"fair"}
-    assert "fair 1962" in candidates(runs("fair 1962"))
+    assert find_candidates(find_runs("The 1962 fair, and a B or 42; __")) == {"fair"}
+    assert "fair 1962" in find_candidates(find_runs("fair 1962"))
 
 
 def test_hyphens_join_words_and_punctuation_parts_them() -> None:
-    assert candidates(runs("open-source tools. Link groups")) == {
+    assert find_candidates(find_runs("open-source tools. Link groups")) == {
         "open", "source", "tools", "open source", "source tools", "open source tools",
         "link", "groups", "link groups",
     }  # fmt: skip
 
 
 def test_overlong_words_are_skipped() -> None:
-    assert candidates(runs("data " + "QUJD" * 3000 + " rest")) == {"data", "rest"}
+    assert find_candidates(find_runs("data " + "QUJD" * 3000 + " rest")) == {"data", "rest"}
 
 
 def test_case_and_unicode_form_make_no_difference() -> None:
@@ -214,7 +217,7 @@ def test_the_table_stays_within_its_limit_and_keeps_what_is_frequent() -> None:
 def test_words_always_together_cohere_and_words_that_merely_meet_do_not() -> None:
     frequencies = Frequencies(limit=1000)
     for text in ["new york"] * 5 + ["new idea"] * 20 + ["old york"] * 20 + ["pike place"] * 5 + ["x y"] * 50:
-        frequencies.add(candidates(runs(text)))
+        frequencies.add(find_candidates(find_runs(text)))
     assert frequencies.cohesion(["pike", "place"]) == pytest.approx(1)
     assert frequencies.cohesion(["new", "york"]) < 0
     assert frequencies.cohesion(["york", "place"]) == -1
@@ -249,7 +252,7 @@ def test_a_missing_package_names_the_extra(
     def found(name: str, package: str | None = None) -> ModuleSpec | None:
         return None if name == extra else find_spec(name, package)
 
-    monkeypatch.setattr(f"linkstore_extractors.{extra}.find_spec", found)
+    monkeypatch.setattr("linkstore_extractors.scored.find_spec", found)
     with pytest.raises(MissingExtraError, match=rf"langchain-linkstore\[{extra}\]"):
         factory()
 
@@ -275,7 +278,7 @@ def test_keybert_takes_any_langchain_embedding() -> None:
     extractor = KeyBertExtractor(WordLlamaEmbeddings(), max_keywords=4, diversity=0.2)
     links = extractor.extract(Document(page_content=CORPUS[0]))
     assert len(links) == 4
-    assert {link.tag for link in links} <= candidates(runs(CORPUS[0]))
+    assert {link.tag for link in links} <= find_candidates(find_runs(CORPUS[0]))
     assert "observation tower" in {link.tag for link in links}
     assert all(type(link.weight) is float and 0 < link.weight <= 1 for link in links)
     assert extractor.extract_query("Where is the Space Needle?")[0].direction == "out"

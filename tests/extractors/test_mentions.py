@@ -7,15 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
+from linkstore.core.links import Link
+from linkstore.core.text import tokenize
 from linkstore.errors import ExtractionError
-from linkstore.extraction.upkeep import UpkeepExtractor
-from linkstore.links import Link
-from linkstore.strategies.named import LONGEST, NAMES
-from linkstore.text import tokens
-from linkstore_extractors._automaton import Automaton
-from linkstore_extractors._haystack import as_written, haystack
-from linkstore_extractors._naming import MOST_WORDS, name_tag
-from linkstore_extractors.mentions import MentionExtractor, MentionSettings
+from linkstore.extract.protocol import UpkeepExtractor
+from linkstore.strategies.query_names import MAX_NAME_WORDS, NAMING_KINDS
+from linkstore_extractors.mentions import (
+    MOST_NAME_WORDS,
+    Automaton,
+    MentionExtractor,
+    MentionSettings,
+    find_written_forms,
+    make_haystack,
+    make_name_tag,
+)
 
 WORDS = ["\u037a", "New", "York", "City", "new", "york", "O'Neill", "Élan", "is", "İzmir", "ß", "½", "1984"]
 WORDS += [
@@ -97,13 +102,13 @@ def test_what_is_no_name_is_passed_over(metadata):
 )
 def test_trivial_names_are_none(title, tag):
     expected = "mercury planet" if title.endswith("(1999)") else tag
-    assert name_tag(title) == expected
+    assert make_name_tag(title) == expected
 
 
 def test_names_are_what_queries_are_searched_for():
-    assert MentionExtractor().kinds <= set(NAMES)
-    assert MOST_WORDS <= LONGEST
-    assert name_tag("The  Café - Société (film)") == " ".join(tokens("the café société"))
+    assert MentionExtractor().kinds <= set(NAMING_KINDS)
+    assert MOST_NAME_WORDS <= MAX_NAME_WORDS
+    assert make_name_tag("The  Café - Société (film)") == " ".join(tokenize("the café société"))
 
 
 def test_the_longest_name_counts_and_names_may_stand_side_by_side():
@@ -199,14 +204,14 @@ def test_settings_out_of_range_are_refused(settings):
 
 @given(TEXTS)
 def test_a_haystack_has_the_words_of_the_text(text):
-    words = tokens(text)
-    assert haystack(text).decode() == (f" {'  '.join(words)} " if words else "")
+    words = tokenize(text)
+    assert make_haystack(text).decode() == (f" {'  '.join(words)} " if words else "")
 
 
 @given(TEXTS, st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join), max_size=5))
 def test_the_automaton_finds_what_reading_word_by_word_finds(text, given_names):
-    names = {" ".join(tokens(name)) for name in given_names} - {""}
-    words, expected, at = tokens(text), [], 0
+    names = {" ".join(tokenize(name)) for name in given_names} - {""}
+    words, expected, at = tokenize(text), [], 0
     while at < len(words):
         fits = [n for n in range(len(words), at, -1) if " ".join(words[at:n]) in names]
         expected += [" ".join(words[at : fits[0]])] if fits else []
@@ -214,7 +219,7 @@ def test_the_automaton_finds_what_reading_word_by_word_finds(text, given_names):
 
     matches = Automaton(sorted(names)).find(text)
     assert [name for name, _, _ in matches] == expected
-    written = as_written(text, [(start, end) for _, start, end in matches])
+    written = find_written_forms(text, [(start, end) for _, start, end in matches])
     for (name, _, _), label in zip(matches, written, strict=True):
-        assert label is None or (label in text and " ".join(tokens(label)) == name)
+        assert label is None or (label in text and " ".join(tokenize(label)) == name)
         assert label is not None or not text.isascii()

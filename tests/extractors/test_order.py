@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 from trees import depth_of
 
-from linkstore.demo import site
-from linkstore.extraction.nesting import Nesting
-from linkstore.extraction.order import in_order
-from linkstore.extraction.tags import Tags
+from linkstore.cli.demo import site
+from linkstore.extract.html_depth import ElementStack
+from linkstore.extract.html_order import TagRewriter, is_well_nested
 
 DEEP = "<div>" * 2000
 SPRITE = """
@@ -66,7 +65,7 @@ ELEMENTS = st.recursive(
     ],
 )
 def test_most_pages_are_in_order(page):
-    assert in_order(page)
+    assert is_well_nested(page)
 
 
 @pytest.mark.parametrize(
@@ -109,19 +108,19 @@ def test_most_pages_are_in_order(page):
     ],
 )
 def test_what_a_parser_might_reopen_or_move_gets_the_closer_look(page):
-    assert not in_order(page)
+    assert not is_well_nested(page)
 
 
 @settings(max_examples=300)
 @given(ELEMENTS, ELEMENTS, st.sampled_from(["", "<!doctype html>"]))
 def test_a_page_in_order_is_as_flat_and_small_as_its_tags_say(before, piece, doctype):
     page = doctype + before + piece * 60
-    if not in_order(page):
+    if not is_well_nested(page):
         return
     deepest, count = depth_of(page)
     assert deepest <= 110
     assert count <= 4 * page.count("<") + 20
-    nesting, tags = Nesting(), Tags(page)
+    nesting, tags = ElementStack(), TagRewriter(page)
     for tag in tags:
         if tag.text:
             nesting.text()
@@ -139,4 +138,4 @@ def test_the_pages_of_the_demo_are_in_order():
     with site() as folder:
         pages = [path.read_text() for path in folder.rglob("*.html")]
     assert pages
-    assert all(map(in_order, pages))
+    assert all(map(is_well_nested, pages))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkstore.extraction import Chunk, LinkExtractor, Page
+from linkstore.extract import Chunk, LinkExtractor, Page
 from linkstore_extractors.sections import SectionExtractor
 
 PAGE = Page(url="guide/index.html")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from memory_store import MemoryStore
 
+from linkstore.core.links import get_links
 from linkstore.ingest import index_folder
-from linkstore.links import get_links
 
 MENU = "".join(f'<li><a href="p{n}.html">Page number {n}</a></li>' for n in range(12))
 FRAME = """<title>{0}</title><div><h1>The Handbook</h1><ul id=menu>{1}</ul></div>

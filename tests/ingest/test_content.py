@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from linkstore.extraction import Page
-from linkstore.extraction.markup import page_links, parse_html
+from linkstore.extract import Page
+from linkstore.extract.html import find_page_links, parse_html
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
+from linkstore.ingest.html.folder import find_refresh_target
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
-from linkstore.ingest.html.redirects import refresh_target
-from linkstore.ingest.web import pages as web_pages
+from linkstore.ingest.web import crawl as web_pages
 from linkstore.ingest.web.fetching import Response
 
 WORDS = "The needle stands on the ground of the fair of 1962, and a lift goes up. "
@@ -40,7 +40,7 @@ def owner(found, anchor):
 def test_links_of_drawings_are_links(frame):
     html = f"<main><h1>T</h1><p>text</p>{frame.format(SVG)}</main>"
     assert [link.href for chunk in chunks(html) for link in chunk.hyperlinks] == ["b.html"]
-    assert page_links(parse_html(html)) == {"b.html": "B"}
+    assert find_page_links(parse_html(html)) == {"b.html": "B"}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_bars_that_lead_to_the_pages_around_are_noise(bar):
     html = f"{bar}<div id=content>{bar}<h1>T</h1><p>Short.</p>{bar}</div>"
     assert texts(html) == ["T", "Short."]
     assert [link for chunk in chunks(html) for link in chunk.hyperlinks] == []
-    assert page_links(parse_html(html)) == {}
+    assert find_page_links(parse_html(html)) == {}
 
 
 def test_an_anchor_on_noise_leads_to_what_follows_it():
@@ -200,7 +200,7 @@ def test_what_stands_apart_is_not_glued_together_nor_lost(html, expected):
 def test_labels_of_links_are_not_glued_together():
     html = "<p><a href=x><span>Card</span><br><span>Text</span></a></p><a href=y><div>A</div><p>b</p></a>"
     assert [link.label for chunk in chunks(html) for link in chunk.hyperlinks] == ["Card Text", "A b"]
-    assert page_links(parse_html(html)) == {"x": "Card Text", "y": "A b"}
+    assert find_page_links(parse_html(html)) == {"x": "Card Text", "y": "A b"}
 
 
 @pytest.mark.parametrize("inner", ["<h3 id=q2>How?</h3>", "<section><h3 id=q2>How?</h3></section>"])
@@ -284,14 +284,14 @@ def test_a_long_block_that_holds_the_mark_itself_is_read():
     ],
 )
 def test_a_page_that_is_there_to_be_read_is_no_redirect(html, target):
-    assert refresh_target(html.encode()) == target
+    assert find_refresh_target(html.encode()) == target
 
 
 def test_a_fault_in_reading_a_page_is_its_problem_alone(monkeypatch):
     def broken(*_, **__):
         raise KeyError("href")
 
-    monkeypatch.setattr(web_pages, "page_links", broken)
+    monkeypatch.setattr(web_pages, "find_page_links", broken)
     response = Response(url="https://x.org/", status=200, body=b"<p>text")
     found = web_pages.read_web_page(response, encoding="utf-8")
     assert str(found.content) == "reading it failed: KeyError: 'href'"

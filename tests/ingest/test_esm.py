@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from growing import grows_with_length
 
-from linkstore.ingest.notes.esm import without_esm
-from linkstore.ingest.notes.pieces import COMMONMARK
+from linkstore.ingest.notes.dialects import remove_esm
+from linkstore.ingest.notes.rendering import COMMONMARK
 
 FENCED = """# Guide
 
@@ -42,7 +42,7 @@ export default function App() { return <Button label="x" />; }
     ],
 )
 def test_prose_and_code_stay(text):
-    assert without_esm(text, COMMONMARK.parser) == text
+    assert remove_esm(text, COMMONMARK.parser) == text
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_prose_and_code_stay(text):
     ids=range(8),
 )
 def test_statements_go_and_what_follows_them_stays(text, left):
-    assert without_esm(text, COMMONMARK.parser) == left
+    assert remove_esm(text, COMMONMARK.parser) == left
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,6 @@ def test_statements_go_and_what_follows_them_stays(text, left):
 )
 def test_time_grows_with_length(piece):
     def read(length):
-        return without_esm(piece * (length // len(piece)), COMMONMARK.parser)
+        return remove_esm(piece * (length // len(piece)), COMMONMARK.parser)
 
     assert grows_with_length(read, 20_000)

@@ -12,9 +12,9 @@ from memory_store import MemoryStore
 from pydantic import Field
 
 from linkstore import LinkStore
+from linkstore.core.documents import PageDocuments
 from linkstore.errors import DocumentError, EmbeddingError, SourceConflictError
-from linkstore.ingest.handover import handed_over
-from linkstore.pagedocuments import PageDocuments
+from linkstore.ingest.batches import write_pages
 
 SECONDS = 20
 
@@ -73,14 +73,14 @@ def test_a_batch_is_embedded_while_the_one_before_is_stored():
             super().put_pages(source, pages)
 
     store = Store()
-    outcomes = list(handed_over(store, "s", iter([batch("a"), batch("b"), batch("c")])))
+    outcomes = list(write_pages(store, "s", iter([batch("a"), batch("b"), batch("c")])))
     assert [(one.url, problem) for one, problem in outcomes] == [("a", None), ("b", None), ("c", None)]
     assert store.puts == [["a"], ["b"], ["c"]]
 
 
 def test_one_thread_alone_embeds():
     with LinkStore(Counted()) as store:
-        list(handed_over(store, "s", iter([batch(url) for url in "abcd"])))
+        list(write_pages(store, "s", iter([batch(url) for url in "abcd"])))
         embedding = store._embedding
         assert len(set(embedding.threads)) == 1
         assert embedding.texts == [512] * 4
@@ -94,7 +94,7 @@ def test_pages_ahead_of_the_store_are_bounded():
             offered.append(url)
             yield batch(url)
 
-    outcomes = handed_over(MemoryStore(), "s", pages())
+    outcomes = write_pages(MemoryStore(), "s", pages())
     for number, (one, _) in enumerate(outcomes, start=1):
         assert one.url == "abcdefgh"[number - 1]
         assert len(offered) <= number + 3
@@ -103,7 +103,7 @@ def test_pages_ahead_of_the_store_are_bounded():
 def test_what_cannot_be_stored_is_named_and_embedded_once():
     pages = [page("a", "one"), page("b", "two \ud800"), page("c", "zero"), page("d", "four")]
     with LinkStore(Counted()) as store:
-        outcomes = {one.url: problem for one, problem in handed_over(store, "s", iter(pages))}
+        outcomes = {one.url: problem for one, problem in write_pages(store, "s", iter(pages))}
         assert stored(store) == ["a#0", "d#0"]
         assert store._embedding.texts == [1, 1, 1]
     assert outcomes["a"] is outcomes["d"] is None
@@ -114,7 +114,7 @@ def test_what_cannot_be_stored_is_named_and_embedded_once():
 def test_a_page_without_direction_does_not_have_others_embedded_again():
     pages = [page("a", "one"), page("b", "zero"), page("c", "three")]
     with LinkStore(Counted()) as store:
-        assert [problem is None for _, problem in handed_over(store, "s", iter(pages))] == [True, False, True]
+        assert [problem is None for _, problem in write_pages(store, "s", iter(pages))] == [True, False, True]
         assert store._embedding.texts == [3]
 
 
@@ -127,7 +127,7 @@ def test_an_embedding_that_fails_ends_the_run_after_what_came_before(error):
             return super().embed_documents(texts)
 
     with LinkStore(Fails()) as store:
-        outcomes = handed_over(store, "s", iter([batch(url) for url in "abcd"]))
+        outcomes = write_pages(store, "s", iter([batch(url) for url in "abcd"]))
         assert [next(outcomes)[0].url for _ in range(2)] == ["a", "b"]
         with pytest.raises(type(error)):
             next(outcomes)
@@ -143,7 +143,7 @@ def test_an_interrupted_run_stores_what_was_handed_over():
 
     with LinkStore(Embedding()) as store:
         with pytest.raises(KeyboardInterrupt):
-            list(handed_over(store, "s", pages()))
+            list(write_pages(store, "s", pages()))
         assert list(store.pages()) == ["a", "b"]
 
 
@@ -151,7 +151,7 @@ def test_a_page_of_another_source_is_refused_before_anything_is_embedded():
     with LinkStore(Counted()) as store:
         store.put_pages("one", [page("a", "text")])
         with pytest.raises(SourceConflictError):
-            list(handed_over(store, "two", iter([page("a", "other")])))
+            list(write_pages(store, "two", iter([page("a", "other")])))
         assert store._embedding.texts == [1]
 
 

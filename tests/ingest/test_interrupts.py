@@ -15,7 +15,7 @@ from interrupting import Timers, signals
 from stores import SNAPSHOTS, embedding, times
 
 from linkstore import LinkStore
-from linkstore.backends.embedded import EmbeddedBackend
+from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.ingest import index_folder
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
@@ -24,7 +24,7 @@ PAGES = 24
 # What a process finds that opens the store anew: what ``verify`` says, and every document with its links.
 LISTING = """
 import json, sys
-from linkstore.backends.embedded import EmbeddedBackend
+from linkstore.engines.embedded import EmbeddedBackend
 store = EmbeddedBackend(sys.argv[1])
 findings, stored = store.run(store.verify()).findings, store.run(store.scan(None, 100_000))
 print(json.dumps([

@@ -10,8 +10,8 @@ from growing import grows_with_length
 from memory_store import MemoryStore
 
 from linkstore import LinkStore
-from linkstore.extraction.markup import page_links, parse_html
-from linkstore.ingest import index_folder, readahead
+from linkstore.extract.html import find_page_links, parse_html
+from linkstore.ingest import index_folder, workers
 from linkstore.ingest.html.pages import read_html_page
 
 BEFORE = "<h1>T</h1><p>This is the ordinary text of the page, and what a reader came for.</p>"
@@ -219,7 +219,7 @@ def test_links_of_what_is_kept_are_links_and_those_of_menus_are_not():
     html = (
         f'{BEFORE}<aside>See <a href="a.html">this</a> on what it does.</aside><aside><ul>{MENU}</ul></aside>'
     )
-    assert page_links(parse_html(html)) == {"a.html": "this"}
+    assert find_page_links(parse_html(html)) == {"a.html": "this"}
 
 
 def write(folder, pages):
@@ -260,7 +260,7 @@ LETTERS = 9 * len("Pagenumber0")
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_is_left_out_is_reported_by_kind(tmp_path, monkeypatch, jobs):
-    monkeypatch.setattr(readahead, "PATIENCE", 0.0)
+    monkeypatch.setattr(workers, "PATIENCE", 0.0)
     site = tmp_path / "site"
     site.mkdir()
     pages = {f"p{n:02}.html": FRAMED.format(n) for n in range(20)}

@@ -11,12 +11,11 @@ from markdown_it import MarkdownIt
 
 from linkstore import LinkStore
 from linkstore.ingest import index_folder, index_vault
-from linkstore.ingest.html.pages import page_content, parsed
-from linkstore.ingest.notes.markdown import read_markdown_page, to_html
-from linkstore.ingest.notes.markup import note_html
-from linkstore.ingest.notes.notes import Notes
+from linkstore.ingest.html.pages import parse_page, read_page_content
+from linkstore.ingest.notes.markdown import read_markdown_page, render_markdown
+from linkstore.ingest.notes.markup import NoteIndex, render_note
 
-NOTES = Notes(("N.md",), {})
+NOTES = NoteIndex(("N.md",), {})
 WORDS = ("one", "*two*", "**th ree**", "`co*de`", "a_b_c", "&amp;", "\\*", "<b>x</b>", "~~no~~", "1 < 2")
 LINKS = (
     "[a *b*](u.md#c)",
@@ -48,7 +47,7 @@ BLOCKS = (
 def test_another_parser_finds_the_same_texts_and_links(seed):
     source = _document(random.Random(seed))
     other = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(source)
-    expected = page_content(parsed(f"<main>{other}</main>")).blocks
+    expected = read_page_content(parse_page(f"<main>{other}</main>")).blocks
     found = read_markdown_page(source.encode()).blocks
     assert [(one.text, one.links, one.level) for one in found] == [
         (one.text, one.links, one.level) for one in expected
@@ -80,13 +79,13 @@ DENSE = (
 @pytest.mark.parametrize("piece", DENSE)
 def test_dense_markup_takes_time_with_its_length_and_no_more(piece):
     assert grows_with_length(
-        lambda length: note_html(piece * (length // len(piece)), "x.md", NOTES), 20_000, times=8
+        lambda length: render_note(piece * (length // len(piece)), "x.md", NOTES), 20_000, times=8
     )
 
 
 def test_what_is_beyond_too_many_elements_is_plain_text():
     source = "# Title\n\n" + "- [a](b.md)\n" * 100_000 + "\nThe [end](c.md).\n"
-    page = to_html(source)
+    page = render_markdown(source)
 
     assert page.html.count("<li>") < 60_000
     assert 0 < page.plain < len(source)
@@ -97,7 +96,7 @@ def test_what_is_beyond_too_many_elements_is_plain_text():
 
 def test_a_large_page_of_real_density_is_read_whole():
     item = "- Fix the *reading* of `names` by [@user](https://e.org/user) in [#12](https://e.org/12), #13.\n"
-    page = to_html(f"# Changes\n\n{item * 10_000}")
+    page = render_markdown(f"# Changes\n\n{item * 10_000}")
     assert (page.plain, page.html.count("<a ")) == (0, 20_000)
 
 
@@ -134,16 +133,16 @@ def test_deep_nesting_is_read_not_refused():
     ],
 )
 def test_marks_of_notes(markdown, html):
-    assert note_html(markdown, "x.md", NOTES).html == f"<p>{html}</p>\n"
+    assert render_note(markdown, "x.md", NOTES).html == f"<p>{html}</p>\n"
 
 
 def test_a_heading_keeps_its_own_id_and_that_of_its_block():
-    assert note_html("## A B ^c\n", "x.md", NOTES).html == '<h2 id="a-b"><a id="^c"></a>A B</h2>\n'
+    assert render_note("## A B ^c\n", "x.md", NOTES).html == '<h2 id="a-b"><a id="^c"></a>A B</h2>\n'
 
 
 def test_a_comment_in_a_quotation_hides_its_lines():
-    assert "hidden" not in note_html("> a\n> %%\n> hidden [[N]]\n> %%\n", "x.md", NOTES).html
+    assert "hidden" not in render_note("> a\n> %%\n> hidden [[N]]\n> %%\n", "x.md", NOTES).html
 
 
 def test_a_comment_that_is_not_closed_hides_nothing():
-    assert "shown" in note_html("a\n\n%%\nshown\n", "x.md", NOTES).html
+    assert "shown" in render_note("a\n\n%%\nshown\n", "x.md", NOTES).html

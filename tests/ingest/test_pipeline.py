@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 from listed import Listed, offering
 from memory_store import MemoryStore
 
+from linkstore.core.links import Link, get_links
 from linkstore.errors import DocumentError, ExtractionError, StoreFullError
 from linkstore.ingest import (
     BadInput,
@@ -24,11 +25,8 @@ from linkstore.ingest import (
     index_folder,
     index_source,
 )
-from linkstore.ingest.files import Folder
-from linkstore.ingest.sources import detect_bases, list_pages
-from linkstore.links import Link, get_links
-from linkstore_extractors.html import HtmlLinkExtractor
-from linkstore_extractors.hyperlinks import HyperlinkExtractor
+from linkstore.ingest.files import Folder, detect_bases, list_pages
+from linkstore_extractors.html import HtmlLinkExtractor, HyperlinkExtractor
 
 LINKS = ("hyperlink", "section")
 

@@ -9,9 +9,9 @@ import pytest
 from documented import linkstore
 
 from linkstore import LinkStore, get_links
+from linkstore.core.display import make_readable
+from linkstore.core.urls import Site, normalize_url
 from linkstore.ingest import index_folder, index_vault
-from linkstore.letters import readable_url
-from linkstore.urls import Site, normalize_url
 
 LINKS = ("hyperlink",)
 
@@ -44,8 +44,8 @@ def written(folder, files):
     ],
 )
 def test_a_url_in_its_own_letters(url, readable):
-    assert readable_url(url) == readable
-    assert readable_url(readable) == readable
+    assert make_readable(url) == readable
+    assert make_readable(readable) == readable
     assert Site().page_tag(readable) == Site().page_tag(url)
     base = "https://docs.example/"
     assert normalize_url(readable, base=base) == normalize_url(url, base=base)

@@ -8,8 +8,7 @@ from itertools import islice
 import pytest
 
 from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.notes.markup import note_html
-from linkstore.ingest.notes.notes import Notes
+from linkstore.ingest.notes.markup import NoteIndex, render_note
 
 WORDS = (
     "a build cache fixes the flags of http in lib module node no option path reads stream test to url with"
@@ -89,7 +88,7 @@ def test_a_megabyte_of_ordinary_markdown_is_read_as_markdown(shape):
     text = page(shape(random.Random(7)), 1_000_000)
     assert len(text) > 990_000
     assert read_markdown_page(text.encode()).plain == 0
-    assert note_html(text, "x.md", Notes((), {})).plain == 0
+    assert render_note(text, "x.md", NoteIndex((), {})).plain == 0
 
 
 @pytest.mark.parametrize("shape", [table, numbers], ids=lambda shape: shape.__name__)

@@ -136,7 +136,7 @@ def test_what_cannot_be_told_apart_from_broken_lines_stays(store, path):
 
 
 def test_long_lines_are_read_up_to_a_limit_and_the_next_one_is_found(store, path, monkeypatch):
-    monkeypatch.setattr("linkstore.ingest.records.jsonl._LONGEST_LINE", 2**20)
+    monkeypatch.setattr("linkstore.ingest.records._LONGEST_LINE", 2**20)
     long = {"id": "long", "text": "word " * 200_000}
     write(path, TOWER, long, {"id": "longer", "text": "x" * (3 * 2**20)}, CITY)
     summary = index_jsonl(store, path)
@@ -184,7 +184,7 @@ def test_the_command_line_indexes_json_lines_and_vaults(tmp_path, path):
 
     code, printed, _ = linkstore("index", str(path), *store)
     assert (code, json.loads(printed)["pages"]["added"], json.loads(printed)["skipped"].keys()) == (
-        exits.INCOMPLETE,
+        exits.SOURCE_INCOMPLETE,
         2,
         {"line 2"},
     )

@@ -11,17 +11,17 @@ from documented import linkstore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from oracle import OracleBackend
 from stores import embedding, times
 
 from linkstore import Link, LinkStore, get_links
 from linkstore.cli import exits
+from linkstore.core.documents import PageDocuments
+from linkstore.core.urls import Site
 from linkstore.errors import DocumentError, ExtractionError
 from linkstore.ingest import CORPUS_LINKS, Relinked, index_folder, link_corpus, relink
 from linkstore.ingest.documents import Linkers
-from linkstore.ingest.relink import BEGUN, Upkeep
-from linkstore.pagedocuments import PageDocuments
-from linkstore.testing import OracleBackend
-from linkstore.urls import Site
+from linkstore.ingest.relink import BEGUN_SOURCE, Upkeep
 from linkstore_extractors.entities import EntityExtractor, EntitySettings
 from linkstore_extractors.mentions import MentionExtractor, MentionSettings
 
@@ -92,7 +92,7 @@ RUN = st.lists(STEP, min_size=1, max_size=3)
 def test_following_changes_gives_the_links_of_linking_from_scratch(runs, many, kinds):
     """In any order of adds, updates and removals, in runs of any length."""
     with LinkStore.open(":memory:", embedding()) as store, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(relink, "MANY", many)
+        patch.setattr(relink, "MANY_CHANGES", many)
         for run in runs:
             upkeep = Upkeep(store, kept_up(kinds))
             for step in run:
@@ -102,7 +102,7 @@ def test_following_changes_gives_the_links_of_linking_from_scratch(runs, many, k
                     upkeep.put_pages("site", step)
             upkeep.settle()
             followed = links_of(store)
-            assert store.pages(BEGUN) == {}
+            assert store.pages(BEGUN_SOURCE) == {}
             assert link_corpus(store, kept_up(kinds)).changed == 0
             assert links_of(store) == followed
         with LinkStore.open(":memory:", embedding()) as fresh:
@@ -234,10 +234,10 @@ def test_an_interrupted_run_is_made_good_by_the_next(store):
     upkeep = Upkeep(store, kept_up())
     upkeep.put_pages("site", [page(0, 0, [0]), page(1, 1, [1])])
     assert links_of(store) == {"p0.html": set(), "p1.html": set()}
-    assert store.pages(BEGUN).keys() == {"mention", "entity"}
+    assert store.pages(BEGUN_SOURCE).keys() == {"mention", "entity"}
 
     assert Upkeep(store, kept_up()).settle().changed == 2
-    assert store.pages(BEGUN) == {}
+    assert store.pages(BEGUN_SOURCE) == {}
     assert links_of(store)["p0.html"]
 
 
@@ -246,9 +246,9 @@ def test_what_the_store_refuses_is_not_counted(store):
     upkeep = Upkeep(store, kept_up())
     with pytest.raises(DocumentError):
         upkeep.put_pages("site", [PageDocuments(url="p0.html", digest="1", documents=(bad,))])
-    assert store.pages(BEGUN)
+    assert store.pages(BEGUN_SOURCE)
     assert upkeep.settle() == Relinked()
-    assert store.pages(BEGUN) == {}
+    assert store.pages(BEGUN_SOURCE) == {}
 
     upkeep.put_pages("site", [page(0, 1, [0])])
     upkeep.settle()

@@ -7,13 +7,13 @@ import zlib
 import pytest
 
 from linkstore import LinkStore
+from linkstore.core.links import Link, get_links
+from linkstore.core.urls import Site
 from linkstore.errors import LinkError, SourceConflictError
 from linkstore.ingest import IngestSettings, index_folder
-from linkstore.ingest.html.inventory import InventoryError, read_inventory
-from linkstore.ingest.html.redirects import refresh_target
-from linkstore.links import Link, get_links
+from linkstore.ingest.html.folder import find_refresh_target
+from linkstore.ingest.html.pages import InventoryError, read_inventory
 from linkstore.strategies import Eager
-from linkstore.urls import Site
 
 LINKS = ("hyperlink",)
 
@@ -135,7 +135,7 @@ def test_a_redirect_that_comes_or_goes_changes_the_page_it_leads_to(store, tmp_p
     ],
 )
 def test_what_a_refresh_says(content, target):
-    assert refresh_target(f'<meta http-equiv=refresh content="{content}">'.encode()) == target
+    assert find_refresh_target(f'<meta http-equiv=refresh content="{content}">'.encode()) == target
 
 
 def inventory(*lines, body=None):

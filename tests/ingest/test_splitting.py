@@ -8,7 +8,7 @@ import time
 import pytest
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from linkstore.ingest.splitting import SEPARATORS, split
+from linkstore.ingest.chunks import SEPARATORS, split_text
 
 ALPHABETS = ("ab \n", "a\n\n\n ", "abcdef 。\n、", "a \t\n\u3000\uff0c\uff01", "abc")
 
@@ -33,14 +33,14 @@ def test_the_pieces_are_those_of_langchain(alphabet):
     for _ in range(1500):
         text = "".join(chosen.choices(ALPHABETS[alphabet], k=chosen.choice((1, 3, 10, 60, 200))))
         longest = chosen.choice((1, 2, 3, 5, 8, 20))
-        assert split(text, longest) == divided(text, longest), (text, longest)
+        assert split_text(text, longest) == divided(text, longest), (text, longest)
 
 
 @pytest.mark.parametrize("unit", ["a\n", "word ", "x", "東京都は日本の首都である。", "a\n\n", "\n"])
 def test_a_megabyte_is_divided_at_once(unit):
     text = unit * (10**6 // len(unit))
     begun = time.process_time()
-    pieces = split(text, 1600)
+    pieces = split_text(text, 1600)
     assert time.process_time() - begun < 0.5
     assert "".join("".join(pieces).split()) == "".join(text.split())
     assert max(map(len, pieces), default=0) <= 1600

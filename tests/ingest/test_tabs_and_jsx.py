@@ -8,12 +8,11 @@ import pytest
 from growing import grows_with_length
 
 from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.notes.markup import note_html
-from linkstore.ingest.notes.notes import Notes
+from linkstore.ingest.notes.markup import NoteIndex, render_note
 
 
 def links(markdown, path="a.md"):
-    return re.findall(r'<a href="([^"]*)">', note_html(markdown, path, Notes((path,), {})).html)
+    return re.findall(r'<a href="([^"]*)">', render_note(markdown, path, NoteIndex((path,), {})).html)
 
 
 @pytest.mark.parametrize(
@@ -32,10 +31,10 @@ def test_links_in_tabs_are_found(markdown):
 
 
 def test_what_is_code_in_a_tab_stays_code():
-    html = note_html(
+    html = render_note(
         '=== "Tab"\n\n    ```py\n    === "x"\n\n        [x](y)\n    ```\n\n        [a](b)\n\nend [c](https://d.e/)\n',
         "a.md",
-        Notes(("a.md",), {}),
+        NoteIndex(("a.md",), {}),
     ).html
     assert re.findall('href="([^"]*)"', html) == ["https://d.e/"]
     assert html.startswith("<p>Tab</p>")
@@ -91,5 +90,5 @@ def test_ordinary_markdown_stays_as_it_is():
     ],
 )
 def test_time_grows_with_length(piece):
-    notes = Notes(("a.mdx",), {})
-    assert grows_with_length(lambda n: note_html(piece * (n // len(piece)), "a.mdx", notes), 4_000)
+    notes = NoteIndex(("a.mdx",), {})
+    assert grows_with_length(lambda n: render_note(piece * (n // len(piece)), "a.mdx", notes), 4_000)

@@ -6,7 +6,7 @@ import pytest
 from memory_store import MemoryStore
 
 from linkstore.ingest import index_folder, index_vault
-from linkstore.ingest.titles import Titles, page_name, titles_in
+from linkstore.ingest.documents import PageTitles, find_titles, get_page_name
 
 
 def titled(store):
@@ -38,7 +38,7 @@ def written(folder, pages):
     ],
 )
 def test_a_title_that_is_a_number_or_a_word_for_no_page_in_particular(title, url, found):
-    assert Titles().telling(title, url) == found
+    assert PageTitles().telling(title, url) == found
 
 
 def test_a_title_that_several_pages_have_is_followed_by_their_names(tmp_path):
@@ -89,12 +89,12 @@ def test_a_page_is_read_again_when_another_takes_its_title(tmp_path):
     ],
 )
 def test_the_name_of_a_page(url, name):
-    assert page_name(url) == name
+    assert get_page_name(url) == name
 
 
 def test_titles_are_told_by_the_beginning_of_a_page():
     page = '<title> A &amp;\n b</title><h1 class="x">C<a href="#c">¶</a> <i>d</i></h1>'
-    assert titles_in(page) == {"A & b", "C¶ d"}
-    assert titles_in("---\ntitle: 'A'\n---\n# B", markdown=True) == {"A"}
-    assert titles_in("text\n\n# B #\n\n# C", markdown=True) == {"B"}
-    assert titles_in("<title>" * 1000) == frozenset()
+    assert find_titles(page) == {"A & b", "C¶ d"}
+    assert find_titles("---\ntitle: 'A'\n---\n# B", markdown=True) == {"A"}
+    assert find_titles("text\n\n# B #\n\n# C", markdown=True) == {"B"}
+    assert find_titles("<title>" * 1000) == frozenset()

@@ -10,10 +10,10 @@ import pytest
 
 from linkstore import LinkStore
 from linkstore.cli.exits import UsageError
-from linkstore.cli.sources import kind_of
+from linkstore.cli.sources import recognize_kind
 from linkstore.ingest import Encodings, SourceNotFoundError, index_folder, index_jsonl, index_vault
+from linkstore.ingest.files import describe_unread
 from linkstore.ingest.html.folder import IngestSettings
-from linkstore.ingest.sources import unread_text
 
 PAGE = "<h1>T</h1><p>Text of the page.</p>"
 
@@ -44,7 +44,7 @@ def test_kinds_that_are_not_read_are_counted(store, tmp_path):
     summary = index_folder(store, site)
     assert summary.unread == {".mdx": 2, ".rst": 1, ".txt": 1, ".php": 1, ".html in _static": 1}
     assert asdict(summary)["unread"] == dict(summary.unread)
-    assert unread_text({".mdx": 12, ".rst": 3}) == "12 .mdx, 3 .rst; --as vault reads .mdx"
+    assert describe_unread({".mdx": 12, ".rst": 3}) == "12 .mdx, 3 .rst; --as vault reads .mdx"
 
 
 def test_a_vault_counts_html(store, tmp_path):
@@ -87,7 +87,7 @@ def test_the_forms_of_sphinx_are_no_pages(store, tmp_path):
 def test_of_a_single_file_it_is_said_what_to_give_instead(store, tmp_path, name, said):
     path = fill(tmp_path, name) / name
     with pytest.raises(UsageError, match=said):
-        kind_of(str(path))
+        recognize_kind(str(path))
     for index in (index_folder, index_vault):
         with pytest.raises(SourceNotFoundError, match=said):
             index(store, path)

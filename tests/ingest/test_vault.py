@@ -9,11 +9,10 @@ import pytest
 from growing import grows_with_length
 
 from linkstore import LinkStore
+from linkstore.core.links import Link, get_links
 from linkstore.ingest import PageCounts, index_vault
-from linkstore.ingest.notes.frontmatter import FrontMatterError, read_front_matter
-from linkstore.ingest.notes.markup import note_html
-from linkstore.ingest.notes.notes import Notes
-from linkstore.links import Link, get_links
+from linkstore.ingest.notes.markdown import FrontMatterError, read_front_matter
+from linkstore.ingest.notes.markup import NoteIndex, render_note
 
 LINKS = ("hyperlink",)
 
@@ -143,18 +142,20 @@ RULES = (
     ],
 )
 def test_which_note_a_name_means(name, page, found):
-    assert Notes(RULES, {"nick": ["zzzz/Note.md", "b/Note.md"]}).named(name, page) == found
+    assert NoteIndex(RULES, {"nick": ["zzzz/Note.md", "b/Note.md"]}).named(name, page) == found
 
 
 def test_which_of_several_notes_a_name_means_without_one_at_the_root():
-    notes = Notes(("zzzz/Note.md", "a/b/Note.md", "b/Note.md", "b/c/x.md", "zzzz/x.md"), {})
+    notes = NoteIndex(("zzzz/Note.md", "a/b/Note.md", "b/Note.md", "b/c/x.md", "zzzz/x.md"), {})
     assert notes.named("Note", "zzzz/x.md") == "zzzz/Note.md", "the own folder"
     assert notes.named("Note", "b/c/x.md") == "b/Note.md", (
         "the shortest path; folders above count for nothing"
     )
-    assert Notes(("zzzz/Note.md", "a/b/Note.md", "b/Note.md"), {}).named("a/b/note", "x.md") == "a/b/Note.md"
-    assert Notes(("archive/Note.md", "a/b/Note.md"), {}).named("Note", "x.md") == "a/b/Note.md"
-    assert Notes(("x/a/b/Note.md", "b/Note2.md"), {}).named("b/Note", "y.md") == "x/a/b/Note.md"
+    assert (
+        NoteIndex(("zzzz/Note.md", "a/b/Note.md", "b/Note.md"), {}).named("a/b/note", "x.md") == "a/b/Note.md"
+    )
+    assert NoteIndex(("archive/Note.md", "a/b/Note.md"), {}).named("Note", "x.md") == "a/b/Note.md"
+    assert NoteIndex(("x/a/b/Note.md", "b/Note2.md"), {}).named("b/Note", "y.md") == "x/a/b/Note.md"
 
 
 @pytest.mark.parametrize(
@@ -170,10 +171,10 @@ def test_which_of_several_notes_a_name_means_without_one_at_the_root():
 )
 def test_which_note_a_link_means(href, page, found):
     paths = ("Note.md", "b/Note.md", "dir/README.md", "deep/Space Needle.md")
-    assert Notes(paths, {}).linked(href, page) == found
+    assert NoteIndex(paths, {}).linked(href, page) == found
 
 
-NOTES = Notes(("N.md", "a/M.md", "a/P Q.md"), {})
+NOTES = NoteIndex(("N.md", "a/M.md", "a/P Q.md"), {})
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ NOTES = Notes(("N.md", "a/M.md", "a/P Q.md"), {})
     ],
 )
 def test_markup(markdown, html):
-    assert note_html(markdown, "x.md", NOTES).html == f"<p>{html}</p>\n"
+    assert render_note(markdown, "x.md", NOTES).html == f"<p>{html}</p>\n"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_markup(markdown, html):
     ],
 )
 def test_callouts_are_text_and_comments_are_not(markdown, html):
-    assert note_html(markdown, "x.md", NOTES).html == html
+    assert render_note(markdown, "x.md", NOTES).html == html
 
 
 def test_links_in_properties_are_links_of_the_note(store, tmp_path):
@@ -243,7 +244,7 @@ def test_a_note_in_utf_16_with_a_byte_order_mark_is_read(store, tmp_path):
 
 def test_block_ids_name_their_blocks():
     text = "One. ^one\n\n- two ^two\n- three\n\n> quote\n\n^q\n\n2^10 is no id^x\n"
-    html = note_html(text, "x.md", NOTES).html
+    html = render_note(text, "x.md", NOTES).html
 
     assert '<p id="^one">One.</p>' in html
     assert '<li id="^two">two</li>' in html
@@ -367,8 +368,8 @@ def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_
     ],
 )
 def test_a_line_takes_time_with_its_length_and_no_more(piece):
-    assert grows_with_length(lambda length: note_html(piece * (length // len(piece)), "x.md", NOTES), 5_000)
-    assert note_html("a" + " " * 100_000 + "b", "x.md", NOTES).html.startswith("<p>a")
+    assert grows_with_length(lambda length: render_note(piece * (length // len(piece)), "x.md", NOTES), 5_000)
+    assert render_note("a" + " " * 100_000 + "b", "x.md", NOTES).html.startswith("<p>a")
 
 
 def test_a_note_is_known_by_its_other_urls(store, tmp_path):
@@ -413,7 +414,7 @@ def test_an_exact_path_that_comes_later_takes_over_from_the_own_folder(store, tm
 
 def test_names_are_the_same_however_their_accents_are_written():
     composed, apart = "Caf\u00e9", "Cafe\u0301"
-    assert Notes((f"{apart}.md",), {}).named(composed, "x.md") == f"{apart}.md"
+    assert NoteIndex((f"{apart}.md",), {}).named(composed, "x.md") == f"{apart}.md"
 
 
 def test_a_name_that_is_no_unicode_is_a_name(store, tmp_path):

@@ -14,14 +14,15 @@ import pytest
 from stores import embedding
 
 from linkstore import LinkStore
-from linkstore.ingest import index_folder, readahead, workers
+from linkstore.ingest import index_folder, workers
+from linkstore.ingest import workers as readahead
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are listed in /proc")
 PAGES = 40
 COMMAND = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
     "signal.signal(signal.SIGHUP, signal.SIG_DFL);"  # whatever runs the tests may ignore them
-    "from linkstore.ingest import readahead; readahead.PATIENCE = 0.0;"
+    "from linkstore.ingest import workers; workers.PATIENCE = 0.0;"
     "from linkstore.cli import main; main(['index', {site!r}, '--store', {store!r}, '--jobs', '2'])"
 )
 

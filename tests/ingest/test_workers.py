@@ -17,8 +17,9 @@ from langchain_core.documents import Document
 from stores import embedding, long
 
 from linkstore import LinkStore
+from linkstore.core.urls import Site
 from linkstore.errors import StrategyError
-from linkstore.extraction import Chunk, Page
+from linkstore.extract import Chunk, Page
 from linkstore.ingest import (
     BadInput,
     SourcePage,
@@ -28,12 +29,11 @@ from linkstore.ingest import (
     index_source,
     index_vault,
     index_wiki,
-    readahead,
     workers,
 )
+from linkstore.ingest import workers as readahead
 from linkstore.ingest.documents import Linkers
 from linkstore.ingest.workers import Workers
-from linkstore.urls import Site
 
 WIKI = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11">
 <siteinfo><base>https://w.example/wiki/Main</base><namespaces><namespace key="0"/></namespaces></siteinfo>
@@ -259,12 +259,19 @@ def test_no_process_is_left_after_a_run_or_an_interrupt(importable, monkeypatch)
 
 
 def test_a_process_that_reads_starts_without_numpy_and_without_a_store():
-    readers = ("html.folder", "notes.vault", "records.jsonl", "wiki.source", "wiki.zim", "web.pages")
+    readers = ("html.folder", "notes.vault", "records", "wiki.source", "wiki.zim", "web.crawl")
     imported = ", ".join(f"linkstore.ingest.{name}" for name in ("worker", *readers))
     code = f"import sys, {imported}; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(modules.stdout.split()).isdisjoint(
-        ("numpy", "apsw", "asyncio", "linkstore.operations", "linkstore.backends", "linkstore.strategies")
+        (
+            "numpy",
+            "apsw",
+            "asyncio",
+            "linkstore.store.operations",
+            "linkstore.engines",
+            "linkstore.strategies",
+        )
     )
 
 
@@ -295,7 +302,7 @@ def test_processes_start_early_where_the_first_pages_tell_of_many(monkeypatch, a
 
 SCRIPT = """
 from linkstore import LinkStore
-from linkstore.ingest import index_folder, readahead
+from linkstore.ingest import index_folder, workers as readahead
 readahead.PATIENCE = 0.0
 print("begun")
 with LinkStore.open({store!r}) as store:

@@ -8,9 +8,9 @@ import pytest
 from documented import linkstore
 
 from linkstore import LinkStore
-from linkstore.cli.exits import EMBEDDING, exit_code
+from linkstore.cli.exits import EMBEDDING_MISSING, get_exit_code
+from linkstore.core.links import Link, get_links
 from linkstore.ingest import MissingLibzimError, PageCounts, SourceNotFoundError, index_zim
-from linkstore.links import Link, get_links
 
 
 def made(path, pages, redirects):
@@ -78,4 +78,4 @@ def test_without_libzim_the_error_says_what_to_install(tmp_path, monkeypatch):
     (tmp_path / "x.zim").write_bytes(b"nonsense")
     with LinkStore() as store, pytest.raises(MissingLibzimError, match=r"pip install .*\[zim\]") as error:
         index_zim(store, tmp_path / "x.zim")
-    assert exit_code(error.value) == EMBEDDING  # that of every extra that is not installed
+    assert get_exit_code(error.value) == EMBEDDING_MISSING  # that of every extra that is not installed

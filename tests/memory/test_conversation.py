@@ -4,7 +4,7 @@ import pytest
 from memory_cases import MemoryCases
 
 from linkstore import LinkStore
-from linkstore.backends.embedded.place import Place
+from linkstore.engines.embedded.location import Place
 from linkstore.errors import StoreReadOnlyError
 from linkstore.memory import ConversationMemory
 

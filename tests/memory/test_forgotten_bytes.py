@@ -11,7 +11,7 @@ from crashes import ACKNOWLEDGED, after_power_cut, moments, traced
 from stores import times
 
 from linkstore import LinkStore
-from linkstore.backends.embedded import EmbeddedSettings
+from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.memory import ConversationMemory
 
 SECRET = b"quetzalcoatl"

@@ -10,7 +10,8 @@ import pytest
 from crashes import ACKNOWLEDGED, after_power_cut, moments, traced
 
 from linkstore import LinkStore
-from linkstore.memory import ConversationMemory, SessionKey, recording, writing
+from linkstore.memory import ConversationMemory, SessionKey, writing
+from linkstore.memory import writing as recording
 
 POINTS = 200
 SESSIONS = ("a", "b")
@@ -31,7 +32,7 @@ def live(root: str) -> None:
     """Write turns to two sessions by turns, in a process of its own; ends as by a kill."""
     import os
 
-    writing.SEGMENT_TURNS = SEGMENT_TURNS
+    writing.MOST_SEGMENT_TURNS = SEGMENT_TURNS
     acknowledgements = os.open(f"{root}/{ACKNOWLEDGED}", os.O_WRONLY | os.O_CREAT, 0o600)
     memory = ConversationMemory(LinkStore.open(f"{root}/memory"))
     for number in range(24):
@@ -94,14 +95,14 @@ def test_a_write_that_fails_leaves_no_part_of_a_turn(tmp_path, monkeypatch, fail
     with LinkStore.open(tmp_path / "memory") as store, ConversationMemory(store) as memory:
         memory.add("a", **said(0))
         before = store.backend.run(store.backend.survey())
-        made = recording.documents_of
+        made = recording.make_documents
 
         def spoiled(*given):
             documents = made(*given)
             documents[min(fails_at, len(documents)) - 1].page_content = "\ud800"
             return documents
 
-        monkeypatch.setattr(recording, "documents_of", spoiled)
+        monkeypatch.setattr(recording, "make_documents", spoiled)
         with pytest.raises(ValueError, match="surrogates"):
             memory.add(SessionKey(run_id="b"), **said(1))
         assert store.backend.run(store.backend.survey()) == before

@@ -25,10 +25,10 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from linkstore import LinkStore
+from linkstore.agents import ScriptedChatModel
 from linkstore.context import counter_of
 from linkstore.errors import BackendError, BudgetError, StoreBusyError, StoreUnavailableError
 from linkstore.memory import ConversationMemory, SessionKey
-from linkstore.testing import ScriptedChatModel
 
 SESSION = SessionKey(user_id="ann", run_id="one")
 

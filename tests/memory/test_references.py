@@ -7,13 +7,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from linkstore.memory.answers import answered_name, has_name
-from linkstore.memory.entities import entities_in
-from linkstore.memory.keys import SessionKey
-from linkstore.memory.listed import items_of
-from linkstore.memory.references import depends_on_history, resolve
-from linkstore.memory.turns import Turn
-from linkstore.memory.when import time_filter
+from linkstore.memory.dates import make_time_filter
+from linkstore.memory.entities import find_entities
+from linkstore.memory.references import (
+    depends_on_history,
+    find_answered_name,
+    has_name,
+    list_items,
+    resolve_references,
+)
+from linkstore.memory.turns import SessionKey, Turn
 
 
 def turns(*said: tuple[str, str | None]) -> list[Turn]:
@@ -26,29 +29,32 @@ def turns(*said: tuple[str, str | None]) -> list[Turn]:
             query=query,
             response=response,
             time=datetime(2026, 3, 2, tzinfo=UTC),
-            entities=entities_in(f"{query}\n{response or ''}"),
+            entities=find_entities(f"{query}\n{response or ''}"),
         )
         for at, (query, response) in enumerate(said)
     ]
 
 
 def resolved(question: str, *said: tuple[str, str | None]) -> str:
-    return resolve(question, turns(*said)).text
+    return resolve_references(question, turns(*said)).text
 
 
 def test_a_question_that_stands_alone_stays_as_it_is():
     question = "Which licence does the Linux kernel have?"
     assert resolved(question, ("What is Kubernetes?", "An orchestrator.")) == question
-    assert resolve(question, []).depends is False
+    assert resolve_references(question, []).depends is False
 
 
 def test_a_pronoun_means_the_name_that_the_last_answer_was():
     before = ("What company published the journal?", "American Psychological Association")
-    name = answered_name(turns(before)[0])
-    found = resolve("Who was its first president?", turns(before), name)
+    name = find_answered_name(turns(before)[0])
+    found = resolve_references("Who was its first president?", turns(before), name)
     assert found.text == "Who was American Psychological Association's first president?"
     assert found.named
-    assert resolve("Who was its first president?", turns(before)).text == "Who was its first president?"
+    assert (
+        resolve_references("Who was its first president?", turns(before)).text
+        == "Who was its first president?"
+    )
 
 
 @pytest.mark.parametrize("question", ["How does it scale?", "What are its limits?"])
@@ -134,7 +140,7 @@ def test_a_position_beyond_the_list_is_left_as_it_is():
 
 
 def test_a_text_without_a_list_has_no_items():
-    assert items_of("Kubernetes runs containers.") == []
+    assert list_items("Kubernetes runs containers.") == []
 
 
 @pytest.mark.parametrize(
@@ -154,7 +160,7 @@ def test_resolving_does_not_take_time_with_the_square_of_a_text(said):
     now, began = datetime(2026, 3, 2, tzinfo=UTC), time.process_time()
     for question in ("What about the second one, and the noun?", said):
         resolved(question, (said, said))
-        time_filter(question, now)
+        make_time_filter(question, now)
     assert time.process_time() - began < 1
 
 
@@ -181,8 +187,8 @@ def test_a_question_about_a_named_thing_does_not_depend_on_history():
     ],
 )
 def test_entities_need_no_capitals(text, names):
-    assert names <= set(entities_in(text))
-    assert names or not entities_in(text)
+    assert names <= set(find_entities(text))
+    assert names or not find_entities(text)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +258,7 @@ def test_there_is_no_place_where_something_is():
     ],
 )
 def test_names_are_found_as_they_are_written(text, names):
-    assert entities_in(text) == names
+    assert find_entities(text) == names
 
 
 @pytest.mark.parametrize(
@@ -275,7 +281,7 @@ def test_names_are_found_as_they_are_written(text, names):
     ],
 )
 def test_an_answer_may_be_a_name_only_if_one_was_asked_for(query, answer, name):
-    assert answered_name(turns((query, answer))[0]) == name
+    assert find_answered_name(turns((query, answer))[0]) == name
 
 
 @pytest.mark.parametrize(
@@ -297,13 +303,16 @@ def test_a_text_has_a_name_where_it_has_capitals_of_its_own(name, text, known):
 def test_a_place_that_was_answered_is_where_there_is():
     said = turns(("What is the capital of Australia?", "Canberra."))
     assert (
-        resolve("How many people live there?", said, "Canberra").text == "How many people live in Canberra?"
+        resolve_references("How many people live there?", said, "Canberra").text
+        == "How many people live in Canberra?"
     )
-    assert resolve("Is it cold there?", said, "Canberra").text == "Is it cold there?"
+    assert resolve_references("Is it cold there?", said, "Canberra").text == "Is it cold there?"
 
 
 def test_a_person_who_was_answered_is_not_it():
     said = turns(("Who wrote Dune?", "Frank Herbert."))
-    assert resolve("When was he born?", said, "Frank Herbert").text == "When was Frank Herbert born?"
-    found = resolve("How long is it?", said, "Frank Herbert")
+    assert (
+        resolve_references("When was he born?", said, "Frank Herbert").text == "When was Frank Herbert born?"
+    )
+    found = resolve_references("How long is it?", said, "Frank Herbert")
     assert (found.text, found.named) == ("How long is it?", False)

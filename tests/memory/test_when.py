@@ -7,7 +7,7 @@ from time import perf_counter
 
 import pytest
 
-from linkstore.memory.when import near_time, spans_of, time_filter
+from linkstore.memory.dates import find_spans, make_near_filters, make_time_filter
 
 NOW = datetime(2026, 3, 11, 15, 30, tzinfo=UTC)  # a Wednesday
 
@@ -45,8 +45,8 @@ NOW = datetime(2026, 3, 11, 15, 30, tzinfo=UTC)  # a Wednesday
 )
 def test_a_time_is_counted_from_now(question, first, end):
     start, stop = (datetime.fromisoformat(day).replace(tzinfo=UTC) for day in (first, end))
-    assert spans_of(question, NOW) == ((start, stop),)
-    assert time_filter(question, NOW) is not None
+    assert find_spans(question, NOW) == ((start, stop),)
+    assert make_time_filter(question, NOW) is not None
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_a_time_is_counted_from_now(question, first, end):
     ],
 )
 def test_other_questions_are_not_limited_to_a_time(question):
-    assert time_filter(question, NOW) is None
+    assert make_time_filter(question, NOW) is None
 
 
 @pytest.mark.parametrize("day", ["9999-12-31", "0001-01-01", "0000-01-01"])
 def test_a_day_beyond_the_calendar_is_no_time(day):
     zone = timezone(timedelta(hours=1))
-    assert time_filter(f"what did I say on {day}?", NOW.astimezone(zone)) is None
+    assert make_time_filter(f"what did I say on {day}?", NOW.astimezone(zone)) is None
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_day_beyond_the_calendar_is_no_time(day):
     ],
 )
 def test_what_was_said_before_or_after_a_time(question, limits):
-    found = time_filter(question, NOW)
+    found = make_time_filter(question, NOW)
     assert found is not None
     assert {name: time[:10] for name, time in found["time"].items()} == limits
 
@@ -104,7 +104,7 @@ def test_what_was_said_before_or_after_a_time(question, limits):
     ],
 )
 def test_turns_of_a_time_and_those_near_it(question, day):
-    limits = near_time(question, NOW)
+    limits = make_near_filters(question, NOW)
     assert limits is not None
     start = datetime.fromisoformat(day).replace(tzinfo=UTC)
     bounds = [[datetime.fromisoformat(end) for end in one["time"].values()] for one in limits]
@@ -115,8 +115,8 @@ def test_turns_of_a_time_and_those_near_it(question, day):
 @pytest.mark.parametrize("day", ["5/6/2024", "05/06/2024", "5-6-2024", "6/5/2024"])
 def test_a_day_in_numbers_that_can_be_read_in_two_ways_is_either(day):
     """6 May or 5 June 2024."""
-    said = time_filter(f"what did I say on {day}?", NOW)
-    near = near_time(f"What did Ann cook on {day}?", NOW)
+    said = make_time_filter(f"what did I say on {day}?", NOW)
+    near = make_near_filters(f"What did Ann cook on {day}?", NOW)
     assert said is not None
     assert near is not None
     for limits, starts in (
@@ -137,7 +137,7 @@ def test_a_day_in_numbers_that_can_be_read_in_two_ways_is_either(day):
     ],
 )
 def test_before_or_after_a_day_that_can_be_read_in_two_ways_leaves_out_neither(word, limit):
-    found = time_filter(f"what did I say {word} 5/6/2024?", NOW)
+    found = make_time_filter(f"what did I say {word} 5/6/2024?", NOW)
     assert found is not None
     assert {name: time[:10] for name, time in found["time"].items()} == limit
 
@@ -146,7 +146,7 @@ def test_before_or_after_a_day_that_can_be_read_in_two_ways_leaves_out_neither(w
     "question", ["What shall I cook today?", "What is due this week?", "What is tea?", "on 31 June 2020?", ""]
 )
 def test_the_present_is_no_time_that_things_were_said_at(question):
-    assert near_time(question, NOW) is None
+    assert make_near_filters(question, NOW) is None
 
 
 def test_a_long_text_is_read_once():
@@ -158,5 +158,5 @@ def test_a_long_text_is_read_once():
         "before the " * 50_000,
         "5/6/" * 20_000,
     ):
-        assert near_time(text, NOW) is None
+        assert make_near_filters(text, NOW) is None
     assert perf_counter() - begun < 10

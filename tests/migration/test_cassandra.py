@@ -23,15 +23,15 @@ from migrating import PAGES, every, same
 from stores import DIMENSION, backend, embedding, record, records
 
 from linkstore import LinkStore
-from linkstore.backends.base import Change, Manifest
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.embedded import EmbeddedBackend
 from linkstore.cli import exits
 from linkstore.embeddings import embedding_name, get_embedding
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.contract import Change, Manifest
+from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import StoreFormatError, StoreNotFoundError, StoreUnavailableError
-from linkstore.migration import migrate
-from linkstore.migration.community import CommunityTable
+from linkstore.store import migrate
+from linkstore.store.community import CommunityTable
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -387,7 +387,7 @@ def test_the_embedding_of_a_community_table_must_be_named(graph, at, url, tmp_pa
 
     code, _, err = linkstore("migrate", url(at[2]), str(tmp_path / "kb"))
 
-    assert code == exits.EMBEDDING
+    assert code == exits.EMBEDDING_MISSING
     assert "--embedding-name" in err
     assert not (tmp_path / "kb").exists()
 

@@ -10,16 +10,17 @@ import pytest
 from documented import linkstore
 from langchain_core.documents import Document
 from migrating import PAGES, every, same
+from oracle import OracleBackend
 from rich.console import Console
 from stores import DIMENSION, backend, document, embedding, record, records
 
 from linkstore import LinkStore
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.embedded import EmbeddedBackend
 from linkstore.cli import exits
-from linkstore.cli.migrating import checkpoint_of
-from linkstore.cli.progress import document_counter
+from linkstore.cli.migrate import get_checkpoint_path
+from linkstore.cli.progress import show_document_counter
 from linkstore.embeddings import embedding_name, get_embedding
+from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import (
     BackendError,
     DocumentError,
@@ -27,9 +28,8 @@ from linkstore.errors import (
     LinkStoreError,
     StoreUnavailableError,
 )
-from linkstore.migration import Batch, CheckpointError, migrate
-from linkstore.migration.naming import recorded_name
-from linkstore.testing.oracle import OracleBackend
+from linkstore.store import Batch, CheckpointError, migrate
+from linkstore.store.migration import find_recorded_name
 
 
 @pytest.fixture
@@ -290,10 +290,10 @@ def test_the_checkpoint_of_a_migration_with_another_embedding_is_refused(source,
 def test_a_short_name_is_recorded_as_a_store_records_it():
     """Else the store would not open with the embedding that it names."""
     for name in ("wordllama", "wordllama-256"):
-        assert recorded_name(name) == embedding_name(get_embedding("wordllama"))
+        assert find_recorded_name(name) == embedding_name(get_embedding("wordllama"))
     for name in ("openai:text-embedding-3-small", "mine.Embedding", "mine.Embedding:model"):
-        assert recorded_name(name) == name
-    assert recorded_name(embedding()) == embedding_name(embedding())
+        assert find_recorded_name(name) == name
+    assert find_recorded_name(embedding()) == embedding_name(embedding())
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def test_an_interrupted_command_says_how_to_go_on(folder, tmp_path, monkeypatch)
         (("cassandra://h/only", "new"), exits.USAGE, "cassandra://host:port/keyspace/table"),
         (("kb", "cassandra://h/ks/no-name"), exits.USAGE, "cannot name tables"),
         (("nothing", "new"), exits.NOT_FOUND, "nothing"),
-        (("kb", "new", "--embedding-name", "other"), exits.EMBEDDING, "other"),
+        (("kb", "new", "--embedding-name", "other"), exits.EMBEDDING_MISSING, "other"),
     ],
 )
 def test_what_cannot_be_migrated_is_said_and_nothing_is_made(
@@ -398,7 +398,7 @@ def test_refused_documents_are_named_for_a_person(capsys):
 
 def test_the_counter_shows_how_many_and_how_fast():
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
-    with document_counter(console) as count:
+    with show_document_counter(console) as count:
         count(1234, 0)
         count(2500, 3)
 
@@ -412,11 +412,18 @@ def test_it_is_noted_beside_a_folder_how_far_the_run_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     urls = "cassandra://h/k/a", "cassandra://h/k/b"
 
-    assert checkpoint_of("x/a", urls[0]).parent == tmp_path / "x"
-    assert checkpoint_of(urls[0], "y/b").parent == checkpoint_of("x/a", "y/b").parent == tmp_path / "y"
-    assert checkpoint_of(*urls).parent == tmp_path
-    assert checkpoint_of("a", "b") == checkpoint_of("./a", f"{tmp_path}/b/")
-    assert len({checkpoint_of("a", "b"), checkpoint_of("b", "a"), checkpoint_of("a", "c")}) == 3
+    assert get_checkpoint_path("x/a", urls[0]).parent == tmp_path / "x"
+    assert (
+        get_checkpoint_path(urls[0], "y/b").parent
+        == get_checkpoint_path("x/a", "y/b").parent
+        == tmp_path / "y"
+    )
+    assert get_checkpoint_path(*urls).parent == tmp_path
+    assert get_checkpoint_path("a", "b") == get_checkpoint_path("./a", f"{tmp_path}/b/")
+    assert (
+        len({get_checkpoint_path("a", "b"), get_checkpoint_path("b", "a"), get_checkpoint_path("a", "c")})
+        == 3
+    )
 
 
 def test_documents_of_other_languages_and_sizes_are_copied(tmp_path):

@@ -19,12 +19,10 @@ from mcp_serving import COMMAND, QUESTION, TOKEN, serving
 from stores import embedding
 
 from linkstore import LinkStore
-from linkstore.server.lines import error_of
-from linkstore.server.protocol import PROMPT, StoreServer
-from linkstore.server.resources import SCANNED, address_of
-from linkstore.tools import ToolLimits, graph_tools
-from linkstore.tools.specs import specs_of
-from linkstore.tools.toolbox import Toolbox
+from linkstore.agents import ToolLimits, graph_tools
+from linkstore.agents.mcp_server import MOST_SCANNED, PROMPT_NAME, StoreServer, make_address
+from linkstore.agents.mcp_transport import find_line_error
+from linkstore.agents.toolbox import Toolbox, make_specs
 
 INTO_B = {"kind": "to", "tag": "b", "direction": "in"}
 
@@ -63,7 +61,7 @@ async def over_stdio(folder):
 @asynccontextmanager
 async def in_process(store, limits=None, filter=None):
     toolbox = Toolbox(store, limits, filter)
-    async with Client(StoreServer(toolbox, tuple(specs_of(toolbox))).server()) as client:
+    async with Client(StoreServer(toolbox, tuple(make_specs(toolbox))).server()) as client:
         yield client
 
 
@@ -110,10 +108,10 @@ async def test_documents_are_resources_listed_page_by_page_and_read(connected):
             listed += [one.name for one in page.resources]
             cursor = page.next_cursor
         assert sorted(listed) == sorted(one.id for one in drugs.documents())
-        read = await client.read_resource(address_of("class/7"))
+        read = await client.read_resource(make_address("class/7"))
         assert read.contents[0].text == "Molecule class number 7."
         (template,) = (await client.list_resource_templates()).resource_templates
-        assert template.uri_template.format(id="x") == address_of("x")
+        assert template.uri_template.format(id="x") == make_address("x")
 
 
 async def test_a_long_document_is_read_in_parts_at_addresses_of_their_own():
@@ -121,7 +119,7 @@ async def test_a_long_document_is_read_in_parts_at_addresses_of_their_own():
     with LinkStore() as store:
         store.add_documents([Document(id="a?offset=5", page_content=text)])
         async with in_process(store) as client:
-            parts, address = [], address_of("a?offset=5")
+            parts, address = [], make_address("a?offset=5")
             while address is not None:
                 part, *more = (await client.read_resource(address)).contents
                 assert len(part.text) <= ToolLimits().text
@@ -132,14 +130,14 @@ async def test_a_long_document_is_read_in_parts_at_addresses_of_their_own():
             assert len(parts) == -(-len(text) // ToolLimits().text)
             for wrong in (str(len(text)), "-1", "x", "", "9" * 5_000):
                 with pytest.raises(MCPError):
-                    await client.read_resource(f"{address_of('a?offset=5')}?offset={wrong}")
+                    await client.read_resource(f"{make_address('a?offset=5')}?offset={wrong}")
 
 
 async def test_the_prompt_contains_the_question(connected):
     async with connected() as unconnected, unconnected as client:
         (prompt,) = (await client.list_prompts()).prompts
-        assert (prompt.name, prompt.arguments[0].required) == (PROMPT, True)
-        given = await client.get_prompt(PROMPT, {"question": "Why?"})
+        assert (prompt.name, prompt.arguments[0].required) == (PROMPT_NAME, True)
+        given = await client.get_prompt(PROMPT_NAME, {"question": "Why?"})
         assert "Question: Why?" in given.messages[0].content.text
 
 
@@ -155,7 +153,7 @@ async def test_what_is_not_there_is_an_error_of_the_protocol(folder):
                 client.list_resources(cursor="!!"),
                 client.list_resources(cursor="ünïcode"),
                 client.get_prompt("other", {"question": "x"}),
-                client.get_prompt(PROMPT, {}),
+                client.get_prompt(PROMPT_NAME, {}),
             ):
                 with pytest.raises(MCPError) as caught:
                     await asked
@@ -179,11 +177,11 @@ async def test_a_filter_hides_documents_from_lists_and_addresses(folder):
             assert found
             assert all(name.startswith("regulation/") for name in found)
             with pytest.raises(MCPError):
-                await client.read_resource(address_of("class/7"))
+                await client.read_resource(make_address("class/7"))
 
 
 async def test_a_cursor_does_not_tell_the_ids_of_hidden_documents():
-    hidden = [Document(id=f"hidden-{n:04}", page_content="x") for n in range(SCANNED + 1)]
+    hidden = [Document(id=f"hidden-{n:04}", page_content="x") for n in range(MOST_SCANNED + 1)]
     shown = Document(id="shown", page_content="y", metadata={"open": True})
     with LinkStore(embedding()) as store:
         store.add_documents([*hidden, shown])
@@ -272,7 +270,7 @@ def test_stdout_has_nothing_but_the_protocol(folder):
     ids=range(7),
 )
 def test_a_line_that_is_no_message_gets_its_error(line, code, id):
-    error = error_of(line)
+    error = find_line_error(line)
     assert error is not None
     given = json.loads(error.model_dump_json(by_alias=True, exclude_unset=True))
     assert (given["id"], given["error"]["code"]) == (id, code)
@@ -280,7 +278,7 @@ def test_a_line_that_is_no_message_gets_its_error(line, code, id):
 
 def test_messages_and_blank_lines_are_no_errors():
     for line in ("", " \n", '{"jsonrpc":"2.0","id":2,"method":"ping"}'):
-        assert error_of(line) is None
+        assert find_line_error(line) is None
 
 
 def test_an_interrupt_ends_a_server_whose_client_waits(folder):

@@ -17,8 +17,7 @@ from mcp_serving import JSON_HEADERS, QUESTION, TOKEN, read_reply, request, sent
 from uvicorn.server import ServerState
 
 from linkstore import LinkStore
-from linkstore.server.guard import HttpLimits, allowed_hosts
-from linkstore.server.running import _impatient
+from linkstore.agents.mcp_transport import HttpLimits, _make_impatient_protocol, list_allowed_hosts
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +307,7 @@ def test_each_connection_answers_one_request(port):
 
 
 async def test_nothing_is_kept_of_a_connection_that_is_closed():
-    config = uvicorn.Config(lambda *_: None, http=_impatient(HttpLimits()))
+    config = uvicorn.Config(lambda *_: None, http=_make_impatient_protocol(HttpLimits()))
     config.load()
     made: list[weakref.ref] = []
 
@@ -343,8 +342,8 @@ def test_many_clients_at_once_are_answered(port):
     ],
 )
 def test_the_names_of_an_address(host, number, names):
-    assert allowed_hosts(host, number) == names
-    assert allowed_hosts(host, number, ("KB.example.org",)) == names | {"kb.example.org"}
+    assert list_allowed_hosts(host, number) == names
+    assert list_allowed_hosts(host, number, ("KB.example.org",)) == names | {"kb.example.org"}
 
 
 def _head(port: int, *lines: str) -> bytes:

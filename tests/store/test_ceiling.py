@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from differential import DIMENSION, RandomGraph, compare_hits
 from langchain_core.documents import Document
+from oracle import OracleBackend
 from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.backends.base import Manifest
+from linkstore.core.hits import Hits
+from linkstore.core.plans import Groups, Members, Nearest, Plan
+from linkstore.engines.contract import Manifest
 from linkstore.errors import StrategyError
-from linkstore.hits import Hits
-from linkstore.plans import Groups, Members, Nearest, Plan
 from linkstore.strategies import Eager, Mmr, PageRank, Question, Similarity, Strategy, Words
-from linkstore.strategies.ceiling import within_depth
-from linkstore.testing import OracleBackend
-from linkstore.testing.congruence import DIMENSION, RandomGraph, compare_hits
+from linkstore.strategies.max_depth import limit_depth
 
 
 def chain(length: int) -> Iterator[Document]:
@@ -112,6 +112,6 @@ def test_plans_within_the_ceiling_are_not_disturbed(seed):
     for change in graph.changes():
         backend.run(backend.write(change))
     for search in graph.searches(60):
-        plan = within_depth(search.strategy.plan(search.question), search.strategy.hops, "it")
+        plan = limit_depth(search.strategy.plan(search.question), search.strategy.hops, "it")
         held = backend.run(backend.answer(plan, search.scope))
         assert compare_hits(held, search.on(backend), 0.0) == []

@@ -13,10 +13,10 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from linkstore import LinkStore
+from linkstore.core.arrays import cosine_similarities, normalize_vector, normalize_vectors
 from linkstore.embeddings import embedding_name, get_embedding
 from linkstore.errors import EmbeddingError
-from linkstore.identity import ALIKE
-from linkstore.vectors import similarities, unit_vector, unit_vectors
+from linkstore.store.operations import MIN_COSINE
 
 TEXTS = ["The Space Needle is a tower.", "A market."]
 
@@ -233,10 +233,10 @@ def test_batches_change_vectors_far_less_than_is_allowed(name) -> None:
         pytest.importorskip("onnxruntime", reason="needs the extra 'minilm'")
     embedding = get_embedding(name)
     texts = [" ".join(["the tower and the market"] * n) for n in (1, 3, 9, 20)] + TEXTS
-    together = unit_vectors(embedding.embed_documents(texts))
+    together = normalize_vectors(embedding.embed_documents(texts))
     for text, vector in zip(texts, together, strict=True):
-        alone = unit_vectors(embedding.embed_documents([text]))
-        assert 1 - similarities(alone, vector)[0] < (1 - ALIKE) / 1000
+        alone = normalize_vectors(embedding.embed_documents([text]))
+        assert 1 - cosine_similarities(alone, vector)[0] < (1 - MIN_COSINE) / 1000
 
 
 def test_the_recorded_name_stays_that_of_the_first(kb) -> None:
@@ -244,4 +244,4 @@ def test_the_recorded_name_stays_that_of_the_first(kb) -> None:
         store.add_texts(["bars"])
         recorded = store.backend.run(store.backend.manifest())
         assert recorded.embedding == embedding_name(get_embedding("wordllama"))
-        assert unit_vector(store.embeddings.embed_query("x")).shape == (recorded.dimension,)
+        assert normalize_vector(store.embeddings.embed_query("x")).shape == (recorded.dimension,)

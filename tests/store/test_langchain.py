@@ -14,9 +14,9 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests, Vector
 from stores import SNAPSHOTS, document, documents, embedding
 
 from linkstore import Link, LinkRetriever, LinkStore, add_links, get_links
-from linkstore.backends.embedded import EmbeddedSettings
+from linkstore.core.hits import HIT_KEY
+from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreNotFoundError
-from linkstore.hits import HIT_KEY
 from linkstore.strategies import Eager, Similarity
 
 

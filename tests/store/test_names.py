@@ -10,8 +10,8 @@ from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkRetriever, LinkStore, add_links
+from linkstore.core.filters import parse_filter
 from linkstore.errors import LinkStoreError, UnknownNameError
-from linkstore.filters import parse_filter
 from linkstore.strategies import Eager, Mmr, PageRank, Similarity
 
 

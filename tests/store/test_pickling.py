@@ -9,7 +9,7 @@ import pytest
 from stores import documents, embedding
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.backends.embedded import EmbeddedSettings
+from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.errors import CapabilityError, StoreClosedError, StoreNotFoundError
 
 ASK = "doc 3 v0"

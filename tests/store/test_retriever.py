@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from stores import documents, embedding
 
 from linkstore import LinkRetriever, LinkStore
+from linkstore.core.hits import HIT_KEY
 from linkstore.errors import ArgumentError, FilterError, StrategyError
-from linkstore.hits import HIT_KEY
 from linkstore.strategies import Eager, Mmr, Similarity
 
 QUERY = "doc 1 v0"

@@ -11,10 +11,9 @@ from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
+from linkstore.core.documents import PageDocuments
 from linkstore.errors import LinkStoreError, SchemaError, UnknownNameError
-from linkstore.migration import migrate
-from linkstore.pagedocuments import PageDocuments
-from linkstore.schema import Problem, Relation, Schema
+from linkstore.store import Problem, Relation, Schema, migrate
 from linkstore.strategies import Eager
 
 SCHEMA = Schema(
@@ -175,16 +174,16 @@ def test_another_schema_needs_a_higher_version(strict):
 
 
 def test_of_two_who_set_a_schema_at_once_one_is_told(store, monkeypatch):
-    from linkstore import schemachange
+    from linkstore.store import schema_graph
 
-    check = schemachange.check
+    check = schema_graph.check_against_schema
 
     def meanwhile(backend, schema):
-        monkeypatch.setattr(schemachange, "check", check)
+        monkeypatch.setattr(schema_graph, "check_against_schema", check)
         store.set_schema(SCHEMA)
         return (yield from check(backend, schema))
 
-    monkeypatch.setattr(schemachange, "check", meanwhile)
+    monkeypatch.setattr(schema_graph, "check_against_schema", meanwhile)
     with pytest.raises(SchemaError, match="another client"):
         store.set_schema(Schema(types={"a"}, version=5))
     assert store.schema() == SCHEMA
@@ -311,7 +310,7 @@ def test_modes_and_damaged_notes_are_refused(store):
 
 
 def test_recorded_problems_are_bounded(store, monkeypatch):
-    from linkstore import schemacheck
+    from linkstore.store import schema_graph as schemacheck
 
     monkeypatch.setattr(schemacheck, "KEPT", 10)
     store.set_schema(SCHEMA, "warn")

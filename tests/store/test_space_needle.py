@@ -8,7 +8,7 @@ import pytest
 from space_needle import ARTICLES, NEEDLE, NEIGHBORHOOD, QUESTION, articles, posts
 
 from linkstore import LinkStore
-from linkstore.hits import HIT_KEY
+from linkstore.core.hits import HIT_KEY
 from linkstore_extractors.html import HtmlInput, HtmlLinkExtractor
 
 

@@ -10,7 +10,7 @@ from stores import documents, embedding
 
 from linkstore import LinkStore
 from linkstore.errors import DocumentError
-from linkstore.migration import migrate
+from linkstore.store import migrate
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from linkstore import Link, LinkRetriever, LinkStore, add_links, copy_with_links, get_links
+from linkstore.core.links import strip_links
 from linkstore.embeddings import WordLlamaEmbeddings
 from linkstore.errors import ArgumentError, DocumentError, EmbeddingError, LinkStoreError, StoreClosedError
-from linkstore.links import without_links
 
 ONE = Document(id="one", page_content="one")
 
@@ -128,7 +128,7 @@ def test_an_id_that_is_not_a_string_is_refused(store, wrong) -> None:
 
 
 def test_what_is_no_document_and_no_link_is_named() -> None:
-    for act in (get_links, add_links, copy_with_links, without_links):
+    for act in (get_links, add_links, copy_with_links, strip_links):
         with pytest.raises(ArgumentError, match="document must be a Document of LangChain, not 'x'"):
             act("x")
     for given in ("x", "abc", None, 3, ["k", "t", "out"]):

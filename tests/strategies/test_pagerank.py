@@ -6,20 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conformance.probe import QUERY_VECTOR, link_both, link_in, link_out, make_record
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle import OracleReader
 from searching import cuts, ids, paths, store
 
-from linkstore.backends.reader import Reader
+from linkstore.core.filters import parse_filter
+from linkstore.core.links import Link
+from linkstore.core.plans import Candidates, Lexical, Nearest
+from linkstore.engines.contract import Reader
 from linkstore.errors import StrategyError
-from linkstore.filters import parse_filter
-from linkstore.links import Link
-from linkstore.plans import Candidates, Lexical, Nearest
 from linkstore.strategies import AllPaths, PageRank, Question
-from linkstore.strategies.pagerank import TRUST
-from linkstore.strategies.walkrank import personalised
-from linkstore.testing.conformance.probe import ASKED, at, on, record, to
-from linkstore.testing.oraclereader import OracleReader
+from linkstore.strategies.pagerank import TRUST, compute_pagerank
 
 NARROW = PageRank(start_k=1, pool=1)
 """Starts from one document by meaning and one by words."""
@@ -27,14 +26,17 @@ NARROW = PageRank(start_k=1, pool=1)
 
 class TestStart:
     def test_words_find_what_meaning_does_not(self) -> None:
-        search = store(record("near", 0.9), record("worded", 0.1, text="the monorail"), record("far", 0.2))
+        search = store(
+            make_record("near", 0.9), make_record("worded", 0.1, text="the monorail"), make_record("far", 0.2)
+        )
         assert set(ids(search(NARROW, text="monorail"))) == {"near", "worded"}
         assert ids(search(replace(NARROW, lexical=0.0), text="monorail")) == ["near"]
         assert ids(search(NARROW)) == ["near"]  # asked by vector alone
 
     def test_names_in_the_query_lead_to_what_bears_them(self) -> None:
         search = store(
-            record("near", 0.9), record("named", -0.5, Link.incoming(kind="mention", tag="space needle"))
+            make_record("near", 0.9),
+            make_record("named", -0.5, Link.incoming(kind="mention", tag="space needle")),
         )
         hits = search(NARROW, text="Who built the Space Needle?")
         assert paths(hits)["named"] == "—[mention space needle]→ named"
@@ -54,16 +56,18 @@ class TestStart:
         ],
     )
     def test_a_name_may_be_a_possessive_or_a_plural(self, tag: str, text: str, found: bool) -> None:
-        search = store(record("near", 0.9), record("named", -0.5, Link.incoming(kind="mention", tag=tag)))
+        search = store(
+            make_record("near", 0.9), make_record("named", -0.5, Link.incoming(kind="mention", tag=tag))
+        )
         assert ("named" in ids(search(NARROW, text=text))) == found
 
     def test_names_of_several_words_count_more_than_names_of_one(self) -> None:
         search = store(
-            record("near", 0.9),
-            record("one", -0.5, Link.incoming(kind="mention", tag="brother")),
-            record("two", -0.5, Link.incoming(kind="mention", tag="pearl jam")),
-            record("three", -0.5, Link.incoming(kind="mention", tag="the space needle")),
-            record("four", -0.5, Link.incoming(kind="mention", tag="the tower of london")),
+            make_record("near", 0.9),
+            make_record("one", -0.5, Link.incoming(kind="mention", tag="brother")),
+            make_record("two", -0.5, Link.incoming(kind="mention", tag="pearl jam")),
+            make_record("three", -0.5, Link.incoming(kind="mention", tag="the space needle")),
+            make_record("four", -0.5, Link.incoming(kind="mention", tag="the tower of london")),
         )
         hits = search(NARROW, text="brother, pearl jam, the space needle, the tower of london")
         walk = {hit.document.id: hit.contributions["walk"] for hit in hits}
@@ -71,41 +75,49 @@ class TestStart:
 
     def test_the_longest_name_is_meant(self) -> None:
         search = store(
-            record("near", 0.9),
-            record("york", -0.5, Link.incoming(kind="mention", tag="york")),
-            record("new york", -0.6, Link.incoming(kind="mention", tag="new york")),
+            make_record("near", 0.9),
+            make_record("york", -0.5, Link.incoming(kind="mention", tag="york")),
+            make_record("new york", -0.6, Link.incoming(kind="mention", tag="new york")),
         )
         assert set(ids(search(NARROW, text="to new york"))) == {"near", "new york"}
         assert set(ids(search(NARROW, text="york, new york"))) == {"near", "york", "new york"}
 
     def test_a_name_that_many_bear_names_none(self) -> None:
-        bearers = [record(f"b{n}", -0.5, Link.incoming(kind="heading", tag="see also")) for n in range(4)]
-        search = store(record("near", 0.9), *bearers)
+        bearers = [
+            make_record(f"b{n}", -0.5, Link.incoming(kind="heading", tag="see also")) for n in range(4)
+        ]
+        search = store(make_record("near", 0.9), *bearers)
         assert ids(search(NARROW, text="see also")) == ["near"]
         assert len(search(replace(NARROW, named_cap=4), text="see also")) == 5
 
     def test_roots_and_links_of_the_question_are_starts(self) -> None:
-        search = store(record("near", 0.9), record("root", -0.9), record("linked", -0.8, at("x")))
-        hits = search(NARROW, roots=("root",), links=(to("x"),))
+        search = store(
+            make_record("near", 0.9), make_record("root", -0.9), make_record("linked", -0.8, link_in("x"))
+        )
+        hits = search(NARROW, roots=("root",), links=(link_out("x"),))
         assert set(ids(hits)) == {"near", "root", "linked"}
         assert paths(hits)["linked"] == "—[k x]→ linked"
         assert cuts(search(NARROW, roots=("nobody",))) == [("missing", 1, 0)]
 
     def test_a_floor_holds_for_all_that_was_found(self) -> None:
-        search = store(record("near", 0.9), record("worded", 0.1, text="the monorail"))
+        search = store(make_record("near", 0.9), make_record("worded", 0.1, text="the monorail"))
         hits = search(PageRank(min_similarity=0.5), text="monorail")
         assert (ids(hits), cuts(hits)) == (["near"], [("floor", 1, 0)])
 
     def test_without_lexical_search_it_says_so(self, monkeypatch) -> None:
         monkeypatch.setattr(OracleReader, "lexical", Reader.lexical)
-        hits = store(record("near", 0.9, text="monorail"))(PageRank(), text="monorail")
+        hits = store(make_record("near", 0.9, text="monorail"))(PageRank(), text="monorail")
         assert [cut.reason for cut in hits.cuts] == ["lexical"]
         assert "has no lexical search" in hits.explain()
 
 
 class TestWalk:
     def test_what_links_lead_to_comes_before_what_is_only_similar(self) -> None:
-        search = store(record("seed", 0.9, to("x")), record("similar", 0.5), record("linked", -0.2, at("x")))
+        search = store(
+            make_record("seed", 0.9, link_out("x")),
+            make_record("similar", 0.5),
+            make_record("linked", -0.2, link_in("x")),
+        )
         hits = search(PageRank(start_k=1))
         assert ids(hits) == ["seed", "linked", "similar"]
         assert [hit.depth for hit in hits] == [0, 1, 0]
@@ -113,8 +125,10 @@ class TestWalk:
 
     def test_it_jumps_to_starts_alone(self) -> None:
         """Of 40 documents that match almost equally, one is no start, and is linked with the last start."""
-        others = [record(f"d{n:02}", 1 - n * 1e-4) for n in range(1, 41) if n not in (16, 17)]
-        search = store(*others, record("d16", 1 - 16e-4, to("x")), record("d17", 1 - 17e-4, at("x")))
+        others = [make_record(f"d{n:02}", 1 - n * 1e-4) for n in range(1, 41) if n not in (16, 17)]
+        search = store(
+            *others, make_record("d16", 1 - 16e-4, link_out("x")), make_record("d17", 1 - 17e-4, link_in("x"))
+        )
         for start_k in (15, 16, 17, 18):
             ranked = ids(search(PageRank(start_k=start_k, k=40)))
             assert ranked[:5] == ["d01", "d02", "d03", "d04", "d05"]
@@ -124,9 +138,9 @@ class TestWalk:
     @pytest.mark.parametrize("strategy", [PageRank(), PageRank(sharpness=100), AllPaths()], ids=repr)
     def test_scores_are_from_0_to_1_whatever_filters_keep_from_being_starts(self, best, strategy) -> None:
         search = store(
-            record("seed", best, to("x"), to("y"), role="seed"),
-            record("better", 1.0, at("x")),
-            record("worse", -0.9, at("y")),
+            make_record("seed", best, link_out("x"), link_out("y"), role="seed"),
+            make_record("better", 1.0, link_in("x")),
+            make_record("worse", -0.9, link_in("y")),
         )
         hits = search(strategy, seed_filter=parse_filter({"role": "seed"}))
         assert set(ids(hits)) == {"seed", "better", "worse"}
@@ -136,27 +150,33 @@ class TestWalk:
 
     def test_it_also_walks_backward_and_then_less(self) -> None:
         search = store(
-            record("seed", 0.9, to("x"), at("me")), record("on", 0, at("x")), record("before", 0, to("me"))
+            make_record("seed", 0.9, link_out("x"), link_in("me")),
+            make_record("on", 0, link_in("x")),
+            make_record("before", 0, link_out("me")),
         )
         assert ids(search(NARROW)) == ["seed", "on", "before"]
         assert ids(search(replace(NARROW, direction="forward"))) == ["seed", "on"]
         assert ids(search(replace(NARROW, direction="backward"))) == ["seed", "before"]
 
     def test_a_group_shares_its_weight_among_those_it_leads_to(self) -> None:
-        crowd = [record(f"c{n}", 0, at("crowd")) for n in range(5)]
-        search = store(record("seed", 0.9, to("crowd"), to("one")), record("one", 0, at("one")), *crowd)
+        crowd = [make_record(f"c{n}", 0, link_in("crowd")) for n in range(5)]
+        search = store(
+            make_record("seed", 0.9, link_out("crowd"), link_out("one")),
+            make_record("one", 0, link_in("one")),
+            *crowd,
+        )
         assert ids(search(NARROW))[:2] == ["seed", "one"]
 
     def test_hubs_are_not_followed(self) -> None:
-        crowd = [record(f"c{n}", 0, on("hub")) for n in range(5)]
-        hits = store(record("seed", 0.9, to("hub")), *crowd)(replace(NARROW, hub_cap=4))
+        crowd = [make_record(f"c{n}", 0, link_both("hub")) for n in range(5)]
+        hits = store(make_record("seed", 0.9, link_out("hub")), *crowd)(replace(NARROW, hub_cap=4))
         assert (ids(hits), cuts(hits)) == (["seed"], [("hub", 1, 1)])
 
     def test_kinds_that_say_less_count_less_unless_told(self) -> None:
         search = store(
-            record("seed", 0.9, to("s", kind="section"), to("h", kind="hyperlink")),
-            record("a section", 0, at("s", kind="section")),
-            record("hyperlinked", 0, at("h", kind="hyperlink")),
+            make_record("seed", 0.9, link_out("s", kind="section"), link_out("h", kind="hyperlink")),
+            make_record("a section", 0, link_in("s", kind="section")),
+            make_record("hyperlinked", 0, link_in("h", kind="hyperlink")),
         )
         assert TRUST["section"] < 1
         assert ids(search(NARROW)) == ["seed", "hyperlinked", "a section"]
@@ -168,12 +188,12 @@ class TestWalk:
         assert ids(search(replace(NARROW, kinds=["section"]))) == ["seed", "a section"]
 
     def test_without_links_the_first_stage_decides(self) -> None:
-        search = store(*(record(f"d{n}", n / 10, text="monorail" if n == 3 else "") for n in range(10)))
+        search = store(*(make_record(f"d{n}", n / 10, text="monorail" if n == 3 else "") for n in range(10)))
         assert ids(search(PageRank(k=3), text="monorail")) == ["d3", "d9", "d8"]
         assert ids(search(PageRank(k=3))) == ["d9", "d8", "d7"]
 
     def test_nothing_that_matches_is_still_ranked(self) -> None:
-        hits = store(record("a", -0.5), record("b", -0.4))(PageRank())
+        hits = store(make_record("a", -0.5), make_record("b", -0.4))(PageRank())
         assert ids(hits) == ["a", "b"]
         assert all(np.isfinite(hit.score) for hit in hits)
 
@@ -181,9 +201,9 @@ class TestWalk:
 class TestResult:
     SEARCH = staticmethod(
         store(
-            record("seed", 0.9, to("x"), text="monorail"),
-            record("linked", 0.3, at("x"), tag="t"),
-            record("other", 0.5),
+            make_record("seed", 0.9, link_out("x"), text="monorail"),
+            make_record("linked", 0.3, link_in("x"), tag="t"),
+            make_record("other", 0.5),
         )
     )
 
@@ -211,7 +231,7 @@ class TestResult:
         assert len(self.SEARCH(PageRank(max_nodes=1))) == 1
 
     def test_words_are_asked_for_once(self) -> None:
-        plan = PageRank(pool=7).plan(Question(vector=ASKED, text="the needle, a needle"))
+        plan = PageRank(pool=7).plan(Question(vector=QUERY_VECTOR, text="the needle, a needle"))
         assert isinstance(next(plan), Nearest)
         fetch = plan.send(Candidates(refs=np.array([3]), similarity=np.array([0.5], dtype=np.float32)))
         assert isinstance(fetch, Lexical)
@@ -253,4 +273,4 @@ def test_the_walkers_time_is_where_the_definition_puts_it(data) -> None:
     leaving = moves.sum(axis=0)
     moves = np.where(leaving > 0, moves / np.where(leaving > 0, leaving, 1), jump[:, None])
     expected = np.linalg.solve(np.eye(count) - 0.6 * moves, 0.4 * jump)
-    assert np.allclose(personalised(source, target, weight, teleport, 0.6), expected, atol=1e-7)
+    assert np.allclose(compute_pagerank(source, target, weight, teleport, 0.6), expected, atol=1e-7)

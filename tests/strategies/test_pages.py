@@ -6,17 +6,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conformance.probe import make_record
 from hypothesis import given
 from hypothesis import strategies as st
 from searching import cuts, ids, store
 
-from linkstore.drivers import run
+from linkstore.core.calls import run
+from linkstore.core.links import Link
+from linkstore.core.plans import Groups, Ids, Memberships, Tags
 from linkstore.errors import StrategyError
-from linkstore.links import Link
-from linkstore.plans import Groups, Ids, Memberships, Tags
 from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
-from linkstore.strategies.pages import MOST, POWER, evidence, faded, pages_of, spread, standing
-from linkstore.testing.conformance.probe import record
+from linkstore.strategies.results import (
+    EVIDENCE_POWER,
+    MOST_CHUNKS,
+    compute_page_fading,
+    find_pages,
+    limit_per_page,
+    rank_within_pages,
+    sum_page_evidence,
+)
 
 PLAIN = PageRank(lexical=0.0, damping=0.0, named=0, first_stage_weight=100.0)
 """Ranks by similarity alone but for pages: no words, no walk."""
@@ -24,7 +32,7 @@ PLAIN = PageRank(lexical=0.0, damping=0.0, named=0, first_stage_weight=100.0)
 
 def chunk(name: str, similarity: float, page: str):
     """A chunk of a page."""
-    return record(name, similarity, Link.incoming(kind="section", tag=f"{page}#{name}"))
+    return make_record(name, similarity, Link.incoming(kind="section", tag=f"{page}#{name}"))
 
 
 def test_a_page_is_the_tag_before_the_fragment() -> None:
@@ -42,7 +50,7 @@ def test_a_page_is_the_tag_before_the_fragment() -> None:
             case Tags(groups=groups):
                 return [("section", tags[group - 10]) for group in groups]
 
-    pages = run(pages_of(np.arange(7, 12)), wait)
+    pages = run(find_pages(np.arange(7, 12)), wait)
     assert pages[0] == pages[3] == pages[4]
     assert len(set(pages.tolist())) == 3  # /b, /a, and the document that no page claims
 
@@ -51,10 +59,10 @@ def test_a_page_is_the_tag_before_the_fragment() -> None:
 def test_evidence_is_what_the_other_chunks_add_up_to(given_chunks) -> None:
     pages = np.array([page for page, _ in given_chunks])
     matches = np.array([match for _, match in given_chunks], dtype=np.float32)
-    found = evidence(pages, matches)
+    found = sum_page_evidence(pages, matches)
     for at, page in enumerate(pages):
-        own = sorted((float(match) ** POWER for match in matches[pages == page]), reverse=True)
-        assert found[at] == pytest.approx(sum(own[1 : MOST + 1]), abs=1e-5)
+        own = sorted((float(match) ** EVIDENCE_POWER for match in matches[pages == page]), reverse=True)
+        assert found[at] == pytest.approx(sum(own[1 : MOST_CHUNKS + 1]), abs=1e-5)
 
 
 def test_chunks_stand_by_score_and_then_by_id() -> None:
@@ -65,16 +73,16 @@ def test_chunks_stand_by_score_and_then_by_id() -> None:
         return [names[ref] for ref in fetch.refs.tolist()]
 
     scores = np.array([0.5, 0.5, 0.9, 0.1], dtype=np.float32)
-    place = run(standing(np.array([5, 6, 7, 8]), np.array([0, 0, 0, 1]), scores), wait)
+    place = run(rank_within_pages(np.array([5, 6, 7, 8]), np.array([0, 0, 0, 1]), scores), wait)
     assert place.tolist() == [2, 1, 0, 0]
 
 
 def test_a_chunk_nearly_as_good_as_the_best_of_its_page_keeps_more_than_a_weak_one() -> None:
     pages = np.array([0, 0, 0, 2, 2, 4])
     scores = np.array([0.9, 0.225, 0.8, 0.5, 0.5, 0.0], dtype=np.float32)
-    factors = faded(pages, scores, np.array([0, 2, 1, 0, 1, 0]), 0.5)
+    factors = compute_page_fading(pages, scores, np.array([0, 2, 1, 0, 1, 0]), 0.5)
     assert factors == pytest.approx([1, (0.5 * 0.5) ** 2, 0.5 * (0.8 / 0.9) ** 0.5, 1, 0.5, 1])
-    assert faded(pages[:0], scores[:0], pages[:0], 0.5).tolist() == []
+    assert compute_page_fading(pages[:0], scores[:0], pages[:0], 0.5).tolist() == []
 
 
 def test_a_page_whose_chunks_match_together_stands_before_a_single_better_one() -> None:
@@ -97,7 +105,7 @@ def test_the_chunks_of_one_page_do_not_fill_the_head_of_the_list() -> None:
 
 
 def test_documents_without_a_page_rank_as_if_pages_did_not_exist() -> None:
-    search = store(*(record(f"d{n}", 0.9 - n / 10) for n in range(6)))
+    search = store(*(make_record(f"d{n}", 0.9 - n / 10) for n in range(6)))
     with_pages, without = search(PLAIN), search(replace(PLAIN, page_weight=0.0, page_fade=1.0))
     assert ids(with_pages) == ids(without)
     assert [hit.score for hit in with_pages] == [hit.score for hit in without]
@@ -131,7 +139,7 @@ def test_a_page_gives_at_most_so_many_and_others_take_their_places(strategy) -> 
     """However far down the documents of other pages are."""
     crowd = [chunk(f"a{n:02}", 0.9 - n / 1000, "/a") for n in range(30)]
     others = [chunk(f"{page}{n}", 0.6 - n / 10, f"/{page}") for page in "bc" for n in range(3)]
-    search = store(*crowd, *others, record("alone", 0.3), record("lonely", 0.2))
+    search = store(*crowd, *others, make_record("alone", 0.3), make_record("lonely", 0.2))
     every = search(replace(strategy, k=100, per_page=None), text="text")
     for per_page in (1, 2):
         hits = search(replace(strategy, per_page=per_page), text="text")
@@ -149,7 +157,7 @@ def test_a_page_gives_at_most_so_many_and_others_take_their_places(strategy) -> 
 def test_what_is_left_out_is_counted_up_to_the_last_that_is_returned() -> None:
     search = store(
         *(chunk(f"a{n}", 0.9 - n / 100, "/a") for n in range(5)),
-        *(record(f"b{n}", 0.5 - n / 10) for n in range(3)),
+        *(make_record(f"b{n}", 0.5 - n / 10) for n in range(3)),
     )
     hits = search(Eager(k=2, start_k=8, depth=0, per_page=2))
     assert (ids(hits), cuts(hits)) == (["a0", "a1"], [("k", 6, None)])
@@ -171,7 +179,7 @@ def test_spreading_takes_the_first_of_each_page(numbers, k, per_page) -> None:
                 return [("section", f"/{group}#x") for group in groups]
 
     expected = [at for at, page in enumerate(numbers) if numbers[:at].count(page) < per_page][:k]
-    assert run(spread(np.arange(len(pages)), k, per_page), wait).tolist() == expected
+    assert run(limit_per_page(np.arange(len(pages)), k, per_page), wait).tolist() == expected
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5])

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from conformance.probe import link_both, link_in, link_out, make_record
 from searching import cuts, ids, paths, store
 
-from linkstore.filters import parse_filter
-from linkstore.hits import Hits
-from linkstore.links import Link
+from linkstore.core.filters import parse_filter
+from linkstore.core.hits import Hits
+from linkstore.core.links import Link
 from linkstore.strategies import Eager, Mmr
-from linkstore.testing.conformance.probe import at, on, record, to
 
 
 class TestPaths:
     def test_the_shortest_wins_over_a_better_one(self) -> None:
         search = store(
-            record("seed", 0.9, to("x"), to("far", weight=0.1)),
-            record("x", 0.8, at("x"), to("far")),
-            record("far", 0.7, at("far")),
+            make_record("seed", 0.9, link_out("x"), link_out("far", weight=0.1)),
+            make_record("x", 0.8, link_in("x"), link_out("far")),
+            make_record("far", 0.7, link_in("far")),
         )
         hits = search(Eager(start_k=1, depth=2))
         assert paths(hits)["far"] == "seed —[k far]→ far"
@@ -27,9 +27,9 @@ class TestPaths:
 
     def test_of_equally_short_ones_the_best_scored_wins(self) -> None:
         search = store(
-            record("a", 0.9, to("low", weight=0.5)),
-            record("b", 0.8, to("high", weight=0.75)),
-            record("c", 0.1, at("low"), at("high")),
+            make_record("a", 0.9, link_out("low", weight=0.5)),
+            make_record("b", 0.8, link_out("high", weight=0.75)),
+            make_record("c", 0.1, link_in("low"), link_in("high")),
         )
         hits = search(Eager(start_k=2, depth=1))
         assert paths(hits)["c"] == "b —[k high]→ c"
@@ -37,30 +37,33 @@ class TestPaths:
 
     def test_then_the_one_whose_last_document_scores_best(self) -> None:
         search = store(
-            record("a", 0.5, to("x")), record("z", 0.9, to("x")), record("c", 0.1, at("x")), record("m", 0.2)
+            make_record("a", 0.5, link_out("x")),
+            make_record("z", 0.9, link_out("x")),
+            make_record("c", 0.1, link_in("x")),
+            make_record("m", 0.2),
         )
         assert paths(search(Eager(start_k=2, depth=1)))["c"] == "z —[k x]→ c"
 
     def test_then_by_id(self) -> None:
         search = store(
-            record("z", 0.5, to("a tag")),
-            record("b", 0.5, to("z tag")),
-            record("c", 0.1, at("a tag"), at("z tag")),
+            make_record("z", 0.5, link_out("a tag")),
+            make_record("b", 0.5, link_out("z tag")),
+            make_record("c", 0.1, link_in("a tag"), link_in("z tag")),
         )
         assert paths(search(Eager(start_k=2, depth=1)))["c"] == "b —[k z tag]→ c"
 
     def test_then_by_kind_and_tag(self) -> None:
         search = store(
-            record("a", 0.5, to("y", kind="b"), to("z", kind="a"), to("x", kind="b")),
-            record("c", 0.1, at("x", kind="b"), at("y", kind="b"), at("z", kind="a")),
+            make_record("a", 0.5, link_out("y", kind="b"), link_out("z", kind="a"), link_out("x", kind="b")),
+            make_record("c", 0.1, link_in("x", kind="b"), link_in("y", kind="b"), link_in("z", kind="a")),
         )
         assert paths(search(Eager(start_k=1, depth=1)))["c"] == "a —[a z]→ c"
 
     def test_a_path_names_each_step(self) -> None:
         search = store(
-            record("a", 0.9, to("b", label="see b"), url="/a"),
-            record("b", 0.5, at("b"), on("w", kind="keyword"), url="/b"),
-            record("c", 0.1, on("w", kind="keyword", label="word"), url=7),
+            make_record("a", 0.9, link_out("b", label="see b"), url="/a"),
+            make_record("b", 0.5, link_in("b"), link_both("w", kind="keyword"), url="/b"),
+            make_record("c", 0.1, link_both("w", kind="keyword", label="word"), url=7),
         )
         path = search(Eager(start_k=1, depth=2))[2].path
         assert [step.to_dict() for step in path] == [
@@ -71,9 +74,9 @@ class TestPaths:
 
     def test_weights_multiply_along_the_way(self) -> None:
         search = store(
-            record("a", 0.9, to("b", weight=0.5)),
-            record("b", 0.8, at("b", weight=0.5), to("c", kind="half")),
-            record("c", 0.5, at("c", kind="half", weight=0.5)),
+            make_record("a", 0.9, link_out("b", weight=0.5)),
+            make_record("b", 0.8, link_in("b", weight=0.5), link_out("c", kind="half")),
+            make_record("c", 0.5, link_in("c", kind="half", weight=0.5)),
         )
         hits = search(Eager(start_k=1, depth=2, kinds={"k": 1.0, "half": 0.5}))
         scores = {hit.document.id: hit.score for hit in hits}
@@ -84,7 +87,7 @@ class TestPaths:
         }
 
     def test_a_seed_keeps_its_own_score_however_it_is_linked(self) -> None:
-        search = store(record("a", 0.9, to("b", weight=0.1)), record("b", 0.8, at("b")))
+        search = store(make_record("a", 0.9, link_out("b", weight=0.1)), make_record("b", 0.8, link_in("b")))
         hits = search(Eager(start_k=2, depth=2))
         assert [(hit.document.id, hit.depth) for hit in hits] == [("a", 0), ("b", 0)]
         assert [hit.score for hit in hits] == [hit.similarity for hit in hits]
@@ -93,8 +96,8 @@ class TestPaths:
 class TestBounds:
     def chain(self) -> Callable[..., Hits]:
         """Six seeds, each leading to a document of its own, the best seed to the worst."""
-        seeds = [record(f"s{n}", 0.9 - n / 100, to(f"{n}")) for n in range(6)]
-        return store(*seeds, *(record(f"t{n}", 0.1 + n / 100, at(f"{n}")) for n in range(6)))
+        seeds = [make_record(f"s{n}", 0.9 - n / 100, link_out(f"{n}")) for n in range(6)]
+        return store(*seeds, *(make_record(f"t{n}", 0.1 + n / 100, link_in(f"{n}")) for n in range(6)))
 
     def test_beam_carries_the_best(self) -> None:
         hits = self.chain()(Eager(start_k=6, depth=1, beam=2))
@@ -114,23 +117,29 @@ class TestBounds:
         assert cuts(hits) == [("k", 5, None)]
 
     def test_adjacent_k_takes_the_most_similar(self) -> None:
-        search = store(record("s", 0.9, to("x")), *(record(f"{n}", n / 10, at("x")) for n in range(8)))
+        search = store(
+            make_record("s", 0.9, link_out("x")),
+            *(make_record(f"{n}", n / 10, link_in("x")) for n in range(8)),
+        )
         assert ids(search(Eager(start_k=1, depth=1, adjacent_k=3))) == ["s", "7", "6", "5"]
 
     def test_the_floor_holds_for_seeds_alone(self) -> None:
-        search = store(record("s", 0.9, to("x")), record("low", 0.2), record("t", 0.1, at("x")))
+        search = store(
+            make_record("s", 0.9, link_out("x")), make_record("low", 0.2), make_record("t", 0.1, link_in("x"))
+        )
         hits = search(Eager(start_k=3, depth=1, min_similarity=0.5))
         assert ids(hits) == ["s", "t"]
         assert cuts(hits) == [("floor", 2, 0)]
 
     def test_roots_and_links_are_exempt_from_the_floor(self) -> None:
-        search = store(record("s", 0.9), record("low", 0.2), record("t", 0.1, at("x")))
-        hits = search(Eager(start_k=1, depth=0, min_similarity=0.5), roots=("low",), links=(to("x"),))
+        search = store(make_record("s", 0.9), make_record("low", 0.2), make_record("t", 0.1, link_in("x")))
+        hits = search(Eager(start_k=1, depth=0, min_similarity=0.5), roots=("low",), links=(link_out("x"),))
         assert ids(hits) == ["s", "low", "t"]
 
     def test_hubs_are_counted_before_the_filter_of_a_stage(self) -> None:
         search = store(
-            record("s", 0.9, to("hub"), ok=1), *(record(f"{n}", 0.1, at("hub"), ok=n) for n in range(5))
+            make_record("s", 0.9, link_out("hub"), ok=1),
+            *(make_record(f"{n}", 0.1, link_in("hub"), ok=n) for n in range(5)),
         )
         hits = search(Eager(start_k=1, depth=1, hub_cap=4), hop_filter=parse_filter({"ok": 1}))
         assert ids(hits) == ["s"]
@@ -144,8 +153,8 @@ class TestBounds:
     def test_a_hub_passed_by_is_explained(self) -> None:
         tags = [f"tag {n}" for n in range(7)]
         search = store(
-            record("s", 0.9, *(to(tag) for tag in tags)),
-            *(record(f"{n}", 0.1, *(at(tag) for tag in tags)) for n in range(3)),
+            make_record("s", 0.9, *(link_out(tag) for tag in tags)),
+            *(make_record(f"{n}", 0.1, *(link_in(tag) for tag in tags)) for n in range(3)),
         )
         text = search(Eager(start_k=1, depth=1, hub_cap=2)).explain()
         named = ", ".join(f"k {tag}" for tag in tags[:5])
@@ -153,11 +162,11 @@ class TestBounds:
 
     def test_every_cut_is_explained(self) -> None:
         search = store(
-            record("s", 0.9, to("x"), to("hub"), lang="en"),
-            record("low", 0.1, lang="en"),
-            *(record(f"m{n}", 0.5 - n / 10, at("x"), lang="en") for n in range(3)),
-            record("other", 0.3, at("x"), lang="de"),
-            *(record(f"h{n}", 0.2, at("hub"), lang="en") for n in range(5)),
+            make_record("s", 0.9, link_out("x"), link_out("hub"), lang="en"),
+            make_record("low", 0.1, lang="en"),
+            *(make_record(f"m{n}", 0.5 - n / 10, link_in("x"), lang="en") for n in range(3)),
+            make_record("other", 0.3, link_in("x"), lang="de"),
+            *(make_record(f"h{n}", 0.2, link_in("hub"), lang="en") for n in range(5)),
         )
         hits = search(
             Eager(start_k=12, depth=1, min_similarity=0.85, hub_cap=4, k=2, max_nodes=3),
@@ -184,9 +193,9 @@ class TestBounds:
 class TestDirectionsAndKinds:
     def test_kinds_choose_what_is_followed(self) -> None:
         search = store(
-            record("s", 0.9, to("p", kind="p"), to("q", kind="q")),
-            record("p", 0.5, at("p", kind="p")),
-            record("q", 0.4, at("q", kind="q")),
+            make_record("s", 0.9, link_out("p", kind="p"), link_out("q", kind="q")),
+            make_record("p", 0.5, link_in("p", kind="p")),
+            make_record("q", 0.4, link_in("q", kind="q")),
         )
         assert ids(search(Eager(start_k=1, kinds=["p"]))) == ["s", "p"]
         assert ids(search(Eager(start_k=1, kinds={"p": 0.0, "q": 1.0}))) == ["s", "q"]
@@ -195,7 +204,9 @@ class TestDirectionsAndKinds:
 
     def test_backward_hubs_count_on_the_other_side(self) -> None:
         search = store(
-            record("s", 0.9, at("s")), *(record(f"{n}", 0.1, to("s")) for n in range(4)), record("x", 0.2)
+            make_record("s", 0.9, link_in("s")),
+            *(make_record(f"{n}", 0.1, link_out("s")) for n in range(4)),
+            make_record("x", 0.2),
         )
         assert len(search(Eager(start_k=1, direction="backward", hub_cap=3))) == 1
         assert len(search(Eager(start_k=1, direction="backward", hub_cap=4))) == 5
@@ -203,57 +214,63 @@ class TestDirectionsAndKinds:
 
     def test_both_goes_either_way_at_every_hop(self) -> None:
         search = store(
-            record("m", 0.9, at("m")), record("a", 0.1, to("m"), to("b")), record("b", 0.2, at("b"))
+            make_record("m", 0.9, link_in("m")),
+            make_record("a", 0.1, link_out("m"), link_out("b")),
+            make_record("b", 0.2, link_in("b")),
         )
         hits = search(Eager(start_k=1, depth=2, direction="both"))
         assert paths(hits)["b"] == "m —[k m]→ a —[k b]→ b"
 
     def test_a_label_followed_backwards_is_its_authors(self) -> None:
-        search = store(record("m", 0.9, at("m")), record("a", 0.1, to("m", label="see m")))
+        search = store(
+            make_record("m", 0.9, link_in("m")), make_record("a", 0.1, link_out("m", label="see m"))
+        )
         assert paths(search(Eager(start_k=1, direction="backward")))["a"] == 'm —[k m "see m"]→ a'
 
 
 class TestStarts:
     def test_links_of_the_query_start_as_a_document_with_them_would_lead(self) -> None:
         search = store(
-            record("in", 0.5, at("x", weight=0.5), to("next")),
-            record("out", 0.4, to("x")),
-            record("next", 0.3, at("next")),
+            make_record("in", 0.5, link_in("x", weight=0.5), link_out("next")),
+            make_record("out", 0.4, link_out("x")),
+            make_record("next", 0.3, link_in("next")),
         )
-        hits = search(Eager(start_k=0, depth=1), links=(to("x", weight=0.5),))
+        hits = search(Eager(start_k=0, depth=1), links=(link_out("x", weight=0.5),))
         assert [(hit.document.id, hit.depth) for hit in hits] == [("in", 0), ("next", 1)]
         assert hits[0].score == pytest.approx(1.5 * 0.25 - 1)
-        assert ids(search(Eager(start_k=0, depth=0), links=(at("x"),))) == []
-        assert ids(search(Eager(start_k=0, depth=0, direction="backward"), links=(at("x"),))) == ["out"]
-        assert set(ids(search(Eager(start_k=0, depth=0, direction="both"), links=(on("x"),)))) == {
+        assert ids(search(Eager(start_k=0, depth=0), links=(link_in("x"),))) == []
+        assert ids(search(Eager(start_k=0, depth=0, direction="backward"), links=(link_in("x"),))) == ["out"]
+        assert set(ids(search(Eager(start_k=0, depth=0, direction="both"), links=(link_both("x"),)))) == {
             "in",
             "out",
         }
 
     def test_links_of_kinds_that_are_not_followed_start_nothing(self) -> None:
-        search = store(record("a", 0.5, at("x")))
-        assert ids(search(Eager(start_k=0, kinds=["other"]), links=(to("x"),))) == []
+        search = store(make_record("a", 0.5, link_in("x")))
+        assert ids(search(Eager(start_k=0, kinds=["other"]), links=(link_out("x"),))) == []
 
     def test_a_hub_named_by_the_query_is_a_hub(self) -> None:
-        search = store(*(record(f"{n}", 0.5, at("hub")) for n in range(4)))
-        hits = search(Eager(start_k=0, hub_cap=3), links=(to("hub"),))
+        search = store(*(make_record(f"{n}", 0.5, link_in("hub")) for n in range(4)))
+        hits = search(Eager(start_k=0, hub_cap=3), links=(link_out("hub"),))
         assert cuts(hits) == [("hub", 1, 0)]
         assert "hub_cap 3" in (hits.reason or "")
 
     def test_what_the_query_names_in_vain_is_said(self) -> None:
-        search = store(record("a", 0.5, to("dangling")), record("b", 0.4))
-        hits = search(Eager(start_k=1, depth=0), links=(to("dangling"), to("?")), roots=("b", "gone"))
+        search = store(make_record("a", 0.5, link_out("dangling")), make_record("b", 0.4))
+        hits = search(
+            Eager(start_k=1, depth=0), links=(link_out("dangling"), link_out("?")), roots=("b", "gone")
+        )
         assert cuts(hits) == [("missing", 1, 0), ("missing", 2, 0)]
         assert ids(hits) == ["a", "b"]
 
     def test_a_document_found_twice_is_one(self) -> None:
-        search = store(record("a", 0.9, at("x")), record("b", 0.5))
-        hits = search(Eager(start_k=2, depth=0), roots=("a", "b", "a"), links=(to("x", weight=0.1),))
+        search = store(make_record("a", 0.9, link_in("x")), make_record("b", 0.5))
+        hits = search(Eager(start_k=2, depth=0), roots=("a", "b", "a"), links=(link_out("x", weight=0.1),))
         assert [(hit.document.id, str(hit.path)) for hit in hits] == [("a", "a"), ("b", "b")]
 
     def test_mmr_starts_from_roots_and_links_too(self) -> None:
-        search = store(record("r", 0.1), record("l", 0.2, at("x")), record("n", 0.9))
-        hits = search(Mmr(k=5, fetch_k=0), roots=("r",), links=(to("x"),))
+        search = store(make_record("r", 0.1), make_record("l", 0.2, link_in("x")), make_record("n", 0.9))
+        hits = search(Mmr(k=5, fetch_k=0), roots=("r",), links=(link_out("x"),))
         assert sorted(ids(hits)) == ["l", "r"]
 
 
@@ -263,7 +280,8 @@ def test_links_of_the_link_model_meet_as_it_says() -> None:
     for leaving, leave in ways.items():
         for arriving, arrive in ways.items():
             search = store(
-                record("a", 0.9, leave(kind="k", tag="t")), record("b", 0.1, arrive(kind="k", tag="t"))
+                make_record("a", 0.9, leave(kind="k", tag="t")),
+                make_record("b", 0.1, arrive(kind="k", tag="t")),
             )
             meets = leaving != "in" and arriving != "out"
             assert ids(search(Eager(start_k=1, depth=1))) == (["a", "b"] if meets else ["a"])

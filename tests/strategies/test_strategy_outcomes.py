@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conformance.probe import QUERY_VECTOR, link_both, link_in, link_out, make_record, make_vector
 from searching import cuts, ids, paths, store
 
-from linkstore.filters import parse_filter
+from linkstore.core.filters import parse_filter
 from linkstore.strategies import Eager, Mmr, Similarity
-from linkstore.testing.conformance.probe import ASKED, at, on, record, to, toward
 
 
 class TestFilters:
     RECORDS = (
-        record("seed", 0.9, to("a"), tag="s"),
-        record("a", 0.8, at("a"), to("b"), tag="a"),
-        record("b", 0.7, at("b"), tag="b"),
-        record("far", 0.6, tag="s"),
+        make_record("seed", 0.9, link_out("a"), tag="s"),
+        make_record("a", 0.8, link_in("a"), link_out("b"), tag="a"),
+        make_record("b", 0.7, link_in("b"), tag="b"),
+        make_record("far", 0.6, tag="s"),
     )
 
     @pytest.mark.parametrize(
@@ -52,7 +52,9 @@ class TestFilters:
 
 class TestMmr:
     def test_depth_counts_links_from_a_seed(self) -> None:
-        search = store(*(record(f"{n}", 0.9 - n / 10, at(f"{n}"), to(f"{n + 1}")) for n in range(6)))
+        search = store(
+            *(make_record(f"{n}", 0.9 - n / 10, link_in(f"{n}"), link_out(f"{n + 1}")) for n in range(6))
+        )
         for depth in range(4):
             hits = search(Mmr(k=9, depth=depth, fetch_k=1, lambda_mult=1.0))
             assert [(hit.document.id, hit.depth) for hit in hits] == [(f"{n}", n) for n in range(depth + 1)]
@@ -60,12 +62,12 @@ class TestMmr:
     def test_a_shorter_way_found_later_counts(self) -> None:
         """Reached by three links first, then by one: its own links are then followed further."""
         search = store(
-            record("a", 0.9, to("b")),
-            record("b", 0.85, at("b"), to("c")),
-            record("c", 0.8, at("c"), to("x")),
-            record("s", 0.5, to("x")),
-            record("x", 0.2, at("x"), to("y")),
-            record("y", 0.1, at("y")),
+            make_record("a", 0.9, link_out("b")),
+            make_record("b", 0.85, link_in("b"), link_out("c")),
+            make_record("c", 0.8, link_in("c"), link_out("x")),
+            make_record("s", 0.5, link_out("x")),
+            make_record("x", 0.2, link_in("x"), link_out("y")),
+            make_record("y", 0.1, link_in("y")),
         )
         hits = search(Mmr(k=9, depth=3, fetch_k=0, lambda_mult=1.0), roots=("a", "s"))
         assert {hit.document.id: hit.depth for hit in hits} == {
@@ -80,11 +82,11 @@ class TestMmr:
         assert len(hits) == len(set(ids(hits))) == 6
 
     def test_hits_come_in_the_order_picked_with_their_scores_then(self) -> None:
-        search = store(record("a", 0.9), record("b", 0.9), record("c", 0.0))
+        search = store(make_record("a", 0.9), make_record("b", 0.9), make_record("c", 0.0))
         hits = search(Mmr(k=3, depth=0, lambda_mult=0.3))
         assert ids(hits) == ["a", "c", "b"]
         assert hits[0].score == pytest.approx(0.27)
-        likeness = float(toward(0.9) @ toward(0.0))
+        likeness = float(make_vector(0.9) @ make_vector(0.0))
         assert hits[1].score == pytest.approx(-0.7 * likeness)
         assert hits[2].score == pytest.approx(0.27 - 0.7)
         assert [hit.similarity for hit in hits] == pytest.approx([0.9, 0.0, 0.9])
@@ -94,16 +96,16 @@ class TestMmr:
         from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
         random = np.random.default_rng(3)
-        records = [record(f"{n:02}", cosine) for n, cosine in enumerate(random.uniform(-1, 1, 30))]
+        records = [make_record(f"{n:02}", cosine) for n, cosine in enumerate(random.uniform(-1, 1, 30))]
         search = store(*records)
         for weight in (0.1, 0.5, 0.9):
             vectors = [r.vector for r in records]
-            expected = maximal_marginal_relevance(ASKED, vectors, lambda_mult=weight, k=8)
+            expected = maximal_marginal_relevance(QUERY_VECTOR, vectors, lambda_mult=weight, k=8)
             hits = search(Mmr(k=8, depth=0, fetch_k=30, lambda_mult=weight))
             assert ids(hits) == [f"{n:02}" for n in expected]
 
     def test_the_threshold_stops(self) -> None:
-        search = store(record("a", 0.9), record("b", 0.8), record("c", 0.1))
+        search = store(make_record("a", 0.9), make_record("b", 0.8), make_record("c", 0.1))
         hits = search(Mmr(k=9, depth=0, lambda_mult=1.0, score_threshold=0.5))
         assert ids(hits) == ["a", "b"]
         assert cuts(hits) == [("floor", 1, None)]
@@ -113,17 +115,17 @@ class TestMmr:
     def test_what_beam_cuts_does_not_push_out_what_was_known(self) -> None:
         """A document in the pool stays there when the shorter way to it does not fit the beam."""
         search = store(
-            record("a", 0.9, to("x"), to("b")),
-            record("b", 0.8, at("b"), to("late")),
-            record("late", 0.3, at("late"), at("s")),
-            record("s", 0.7, to("s")),
-            record("better", 0.6, at("s")),
+            make_record("a", 0.9, link_out("x"), link_out("b")),
+            make_record("b", 0.8, link_in("b"), link_out("late")),
+            make_record("late", 0.3, link_in("late"), link_in("s")),
+            make_record("s", 0.7, link_out("s")),
+            make_record("better", 0.6, link_in("s")),
         )
         hits = search(Mmr(k=9, depth=3, fetch_k=0, lambda_mult=1.0, beam=1), roots=("a", "s"))
         assert sorted(ids(hits)) == ["a", "b", "better", "late", "s"]
 
     def test_k_is_what_is_returned(self) -> None:
-        search = store(*(record(f"{n}", n / 10, on("x")) for n in range(9)))
+        search = store(*(make_record(f"{n}", n / 10, link_both("x")) for n in range(9)))
         assert len(search(Mmr(k=3, depth=2, fetch_k=2))) == 3
         assert len(search(Mmr(k=3, depth=2, fetch_k=2).returning(5))) == 5
 
@@ -139,28 +141,30 @@ class TestNoHit:
 
     @pytest.mark.parametrize("strategy", EMPTY, ids=["similarity", "eager", "mmr"])
     def test_a_filter_that_none_passes(self, strategy) -> None:
-        search = store(record("a", 0.5))
+        search = store(make_record("a", 0.5))
         for name in ("filter", "seed_filter"):
             hits = search(strategy, **{name: parse_filter({"lang": "en"})})
             assert (len(hits), hits.reason) == (0, "no document passes the filter")
 
     @pytest.mark.parametrize("strategy", [Eager(min_similarity=0.75), Mmr(min_similarity=0.75)], ids=str)
     def test_a_floor_that_none_reaches(self, strategy) -> None:
-        hits = store(record("a", 0.5), record("b", 0.25))(strategy)
+        hits = store(make_record("a", 0.5), make_record("b", 0.25))(strategy)
         assert hits.reason == "no document reaches min_similarity 0.75; the best has 0.5000"
         assert cuts(hits) == [("floor", 2, 0)]
 
     @pytest.mark.parametrize("strategy", [Eager(), Mmr()], ids=["eager", "mmr"])
     def test_a_result_filter_that_none_passes(self, strategy) -> None:
-        hits = store(record("a", 0.5), record("b", 0.25))(strategy, result_filter=parse_filter({"x": 1}))
+        hits = store(make_record("a", 0.5), make_record("b", 0.25))(
+            strategy, result_filter=parse_filter({"x": 1})
+        )
         assert len(hits) == 0
         assert "of 2 documents reached, none passes result_filter" in (hits.reason or "")
 
     @pytest.mark.parametrize("strategy", [Eager(start_k=0), Mmr(fetch_k=0)], ids=["eager", "mmr"])
     def test_nothing_to_start_from(self, strategy) -> None:
         """A store with documents is not called empty because nobody asked for them."""
-        search = store(record("a", 0.5))
-        for question in ({}, {"roots": ("gone",)}, {"links": (to("?"),)}):
+        search = store(make_record("a", 0.5))
+        for question in ({}, {"roots": ("gone",)}, {"links": (link_out("?"),)}):
             hits = search(strategy, **question)
             assert len(hits) == 0
             assert "empty" not in (hits.reason or "")
@@ -168,4 +172,4 @@ class TestNoHit:
             assert ("lead to no document" in (hits.reason or "")) == ("links" in question)
 
     def test_hits_have_no_reason(self) -> None:
-        assert store(record("a", 0.5))(Eager()).reason is None
+        assert store(make_record("a", 0.5))(Eager()).reason is None

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.probe import QUERY_VECTOR, link_in, link_out, make_record, make_vector
 from searching import store
 
-from linkstore.errors import StrategyError
-from linkstore.filters import parse_filter
-from linkstore.hits import Hits
-from linkstore.plans import (
+from linkstore.core.filters import parse_filter
+from linkstore.core.hits import Hits
+from linkstore.core.plans import (
     Candidates,
     Documents,
     Find,
@@ -20,12 +20,13 @@ from linkstore.plans import (
     Members,
     Memberships,
     Nearest,
-    Reached,
+    ReachedMembers,
     Resolve,
-    Stored,
+    StoredDocument,
     Tags,
     Vectors,
 )
+from linkstore.errors import StrategyError
 from linkstore.strategies import Eager, Mmr, Question, Similarity, Strategy
 from linkstore.strategies.base import (
     DEFAULT_ADJACENT_K,
@@ -34,7 +35,6 @@ from linkstore.strategies.base import (
     DEFAULT_K,
     DEFAULT_MAX_NODES,
 )
-from linkstore.testing.conformance.probe import ASKED, at, record, to, toward
 
 
 def ints(*values: int) -> np.ndarray:
@@ -50,7 +50,7 @@ def floats(*values: float) -> np.ndarray:
 
 def feed(strategy: Strategy, answers: list[tuple[type, Any]], **question: Any) -> tuple[Hits, list[Any]]:
     """Answer a plan's fetches one after the other; each must be of the kind expected."""
-    plan = strategy.plan(Question(**{"vector": ASKED, **question}))
+    plan = strategy.plan(Question(**{"vector": QUERY_VECTOR, **question}))
     fetches: list[Any] = []
     reply: Any = None
     script = iter(answers)
@@ -66,13 +66,13 @@ def feed(strategy: Strategy, answers: list[tuple[type, Any]], **question: Any) -
 
 
 NEAR = Candidates(refs=ints(40, 7), similarity=floats(0.75, 0.5))
-NO_REACHED = Reached(
+NO_REACHED = ReachedMembers(
     group=ints(), refs=ints(), similarity=floats(), weight=floats(), sizes=ints(), filtered=0
 )
 
 
-def texts(*names: str) -> list[Stored]:
-    return [Stored(id=name, text=f"text of {name}", metadata={"url": f"/{name}"}) for name in names]
+def texts(*names: str) -> list[StoredDocument]:
+    return [StoredDocument(id=name, text=f"text of {name}", metadata={"url": f"/{name}"}) for name in names]
 
 
 class TestPlans:
@@ -100,7 +100,7 @@ class TestPlans:
         left = Memberships(
             document=ints(0, 1), group=ints(5, 3), kind=ints(0, 0), weight=floats(1, 0.5), kinds=("k",)
         )
-        reached = Reached(
+        reached = ReachedMembers(
             group=ints(0, 1),
             refs=ints(99, 99),
             similarity=floats(0.25, 0.25),
@@ -158,7 +158,7 @@ class TestPlans:
 
     def test_roots_are_found_and_links_resolved_once(self) -> None:
         root = Candidates(refs=ints(8), similarity=floats(0.125), filtered=1)
-        linked = Reached(
+        linked = ReachedMembers(
             group=ints(0), refs=ints(9), similarity=floats(0.25), weight=floats(1), sizes=ints(1)
         )
         hits, fetches = feed(
@@ -172,7 +172,7 @@ class TestPlans:
                 (Documents, texts("linked", "root")),
             ],
             roots=("root", "secret", "gone", "root"),
-            links=(to("x", label="named"), to("?")),
+            links=(link_out("x", label="named"), link_out("?")),
         )
         assert [str(hit.path) for hit in hits] == ['—[k x "named"]→ linked', "root"]
         assert fetches[1].ids == ("root", "secret", "gone", "root")
@@ -182,17 +182,17 @@ class TestPlans:
 
     def test_mmr_asks_for_vectors_and_expands_what_it_picks(self) -> None:
         left = Memberships(document=ints(0), group=ints(5), kind=ints(0), weight=floats(1), kinds=("k",))
-        reached = Reached(
+        reached = ReachedMembers(
             group=ints(0), refs=ints(99), similarity=floats(0.25), weight=floats(1), sizes=ints(1)
         )
         hits, fetches = feed(
             Mmr(k=2, depth=1, fetch_k=1, lambda_mult=1.0),
             [
                 (Nearest, Candidates(refs=ints(40), similarity=floats(0.75))),
-                (Vectors, np.stack([toward(0.75)])),
+                (Vectors, np.stack([make_vector(0.75)])),
                 (Groups, left),
                 (Members, reached),
-                (Vectors, np.stack([toward(0.25)])),
+                (Vectors, np.stack([make_vector(0.25)])),
                 (Tags, [("k", "t")]),
                 (Documents, texts("a", "b")),
             ],
@@ -267,7 +267,7 @@ class TestSettings:
 
     def test_a_search_leaves_no_trace_in_its_strategy(self) -> None:
         strategy = Eager(start_k=2, depth=2)
-        search = store(record("a", 0.9, to("b")), record("b", 0.5, at("b")))
+        search = store(make_record("a", 0.9, link_out("b")), make_record("b", 0.5, link_in("b")))
         first = search(strategy)
         assert search(strategy) == first
         assert strategy == Eager(start_k=2, depth=2)

@@ -13,17 +13,16 @@ from operator import or_
 
 import numpy as np
 import pytest
+from conformance import BackendConformance
+from conformance.lexical import LexicalCases
+from oracle import OracleBackend, OracleReader
 
-from linkstore.backends.base import Change
-from linkstore.backends.reader import immediate
-from linkstore.drivers import answered, run
-from linkstore.filters import EVERYTHING
-from linkstore.lexical import document_terms
-from linkstore.plans import Find
-from linkstore.testing.conformance import BackendConformance, LexicalCases
-from linkstore.testing.oracle import OracleBackend
-from linkstore.testing.oraclereader import OracleReader
-from linkstore.vocabulary import Vocabulary, names_in
+from linkstore.core.calls import answer_plan, run
+from linkstore.core.filters import EVERYTHING
+from linkstore.core.lexical import extract_document_terms
+from linkstore.core.plans import Find
+from linkstore.core.vocabulary import Vocabulary, collect_names
+from linkstore.engines.contract import Change, immediate
 
 
 class BrokenBackend(OracleBackend):
@@ -31,7 +30,7 @@ class BrokenBackend(OracleBackend):
 
     def answer(self, plan, scope=EVERYTHING):
         records = [one for one in self._open().records.values() if scope.matches(one.metadata)]
-        return (yield from answered(plan, self.reader(records).answer))
+        return (yield from answer_plan(plan, self.reader(records).answer))
 
 
 class Suite:
@@ -218,7 +217,7 @@ class TestWordsAreFoundInPartsOfWords(Suite, LexicalCases):
     class Reader(OracleReader):
         @immediate
         def lexical(self, fetch):
-            having = {of for r in self._records for of in document_terms(r.text, r.metadata)}
+            having = {of for r in self._records for of in extract_document_terms(r.text, r.metadata)}
             parts = [word for word in having if any(asked in word for asked in fetch.terms)]
             return now(super().lexical(replace(fetch, terms=tuple(parts))))
 
@@ -245,7 +244,7 @@ class TestWordsAreCountedAmongThoseThatMatch(Suite, LexicalCases):
         @immediate
         def lexical(self, fetch):
             asked = set(fetch.terms)
-            kept = [r for r in self._records if asked & set(document_terms(r.text, r.metadata))]
+            kept = [r for r in self._records if asked & set(extract_document_terms(r.text, r.metadata))]
             found = now(OracleReader(kept).lexical(fetch))
             refs = [
                 self._records.index(sorted(kept, key=lambda r: r.id, reverse=True)[at]) for at in found.refs
@@ -469,7 +468,7 @@ class TestAPlanSeesWritesUnderWay(Suite, part_with("test_a_plan_sees_each_docume
             def fresh(fetch):
                 return OracleReader(list(self._open().records.values())).answer(fetch)
 
-            return (yield from answered(plan, fresh))
+            return (yield from answer_plan(plan, fresh))
 
     backend_class = Backend
 
@@ -538,7 +537,9 @@ class TestReplacedLinksBringNoNames(Suite, part_with("test_names_of_kinds_and_fi
 
         @immediate
         def write(self, change):
-            self.names |= functools.reduce(or_, (names_in(one.metadata, one.links) for one in change.put))
+            self.names |= functools.reduce(
+                or_, (collect_names(one.metadata, one.links) for one in change.put)
+            )
             return now(super().write(change))
 
         @immediate
@@ -685,7 +686,7 @@ class TestTheScopeFiltersAnswers(Suite, part_with("test_what_is_outside_is_no_me
                     fetch = replace(fetch, filter=scope & fetch.filter)
                 return reader.answer(fetch)
 
-            return (yield from answered(plan, narrowed))
+            return (yield from answer_plan(plan, narrowed))
 
     backend_class = Backend
 
@@ -711,6 +712,6 @@ class TestFindCountsWhatIsOutside(Suite, part_with("test_random_graphs_show_noth
                 return answer
                 yield
 
-            return (yield from answered(plan, counting))
+            return (yield from answer_plan(plan, counting))
 
     backend_class = Backend

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import orjson
 
-from linkstore.backends.cassandra import relinking
-from linkstore.backends.cassandra.derived import DerivedRows
-from linkstore.backends.cassandra.transport.requests import sent
-from linkstore.backends.cassandra.writing import ChangeWriter
-from linkstore.links import LINKS_KEY, links_in
+from linkstore.core.links import LINKS_KEY, parse_links
+from linkstore.engines.cassandra import writing
+from linkstore.engines.cassandra.derived import DerivedRows
+from linkstore.engines.cassandra.requests import run_writes
+from linkstore.engines.cassandra.writing import ChangeWriter
 
 Patches = list[tuple[Any, str, Any]]
 """A class or module, the name of a function of it, and what is there instead."""
@@ -21,7 +21,7 @@ _finish = DerivedRows.finish
 _put = ChangeWriter._put
 _put_part = ChangeWriter._put_part
 _add = DerivedRows.add
-_step = relinking._step
+_step = writing._plan_relink
 
 
 def deletes_at_the_time_of_day() -> Patches:
@@ -54,7 +54,7 @@ def skips_rows_that_seem_to_be_there() -> Patches:
 
 def relinks_with_later_timestamps() -> Patches:
     """A relink wins over writes of the next seconds, and what it takes out is theirs too."""
-    return [(relinking, "_LATER", 10_000_000)]
+    return [(writing, "_TIMESTAMP_OFFSET", 10_000_000)]
 
 
 def adds_rows_after_the_document() -> Patches:
@@ -62,7 +62,7 @@ def adds_rows_after_the_document() -> Patches:
 
     def put(self, changed, new):
         steps = yield from _put(self, changed, new)
-        yield from sent("write members and words", _add(self._derived, new.values(), self._at))
+        yield from run_writes("write members and words", _add(self._derived, new.values(), self._at))
         return steps
 
     return [(DerivedRows, "add", lambda self, states, at: ()), (ChangeWriter, "_put", put)]
@@ -72,11 +72,11 @@ def relinks_all_that_it_read() -> Patches:
     """Links of other kinds are written as they were read, so what others made of them meanwhile is lost."""
 
     def step(before, kinds, links):
-        known = links_in({LINKS_KEY: orjson.loads(before.links or "[]")}, before.id)
+        known = parse_links({LINKS_KEY: orjson.loads(before.links or "[]")}, before.id)
         others = [link for link in known if link.kind not in kinds]
         return _step(before, {*kinds, *(link.kind for link in others)}, [*links, *others])
 
-    return [(relinking, "_step", step)]
+    return [(writing, "_plan_relink", step)]
 
 
 def adds_without_a_look() -> Patches:

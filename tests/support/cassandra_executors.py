@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from linkstore.backends.cassandra.transport.requests import Requests
+from linkstore.engines.cassandra.requests import Requests
 
 Order = Callable[[int], Sequence[int]]
 

@@ -77,7 +77,7 @@ def cassandra_session(cassandra: Endpoint) -> Iterator[Any]:
 
 @pytest.fixture
 def keyspace(cassandra: Endpoint, cassandra_session: Any) -> Iterator[str]:
-    """A new keyspace (RF 1) on the shared node."""
+    """A new keyspace (RF 1) on the shared node, dropped after the test."""
     with own_keyspace(cassandra_session, "test") as name:
         yield name
 

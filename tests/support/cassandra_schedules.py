@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from linkstore.backends.base import Change, Record
-from linkstore.backends.cassandra.backend import CassandraBackend
-from linkstore.backends.cassandra.clock import Clock
+from linkstore.core.arrays import Floats, normalize_vector
+from linkstore.core.links import Link, parse_links
+from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.clock import Clock
+from linkstore.engines.contract import Change, Record
 from linkstore.errors import ClockSkewError, StoreBusyError
-from linkstore.links import Link, links_in
-from linkstore.vectors import Floats, unit_vector
 
 DIMENSION: Final = 4
 CLIENTS: Final = 3
@@ -34,7 +34,7 @@ KINDS: Final = ("k", "m")
 """The kinds of links."""
 WORDS: Final = ("zebra", "quagga", "okapi")
 VECTORS: Final[Sequence[Floats]] = [
-    unit_vector([random.Random(n).gauss(0, 1) for _ in range(DIMENSION)]) for n in range(2)
+    normalize_vector([random.Random(n).gauss(0, 1) for _ in range(DIMENSION)]) for n in range(2)
 ]
 
 
@@ -243,7 +243,7 @@ class Schedule:
             text=f"{words} {self.prefix}",
             metadata=metadata,
             vector=self._random.choice(VECTORS),
-            links=links_in(metadata, name),
+            links=parse_links(metadata, name),
         )
 
     def _links(self, kind: str) -> tuple[Link, ...]:

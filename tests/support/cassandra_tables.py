@@ -10,9 +10,10 @@ from typing import Any
 
 from cassandra_server import create_keyspace
 
-from linkstore.backends.cassandra.cql import Tables
+from linkstore.engines.cassandra.statements import Tables
 
 NUMBERS = itertools.count()
+_DROP_SECONDS = 180
 _LISTED = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
 
 
@@ -23,14 +24,11 @@ def new_name(start: str) -> str:
 
 @contextmanager
 def own_keyspace(session: Any, start: str) -> Iterator[str]:
-    """A new keyspace (RF 1).
-
-    It stays until its server is gone: one that drops tables flushes all that its commit log has of others,
-    which takes it longer than to make them.
-    """
+    """A new keyspace (RF 1), dropped in the end: the tables of a whole run would fill the server's memory."""
     name = new_name(start)
     create_keyspace(session, name)
     yield name
+    session.execute(f'DROP KEYSPACE "{name}"', timeout=_DROP_SECONDS)
 
 
 def empty(session: Any, keyspace: str, name: str) -> None:

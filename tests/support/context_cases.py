@@ -12,10 +12,10 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 
 from linkstore import Link, add_links
-from linkstore.backends.base import PageEntry
 from linkstore.context import ContextCompiler, Decay, WeightedSum, source_header
+from linkstore.core.documents import PageDocuments
+from linkstore.engines.contract import PageEntry
 from linkstore.errors import BudgetError, FilterError, StrategyError
-from linkstore.pagedocuments import PageDocuments
 from linkstore.strategies import Similarity
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)

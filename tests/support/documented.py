@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from linkstore.cli import main
-from linkstore.demo import site
+from linkstore.cli.demo import site
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)

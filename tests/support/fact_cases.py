@@ -12,17 +12,10 @@ from langchain_core.documents import Document
 from rule_facts import RuleExtractor
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import (
-    Fact,
-    Failed,
-    aindex_facts,
-    fact_store,
-    index_facts,
-    indexing,
-)
+from linkstore.agents import Fact, Failed, aindex_facts, fact_index, fact_store, index_facts
 from linkstore.agents.facts import KEY_ELEMENT
 from linkstore.errors import ExtractionError, StoreNotFoundError
-from linkstore.variants import Variants
+from linkstore.extract.names import Variants
 
 JOAN = "Joan of Arc is a patron saint of France. She was born in Domrémy. In 1429, she relieved Orléans."
 VOLTAIRE = "Voltaire wrote The Maid of Orleans. It was published in 1762."
@@ -250,7 +243,7 @@ class FactCases:
 
     def test_a_run_that_ends_does_not_hide_that_another_was_stopped(self, store, monkeypatch):
         """The other has written facts since, and the next run settles their key elements."""
-        monkeypatch.setattr(indexing, "_BATCH", 1)
+        monkeypatch.setattr(fact_index, "_CHUNKS_AT_ONCE", 1)
         store.add_documents(chunks())
         wanted, stops = fresh(chunks()), 0
         for before in (True, False):
@@ -295,7 +288,7 @@ class FactCases:
     def test_a_dry_run_says_what_a_killed_run_has_left(self, store):
         store.add_documents(chunks())
         with fact_store(store, create=True) as facts, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(indexing, "settled", _killed)
+            patch.setattr(fact_index, "settle_elements", _killed)
             with pytest.raises(KeyboardInterrupt):
                 index_facts(store, RuleExtractor(), facts=facts)
         gap = index_facts(store, RuleExtractor(), dry_run=True)

@@ -20,12 +20,22 @@ from pathlib import Path
 import numpy as np
 from stores import DIMENSION, SNAPSHOTS, record, vectors
 
-from linkstore.backends.base import Change, Manifest
-from linkstore.backends.embedded import EmbeddedBackend
+from linkstore.core.arrays import Floats
+from linkstore.core.links import Link
+from linkstore.core.plans import (
+    Candidates,
+    Documents,
+    Ids,
+    Members,
+    Nearest,
+    Plan,
+    ReachedMembers,
+    Resolve,
+    StoredDocument,
+)
+from linkstore.engines.contract import Change, Manifest
+from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import LinkStoreError
-from linkstore.links import Link
-from linkstore.plans import Candidates, Documents, Ids, Members, Nearest, Plan, Reached, Resolve, Stored
-from linkstore.vectors import Floats
 
 IDS = 400
 Version = int | None
@@ -168,7 +178,7 @@ def looked_up(vector: Floats) -> Plan[tuple[list[str], list[str]]]:
     """Name and text of the nearest document."""
     found: Candidates = yield Nearest(vector=vector, k=1)
     ids: list[str] = yield Ids(refs=found.refs)
-    documents: list[Stored] = yield Documents(refs=found.refs)
+    documents: list[StoredDocument] = yield Documents(refs=found.refs)
     return ids, [document.text for document in documents]
 
 
@@ -176,7 +186,7 @@ def keyword(tag: str) -> Plan[list[str]]:
     """Who has a keyword."""
     groups = yield Resolve(tags=(("keyword", tag),))
     groups = groups[groups >= 0]
-    reached: Reached = yield Members(
+    reached: ReachedMembers = yield Members(
         groups=groups, side="in", vector=vectors([1])[0], take=IDS, cap=IDS, exclude=_NOWHERE
     )
     ids: list[str] = yield Ids(refs=reached.refs)

@@ -12,9 +12,9 @@ from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
 from stores import times
 
+from linkstore.agents import ScriptedChatModel
 from linkstore.errors import DocumentError
 from linkstore.memory import ConversationMemory, SessionKey
-from linkstore.testing import ScriptedChatModel
 
 PARTS = [
     "a",

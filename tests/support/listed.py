@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from langchain_core.documents import Document
 
+from linkstore.core.urls import Site
 from linkstore.ingest import SourcePage, UnreadablePageError
-from linkstore.urls import Site
 
 
 class Listed:

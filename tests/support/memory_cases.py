@@ -23,7 +23,8 @@ from linkstore.errors import (
     StoreReadOnlyError,
     StrategyError,
 )
-from linkstore.memory import ConversationMemory, SessionKey, finishing, forgetting
+from linkstore.memory import ConversationMemory, SessionKey, forgetting
+from linkstore.memory import forgetting as finishing
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 PAIRS = (("ada", "a"), ("ada", "b"), ("bob", "a"))
@@ -612,7 +613,7 @@ class MemoryCases:
             assert not self._begun(store)
 
     def test_turns_that_one_document_cannot_name_are_forgotten_in_portions(self, memory, store, monkeypatch):
-        monkeypatch.setattr(forgetting, "_TURNS", 2)
+        monkeypatch.setattr(forgetting, "_TURNS_PER_RECORD", 2)
         for number in range(5):
             memory.add("gone", f"The passphrase is quetzalcoatl{number}.")
             memory.add("kept", f"The weather is fine on day {number}.")

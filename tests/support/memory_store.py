@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from linkstore import get_links
-from linkstore.backends.base import Survey
+from linkstore.engines.contract import Survey
 
 
 class MemoryStore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkstore.backends.base import PageEntry, Record
+from linkstore.engines.contract import PageEntry, Record
 
 PAGES = [PageEntry(source="s", url=f"p{n}", digest=f"h{n}", ids=(f"d{n}",)) for n in range(7)]
 

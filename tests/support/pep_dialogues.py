@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from linkstore.text import fold
+from linkstore.core.text import fold
 
 FILE = Path(__file__).parents[1] / "memory" / "dialogues.json"
 Half = Literal["dev", "held-out"]

@@ -20,11 +20,12 @@ from linkstore.agents import (
     Budget,
     Fact,
     GraphReader,
+    ScriptedChatModel,
     draw_reading,
     graph_reader,
     index_facts,
 )
-from linkstore.agents.actions import (
+from linkstore.agents.state import (
     ChunkAction,
     CitedStatement,
     FactsAction,
@@ -37,7 +38,6 @@ from linkstore.agents.actions import (
 )
 from linkstore.context import counter_of
 from linkstore.errors import AgentError, StoreUnavailableError
-from linkstore.testing import ScriptedChatModel
 
 QUESTION = "Where was Joan of Arc born?"
 MALFORMED = invalid_tool_call(name=None, args="{not json", id=None, error=None)
@@ -628,7 +628,7 @@ def _without_facts(store: LinkStore, model: ScriptedChatModel) -> GraphReader:
     from linkstore.agents import reader
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "_facts_of", lambda _: None)
+        patch.setattr(reader, "_open_facts", lambda _: None)
         return graph_reader(store, model)
 
 

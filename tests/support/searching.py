@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.filters import Condition, Filter, parse_filter
-from linkstore.hits import Hits
+from conformance.probe import DIMENSION, QUERY_VECTOR
+from oracle import OracleBackend
+
+from linkstore.core.filters import Condition, Filter, parse_filter
+from linkstore.core.hits import Hits
+from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.strategies import Question, Strategy
-from linkstore.testing import OracleBackend
-from linkstore.testing.conformance.probe import ASKED, DIMENSION
 
 
 def store(*records: Record) -> Callable[..., Hits]:
@@ -20,7 +21,7 @@ def store(*records: Record) -> Callable[..., Hits]:
     backend.run(backend.write(Change(put=records)))
 
     def search(strategy: Strategy, filter: Filter | Condition | None = None, **question: Any) -> Hits:
-        asked = Question(**{"vector": ASKED, "filtered": filter is not None, **question})
+        asked = Question(**{"vector": QUERY_VECTOR, "filtered": filter is not None, **question})
         return backend.run(backend.answer(strategy.plan(asked), parse_filter(filter)))
 
     return search

@@ -19,13 +19,13 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from linkstore import Link, add_links
-from linkstore.backends.base import Change, Manifest, Record
-from linkstore.backends.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.backends.embedded.log import WriteAheadLog
-from linkstore.filters import parse_filter
-from linkstore.links import links_in
-from linkstore.plans import Candidates, Ids, Nearest, Plan
-from linkstore.vectors import Floats, similarities, unit_vectors
+from linkstore.core.arrays import Floats, cosine_similarities, normalize_vectors
+from linkstore.core.filters import parse_filter
+from linkstore.core.links import parse_links
+from linkstore.core.plans import Candidates, Ids, Nearest, Plan
+from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
+from linkstore.engines.embedded.connection import WriteAheadLog
 
 PROCESSES = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
 if os.name == "posix":
@@ -80,7 +80,7 @@ def documents(start: int, stop: int, version: int = 0) -> list[Document]:
 def vectors(numbers: Sequence[int], version: int = 0, dimension: int = DIMENSION) -> Floats:
     """(n, dimension) unit vectors, each by its number and version alone."""
     rows = [np.random.default_rng((n, version)).standard_normal(dimension) for n in numbers]
-    return unit_vectors(np.array(rows).reshape(-1, dimension))
+    return normalize_vectors(np.array(rows).reshape(-1, dimension))
 
 
 def record(n: int, version: int = 0) -> Record:
@@ -91,7 +91,7 @@ def record(n: int, version: int = 0) -> Record:
         text=made.page_content,
         metadata=made.metadata,
         vector=vectors([n], version)[0],
-        links=links_in(made.metadata, made.id),
+        links=parse_links(made.metadata, made.id),
     )
 
 
@@ -126,7 +126,7 @@ def _nearest(vector: Floats, k: int, filter: dict | None) -> Plan[list[str]]:
 
 def exact(numbers: Sequence[int], vector: Floats, k: int = 10) -> list[str]:
     """What the nearest must be, by looking at all of version 0."""
-    scores = similarities(vectors(numbers), vector)
+    scores = cosine_similarities(vectors(numbers), vector)
     order = sorted(range(len(numbers)), key=lambda at: (-scores[at], f"d{numbers[at]}"))
     return [f"d{numbers[at]}" for at in order[:k]]
 

@@ -19,12 +19,11 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
 from linkstore import Link, LinkStore, add_links
+from linkstore.agents import ScriptedChatModel, ToolLimits, graph_tools
+from linkstore.agents.toolbox import Toolbox
+from linkstore.core.documents import PageDocuments
 from linkstore.errors import StrategyError
-from linkstore.pagedocuments import PageDocuments
-from linkstore.schema import Relation, Schema
-from linkstore.testing import ScriptedChatModel
-from linkstore.tools import ToolLimits, graph_tools
-from linkstore.tools.toolbox import Toolbox
+from linkstore.store import Relation, Schema
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     "search": {"question": drugs.question(drugs.drugs()[7]), "hops": 3},

@@ -13,10 +13,10 @@ from langchain_core.documents import Document
 from linkstore import Link, LinkRetriever, LinkStore, add_links
 from linkstore.context import ContextCompiler
 from linkstore.errors import UnknownNameError
+from linkstore.evaluate import Limits, Watch, aexamine, examine
 from linkstore.ingest import DocumentsSource, index_source
-from linkstore.schema import Schema
+from linkstore.store import Schema
 from linkstore.strategies import Eager, Similarity
-from linkstore.watch import Limits, Watch, aexamine, examine
 
 NOTHING = {"type": "nothing"}
 CITES = Eager(kinds={"CITES"}, k=9, depth=1)

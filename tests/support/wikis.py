@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from linkstore.ingest.wiki.article import Article, read_article
-from linkstore.ingest.wiki.findings import Cited
-from linkstore.ingest.wiki.siteinfo import Namespace, SiteInfo
-from linkstore.ingest.wiki.titles import Titles
+from linkstore.ingest.wiki.marks import CitationMark
+from linkstore.ingest.wiki.source import Article, read_article
+from linkstore.ingest.wiki.titles import Namespace, SiteInfo, TitleResolver
 
 NAMESPACES = {
     0: "",
@@ -74,9 +73,9 @@ def wiki(base: str = BASE, language: str = "en", **fields) -> SiteInfo:
     return SiteInfo(**{"base": base, "language": language, "namespaces": namespaces, **fields})
 
 
-def titles(site: SiteInfo | None = None, **interwiki: str) -> Titles:
+def titles(site: SiteInfo | None = None, **interwiki: str) -> TitleResolver:
     site = site or wiki()
-    return Titles(site, interwiki, site.folder)
+    return TitleResolver(site, interwiki, site.folder)
 
 
 ENGLISH = titles()
@@ -98,5 +97,5 @@ def links(text: str) -> list[tuple[str, str]]:
         (link.href, link.label)
         for block in article(text).blocks
         for link in block.links
-        if not isinstance(link, Cited)
+        if not isinstance(link, CitationMark)
     ]

@@ -24,8 +24,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from pydantic import BaseModel, ValidationError
 
+from linkstore.agents import ModelCall, ScriptedChatModel
 from linkstore.errors import LinkStoreError, ScriptError
-from linkstore.testing import ModelCall, ScriptedChatModel
 
 
 class Plan(BaseModel):

@@ -8,10 +8,9 @@ import pytest
 from langchain_core.documents import Document
 
 from linkstore import Hit, Hits, Link, LinkStore, LinkStoreError, Path, Step, add_links
-from linkstore.demo import ANSWER, QUESTION, site
-from linkstore.drawing import draw
+from linkstore.cli.demo import DEMO_ANSWER, QUESTION, site
 from linkstore.ingest import index_folder
-from linkstore.strategies import Eager
+from linkstore.strategies import Eager, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -62,8 +61,8 @@ def test_boxes_do_not_overlap_and_lie_in_the_picture(hits):
 
 
 def test_the_path_to_the_answer_is_marked_with_the_words_of_its_links(hits):
-    root = parsed(draw(hits, QUESTION, to=ANSWER))
-    answer = next(hit for hit in hits if hit.document.id == ANSWER)
+    root = parsed(draw(hits, QUESTION, to=DEMO_ANSWER))
+    answer = next(hit for hit in hits if hit.document.id == DEMO_ANSWER)
 
     assert " ".join(texts(root, "label")) == " ".join(step.label for step in answer.path[1:])
     assert len([box for box in boxes(root) if box[0] == "box path"]) == len(answer.path)

@@ -146,15 +146,15 @@ def test_wordllama_points_where_its_own_package_points() -> None:
 
 
 def test_few_and_many_tokens_give_the_same_vectors() -> None:
-    wordllama._weights.cache_clear()
+    wordllama._load_vectors.cache_clear()
     few = [WordLlamaEmbeddings().embed_array([text])[0] for text in TEXTS]
-    assert not wordllama._weights.cache_info().currsize
-    many = WordLlamaEmbeddings().embed_array([*TEXTS, "a longer text " * wordllama._FEW])
+    assert not wordllama._load_vectors.cache_info().currsize
+    many = WordLlamaEmbeddings().embed_array([*TEXTS, "a longer text " * wordllama._MOST_READ])
     np.testing.assert_array_equal(np.array(few), many[:-1])
 
 
 def test_once_all_vectors_are_converted_none_is_read_from_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    wordllama._weights()
+    wordllama._load_vectors()
     monkeypatch.setattr(wordllama, "_read", None)
     assert len(WordLlamaEmbeddings().embed_query("a few words")) == 256
 
@@ -165,13 +165,18 @@ def test_wordllama_loads_and_embeds_without_a_network(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    for cached in (wordllama._stored, wordllama._weights, wordllama.wordllama_tokenizer):
+    for cached in (wordllama._map_vectors, wordllama._load_vectors, wordllama.load_wordllama_tokenizer):
         cached.cache_clear()
     assert len(WordLlamaEmbeddings().embed_query("offline")) == 256
 
 
 def test_threads_that_load_together_agree(embedding: ArrayEmbeddings) -> None:
-    for cached in (wordllama._stored, wordllama.wordllama_tokenizer, minilm._session, minilm._tokenizer):
+    for cached in (
+        wordllama._map_vectors,
+        wordllama.load_wordllama_tokenizer,
+        minilm._load_session,
+        minilm._load_tokenizer,
+    ):
         cached.cache_clear()
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: embedding.embed_array(TEXTS[:2]), range(16)))
@@ -276,8 +281,8 @@ def test_a_missing_package_names_the_extra(
 def test_missing_wordllama_files_are_named(
     present: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(wordllama, "package_folder", lambda _: tmp_path if present else None)
-    wordllama.wordllama_tokenizer.cache_clear()
+    monkeypatch.setattr(wordllama, "find_package_folder", lambda _: tmp_path if present else None)
+    wordllama.load_wordllama_tokenizer.cache_clear()
     with pytest.raises(EmbeddingError, match="json is missing" if present else "is not installed"):
         WordLlamaEmbeddings().embed_query("x")
 
@@ -286,7 +291,7 @@ def test_missing_wordllama_files_are_named(
 def test_minilm_works_in_a_process_that_has_loaded_the_store() -> None:
     """Their native libraries share one C++ runtime."""
     run = python(
-        "import linkstore.backends.embedded.ann\n"
+        "import linkstore.engines.embedded.vectors\n"
         "from linkstore.embeddings import MiniLMEmbeddings\n"
         "print(len(MiniLMEmbeddings().embed_query('beside usearch')))"
     )
@@ -309,8 +314,8 @@ def test_minilm_refuses_where_loading_it_would_end_the_process() -> None:
 def test_a_damaged_model_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     embedding = MiniLMEmbeddings()
     (tmp_path / "model.onnx").write_bytes(b"not a model")
-    monkeypatch.setattr(minilm, "package_folder", lambda _: tmp_path)
-    minilm._session.cache_clear()
+    monkeypatch.setattr(minilm, "find_package_folder", lambda _: tmp_path)
+    minilm._load_session.cache_clear()
     with pytest.raises(EmbeddingError, match="SHA-256 differs"):
         embedding.embed_query("x")
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkstore.arguments import NESTED
+from linkstore.core.arguments import MAX_NESTING
+from linkstore.core.filters import EVERYTHING, OPERATORS, parse_filter
 from linkstore.errors import FilterError
-from linkstore.filters import EVERYTHING, OPERATORS, parse_filter
 
 MISSING = object()
 
@@ -294,7 +294,7 @@ def test_a_filter_that_cannot_be_understood_is_refused(filter: Any, words: str) 
 @pytest.mark.parametrize("key", ["$not", "a", "$and"])
 def test_a_filter_has_at_most_100_levels(key: str) -> None:
     wrap = (lambda one: {"$and": [one]}) if key == "$and" else (lambda one: {key: one})
-    steps = NESTED // 2 - 1 if key == "$and" else NESTED - 1
+    steps = MAX_NESTING // 2 - 1 if key == "$and" else MAX_NESTING - 1
     deepest = functools.reduce(lambda one, _: wrap(one), range(steps), {"a": 1})
     assert isinstance(parse_filter(deepest).matches({"a": 1}), bool)
     circle: dict[str, Any] = {}

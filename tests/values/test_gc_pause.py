@@ -11,7 +11,7 @@ import threading
 import pytest
 from interrupting import signals
 
-from linkstore.gc_pause import collection_paused, collections_rare
+from linkstore.core.processes import run_without_collector, slow_collector
 
 
 @pytest.fixture(autouse=True)
@@ -26,21 +26,21 @@ def collected():
 
 def test_it_is_off_inside_and_on_after() -> None:
     def work() -> tuple[bool, ...]:
-        return gc.isenabled(), collection_paused(gc.isenabled), gc.isenabled()
+        return gc.isenabled(), run_without_collector(gc.isenabled), gc.isenabled()
 
-    assert collection_paused(work) == (False, False, False)
+    assert run_without_collector(work) == (False, False, False)
     assert gc.isenabled()
 
 
 def test_it_comes_back_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError):
-        collection_paused(lambda: 1 // 0)
+        run_without_collector(lambda: 1 // 0)
     assert gc.isenabled()
 
 
 def test_whoever_turned_it_off_finds_it_off() -> None:
     gc.disable()
-    collection_paused(lambda: None)
+    run_without_collector(lambda: None)
     assert not gc.isenabled()
 
 
@@ -51,13 +51,13 @@ def test_pauses_of_two_threads_may_overlap() -> None:
         entered.set()
         leave.wait(5)
 
-    thread = threading.Thread(target=collection_paused, args=(hold,))
+    thread = threading.Thread(target=run_without_collector, args=(hold,))
 
     def overlap() -> None:
         thread.start()
         entered.wait(5)
 
-    collection_paused(overlap)
+    run_without_collector(overlap)
     assert not gc.isenabled()
     leave.set()
     thread.join()
@@ -73,18 +73,18 @@ def test_an_interrupt_anywhere_leaves_no_pause_behind() -> None:
             try:
                 signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00002, 0.0005))
                 while True:
-                    collection_paused(lambda: None)
+                    run_without_collector(lambda: None)
             except KeyboardInterrupt:
                 interrupts += 1
-            collection_paused(lambda: None)
+            run_without_collector(lambda: None)
             assert gc.isenabled()
     assert interrupts == 300
 
 
 def test_collections_are_rare_inside_and_as_before_afterwards() -> None:
     gc.set_threshold(700, 9, 8)
-    with collections_rare():
-        with collections_rare():
+    with slow_collector():
+        with slow_collector():
             assert gc.get_threshold() == (20_000, 9, 8)
         assert gc.get_threshold() == (20_000, 9, 8)
     assert gc.get_threshold() == (700, 9, 8)
@@ -92,7 +92,7 @@ def test_collections_are_rare_inside_and_as_before_afterwards() -> None:
 
 def test_they_are_as_before_after_an_error() -> None:
     before = gc.get_threshold()
-    with pytest.raises(ZeroDivisionError), collections_rare():
+    with pytest.raises(ZeroDivisionError), slow_collector():
         raise ZeroDivisionError
     assert gc.get_threshold() == before
 
@@ -100,7 +100,7 @@ def test_they_are_as_before_after_an_error() -> None:
 @pytest.mark.parametrize("own", [(0, 10, 10), (50_000, 10, 10)], ids=["none", "rarer"])
 def test_whoever_has_them_rarer_keeps_that(own) -> None:
     gc.set_threshold(*own)
-    with collections_rare():
+    with slow_collector():
         assert gc.get_threshold() == own
     assert gc.get_threshold() == own
 
@@ -110,12 +110,12 @@ def test_collections_stay_rare_until_the_last_of_two_threads_is_done() -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with collections_rare():
+        with slow_collector():
             entered.set()
             leave.wait(5)
 
     thread = threading.Thread(target=hold)
-    with collections_rare():
+    with slow_collector():
         thread.start()
         assert entered.wait(5)
     assert gc.get_threshold()[0] == 20_000

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from linkstore.hits import Hit, Hits, Path, Step, page_of
+from linkstore.core.hits import Hit, Hits, Path, Step, get_page
 from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
 
 
@@ -32,10 +32,10 @@ def test_pages_come_once_in_the_order_of_their_best_hits():
 
 
 def test_the_page_of_a_document_is_said_or_read_from_its_url():
-    assert page_of(Document(page_content="", id="i", metadata={"page": "p", "url": "u"})) == "p"
-    assert page_of(Document(page_content="", id="i", metadata={"page": 3, "url": "u#f"})) == "u"
-    assert page_of(Document(page_content="", id="i", metadata={"url": "#f"})) == "#f"
-    assert page_of(Document(page_content="", id="i", metadata={"url": ""})) == "i"
+    assert get_page(Document(page_content="", id="i", metadata={"page": "p", "url": "u"})) == "p"
+    assert get_page(Document(page_content="", id="i", metadata={"page": 3, "url": "u#f"})) == "u"
+    assert get_page(Document(page_content="", id="i", metadata={"url": "#f"})) == "#f"
+    assert get_page(Document(page_content="", id="i", metadata={"url": ""})) == "i"
 
 
 def test_hits_say_in_short_what_they_are():

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkstore.lexical import (
-    LEAST_IDF,
-    LONGEST_WORD,
+from linkstore.core.lexical import (
+    MAX_WORD_LENGTH,
+    MIN_IDF,
     POSTINGS,
-    affordable,
-    document_terms,
+    bm25_weight,
+    extract_document_terms,
+    extract_terms,
     inverse_frequency,
-    terms,
-    weight,
+    select_affordable,
 )
 
 
@@ -27,44 +27,44 @@ from linkstore.lexical import (
         ("O'Neil\u2019s don't", ["oneil"]),
         ("Stra\u00dfe STRASSE", ["strasse", "strasse"]),
         ("PEP 484, snake_case; x.y", ["pep", "484", "snake_case", "x", "y"]),
-        ("x" * LONGEST_WORD + " " + "y" * (LONGEST_WORD + 1), ["x" * LONGEST_WORD]),
+        ("x" * MAX_WORD_LENGTH + " " + "y" * (MAX_WORD_LENGTH + 1), ["x" * MAX_WORD_LENGTH]),
         ("it is the", []),
         ("हिन्दी की किताब", ["हिन्दी", "की", "किताब"]),
     ],
 )
 def test_words_are_folded_and_say_something(text: str, words: list[str]) -> None:
-    assert list(terms(text)) == words
+    assert list(extract_terms(text)) == words
 
 
 @given(st.text(max_size=80))
 def test_words_are_their_own_words(text: str) -> None:
     """A question's words find the documents that have them: folding twice is folding once."""
-    once = terms(text)
-    assert terms(" ".join(once)) == tuple(word for word in once if terms(word) == (word,))
+    once = extract_terms(text)
+    assert extract_terms(" ".join(once)) == tuple(word for word in once if extract_terms(word) == (word,))
     assert all(word and not set(word) & set(" '\"") for word in once)
 
 
 def test_a_name_counts_twice_beside_the_text() -> None:
     """The innermost heading, else the title; metadata that is no such thing is the user's own."""
-    assert document_terms("text", {"title": "Some Title"}) == ("title", "title", "text")
+    assert extract_document_terms("text", {"title": "Some Title"}) == ("title", "title", "text")
     sectioned = {"title": "Title", "headings": ["Chapter", "The Section"]}
-    assert document_terms("text", sectioned) == ("section", "section", "text")
-    assert document_terms("text", {"title": "Title", "headings": []}) == ("title", "title", "text")
-    assert document_terms("text", {"title": 7, "headings": "Chapter"}) == ("text",)
-    assert document_terms("text", {"headings": [7], "title": "Title"}) == ("text",)
+    assert extract_document_terms("text", sectioned) == ("section", "section", "text")
+    assert extract_document_terms("text", {"title": "Title", "headings": []}) == ("title", "title", "text")
+    assert extract_document_terms("text", {"title": 7, "headings": "Chapter"}) == ("text",)
+    assert extract_document_terms("text", {"headings": [7], "title": "Title"}) == ("text",)
 
 
 def test_the_formula() -> None:
     assert inverse_frequency(100, 10) == math.log(90.5 / 10.5)
-    assert inverse_frequency(100, 60) == LEAST_IDF
-    assert weight(1, 10, 10.0) == pytest.approx(1.0)
-    assert weight(3, 20, 10.0) == pytest.approx(3 * 2.2 / (3 + 1.2 * (0.25 + 0.75 * 2)))
+    assert inverse_frequency(100, 60) == MIN_IDF
+    assert bm25_weight(1, 10, 10.0) == pytest.approx(1.0)
+    assert bm25_weight(3, 20, 10.0) == pytest.approx(3 * 2.2 / (3 + 1.2 * (0.25 + 0.75 * 2)))
 
 
 def test_the_rarest_words_are_looked_up_while_they_add_up_to_few() -> None:
     half = POSTINGS // 2
-    assert affordable({"b": half, "a": half, "c": 1}) == (["a", "c"], ["b"])
-    assert affordable({"b": half, "a": half}) == (["b", "a"], [])
-    assert affordable({"common": POSTINGS + 1}) == (["common"], [])
-    assert affordable({"common": POSTINGS + 1, "rare": 1, "none": 0}) == (["rare"], ["common"])
-    assert affordable({}) == ([], [])
+    assert select_affordable({"b": half, "a": half, "c": 1}) == (["a", "c"], ["b"])
+    assert select_affordable({"b": half, "a": half}) == (["b", "a"], [])
+    assert select_affordable({"common": POSTINGS + 1}) == (["common"], [])
+    assert select_affordable({"common": POSTINGS + 1, "rare": 1, "none": 0}) == (["rare"], ["common"])
+    assert select_affordable({}) == ([], [])

@@ -12,12 +12,12 @@ import pytest
 from langchain_core.documents import Document
 
 from linkstore import Link, add_links, copy_with_links, get_links
-from linkstore.display import SHOWN_DATA
+from linkstore.core.display import SHOWN_DATA
+from linkstore.core.documents import collect_weights, convert_link_data, replace_kinds
+from linkstore.core.filters import parse_filter
+from linkstore.core.hits import Step, Triple
+from linkstore.core.links import merge_links
 from linkstore.errors import LinkError
-from linkstore.filters import parse_filter
-from linkstore.hits import Step, Triple
-from linkstore.links import merge_links
-from linkstore.storedlinks import passing_weights, with_other_links, with_plain_data
 
 
 def test_data_survive_dict_and_json():
@@ -51,7 +51,7 @@ def test_usual_values_are_written_as_in_metadata():
         kind="k", tag="t", data={"day": day, "id": number, "of": {3, 1}, "at": PurePosixPath("a/b")}
     )
     assert link.data == {"day": "2022-11-30", "id": str(number), "of": [1, 3], "at": "a/b"}
-    (written,) = with_plain_data([{**link.to_dict(), "data": {"day": day}}])
+    (written,) = convert_link_data([{**link.to_dict(), "data": {"day": day}}])
     assert written["data"] == {"day": "2022-11-30"}
 
 
@@ -116,8 +116,8 @@ def test_other_data_are_other_links_also_where_python_calls_them_equal(before, a
         return [Link.outgoing(kind="k", tag="t", data={"a": value})]
 
     metadata = {"links": [link.to_dict() for link in links(before)]}
-    assert with_other_links(metadata, {"k"}, links(before)) is None
-    assert with_other_links(metadata, {"k"}, links(after)) == [link.to_dict() for link in links(after)]
+    assert replace_kinds(metadata, {"k"}, links(before)) is None
+    assert replace_kinds(metadata, {"k"}, links(after)) == [link.to_dict() for link in links(after)]
 
 
 def test_the_weight_is_the_highest_of_those_that_pass():
@@ -128,9 +128,9 @@ def test_the_weight_is_the_highest_of_those_that_pass():
         Link.outgoing(kind="k", tag="bare"),
     ]
     since = parse_filter({"year": {"$gte": 2020}})
-    assert passing_weights(links, "out", since) == {("k", "t"): 0.5}
-    assert passing_weights(links, "in", since) == {("k", "t"): 0.5}
-    assert passing_weights(links, "out", parse_filter({"year": {"$exists": False}})) == {("k", "bare"): 1.0}
+    assert collect_weights(links, "out", since) == {("k", "t"): 0.5}
+    assert collect_weights(links, "in", since) == {("k", "t"): 0.5}
+    assert collect_weights(links, "out", parse_filter({"year": {"$exists": False}})) == {("k", "bare"): 1.0}
 
 
 def test_steps_and_triples_show_data_and_can_be_hashed():

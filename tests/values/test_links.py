@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from linkstore.errors import LinkError, LinkStoreError
-from linkstore.linkfields import DIRECTIONS
-from linkstore.links import (
+from linkstore.core.links import (
+    DIRECTIONS,
     LINKS_KEY,
     MAX_TAG_BYTES,
     Link,
@@ -26,9 +25,10 @@ from linkstore.links import (
     as_link,
     copy_with_links,
     get_links,
-    links_in,
     merge_links,
+    parse_links,
 )
+from linkstore.errors import LinkError, LinkStoreError
 
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=6)
 LINKS = st.builds(
@@ -247,7 +247,7 @@ class TestLinksOfADocument:
 
     def test_are_none_without_the_key(self) -> None:
         assert get_links(Document(page_content="")) == ()
-        assert links_in({"links": []}) == links_in({"links": None}) == ()
+        assert parse_links({"links": []}) == parse_links({"links": None}) == ()
 
     @pytest.mark.parametrize("value", ["text", {"kind": "k"}, 7, 1.5], ids=str)
     def test_are_refused_when_they_are_no_list(self, value: Any) -> None:
@@ -286,9 +286,9 @@ class TestLinksOfADocument:
     def test_in_a_set_come_in_one_order_in_every_process(self) -> None:
         """A set's own order follows the process's hash seed."""
         program = (
-            "from linkstore.links import Link, links_in;"
+            "from linkstore.core.links import Link, parse_links;"
             "links = {Link.outgoing(kind='k', tag=tag) for tag in 'hgfedcba'};"
-            "print([link.tag for link in links_in({'links': links})])"
+            "print([link.tag for link in parse_links({'links': links})])"
         )
         outputs = {
             subprocess.run(

@@ -14,8 +14,8 @@ from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkStore
+from linkstore.core.documents import convert_metadata
 from linkstore.errors import DocumentError
-from linkstore.metadata import stored_metadata
 
 
 class Colour(enum.Enum):
@@ -57,7 +57,7 @@ USUAL = [
 
 @pytest.mark.parametrize(("value", "stored"), USUAL, ids=[str(at) for at in range(len(USUAL))])
 def test_usual_values_are_stored_as_their_usual_strings_lists_and_numbers(value, stored):
-    kept = stored_metadata({"before": 1, "key": value}, "d")
+    kept = convert_metadata({"before": 1, "key": value}, "d")
     assert orjson.loads(orjson.dumps(kept)) == {"before": 1, "key": stored}
 
 
@@ -103,4 +103,4 @@ CIRCLE.append(CIRCLE)
 )
 def test_anything_else_is_refused_by_its_key(value):
     with pytest.raises(DocumentError, match=r"document 'd' cannot be stored: metadata\['bad'\]"):
-        stored_metadata({"good": 1, "when": dt.date(2024, 1, 1), "bad": value}, "d")
+        convert_metadata({"good": 1, "when": dt.date(2024, 1, 1), "bad": value}, "d")

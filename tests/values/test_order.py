@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkstore.drivers import answered, run
-from linkstore.order import best, best_by_group, ranked, ties, with_ids
-from linkstore.plans import Ids
+from linkstore.core.calls import answer_plan, run
+from linkstore.core.plans import Ids, finish_ranking, mark_ties, rank_best, rank_by_group, rank_refs
 
 SCORES = st.sampled_from([-1.0, -0.5, -1e-30, -0.0, 0.0, 1e-30, 0.1, 0.5, float(np.float32(0.1)), 1.0])
 IDS = st.lists(st.text(max_size=3), unique=True, max_size=12)
@@ -34,7 +33,7 @@ def named(ids: list[str]):
 @given(rows(), st.integers(0, 14))
 def test_best_sorts_by_score_then_id(table, take) -> None:
     ids, scores, _ = table
-    found = with_ids(best(floats(scores), take), named(ids))
+    found = finish_ranking(rank_best(floats(scores), take), named(ids))
     expected = sorted(range(len(ids)), key=lambda at: (-np.float32(scores[at]), ids[at]))
     assert found.tolist() == expected[:take]
 
@@ -42,7 +41,7 @@ def test_best_sorts_by_score_then_id(table, take) -> None:
 @given(rows())
 def test_best_by_group_sorts_by_group_score_and_id(table) -> None:
     ids, scores, groups = table
-    found = with_ids(best_by_group(np.array(groups, dtype=np.int64), floats(scores)), named(ids))
+    found = finish_ranking(rank_by_group(np.array(groups, dtype=np.int64), floats(scores)), named(ids))
     expected = sorted(range(len(ids)), key=lambda at: (groups[at], -np.float32(scores[at]), ids[at]))
     assert found.tolist() == expected
 
@@ -57,7 +56,7 @@ def test_ranked_asks_by_a_fetch_of_names(table, take) -> None:
         yield from ()
         return [ids[ref - 100] for ref in fetch.refs]
 
-    found = run(answered(ranked(refs, floats(scores), take), answer), str)
+    found = run(answer_plan(rank_refs(refs, floats(scores), take), answer), str)
     expected = sorted(range(len(ids)), key=lambda at: (-np.float32(scores[at]), ids[at]))
     assert found.tolist() == expected[:take]
 
@@ -69,35 +68,35 @@ def test_ids_are_asked_for_only_where_scores_tie() -> None:
         asked.append(positions.tolist())
         return [str(position) for position in positions]
 
-    with_ids(best(floats([0.9, 0.1, 0.5, 0.7]), 3), names)
+    finish_ranking(rank_best(floats([0.9, 0.1, 0.5, 0.7]), 3), names)
     assert asked == []
-    with_ids(best(floats([0.9, 0.1, 0.5, 0.5, 0.1, 0.1]), 3), names)
+    finish_ranking(rank_best(floats([0.9, 0.1, 0.5, 0.5, 0.1, 0.1]), 3), names)
     assert [sorted(positions) for positions in asked] == [[2, 3]]
-    with_ids(best_by_group(np.array([0, 1, 1, 0]), floats([0.5, 0.5, 0.5, 0.1])), names)
+    finish_ranking(rank_by_group(np.array([0, 1, 1, 0]), floats([0.5, 0.5, 0.5, 0.1])), names)
     assert [sorted(positions) for positions in asked[1:]] == [[1, 2]]
 
 
 def test_ties_at_the_cut_are_all_considered() -> None:
     ids = ["c", "b", "a", "first"]
-    found = with_ids(best(floats([0.5, 0.5, 0.5, 0.9]), 2), named(ids))
+    found = finish_ranking(rank_best(floats([0.5, 0.5, 0.5, 0.9]), 2), named(ids))
     assert [ids[at] for at in found] == ["first", "a"]
 
 
 def test_ids_are_ordered_by_code_point_not_by_utf_16_unit() -> None:
     ids = ["\U0001f600", "\uffee", "z", "Z", "é"]
-    found = with_ids(best(floats([0.5] * 5), 5), named(ids))
+    found = finish_ranking(rank_best(floats([0.5] * 5), 5), named(ids))
     assert [ids[at] for at in found] == sorted(ids, key=str.encode)
 
 
 def test_close_scores_are_no_ties() -> None:
     """Neighbouring float32 numbers are kept apart, on both sides of zero."""
     values = [0.5, np.nextafter(np.float32(0.5), np.float32(1)), 1e-45, 0.0, -1e-45, -0.5]
-    order = with_ids(best_by_group(np.zeros(6, dtype=np.int64), floats(values)), named(list("abcdef")))
+    order = finish_ranking(rank_by_group(np.zeros(6, dtype=np.int64), floats(values)), named(list("abcdef")))
     assert order.tolist() == [1, 0, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("take", [0, 1, 5])
 def test_nothing_to_order(take: int) -> None:
-    assert with_ids(best(floats([]), take), named([])).tolist() == []
-    assert with_ids(best_by_group(np.array([], dtype=np.int64), floats([])), named([])).tolist() == []
-    assert ties(floats([])).tolist() == []
+    assert finish_ranking(rank_best(floats([]), take), named([])).tolist() == []
+    assert finish_ranking(rank_by_group(np.array([], dtype=np.int64), floats([])), named([])).tolist() == []
+    assert mark_ties(floats([])).tolist() == []

@@ -8,9 +8,9 @@ import threading
 import numpy as np
 import pytest
 
-from linkstore.backends.reader import LexicalReader, immediate
-from linkstore.drivers import answered, arun, run
-from linkstore.plans import Find, Ids, Nearest
+from linkstore.core.calls import answer_plan, arun, run
+from linkstore.core.plans import Find, Ids, Nearest
+from linkstore.engines.contract import LexicalReader, immediate
 
 FETCHES = (Ids(refs=np.array([1])), Ids(refs=np.array([2, 3])))
 
@@ -171,7 +171,7 @@ def test_answered_joins_a_plan_with_its_answers(drive) -> None:
         reply = yield f"look up {fetch.refs.tolist()}"
         return reply
 
-    assert drive(answered(plan(log), answer), str.upper) == "result"
+    assert drive(answer_plan(plan(log), answer), str.upper) == "result"
     assert log == ["LOOK UP [1]", "LOOK UP [2, 3]", "plan closed"]
 
 
@@ -184,7 +184,7 @@ def test_an_error_of_an_answer_closes_the_plan(drive) -> None:
         raise OSError("no answer")
 
     with pytest.raises(OSError, match="no answer"):
-        drive(answered(plan(log), answer), str.upper)
+        drive(answer_plan(plan(log), answer), str.upper)
     assert log == ["plan closed"]
 
 
@@ -200,7 +200,7 @@ def test_an_answer_may_recover_from_an_error_of_waiting(drive) -> None:
         raise TimeoutError
 
     log: list[object] = []
-    assert drive(answered(plan(log), answer), wait) == "result"
+    assert drive(answer_plan(plan(log), answer), wait) == "result"
     assert log == ["second best", "second best", "plan closed"]
 
 
@@ -218,7 +218,7 @@ def test_an_interrupt_closes_plan_and_answer(drive) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        drive(answered(plan(log), answer), wait)
+        drive(answer_plan(plan(log), answer), wait)
     assert log == ["answer closed", "plan closed"]
 
 
@@ -227,7 +227,7 @@ def test_a_plan_that_asks_nothing_is_done_at_once() -> None:
         yield from ()
         return 3
 
-    assert run(answered(nothing(), lambda fetch: operation([])), str.upper) == 3
+    assert run(answer_plan(nothing(), lambda fetch: operation([])), str.upper) == 3
 
 
 def test_operations_run_in_the_thread_that_drives_them() -> None:
@@ -276,7 +276,7 @@ def test_every_fetch_has_its_method() -> None:
 
     names = sorted(LexicalReader.__abstractmethods__)
     reader = type("Told", (LexicalReader,), {name: told(name) for name in names})()
-    from linkstore import plans
+    from linkstore.core import plans
 
     kinds = {kind.__name__.lower(): kind for kind in plans.Fetch.__args__}
     assert sorted(kinds) == names

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkstore.text import STOP_WORDS, fold, tokens, written_words
+from linkstore.core.text import STOP_WORDS, find_words, fold, tokenize
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ PLAIN = st.characters(codec="ascii") | st.sampled_from("\u2013\u2014\u2018\u2019
 @given(st.text(alphabet=PLAIN))
 def test_the_quick_way_for_plain_text_gives_what_unicode_folding_gives(text):
     assert fold(text) == fold(text + " é").removesuffix("é").strip()
-    assert tokens(text) == tokens(text + " é")[:-1]
+    assert tokenize(text) == tokenize(text + " é")[:-1]
 
 
 @given(st.text(alphabet=PLAIN | st.sampled_from("'_ aB1")))
 def test_the_quick_way_to_the_words_of_plain_text_gives_what_the_pattern_gives(text):
-    assert list(tokens(text)) == re.findall(r"\w+(?:['\u2019]\w+)*", fold(text))
+    assert list(tokenize(text)) == re.findall(r"\w+(?:['\u2019]\w+)*", fold(text))
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_the_quick_way_to_the_words_of_plain_text_gives_what_the_pattern_gives(t
     ],
 )
 def test_tokens_are_folded_words_in_order(text, words):
-    assert tokens(text) == words
+    assert tokenize(text) == words
 
 
 def test_stop_words_are_tokens_themselves():
-    assert all(tokens(word) == (word,) for word in STOP_WORDS)
+    assert all(tokenize(word) == (word,) for word in STOP_WORDS)
     assert {"the", "and", "don't"} <= STOP_WORDS
     assert "needle" not in STOP_WORDS
 
@@ -90,5 +90,5 @@ def test_stop_words_are_tokens_themselves():
     )
 )
 def test_words_as_written_are_the_words_of_the_text(text):
-    written = [word for found in written_words(text) for word in tokens(found[0])]
-    assert written == list(tokens(text))
+    written = [word for found in find_words(text) for word in tokenize(found[0])]
+    assert written == list(tokenize(text))

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkstore.errors import LinkError
-from linkstore.links import MAX_TAG_BYTES, Link
-from linkstore.urls import (
+from linkstore.core.links import MAX_TAG_BYTES, Link
+from linkstore.core.urls import (
     Site,
     UrlPolicy,
-    is_internal,
+    add_fragment,
+    is_internal_tag,
     normalize_fragment,
     normalize_url,
     quote_fragment,
     split_tag,
-    with_fragment,
 )
+from linkstore.errors import LinkError
 
 BASE = "https://Docs.Example.org/guide/intro.html"
 
@@ -172,7 +172,7 @@ SITE = Site(bases=("https://peps.example.org/", "https://www.example.org/dev/pep
 )
 def test_a_site_names_its_pages_by_path_and_others_by_url(href, tag):
     assert SITE.tag(href, page="pep-0001/index.html") == tag
-    assert tag is None or is_internal(tag) == tag.startswith("/")
+    assert tag is None or is_internal_tag(tag) == tag.startswith("/")
 
 
 def test_a_site_below_the_host_leaves_the_host_root_outside():
@@ -206,7 +206,7 @@ def test_fragments_and_anchors_meet():
 def test_tags_split_where_they_were_joined():
     assert split_tag("/a#b") == ("/a", "b")
     assert split_tag("/a") == ("/a", None)
-    assert with_fragment("/a", None) == "/a"
+    assert add_fragment("/a", None) == "/a"
 
 
 SNIPPETS = [

@@ -10,8 +10,8 @@ from stores import embedding
 
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore.errors import LinkError
+from linkstore.extract.names import Variants, normalize_name
 from linkstore.strategies import Eager
-from linkstore.variants import Variants, normalized
 
 ALIASES = {"Compound Alpha": ["ALPHA", "CA-1"]}
 
@@ -40,7 +40,7 @@ def naming(id: str, *names: str, kind: str = "entity") -> Document:
     ],
 )
 def test_spellings_that_meet_by_the_rule(spellings):
-    assert len({normalized(one) for one in spellings}) == 1
+    assert len({normalize_name(one) for one in spellings}) == 1
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_spellings_that_meet_by_the_rule(spellings):
     ],
 )
 def test_names_that_do_not_meet(one, other):
-    assert normalized(one) != normalized(other)
+    assert normalize_name(one) != normalize_name(other)
 
 
 def test_the_rule_is_idempotent():
@@ -66,11 +66,11 @@ def test_the_rule_is_idempotent():
     for _ in range(5000):
         text = "".join(rng.choices(signs, k=rng.randint(1, 8)))
         try:
-            once = normalized(text)
+            once = normalize_name(text)
         except LinkError:
             assert not text.strip(" \u200b\u00ad")
         else:
-            assert normalized(once) == once
+            assert normalize_name(once) == once
             assert once
 
 

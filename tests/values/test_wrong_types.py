@@ -14,18 +14,19 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from linkstore import LinkRetriever, LinkStore
 from linkstore.agents import (
     ModelExtractor,
+    ScriptedChatModel,
     aindex_facts,
     chat_model,
     fact_store,
     graph_reader,
+    graph_tools,
     index_facts,
 )
-from linkstore.arguments import given, path_of, require, require_having, require_list
-from linkstore.backends.cassandra.settings import CassandraSettings
-from linkstore.backends.embedded import EmbeddedSettings
 from linkstore.context import Calibrated, ContextCompiler, Decay, Ingestor, WeightedSum, counter_of
-from linkstore.drawing import draw
+from linkstore.core.arguments import as_path, omit_none, require, require_having, require_list
 from linkstore.embeddings import get_embedding
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.errors import (
     ArgumentError,
     DocumentError,
@@ -34,11 +35,16 @@ from linkstore.errors import (
     StoreFormatError,
     StrategyError,
 )
-from linkstore.evaluation import (
+from linkstore.evaluate import (
     GoldQuestion,
+    Limits,
+    Telemetry,
+    Watch,
+    aexamine,
     calibrate,
     calibrate_floor,
     evaluate,
+    examine,
     profile,
     with_links,
 )
@@ -56,12 +62,8 @@ from linkstore.ingest import (
 )
 from linkstore.ingest.web import WebSettings, index_website
 from linkstore.memory import ConversationMemory
-from linkstore.migration import migrate
-from linkstore.schema import Relation, Schema
-from linkstore.strategies import PageRank
-from linkstore.testing import ScriptedChatModel
-from linkstore.tools import graph_tools
-from linkstore.watch import Limits, Telemetry, Watch, aexamine, examine
+from linkstore.store import Relation, Schema, migrate
+from linkstore.strategies import PageRank, draw
 
 FACTS = ModelExtractor(ScriptedChatModel(script=[]))
 QUESTION = GoldQuestion(question="tower", gold=("t",))
@@ -367,11 +369,11 @@ def test_subclasses_and_other_objects_with_the_methods_are_accepted() -> None:
         __slots__ = ()
 
     require(str, "a string", one=Text("x"))
-    require((int, float), "a number", one=1, other=1.5, **given(third=None))
+    require((int, float), "a number", one=1, other=1.5, **omit_none(third=None))
     require_having("__call__", "a function", one=len, other=str)
     require_having("total_seconds", "a time", one=timedelta(1))
     require_list("names", one=[], two=(), three=iter("x"), four={"x": 1})
-    assert path_of("path", "x") == path_of("path", Path("x")) == Path("x")
+    assert as_path("path", "x") == as_path("path", Path("x")) == Path("x")
 
 
 @pytest.mark.parametrize(
@@ -383,8 +385,8 @@ def test_subclasses_and_other_objects_with_the_methods_are_accepted() -> None:
         lambda: require_list("names", one="x"),
         lambda: require_list("names", one=b"x"),
         lambda: require_list("names", one=None),
-        lambda: path_of("one", ""),
-        lambda: path_of("one", None),
+        lambda: as_path("one", ""),
+        lambda: as_path("one", None),
     ],
 )
 def test_an_argument_error_is_also_a_type_error(refused) -> None:

@@ -21,8 +21,8 @@ from stores import documents, embedding
 
 from linkstore import LinkStore
 from linkstore.errors import MissingExtraError, UnknownNameError
+from linkstore.evaluate import Telemetry
 from linkstore.strategies import Eager, Similarity
-from linkstore.watch import Telemetry
 
 
 class Tracing:
@@ -160,7 +160,7 @@ def test_a_cancelled_search_ends_its_span(store, tracing):
 
 def test_it_is_silent_where_nothing_is_configured():
     code = (
-        "from linkstore import LinkStore; from linkstore.watch import Telemetry\n"
+        "from linkstore import LinkStore; from linkstore.evaluate import Telemetry\n"
         "from langchain_core.embeddings import DeterministicFakeEmbedding as Fake\n"
         "store = LinkStore(Fake(size=8)); Telemetry(store); store.add_texts(['a'])\n"
         "assert len(store.search('a')) == 1; store.close()\n"
@@ -178,7 +178,7 @@ def test_without_the_extra_it_is_named(store, monkeypatch):
 
 def test_nothing_is_imported_before_it_is_used():
     code = (
-        "import sys; from linkstore import LinkStore; before = {*sys.modules}; import linkstore.watch\n"
+        "import sys; from linkstore import LinkStore; before = {*sys.modules}; import linkstore.evaluate\n"
         "assert not [name for name in {*sys.modules} - before if name.startswith('opentelemetry')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

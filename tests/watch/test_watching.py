@@ -13,8 +13,8 @@ from watch_cases import WatchCases, search
 
 from linkstore import LinkStore
 from linkstore.errors import StrategyError
-from linkstore.watch import Limits, Watch, examine
-from linkstore.watch.vitals import Search, alarmed, alarms_of, past_limits, vitals_of
+from linkstore.evaluate import Limits, Watch, examine
+from linkstore.evaluate.watch import SearchRecord, compute_vitals, list_past_limits, make_alarms, name_alarms
 
 
 @pytest.mark.sample("test_a_clean_store_has_nothing_to_report")
@@ -33,7 +33,9 @@ class TestInMemory(WatchCases):
 
 
 def some(seconds=0.1, reached=5, hits=3, **more):
-    return Search(question="q", strategy="s", began=None, seconds=seconds, reached=reached, hits=hits, **more)
+    return SearchRecord(
+        question="q", strategy="s", began=None, seconds=seconds, reached=reached, hits=hits, **more
+    )
 
 
 @pytest.mark.parametrize("slow", [0, 1, 2, 3])
@@ -43,24 +45,24 @@ def test_what_is_counted_search_by_search_raises_the_alarms_of_the_percentiles(c
     searches = [some(seconds=2.0, reached=900, hits=0)] * slow + [some()] * (count - slow)
     past = {}
     for one in searches:
-        for name in past_limits(one, limits):
+        for name in list_past_limits(one, limits):
             past[name] = past.get(name, 0) + 1
-    expected = {alarm.name for alarm in alarms_of(vitals_of(searches), limits)}
-    assert alarmed(count, past, limits) == expected
+    expected = {alarm.name for alarm in make_alarms(compute_vitals(searches), limits)}
+    assert name_alarms(count, past, limits) == expected
     assert ("seconds" in expected) == (slow > count // 100)
 
 
 def test_percentiles_are_those_of_the_nearest_rank():
     searches = [some(seconds=n / 1000, reached=n) for n in range(1, 201)]
-    vitals = vitals_of(searches)
+    vitals = compute_vitals(searches)
     assert (vitals.seconds_p50, vitals.seconds_p99) == (0.1, 0.198)
     assert (vitals.reached_p50, vitals.reached_p99, vitals.reached_most) == (100, 198, 200)
-    assert vitals_of([]).seconds_p99 == 0
+    assert compute_vitals([]).seconds_p99 == 0
 
 
 def test_few_searches_raise_no_alarm():
-    assert alarms_of(vitals_of([some(hits=0)] * 19), Limits()) == ()
-    assert alarms_of(vitals_of([some(hits=0)] * 20), Limits())
+    assert make_alarms(compute_vitals([some(hits=0)] * 19), Limits()) == ()
+    assert make_alarms(compute_vitals([some(hits=0)] * 20), Limits())
 
 
 @pytest.mark.parametrize("wrong", [{"empty": 1.1}, {"failed": -0.1}, {"reached": -1}, {"seconds": -1.0}])
@@ -87,7 +89,7 @@ def test_a_watch_keeps_no_documents():
 
 
 def test_the_searches_of_tools_are_seen():
-    tools = pytest.importorskip("linkstore.tools", reason="the extra 'agents' is not installed")
+    tools = pytest.importorskip("linkstore.agents", reason="the extra 'agents' is not installed")
     with LinkStore(embedding()) as store:
         store.add_texts(["a", "b"])
         search_tool = next(tool for tool in tools.graph_tools(store) if tool.name == "search")

@@ -14,6 +14,7 @@ from documented import linkstore
 from web_site import Reply, html, running
 
 from linkstore.cli import exits
+from linkstore.ingest.web import client
 
 
 def index(site, folder, *options):
@@ -45,7 +46,7 @@ def test_loopback_is_refused_unless_told(site, tmp_path):
 def test_the_options_say_what_is_indexed(site, tmp_path):
     options = ("--allow-private", "--json", "--allow", "/a", "--allow", "/deep/", "--max-depth", "1")
     code, out, err = index(site, tmp_path, *options, "--max-pages", "2", "--deny", "/b")
-    assert (code, "could not be seen (further URLs)" in err) == (exits.INCOMPLETE, True)
+    assert (code, "could not be seen (further URLs)" in err) == (exits.SOURCE_INCOMPLETE, True)
     summary = json.loads(out)
     assert summary["pages"]["added"] == 2
     assert list(summary["skipped"]) == ["further URLs"]
@@ -71,7 +72,7 @@ def test_without_the_extra_the_message_names_it(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "protego", None)
     code, _, err = linkstore("index", "https://docs.test/", "--store", str(tmp_path / "kb"))
-    assert (code, "langchain-linkstore[web]" in err) == (exits.EMBEDDING, True)
+    assert (code, "langchain-linkstore[web]" in err) == (exits.EMBEDDING_MISSING, True)
     assert not (tmp_path / "kb").exists()
 
 
@@ -79,7 +80,7 @@ def test_without_the_extra_the_message_names_it(tmp_path, monkeypatch):
 def test_a_site_that_cannot_be_reached_has_its_own_code_and_leaves_no_store(
     site, tmp_path, monkeypatch, path
 ):
-    monkeypatch.setattr("linkstore.ingest.web.client._FIRST_WAIT", 0.0)
+    monkeypatch.setattr(client, "_FIRST_WAIT", 0.0)
     site.pages[path] = Reply(status=500)
     code, out, err = index(site, tmp_path, "--allow-private")
 

@@ -17,11 +17,9 @@ from hostile_urls import HOSTILE, KINDS, NAMES
 from httpcore2 import MockBackend
 from web_site import PUBLIC, Names, Reply, Time, Wires, moved, network, running
 
-from linkstore.ingest.web.addresses import refusal
-from linkstore.ingest.web.bodies import read_body
-from linkstore.ingest.web.errors import FetchError, ForbiddenUrlError
-from linkstore.ingest.web.fetching import Fetcher, FetchLimits
-from linkstore.ingest.web.targets import absolute_url, read_target
+from linkstore.ingest.web.fetching import Fetcher, FetchLimits, read_body
+from linkstore.ingest.web.network import explain_refusal
+from linkstore.ingest.web.targets import FetchError, ForbiddenUrlError, make_absolute_url, read_target
 
 
 def fetcher(net, **more):
@@ -139,14 +137,14 @@ def test_a_name_that_answers_otherwise_the_second_time_does_not_get_through(cana
     ],
 )
 def test_private_addresses_can_be_allowed_and_the_rest_cannot(address, found):
-    assert refusal(address) is not None
-    reason = refusal(address, allow_private=True)
+    assert explain_refusal(address) is not None
+    reason = explain_refusal(address, allow_private=True)
     assert reason is None if found is None else found in reason
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "2a00:1450:4001::64"])
 def test_public_addresses_are_asked(address):
-    assert refusal(address) is None
+    assert explain_refusal(address) is None
 
 
 def test_a_site_on_loopback_is_asked_when_allowed():
@@ -335,7 +333,7 @@ def test_an_honest_url_is_read_as_browsers_do(url, port, path):
     ],
 )
 def test_a_link_becomes_a_url_that_can_be_asked(href, url):
-    assert absolute_url(href, "http://docs.test/a/") == url
+    assert make_absolute_url(href, "http://docs.test/a/") == url
 
 
 def test_an_unwanted_body_is_not_read():

@@ -9,9 +9,9 @@ from documented import linkstore
 from wikis import Written, dump_text
 
 from linkstore import LinkStore
+from linkstore.core.display import get_body, join_headings
 from linkstore.ingest import index_wiki
-from linkstore.ingest.wiki.zim import _title
-from linkstore.snippet import body_of, headings_of
+from linkstore.ingest.wiki.zim import _choose_zim_title
 
 TEXT = "A city of gardens and of rain. " * 10 + "\n\n== History ==\nFounded by monks, who built a bridge.\n"
 
@@ -28,8 +28,8 @@ def test_a_hit_in_a_section_names_its_article(tmp_path):
     assert code == 0
     assert out.startswith("1. Zürich")
     assert "History" in out
-    assert headings_of(documents["Zürich#History"]) == "Zürich > History"
-    assert body_of(documents["Zürich#History"]) == "Founded by monks, who built a bridge."
+    assert join_headings(documents["Zürich#History"]) == "Zürich > History"
+    assert get_body(documents["Zürich#History"]) == "Founded by monks, who built a bridge."
     assert json.loads(linkstore(*words, "--json")[1])[0]["title"] == "Zürich"
 
 
@@ -45,4 +45,4 @@ def test_a_hit_in_a_section_names_its_article(tmp_path):
     ],
 )
 def test_the_title_of_a_zim_entry(title, url, heading, found):
-    assert _title(title, url, heading) == found
+    assert _choose_zim_title(title, url, heading) == found

@@ -8,16 +8,16 @@ import tracemalloc
 import pytest
 from growing import grows_with_length
 
-from linkstore.extraction import Hyperlink, Page
+from linkstore.extract import Hyperlink, Page
 from linkstore.ingest.chunks import DEFAULT_LIMITS, make_chunks
-from linkstore.ingest.html.blocks import Block
-from linkstore.ingest.notes.markdown import to_html
-from linkstore.ingest.notes.notes import Notes
-from linkstore.ingest.web.errors import FetchError
+from linkstore.ingest.html.reading import Block
+from linkstore.ingest.notes.markdown import render_markdown
+from linkstore.ingest.notes.markup import NoteIndex
 from linkstore.ingest.web.sitemaps import MOST_URLS, read_sitemap
-from linkstore.ingest.wiki.article import read_article
+from linkstore.ingest.web.targets import FetchError
 from linkstore.ingest.wiki.dump import DumpCutShortError, read_pages
 from linkstore.ingest.wiki.marks import GONE, tidy
+from linkstore.ingest.wiki.source import read_article
 
 HEAD = b'<mediawiki xml:lang="en"><siteinfo><sitename>W</sitename></siteinfo>'
 PAGE = b"<page><title>A</title><ns>0</ns><revision><text>hello</text></revision></page>"
@@ -110,13 +110,15 @@ def test_galleries_in_galleries_are_no_larger_than_they_are_written(line):
 
 @pytest.mark.parametrize("piece", [" ", "{#", "{# ", " {", "{:", "\u00a0", "}"])
 def test_a_heading_takes_time_with_its_length_and_no_more(piece):
-    assert grows_with_length(lambda length: to_html("# a" + piece * (length // len(piece)) + "b"), 5_000)
+    assert grows_with_length(
+        lambda length: render_markdown("# a" + piece * (length // len(piece)) + "b"), 5_000
+    )
 
 
 def test_finding_notes_takes_time_with_their_number_and_no_more():
     def look_up(count):
         paths = [f"d{number}/index.md" for number in range(count)]
-        notes = Notes(paths, {})
+        notes = NoteIndex(paths, {})
         for path in paths:
             assert notes.linked("gone/index.html", path) is None
             assert notes.named("x/index", path) is None

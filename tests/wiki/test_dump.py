@@ -9,12 +9,19 @@ import pytest
 from memory_store import MemoryStore
 from wikis import BASE, HEAD, Written, dump_text, write_dump
 
+from linkstore.core.links import Link, get_links
 from linkstore.errors import LinkStoreError
 from linkstore.ingest import BadInput, SourceNotFoundError, WikiSettings, WikiSource, index_wiki
-from linkstore.ingest.wiki.dump import DumpCutShortError, read_pages, read_siteinfo
-from linkstore.ingest.wiki.reading import WITH_SECTIONS
-from linkstore.ingest.wiki.redirects import Alias, Redirects, is_redirect, target_of
-from linkstore.links import Link, get_links
+from linkstore.ingest.wiki.dump import (
+    Alias,
+    DumpCutShortError,
+    RedirectTable,
+    find_redirect_target,
+    is_redirect,
+    read_pages,
+    read_siteinfo,
+)
+from linkstore.ingest.wiki.source import MOST_WITH_SECTIONS
 
 NEEDLE = Written(
     "Space Needle",
@@ -273,7 +280,7 @@ def test_a_number_that_is_none_ends_the_dump(tmp_path):
 
 
 def test_redirects_are_followed_through_others_and_around_circles():
-    table = Redirects(
+    table = RedirectTable(
         [
             ("B", "A", ""),
             ("C", "B", ""),
@@ -294,8 +301,8 @@ def test_redirects_are_followed_through_others_and_around_circles():
 
 
 def test_a_text_says_where_it_redirects():
-    assert target_of("#REDIRECT [[space_needle#The deck|x]] {{R}}") == ("space needle", "The_deck")
-    assert target_of("#redirect nothing") == ("", "")
+    assert find_redirect_target("#REDIRECT [[space_needle#The deck|x]] {{R}}") == ("space needle", "The_deck")
+    assert find_redirect_target("#redirect nothing") == ("", "")
     assert is_redirect("#REDIRECT [[a]]")
     assert is_redirect(" #Weiterleitung: [[a]]")
     assert not is_redirect("# See [[a]]")
@@ -319,7 +326,7 @@ def test_of_many_redirects_all_lead_to_the_page_and_some_to_its_sections(store, 
     index_wiki(store, write_dump(tmp_path / "dump.xml", NEEDLE, *many))
     documents = stored(store)
     assert len(tags(documents["Space_Needle"], "hyperlink", "in")) == 101
-    assert len(tags(documents["Space_Needle#Deck"], "hyperlink", "in")) == 1 + WITH_SECTIONS
+    assert len(tags(documents["Space_Needle#Deck"], "hyperlink", "in")) == 1 + MOST_WITH_SECTIONS
     assert len(documents["Space_Needle"].metadata["aliases"]) == 64
 
 

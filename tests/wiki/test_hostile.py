@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wikis import ENGLISH, article
 
-from linkstore.ingest.wiki.article import read_reference
+from linkstore.ingest.wiki.source import read_reference
 
 PIECES = [
     *(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from wikis import article, lines, links
 
-from linkstore.ingest.wiki.article import read_reference
-from linkstore.ingest.wiki.findings import Cited
+from linkstore.ingest.wiki.marks import CitationMark
+from linkstore.ingest.wiki.source import read_reference
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_references_are_kept_aside_and_stand_where_they_are_cited():
         "One<ref name=x>{{cite book|title=T}}</ref>.\n\nTwo<ref name=x/><ref>[[Ann]] wrote</ref>.\n"
         "<references><ref name=y>late</ref></references>\n\nThree<ref name=y/>."
     )
-    cited = [[link.key for link in block.links if isinstance(link, Cited)] for block in page.blocks]
+    cited = [[link.key for link in block.links if isinstance(link, CitationMark)] for block in page.blocks]
     assert cited[0] == ["x"]
     assert cited[1][0] == "x"
     assert page.references[cited[1][1]] == "[[Ann]] wrote"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from wikis import ENGLISH, titles, wiki
 
-from linkstore.ingest.wiki.siteinfo import Namespace, SiteInfo
-from linkstore.ingest.wiki.titles import Role
-from linkstore.urls import Site
+from linkstore.core.urls import Site
+from linkstore.ingest.wiki.titles import LinkRole, Namespace, SiteInfo
 
 
 def href(written, names=ENGLISH):
@@ -82,13 +81,13 @@ def test_what_can_be_no_title_names_nothing(written):
 @pytest.mark.parametrize(
     ("written", "role", "title"),
     [
-        ("Category:towers of Seattle", Role.CATEGORY, "Towers of Seattle"),
-        ("category: Towers", Role.CATEGORY, "Towers"),
-        ("File:a.jpg", Role.FILE, "A.jpg"),
-        ("Image:a.jpg", Role.FILE, "A.jpg"),
-        ("fr:Tour", Role.LANGUAGE, ""),
-        ("zh-min-nan:Tour", Role.LANGUAGE, ""),
-        ("Special:Random", Role.NONE, "Random"),
+        ("Category:towers of Seattle", LinkRole.CATEGORY, "Towers of Seattle"),
+        ("category: Towers", LinkRole.CATEGORY, "Towers"),
+        ("File:a.jpg", LinkRole.FILE, "A.jpg"),
+        ("Image:a.jpg", LinkRole.FILE, "A.jpg"),
+        ("fr:Tour", LinkRole.LANGUAGE, ""),
+        ("zh-min-nan:Tour", LinkRole.LANGUAGE, ""),
+        ("Special:Random", LinkRole.NONE, "Random"),
     ],
 )
 def test_some_links_are_no_links_to_follow(written, role, title):
@@ -106,9 +105,9 @@ def test_namespaces_have_local_names_and_aliases():
         },
     )
     names = titles(german)
-    assert names.resolve("Kategorie:Turm").role is Role.CATEGORY
-    assert names.resolve("Category:Turm").role is Role.CATEGORY
-    assert {names.resolve(f"{name}:a").role for name in ("Datei", "Bild", "File", "Image")} == {Role.FILE}
+    assert names.resolve("Kategorie:Turm").role is LinkRole.CATEGORY
+    assert names.resolve("Category:Turm").role is LinkRole.CATEGORY
+    assert {names.resolve(f"{name}:a").role for name in ("Datei", "Bild", "File", "Image")} == {LinkRole.FILE}
     assert href(":Bild:a.jpg", names) == "/wiki/Datei:A.jpg"
     assert href("wikt:Turm", names) == "https://de.wiktionary.org/wiki/Turm"
 
@@ -122,7 +121,7 @@ def test_a_namespace_may_keep_the_case_of_titles():
 def test_language_codes_are_prefixes_on_wikipedia_only():
     assert href("It: a film", titles(wiki(base="https://wiki.example/wiki/Home"))) == "/wiki/It:_a_film"
     assert href("C: drive", titles(wiki(base="https://wiki.example/wiki/Home"))) == "/wiki/C:_drive"
-    assert ENGLISH.resolve("It: a film").role is Role.LANGUAGE
+    assert ENGLISH.resolve("It: a film").role is LinkRole.LANGUAGE
 
 
 def test_settings_add_interwiki_prefixes():

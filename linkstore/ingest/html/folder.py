@@ -1,4 +1,12 @@
-"""A folder of built HTML and Markdown as a source of pages.
+"""A folder of built HTML and Markdown as a source of pages, and its redirects.
+
+Old URLs of a built site: pages that only redirect, and files of redirects.
+
+A page redirects by ``<meta http-equiv="refresh">`` (HTML Living Standard, section 4.2.5.3). A ``_redirects``
+file (Netlify, Cloudflare Pages) or ``redirects`` file has one line ``from to [status]`` for each redirect.
+Lines with wildcards, placeholders or conditions are left out, because they do not name a single page.
+
+A folder of built HTML and Markdown as a source of pages.
 
 Whether a page changed is decided by a hash of its bytes, not by its size and time of change: reading
 and hashing costs little beside embedding, and a build may well write another text in the same second.
@@ -6,43 +14,202 @@ and hashing costs little beside embedding, and a build may well write another te
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Final
 
 import xxhash
 
-from linkstore.arguments import given, require, require_at_least, require_list
-from linkstore.extraction import Chunk, LinkExtractor, Page
-from linkstore.extraction.decoding import decode_html, known_encoding
-from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, answering, make_chunks
-from linkstore.ingest.claims import ClaimPolicy, Claims
-from linkstore.ingest.files import HTML_SUFFIXES
-from linkstore.ingest.html.inventory import FILE_NAME as INVENTORY
-from linkstore.ingest.html.inventory import LARGEST as LARGEST_INVENTORY
-from linkstore.ingest.html.inventory import SYMBOL, InventoryError, read_inventory
-from linkstore.ingest.html.pages import PageContent, UnreadablePageError, read_html_page
-from linkstore.ingest.html.redirects import find_redirects
-from linkstore.ingest.html.survey import LARGEST, SAMPLE, Chrome, names_without_suffix
-from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.sink import PageStore
-from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.sources import (
+from linkstore.core.arguments import omit_none, require, require_at_least, require_list
+from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
+from linkstore.extract.html import Tree, UnboundedPageError, decode_html, find_encoding, parse_html
+from linkstore.extract.protocol import Chunk, LinkExtractor, Page
+from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
+from linkstore.ingest.documents import TITLE_BYTES, ClaimPolicy, Claims, PageTitles, find_titles
+from linkstore.ingest.files import (
+    HTML_SUFFIXES,
     MARKDOWN_SUFFIXES,
+    Folder,
     PageFile,
     detect_bases,
     detect_origins,
     list_pages,
-    opened_folder,
+    open_folder,
 )
-from linkstore.ingest.summary import Progress, Summary
-from linkstore.ingest.titles import HEAD, Titles, titles_in
-from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
+from linkstore.ingest.html.pages import INVENTORY_NAME as INVENTORY
+from linkstore.ingest.html.pages import (
+    LARGEST_INVENTORY,
+    LARGEST_SAMPLED,
+    SAMPLE,
+    SYMBOL,
+    Chrome,
+    InventoryError,
+    PageContent,
+    UnreadablePageError,
+    has_suffixless_links,
+    read_html_page,
+    read_inventory,
+)
+from linkstore.ingest.notes.markdown import read_markdown_page
+from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
+
+REDIRECT_FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
+"""The names of files of redirects, at the root of the site."""
+
+_REFRESH: Final = re.compile(rb"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
+_TARGET: Final = re.compile(
+    r"\s*(\d{0,9})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\2\s*", re.IGNORECASE | re.DOTALL
+)
+_NOT_FOR_ALL: Final = "script, style, noscript, template"
+"""Elements that are not text, or are only for browsers without scripts."""
+_SENDING: Final = frozenset({"301", "302", "303", "307", "308"})
+_REFRESH_WITHIN: Final = 4096
+_MOST_TEXT: Final = 400
+_SOON: Final = 10
+"""Seconds; a page that stays longer is one to be read, such as a picture of a slide show."""
+_LONGEST_FILE: Final = 16 * 2**20
+_LARGEST_STUB: Final = 16 * 2**10
+_LONGEST_WAY: Final = 16
+
+
+def find_refresh_target(content: bytes) -> str | None:
+    """Return the target of a page that only redirects.
+
+    Args:
+        content: HTML.
+
+    Returns:
+        The URL as written, None if the page stays, only reloads, sends on only browsers without scripts, or
+        has more text or stays longer than a notice.
+    """
+    if not _REFRESH.search(content[:_REFRESH_WITHIN]):
+        return None
+    try:
+        tree = parse_html(content)
+    except UnboundedPageError:
+        return None  # it is read again, and then reported
+    for unseen in tree.css(_NOT_FOR_ALL):
+        unseen.decompose()
+    node = tree.css_first("meta[http-equiv=refresh i][content]")
+    found = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
+    return found[3].strip() or None if found and _is_notice(tree, int(found[1] or 0)) else None
+
+
+def _is_notice(tree: Tree, seconds: int) -> bool:
+    text = 0 if tree.body is None else len(tree.body.text(strip=True))
+    return text == 0 or (text <= _MOST_TEXT and seconds <= _SOON)
+
+
+def read_redirects(folder: Folder, problems: list[BadInput]) -> Iterator[tuple[str, str]]:
+    """Yield the redirects that the files at the root of a site name, from and to, as written.
+
+    Args:
+        folder: The site.
+        problems: Takes what cannot be read.
+    """
+    for name in filter(folder.has, REDIRECT_FILES):
+        try:
+            content = folder.read(name, _LONGEST_FILE)
+        except (UnreadablePageError, OSError) as error:
+            problems.append(BadInput(name=name, reason=str(error)))
+            continue
+        for line in decode_html(content).text.splitlines():
+            yield from _parse_redirect(line)
+
+
+def _parse_redirect(line: str) -> Iterator[tuple[str, str]]:
+    """Yield the redirect on a line, if it leads from one page to one other."""
+    words = line.split()
+    words = words[: next((at for at, word in enumerate(words) if word.startswith("#")), None)]
+    if len(words) not in {2, 3} or any("*" in word or "/:" in word for word in words[:2]):
+        return
+    if len(words) == 2 or words[2].rstrip("!") in _SENDING:
+        yield words[0], words[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteRedirects:
+    """The old URLs of the pages of a site.
+
+    Args:
+        stubs: Those of the pages that only send the reader on to another one, by URL.
+        starts: Tag of a page → fragment, empty for the page as a whole → the tags that lead there.
+        problems: Files of redirects that cannot be read.
+    """
+
+    stubs: frozenset[str]
+    starts: Mapping[str, Mapping[str, tuple[str, ...]]]
+    problems: tuple[BadInput, ...] = ()
+
+    def to(self, tag: str) -> Mapping[str, tuple[str, ...]]:
+        """Return the tags that lead to a page, by fragment."""
+        return self.starts.get(tag, {})
+
+
+def find_redirects(folder: Folder, files: Sequence[PageFile], site: Site) -> SiteRedirects:
+    """Find the redirects of a site.
+
+    A page that sends its reader to no other page of the site, or in a circle, stays a page.
+
+    Args:
+        folder: Where it lies.
+        files: Its pages.
+        site: How they are named.
+    """
+    tags = {file.url: site.page_tag(file.url) or "" for file in files}
+    ways: dict[str, str] = {}
+    problems: list[BadInput] = []
+    for start, end in read_redirects(folder, problems):
+        _add_redirect(ways, site.tag(start), site.tag(end))
+    sent_on = {file.url: _find_page_redirect(file) for file in files}
+    for url, target in sent_on.items():
+        if target is not None:
+            _add_redirect(ways, tags[url], site.tag(target, page=url))
+    stubs = {url for url, target in sent_on.items() if target is not None}
+    stays = {tags[file.url] for file in files if file.url not in stubs}
+    ends = {start: at for start in sorted(ways) if (at := _follow_chain(start, ways, stays)) is not None}
+    starts: dict[str, dict[str, tuple[str, ...]]] = {}
+    for start, end in ends.items():
+        page, fragment = split_tag(end)
+        of_page = starts.setdefault(page, {})
+        of_page[fragment or ""] = (*of_page.get(fragment or "", ()), start)
+    return SiteRedirects(
+        stubs=frozenset(url for url in stubs if tags[url] in ends), starts=starts, problems=tuple(problems)
+    )
+
+
+def _add_redirect(ways: dict[str, str], start: str | None, end: str | None) -> None:
+    if start is not None and end is not None:
+        ways.setdefault(split_tag(start)[0], end)
+
+
+def _follow_chain(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) -> str | None:
+    """Follow a chain of redirects to its end, None if that is no page, or the chain is circular or long."""
+    if start in stays:
+        return None
+    here = ways.get(start)
+    for _ in range(_LONGEST_WAY):
+        if here is None or split_tag(here)[0] in stays:
+            return here
+        here = ways.get(split_tag(here)[0])
+    return None
+
+
+def _find_page_redirect(file: PageFile) -> str | None:
+    """Return the target of the redirect of a page, or None if it has none, or cannot be read."""
+    if file.is_markdown:
+        return None
+    try:
+        return find_refresh_target(file.read(_LARGEST_STUB))
+    except (UnreadablePageError, OSError):
+        return None  # it is longer; or it is read again, and then reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +224,7 @@ class IngestSettings:
         encoding: Encoding of all pages, whatever they declare; a byte-order mark still wins. None (default)
             takes what each declares, else UTF-8, else windows-1252, as browsers do.
         claims: ``"any"`` also accepts pages that claim URLs of another site: see
-            :mod:`linkstore.ingest.claims`. Their own site is that of ``bases``, or that of most pages.
+            :mod:`linkstore.ingest.documents`. Their own site is that of ``bases``, or that of most pages.
 
     Raises:
         ArgumentError: If a setting has the wrong type, such as one URL instead of a tuple of them.
@@ -72,12 +239,12 @@ class IngestSettings:
     claims: ClaimPolicy = "own"
 
     def __post_init__(self) -> None:
-        require_list("URLs", **given(bases=self.bases))
+        require_list("URLs", **omit_none(bases=self.bases))
         require(UrlPolicy, "a UrlPolicy", policy=self.policy)
         require(ChunkLimits, "a ChunkLimits", limits=self.limits)
-        require(str, "the name of an encoding", **given(encoding=self.encoding))
+        require(str, "the name of an encoding", **omit_none(encoding=self.encoding))
         if self.encoding is not None:
-            known_encoding(self.encoding)
+            find_encoding(self.encoding)
         require_at_least(1, max_bytes=self.max_bytes)
 
 
@@ -96,8 +263,8 @@ class FolderSource:
     """
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
-        self._folder = folder = opened_folder(path, "the folder of the built site")
-        require(IngestSettings, "an IngestSettings", **given(settings=settings))
+        self._folder = folder = open_folder(path, "the folder of the built site")
+        require(IngestSettings, "an IngestSettings", **omit_none(settings=settings))
         self._settings = settings or IngestSettings()
         self._listing = list_pages(folder)
         files = self._listing.files
@@ -116,7 +283,7 @@ class FolderSource:
         homes = (file.url for file in self._files if file.page == "index.html")
         self._home = next(homes, self._files[0].url if self._files else "")
         self._look_around()
-        self._titles = Titles(heads_of(self._files, self._settings.encoding))
+        self._titles = PageTitles(read_file_titles(self._files, self._settings.encoding))
         self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
 
     @property
@@ -143,7 +310,7 @@ class FolderSource:
         yield from (*self._listing.problems, *self._redirects.problems)
         yield from self._read_symbols()
         for file in self._files:
-            content = content_of(file, self._settings.max_bytes)
+            content = read_file_content(file, self._settings.max_bytes)
             if isinstance(content, BadInput):
                 yield content
             else:
@@ -156,7 +323,7 @@ class FolderSource:
         built = {file.url for file in self._files if not file.is_markdown}
         self._chrome = Chrome.find([found for url, found in sample if url in built])
         self._chrome_digest = xxhash.xxh3_64_hexdigest(self._chrome.said.encode(errors="replace"))
-        if names_without_suffix(sample, self._site, self._own_tags, HTML_SUFFIXES | MARKDOWN_SUFFIXES):
+        if has_suffixless_links(sample, self._site, self._own_tags, HTML_SUFFIXES | MARKDOWN_SUFFIXES):
             self._files = [self._also_without_suffix(file) for file in self._files]
 
     def _sample(self) -> Iterator[tuple[str, PageContent]]:
@@ -169,7 +336,7 @@ class FolderSource:
 
     def _small(self, files: Iterable[PageFile]) -> Iterator[tuple[PageFile, bytes]]:
         for file in files:
-            content = content_of(file, LARGEST)
+            content = read_file_content(file, LARGEST_SAMPLED)
             if not isinstance(content, BadInput):
                 yield file, content
 
@@ -194,8 +361,8 @@ class FolderSource:
     def _digest(self, file: PageFile, content: bytes) -> str:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
         framed = self._chrome_digest if self._is_in_chrome(file) else ""
-        head = decode_html(content[:HEAD], encoding=self._settings.encoding).text
-        shared = self._titles.shared(titles_in(head, markdown=file.is_markdown))
+        head = decode_html(content[:TITLE_BYTES], encoding=self._settings.encoding).text
+        shared = self._titles.shared(find_titles(head, markdown=file.is_markdown))
         digest = xxhash.xxh3_128(f"{self._salt}{known_as}{framed}{shared}".encode(errors="replace"))
         digest.update(content)
         return digest.hexdigest()
@@ -221,7 +388,7 @@ class FolderSource:
             disbelieved=() if canonical is None or believed else (canonical,),
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
-        return answering(chunks, {"hyperlink": old, SYMBOL: self._named(file)})
+        return add_incoming_links(chunks, {"hyperlink": old, SYMBOL: self._named(file)})
 
     def _read(self, file: PageFile, content: bytes) -> PageContent:
         reader = read_markdown_page if file.is_markdown else read_html_page
@@ -294,15 +461,15 @@ def index_folder(
     )
 
 
-def heads_of(files: Iterable[PageFile], encoding: str | None) -> Iterator[tuple[str, frozenset[str]]]:
+def read_file_titles(files: Iterable[PageFile], encoding: str | None) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield the titles that files may have, none of those that cannot be read, which is reported later."""
     for file in files:
         with suppress(UnreadablePageError, OSError):
-            head = decode_html(file.folder.head(file.page, HEAD), encoding=encoding).text
-            yield file.url, titles_in(head, markdown=file.is_markdown)
+            head = decode_html(file.folder.head(file.page, TITLE_BYTES), encoding=encoding).text
+            yield file.url, find_titles(head, markdown=file.is_markdown)
 
 
-def content_of(file: PageFile, most: int) -> bytes | BadInput:
+def read_file_content(file: PageFile, most: int) -> bytes | BadInput:
     """Return the content of a file, or the reason why it cannot be read."""
     try:
         return file.read(most)

@@ -1,4 +1,8 @@
-"""An HTML page's content as a flat list of blocks: headings, paragraphs, list items, table rows.
+"""A piece of a page: a heading, a paragraph, a list item, a table row.
+
+Anchors and links that wait until the block they belong to is complete.
+
+An HTML page's content as a flat list of blocks: headings, paragraphs, list items, table rows.
 
 A block keeps what lies in it: the fragments that lead to it and its hyperlinks, each with its place in the
 text. The page is walked once; paragraphs and other blocks without blocks in them are read by the parser in
@@ -10,25 +14,166 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from linkstore.extraction import Hyperlink
-from linkstore.extraction.markup import Node, Tree, is_backlink, link_target, node_anchors
-from linkstore.extraction.noise import CONTENTS, Noise, permalinks
-from linkstore.extraction.texts import (
+from linkstore.extract.html import Node, Tree, find_node_anchors, get_link_target, is_backlink
+from linkstore.extract.noise import (
     BLOCKS,
     BREAK,
+    CONTENTS,
     MARK,
     SILENT,
-    inner_text,
-    letters,
-    lines,
-    link_label,
-    squeezed,
-    unmarked,
+    Noise,
+    count_letters,
+    find_permalinks,
+    fold_lines,
+    fold_whitespace,
+    get_link_label,
+    read_inner_text,
+    remove_marks,
 )
-from linkstore.ingest.html.blocks import Block, joined
-from linkstore.ingest.html.waiting import AT_START, Waiting
+from linkstore.extract.protocol import Hyperlink
+
+
+class Block(NamedTuple):
+    """A piece of a page that is not divided unless it is too long.
+
+    Attributes:
+        text: Its text; only that of ``<pre>`` keeps its white space.
+        level: 1 to 6 for a heading, 0 for everything else.
+        anchors: The fragments (``id``, ``name``) that lead to it or to what is in it.
+        links: The hyperlinks in it, in order.
+        starts: Whether an anchor stands at its start.
+        fragment: Of a heading, the fragment that leads to it, if any.
+        tight: Whether it follows what is before without a blank line.
+        places: Where the anchors and then the links stand: after how many characters of the text that are
+            not white space. Empty where that is not known, or where all stand at the start.
+        ahead: Whether it stands before the heading of the section it belongs to.
+        suspect: The number of the element it is in that is noise if it repeats from page to page; else 0.
+    """
+
+    text: str
+    level: int = 0
+    anchors: tuple[str, ...] = ()
+    links: tuple[Hyperlink, ...] = ()
+    starts: bool = False
+    fragment: str | None = None
+    tight: bool = False
+    places: tuple[int, ...] = ()
+    ahead: bool = False
+    suspect: int = 0
+
+    def placed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the places of its anchors and links, the start of the block if they are not known."""
+        places = self.places or (0,) * (len(self.anchors) + len(self.links))
+        return places[: len(self.anchors)], places[len(self.anchors) :]
+
+    def with_at_end(self, anchors: Sequence[str], links: Sequence[Hyperlink] = ()) -> Block:
+        """Return the block with further anchors and links, which stand behind its text."""
+        end = count_letters(self.text)
+        of_anchors, of_links = self.placed()
+        return self._replace(
+            anchors=(*self.anchors, *anchors),
+            links=(*self.links, *links),
+            places=(*of_anchors, *(end for _ in anchors), *of_links, *(end for _ in links)),
+        )
+
+
+def join_cells(cells: Sequence[Block]) -> Block:
+    """Join the cells of a table row into one line."""
+    text = " | ".join([cell.text for cell in cells])
+    starts = cells[0].starts
+    if not any(cell.anchors or cell.links for cell in cells):
+        return Block(text, starts=starts, tight=True, suspect=cells[0].suspect)
+    anchors: list[int] = []
+    links: list[int] = []
+    before = 0
+    for cell in cells:
+        of_anchors, of_links = cell.placed()
+        anchors.extend(before + place for place in of_anchors)
+        links.extend(before + place for place in of_links)
+        before += count_letters(cell.text) + 1
+    return Block(
+        text=text,
+        anchors=tuple(anchor for cell in cells for anchor in cell.anchors),
+        links=tuple(link for cell in cells for link in cell.links),
+        starts=starts,
+        tight=True,
+        places=(*anchors, *links),
+        suspect=cells[0].suspect,
+    )
+
+
+AT_START: Final = -1
+"""Stands for the start of the block."""
+
+
+class PendingMarks:
+    """Anchors and links of the next block, each with the number of its mark in the text, or AT_START.
+
+    Each is looked at a bounded number of times, however many blocks without text come before the next one.
+
+    Attributes:
+        starts: Whether one of the anchors stands at the start of the block.
+    """
+
+    def __init__(self) -> None:
+        self.anchors: list[tuple[str, int]] = []
+        self.links: list[tuple[Hyperlink, int]] = []
+        self.starts = False
+        self._settled = [0, 0]
+
+    def settle(self) -> None:
+        """Move everything that waits to the start, as the block it was in has no text."""
+        for at in range(self._settled[0], len(self.anchors)):
+            self.anchors[at] = (self.anchors[at][0], AT_START)
+        for at in range(self._settled[1], len(self.links)):
+            self.links[at] = (self.links[at][0], AT_START)
+        self._settled = [len(self.anchors), len(self.links)]
+
+    def drop_links(self) -> None:
+        """Forget the links."""
+        self.links = []
+        self._settled[1] = 0
+
+    def drop_links_to_own_page(self, start: int) -> None:
+        """Forget the links from a position on that lead to a place on their own page."""
+        self.links[start:] = [link for link in self.links[start:] if not link[0].href.startswith("#")]
+
+    def given_away(
+        self, counts: Sequence[int]
+    ) -> tuple[tuple[str, ...], tuple[Hyperlink, ...], tuple[int, ...]]:
+        """Return the anchors, the links and the places of a block, and let none wait any more.
+
+        Args:
+            counts: How many letters of its text stand before each mark, empty if that is not known.
+        """
+        if not self.anchors and not self.links:
+            return (), (), ()
+        anchors: dict[str, int] = {}
+        for anchor, number in self.anchors:
+            anchors.setdefault(anchor, number)
+        links = tuple([link for link, _ in self.links])
+        numbers = (*anchors.values(), *[number for _, number in self.links]) if counts else ()
+        places = tuple([0 if number < 0 else counts[number] for number in numbers])
+        self.anchors, self.links, self.starts = [], [], False
+        self._settled = [0, 0]
+        return tuple(anchors), links, places
+
+    def is_contents(self, text: str) -> bool:
+        """Say whether a line is only links, several of them, and all to places on its own page."""
+        links = [link for link, _ in self.links]
+        return (
+            len(links) > 1
+            and all(link.href.startswith("#") for link in links)
+            and _count_alphanumeric(text) == sum(_count_alphanumeric(link.label) for link in links)
+        )
+
+
+def _count_alphanumeric(text: str) -> int:
+    """Count the letters and digits of a text."""
+    return sum(map(str.isalnum, text))
+
 
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _HEADING: Final = ", ".join(_HEADINGS)
@@ -56,7 +201,7 @@ _LONGEST_LEAD: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PageBlocks:
     """The content read from a page.
 
     Args:
@@ -72,7 +217,7 @@ class Reading:
     suspects: Mapping[int, str]
 
 
-def read_blocks(tree: Tree, content: Node, noise: Noise, watched: frozenset[int] = frozenset()) -> Reading:
+def read_blocks(tree: Tree, content: Node, noise: Noise, watched: frozenset[int] = frozenset()) -> PageBlocks:
     """Read the blocks of a page, in order, without link noise.
 
     Args:
@@ -81,20 +226,20 @@ def read_blocks(tree: Tree, content: Node, noise: Noise, watched: frozenset[int]
         noise: The elements to leave out, and those to mark.
         watched: Identities of elements of which to note where their blocks begin and end.
     """
-    reader = _Reader(noise, _without_permalinks(tree), watched)
+    reader = _BlockReader(noise, _empty_permalinks(tree), watched)
     reader.walk(content, 0)
-    return Reading(reader.finished(), reader.ranges, reader.left_out, reader.suspects)
+    return PageBlocks(reader.finished(), reader.ranges, reader.left_out, reader.suspects)
 
 
-def _without_permalinks(tree: Tree) -> dict[int, str]:
+def _empty_permalinks(tree: Tree) -> dict[int, str]:
     """Empty permalinks, so that only their anchors stay, and return where they lead, by their heading."""
     fragments: dict[int, str] = {}
-    for link, heading in list(permalinks(tree)):
+    for link, heading in list(find_permalinks(tree)):
         around = heading or link.parent
         target = link.attributes.get("href") or ""
         if around is not None and target.startswith("#"):
             fragments[around.mem_id] = target[1:]
-        if any(node_anchors(link)):
+        if any(find_node_anchors(link)):
             for child in list(link.iter(include_text=True)):
                 child.decompose()
             if "href" in link.attributes:
@@ -104,7 +249,7 @@ def _without_permalinks(tree: Tree) -> dict[int, str]:
     return fragments
 
 
-class _Reader:
+class _BlockReader:
     """Walks a page; anchors and links wait until the block they belong to is complete.
 
     What waits has a number: its mark in the text of the block, or AT_START.
@@ -120,7 +265,7 @@ class _Reader:
         self._line: list[str] = []
         self._blank = True
         self._marks = 0
-        self._waiting = Waiting()
+        self._waiting = PendingMarks()
         self._lead: str | None = None
         self._headed: list[int | None] = []
         self._in_columns = False
@@ -153,7 +298,7 @@ class _Reader:
             elif tag in _INLINE and depth < _MAX_DEPTH:
                 if tag == "a" or child.id:
                     self._note(child, tag, self._mark())
-                only = _only_text(child)
+                only = _get_only_text(child)
                 if only is None:
                     self.walk(child, depth + 1)
                 elif only:
@@ -188,11 +333,11 @@ class _Reader:
 
     def _leave_out(self, node: Node) -> None:
         """Count the letters in noise. Anchors on it, and empty ones in it, lead to what follows."""
-        self.left_out[self._noise[node.mem_id]] += letters(node.text())
+        self.left_out[self._noise[node.mem_id]] += count_letters(node.text())
         if node.id:
             self._waiting.anchors.append((node.id, AT_START))
         for element in node.css(_EMPTY_ANCHORS)[:_MOST_IN_NOISE]:
-            self._waiting.anchors.extend((anchor, AT_START) for anchor in node_anchors(element))
+            self._waiting.anchors.extend((anchor, AT_START) for anchor in find_node_anchors(element))
 
     def _block(self, node: Node, tag: str, depth: int) -> None:
         kind = self._named.get(node.mem_id)
@@ -205,9 +350,9 @@ class _Reader:
         self._suspect = around
 
     def _read(self, node: Node, tag: str, depth: int) -> None:
-        if tag in _HEADINGS and not _names_a_box(node):
+        if tag in _HEADINGS and not _is_box_title(node):
             self._heading(node, _HEADINGS[tag])
-        elif depth > _MAX_DEPTH or ((tag in _LEAVES or tag in _HEADINGS) and not _holds_blocks(node, tag)):
+        elif depth > _MAX_DEPTH or ((tag in _LEAVES or tag in _HEADINGS) and not _has_blocks(node, tag)):
             self._leaf(node, tag)
         elif tag == "tr":
             self._row(node, depth)
@@ -222,10 +367,10 @@ class _Reader:
     def _container(self, node: Node, tag: str, depth: int) -> None:
         self._note(node, tag)
         self._lead = _LEADS.get(tag, self._lead)
-        text = _only_text(node)
+        text = _get_only_text(node)
         if text is not None:
             if text and not text.isspace():
-                self._emit(lines(unmarked(text, 0)[0]), ())
+                self._emit(fold_lines(remove_marks(text, 0)[0]), ())
             self._lead = None
             return
         own = tag in _SECTIONS or (tag == "div" and bool(node.id))
@@ -259,8 +404,8 @@ class _Reader:
         nearest, before = waiting.anchors[-1][0] if waiting.anchors else None, len(waiting.links)
         text, counts = self._collected(node)
         if not text or text.isspace():
-            text, _ = inner_text(node, silent=SILENT - {"button"})
-        text = squeezed(text.replace(BREAK, " "))
+            text, _ = read_inner_text(node, silent=SILENT - {"button"})
+        text = fold_whitespace(text.replace(BREAK, " "))
         # A link from a heading to a place on its own page leads to itself or to the contents.
         waiting.drop_links_to_own_page(before)
         fragment = self._permalinks.get(node.mem_id) or node.id or nearest
@@ -275,7 +420,7 @@ class _Reader:
         if tag == "pre":
             self._emit(text.replace(BREAK, "\n").strip("\r\n").rstrip(), counts)
         else:
-            self._emit(lines(text), counts)
+            self._emit(fold_lines(text), counts)
 
     def _row(self, node: Node, depth: int) -> None:
         """Read a table row as one line, unless a cell holds more than one."""
@@ -295,7 +440,7 @@ class _Reader:
         self._in_columns = around
         cells = self._blocks[start:]
         if cells and simple and not any(cell.level for cell in cells):
-            self._blocks[start:] = [joined(cells)]
+            self._blocks[start:] = [join_cells(cells)]
             self.ranges = {name: found for name, found in self.ranges.items() if found[0] < start}
 
     def _collected(self, node: Node) -> tuple[str, tuple[int, ...]]:
@@ -303,16 +448,16 @@ class _Reader:
 
         The anchors and links of the element wait for it to be emitted.
         """
-        only = _only_text(node)
+        only = _get_only_text(node)
         if only is not None:
             self._note(node, node.tag)
-            return unmarked(only, 0)
+            return remove_marks(only, 0)
         own = node.mem_id
         plain, noted = True, []
-        for element in _marked(node):
+        for element in _find_marked(node):
             tag = element.tag
             if tag == "a" or element.id:
-                noted.append((element, tag, _begins(node, element)))
+                noted.append((element, tag, _is_beginning(node, element)))
             if tag in _APART and element.mem_id != own:
                 plain = False
         text = node.text() if plain else ""
@@ -324,15 +469,15 @@ class _Reader:
                 element.insert_before(MARK)
             text, numbers = node.text(), {element.mem_id: n for n, element in enumerate(inner)}
         else:
-            text, numbers = inner_text(node, {element.mem_id for element, _, _ in noted})
+            text, numbers = read_inner_text(node, {element.mem_id for element, _, _ in noted})
         for element, tag, begins in noted:
             self._note(element, tag, numbers.get(element.mem_id, AT_START), begins=begins)
-        return unmarked(text, len(numbers))
+        return remove_marks(text, len(numbers))
 
     def _note(self, node: Node, tag: str | None, number: int = AT_START, *, begins: bool = True) -> None:
         """Keep an element's anchors and link for the block in the making."""
         if tag == "a":
-            anchors = tuple(node_anchors(node))
+            anchors = tuple(find_node_anchors(node))
         else:
             own = node.id
             if not own:
@@ -343,16 +488,16 @@ class _Reader:
             self._waiting.starts = self._waiting.starts or (begins and self._blank)
         if tag == "a":
             attributes = node.attributes
-            href = link_target(attributes)
+            href = get_link_target(attributes)
             if href and not is_backlink(attributes):
-                self._waiting.links.append((Hyperlink(href=href, label=link_label(node)), number))
+                self._waiting.links.append((Hyperlink(href=href, label=get_link_label(node)), number))
 
     def _flush(self) -> None:
         if self._line:
-            text, counts = unmarked("".join(self._line), self._marks)
+            text, counts = remove_marks("".join(self._line), self._marks)
             self._line.clear()
             self._blank, self._marks = True, 0
-            self._emit(lines(text), counts)
+            self._emit(fold_lines(text), counts)
 
     def _emit(self, text: str, counts: Sequence[int], *, level: int = 0, fragment: str | None = None) -> None:
         waiting = self._waiting
@@ -363,14 +508,14 @@ class _Reader:
         top = not self._blocks or (len(self._blocks) == 1 and self._blocks[0].level == 1)
         line = top and not level and self._lead is None and not self._in_columns
         if line and len(text) <= _LONGEST_LEAD and waiting.is_contents(text):
-            self.left_out[CONTENTS] += letters(text)
+            self.left_out[CONTENTS] += count_letters(text)
             waiting.settle()
             waiting.drop_links()
             return
         tight = self._lead is not None and not level
         if tight:
             if self._lead:
-                text, counts = f"{self._lead}{text}", [count + letters(self._lead) for count in counts]
+                text, counts = f"{self._lead}{text}", [count + count_letters(self._lead) for count in counts]
             self._lead = None
         starts = waiting.starts
         anchors, links, places = waiting.given_away(counts)
@@ -379,7 +524,7 @@ class _Reader:
         )
 
 
-def _only_text(node: Node) -> str | None:
+def _get_only_text(node: Node) -> str | None:
     """Return the text of an element that holds nothing else, or None if it holds elements."""
     only = node.first_child
     if only is None:
@@ -387,7 +532,7 @@ def _only_text(node: Node) -> str | None:
     return only.text_content or "" if only.tag == "-text" and only.next is None else None
 
 
-def _names_a_box(heading: Node) -> bool:
+def _is_box_title(heading: Node) -> bool:
     box = heading.parent
     if box is None or _BOXES.isdisjoint((box.attributes.get("class") or "").split()):
         return False
@@ -395,12 +540,12 @@ def _names_a_box(heading: Node) -> bool:
     return first is not None and first.mem_id == heading.mem_id
 
 
-def _holds_blocks(node: Node, tag: str) -> bool:
+def _has_blocks(node: Node, tag: str) -> bool:
     """Say whether an element that mostly holds a line holds blocks, as ``<summary>`` with a heading in it."""
     return tag in _MAY_HOLD_BLOCKS and any(child.tag in BLOCKS for child in node.iter())
 
 
-def _marked(node: Node) -> Iterable[Node]:
+def _find_marked(node: Node) -> Iterable[Node]:
     """Return the elements that may matter beside their text, from the node itself on."""
     if node.tag != "pre":
         return node.traverse()
@@ -408,6 +553,6 @@ def _marked(node: Node) -> Iterable[Node]:
     return node.css(_IN_CODE)
 
 
-def _begins(node: Node, element: Node) -> bool:
+def _is_beginning(node: Node, element: Node) -> bool:
     first = node.first_child
     return element.mem_id == node.mem_id or (first is not None and element.mem_id == first.mem_id)

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from linkstore.extraction.markup import Node, Tree
-from linkstore.extraction.texts import BLOCKS, inner_text, letters, squeezed
+from linkstore.extract.html import Node, Tree
+from linkstore.extract.noise import BLOCKS, count_letters, fold_whitespace, read_inner_text
 
-_LOOKED_AT: Final = (
+_CHANGED_SELECTOR: Final = (
     "math, img[alt], svg, noscript, textarea,"
     " [hidden], [style*=none i], [style*=hidden i], [aria-hidden=true]"
 )
@@ -70,7 +70,7 @@ _NO_NOTICE: Final = 300
 _Change = Callable[[], object]
 
 
-def show(tree: Tree) -> int:
+def apply_visibility(tree: Tree) -> int:
     """Make the text of a page what a reader gets to see.
 
     Args:
@@ -79,17 +79,17 @@ def show(tree: Tree) -> int:
     Returns:
         How many letters were hidden.
     """
-    found = tree.css(_LOOKED_AT)
+    found = tree.css(_CHANGED_SELECTOR)
     if not found:
         return 0
-    view = _View(tree)
+    view = _PageView(tree)
     # Elements come before what is in them: from the end, nothing is touched after it was taken away.
     for change in reversed([change for node in found if (change := view.change(node)) is not None]):
         change()
     return view.hidden
 
 
-class _View:
+class _PageView:
     """Decides what becomes of elements, before any of them is changed."""
 
     def __init__(self, tree: Tree) -> None:
@@ -108,7 +108,7 @@ class _View:
         if tag == "math":
             return self._formula(node)
         if node.mem_id in self._drawings:
-            return lambda: _empty(node)
+            return lambda: _empty_element(node)
         if "hidden" in attributes or _CONCEALED.search(attributes.get("style") or ""):
             return self._concealment(node)
         if attributes.get("aria-hidden") == "true":
@@ -118,13 +118,13 @@ class _View:
         if tag == "textarea":
             return self._snippet(node)
         if tag == "svg":
-            return self._picture(node, attributes.get("aria-label") or _own_title(node))
+            return self._picture(node, attributes.get("aria-label") or _get_own_title(node))
         return node.unwrap if tag == "noscript" and _is_content(node) else None
 
     def _formula(self, math: Node) -> _Change:
         """Turn a formula into text. Of its drawings, which a page may have beside it, nothing stays."""
-        text, place = _formula_text(math), math
-        while (around := place.parent) is not None and _is_wrapper(around) and _holds_only(around, place):
+        text, place = _write_formula(math), math
+        while (around := place.parent) is not None and _is_wrapper(around) and _has_only(around, place):
             place = around
         if place is not math and around is not None and _is_wrapper(around):
             beside = (one for one in around.iter() if one.mem_id != place.mem_id)
@@ -135,7 +135,7 @@ class _View:
             )
 
         def change() -> None:
-            _empty(math)
+            _empty_element(math)
             if text:
                 place.insert_before(text)
 
@@ -144,10 +144,10 @@ class _View:
     def _concealment(self, node: Node) -> _Change | None:
         if self._can_be_shown(node):
             return None
-        if not any(one.mem_id in self._concealed for one in _around(node)):
+        if not any(one.mem_id in self._concealed for one in _iter_ancestors(node)):
             self._concealed.add(node.mem_id)
-            self.hidden += 0 if node.css_first("math") else letters(node.text())
-        return lambda: _empty(node)
+            self.hidden += 0 if node.css_first("math") else count_letters(node.text())
+        return lambda: _empty_element(node)
 
     def _can_be_shown(self, node: Node) -> bool:
         """Say whether something on the page seems to show a hidden element: a tab, a heading, a button."""
@@ -156,12 +156,12 @@ class _View:
             return True
         if _BY_CLICK.search(f"{attributes.get('class') or ''} {node.id or ''}"):
             return True
-        if any(one.tag in {"details", "dialog"} for one in _around(node)):
+        if any(one.tag in {"details", "dialog"} for one in _iter_ancestors(node)):
             return True
         shown = self._ids_shown()
         if shown and any(one.id in shown for one in node.css("[id]")[:_MOST_IDS]):
             return True
-        before = _element_before(node)
+        before = _find_element_before(node)
         return before is not None and bool(before.css_matches(_CONTROLS) or before.css_first(_CONTROLS))
 
     def _ids_shown(self) -> frozenset[str]:
@@ -186,13 +186,13 @@ class _View:
             self._says_more[around.mem_id] = any(
                 one.tag == "-text" or one.attributes.get("aria-hidden") != "true"
                 for one in around.iter(include_text=True)
-                if _says_something(one)
+                if _has_content(one)
             )
-        return (lambda: _empty(node)) if self._says_more[around.mem_id] else None
+        return (lambda: _empty_element(node)) if self._says_more[around.mem_id] else None
 
     def _picture(self, node: Node, written: str) -> _Change | None:
         """Insert the text of a picture, unless it adorns, names a file, or repeats what stands beside it."""
-        attributes, alt = node.attributes, squeezed(written)
+        attributes, alt = node.attributes, fold_whitespace(written)
         if not alt or attributes.get("role") in {"presentation", "none"}:
             return None
         is_formula = _FORMULA.search(attributes.get("class") or "") is not None
@@ -201,7 +201,7 @@ class _View:
         if attributes.get("width") in _PIXEL or attributes.get("height") in _PIXEL:
             return None
         is_formula = is_formula or _TEX_SIGNS.search(alt) is not None
-        for around in _around(node):
+        for around in _iter_ancestors(node):
             if around.tag == "a" and (around.attributes.get("href") or "").startswith("#"):
                 return None  # it leads to the place where it stands
             if around.tag == "noscript" and alt == self._last_alt:
@@ -230,31 +230,31 @@ class _View:
     def _text_of(self, block: Node) -> str:
         """Return the text of a block, empty if it is long."""
         if block.mem_id not in self._texts:
-            text = squeezed(inner_text(block)[0])
+            text = fold_whitespace(read_inner_text(block)[0])
             self._texts[block.mem_id] = text.casefold() if len(text) <= _LONG else ""
         return self._texts[block.mem_id]
 
 
-def _formula_text(math: Node) -> str:
+def _write_formula(math: Node) -> str:
     """Return a formula's TeX, if it has any, else its text, with signs for how its parts belong together."""
     for annotation in math.css("annotation"):
         if (annotation.attributes.get("encoding") or "").lower() in _TEX:
-            return _plain_tex(annotation.text())
+            return _simplify_tex(annotation.text())
     written = math.attributes.get("alttext")
-    return _plain_tex(written) if written else squeezed(_linear(math, 0))
+    return _simplify_tex(written) if written else fold_whitespace(_linearise(math, 0))
 
 
-def _plain_tex(written: str) -> str:
+def _simplify_tex(written: str) -> str:
     found = _STYLED.fullmatch(written.strip())
-    return squeezed(found[1] if found else written)
+    return fold_whitespace(found[1] if found else written)
 
 
-def _linear(node: Node, depth: int) -> str:
+def _linearise(node: Node, depth: int) -> str:
     if depth > _DEEPEST:
         return node.text()
     tag = (node.tag or "").lower()
     parts = [
-        (child.text_content or "").strip() if child.tag == "-text" else _linear(child, depth + 1)
+        (child.text_content or "").strip() if child.tag == "-text" else _linearise(child, depth + 1)
         for child in node.iter(include_text=True)
         if child.tag not in _UNSAID
     ]
@@ -262,17 +262,17 @@ def _linear(node: Node, depth: int) -> str:
     between = _BETWEEN.get(tag)
     if between is None:
         joint = " " if tag in {"mtr", "mtable"} else ""
-        return ("√" if tag in {"msqrt", "mroot"} else "") + _grouped(joint.join(parts), tag)
-    first, *others = [part if len(part) == 1 else _bracketed(part) for part in parts] or [""]
+        return ("√" if tag in {"msqrt", "mroot"} else "") + _group_terms(joint.join(parts), tag)
+    first, *others = [part if len(part) == 1 else _add_brackets(part) for part in parts] or [""]
     signs = between if len(between) > 1 else between * len(others)
     return first + "".join(f"{sign}{part}" for sign, part in zip(signs, others, strict=False))
 
 
-def _grouped(text: str, tag: str) -> str:
-    return _bracketed(text) if tag == "msqrt" and len(text) > 1 else text
+def _group_terms(text: str, tag: str) -> str:
+    return _add_brackets(text) if tag == "msqrt" and len(text) > 1 else text
 
 
-def _bracketed(text: str) -> str:
+def _add_brackets(text: str) -> str:
     return text if text.isalnum() else f"({text})"
 
 
@@ -282,11 +282,11 @@ def _is_content(noscript: Node) -> bool:
     return len(text) > _NO_NOTICE or not re.search("javascript|enable scripts", text, re.IGNORECASE)
 
 
-def _own_title(svg: Node) -> str:
-    return next((squeezed(one.text()) for one in svg.iter() if one.tag == "title"), "")
+def _get_own_title(svg: Node) -> str:
+    return next((fold_whitespace(one.text()) for one in svg.iter() if one.tag == "title"), "")
 
 
-def _holds_only(around: Node, node: Node) -> bool:
+def _has_only(around: Node, node: Node) -> bool:
     """Say whether an element shows nothing but one of its children."""
     children = around.iter(include_text=True)
     return all(one.mem_id == node.mem_id or _is_blank(one) for one in children)
@@ -296,7 +296,7 @@ def _is_blank(node: Node) -> bool:
     return node.tag == "-comment" or (node.tag == "-text" and not (node.text_content or "").strip())
 
 
-def _says_something(node: Node) -> bool:
+def _has_content(node: Node) -> bool:
     if node.tag == "-text":
         return bool((node.text_content or "").strip())
     return any(one.tag == "-text" and not _is_blank(one) for one in node.traverse(include_text=True))
@@ -308,7 +308,7 @@ def _is_wrapper(node: Node) -> bool:
     return tag in {"span", "nobr"} or tag.startswith("mjx-")
 
 
-def _around(node: Node) -> Iterator[Node]:
+def _iter_ancestors(node: Node) -> Iterator[Node]:
     """Yield the nearest elements around one, innermost first."""
     here = node.parent
     for _ in range(_NEAR):
@@ -318,13 +318,13 @@ def _around(node: Node) -> Iterator[Node]:
         here = here.parent
 
 
-def _element_before(node: Node) -> Node | None:
+def _find_element_before(node: Node) -> Node | None:
     before = node.prev
     while before is not None and not before.is_element_node:
         before = before.prev
     return before
 
 
-def _empty(node: Node) -> None:
+def _empty_element(node: Node) -> None:
     for child in list(node.iter(include_text=True)):
         child.decompose()

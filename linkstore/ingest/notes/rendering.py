@@ -1,24 +1,208 @@
 """Renders the events of a Markdown parser as HTML whose headings have ids.
 
-The parser is pulldown-cmark, by way of pyromark, whose time and memory grow with the length of any text. Its
-events, and the HTML, take time for each element, so that the number of elements is bounded.
+The pieces of a line of Markdown, and how a dialect of Markdown changes them.
+
+The HTML of a line of Markdown: a paragraph, heading, item or table cell without blocks in it.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from textwrap import dedent
 from typing import Any, Final, NamedTuple
+from unicodedata import category
 
+from pyromark import Markdown, Options
 from pyromark.event import Range as Place
 
-from linkstore.ingest.notes.lines import heading_id, line_html
-from linkstore.ingest.notes.pieces import Dialect, Piece
+_NOT_IN_URLS: Final = re.compile(r"""[\x00-\x20\x7f"<>\\^`{|}]""")
 
-_FREE: Final = 40_000
-_EACH: Final = 5
+
+class Piece(NamedTuple):
+    """An inline element of a line of Markdown."""
+
+    kind: str
+    """``text``; ``literal``, a text without markup in it; ``code``, ``html``, ``break``; ``link`` and
+    ``image``, and the ``end`` of either."""
+    value: str
+    """Its text; of a link or image, where it leads."""
+    start: int = 0
+    """The beginning of a text in the source, in bytes."""
+    end: int = 0
+    """The end of the text, in bytes."""
+    type: str = ""
+    """The sort of a link or image: ``wiki``, ``labelled`` for a wikilink with a label, else empty."""
+    title: str = ""
+    """Of a link or image; may be empty."""
+
+
+class Dialect:
+    """CommonMark with tables and struck-out text. Subclasses say what else there is."""
+
+    parser: Markdown = Markdown(options=Options.ENABLE_TABLES | Options.ENABLE_STRIKETHROUGH)
+
+    def line(self, run: list[Piece]) -> list[Piece]:
+        """Return the pieces of a line that are shown.
+
+        Args:
+            run: The pieces of a paragraph, heading, table cell or item.
+        """
+        return run
+
+    def block_id(self, run: list[Piece]) -> str | None:
+        """Take the id that a block gives itself off its end and return it, None if there is none."""
+        del run
+        return None
+
+    def text(self, piece: Piece, source: bytes, *, first: bool) -> str:
+        """Render a text as HTML.
+
+        Args:
+            piece: The text.
+            source: Of the page.
+            first: Whether it begins a line.
+        """
+        del source, first
+        return escape(piece.value, quote=False)
+
+    def links_in(self, text: str) -> int:
+        """Return how many links a text may become, at most."""
+        del text
+        return 0
+
+    def href(self, piece: Piece) -> str | None:
+        """Return the target of a link, or None if it has none."""
+        return encode_url(piece.value)
+
+    def label(self, piece: Piece) -> str | None:
+        """Return the text that replaces the label of a link, or None to keep the label."""
+        del piece
+        return None
+
+
+COMMONMARK: Final = Dialect()
+
+
+def encode_url(url: str) -> str:
+    """Percent-encode the characters that must not be in a URL."""
+    return _NOT_IN_URLS.sub(lambda found: f"%{ord(found[0]):02X}", url)
+
+
+_CUSTOM_ID: Final = re.compile(r"(?:(?<!\s)\s++)?\{:?\s*+#([\w.:\x80-\U0010ffff-]++)[^{}]*+\}\s*+\Z")
+_NOT_IN_SLUGS: Final = re.compile(r"[^\w\- ]+")
+_TEXT_KINDS: Final = frozenset({"text", "literal", "code"})
+
+
+def slug(heading: str) -> str:
+    """Return the id that GitHub gives a heading: lower case, no punctuation, hyphens for spaces.
+
+    Marks stay, for words of many scripts have vowel signs: ``हिन्दी`` is all of the id of that heading.
+    """
+    return _NOT_IN_SLUGS.sub(_keep_marks, heading.strip().lower()).replace(" ", "-")
+
+
+def _keep_marks(found: re.Match[str]) -> str:
+    return "".join(one for one in found[0] if category(one)[0] == "M")
+
+
+def make_heading_id(run: list[Piece], slugs: Counter[str]) -> str:
+    """Return the id that a heading names, which is taken off its pieces, else the one GitHub gives it.
+
+    Args:
+        run: The pieces of the heading.
+        slugs: How often GitHub's id was asked for on the page.
+    """
+    last = run[-1] if run else None
+    named = _CUSTOM_ID.search(last.value) if last is not None and last.kind == "text" else None
+    if named and last is not None:
+        run[-1] = last._replace(value=last.value[: named.start()])
+        return named[1]
+    base = slug("".join(_list_texts(run)))
+    slugs[base] += 1
+    return base if slugs[base] == 1 else f"{base}-{slugs[base] - 1}"
+
+
+def render_line(run: Sequence[Piece], dialect: Dialect, source: bytes) -> str:
+    """Render the pieces of a line as HTML.
+
+    Args:
+        run: The pieces.
+        dialect: What texts and links mean.
+        source: Of the page.
+    """
+    if len(run) == 1 and run[0].kind == "text":
+        return dialect.text(run[0], source, first=True)
+    out: list[str] = []
+    closing: list[str] = []
+    at = 0
+    while at < len(run):
+        piece = run[at]
+        at += 1
+        if piece.kind == "text":
+            first = at == 1 or run[at - 2].kind == "break"
+            out.append(dialect.text(piece, source, first=first))
+        elif piece.kind == "end":
+            out.append(closing.pop() if closing else "")
+        elif piece.kind == "image" and not piece.type:
+            stop = _find_link_end(run, at)
+            said = escape("".join(_list_texts(run[at:stop])))
+            out.append(f'<img src="{escape(encode_url(piece.value))}" alt="{said}" />')
+            at = stop + 1
+        elif piece.kind in {"link", "image"}:
+            opened, closed = _make_link_tags(dialect.href(piece), piece.title)
+            label = dialect.label(piece)
+            if label is None:
+                out.append(opened)
+                closing.append(closed)
+            else:
+                out += (opened, escape(label, quote=False), closed)
+                at = _find_link_end(run, at) + 1
+        else:
+            out.append(_render_piece(piece))
+    return "".join((*out, *reversed(closing)))
+
+
+def _render_piece(piece: Piece) -> str:
+    if piece.kind == "literal":
+        return escape(piece.value, quote=False)
+    return f"<code>{escape(piece.value, quote=False)}</code>" if piece.kind == "code" else piece.value
+
+
+def _make_link_tags(href: str | None, title: str) -> tuple[str, str]:
+    said = f' title="{escape(title)}"' if title else ""
+    return ("", "") if href is None else (f'<a href="{escape(href)}"{said}>', "</a>")
+
+
+def _find_link_end(run: Sequence[Piece], at: int) -> int:
+    """Return the end of the link or image that was opened before a place."""
+    depth = 1
+    for number in range(at, len(run)):
+        depth += {"link": 1, "image": 1, "end": -1}.get(run[number].kind, 0)
+        if not depth:
+            return number
+    return len(run)
+
+
+def _list_texts(run: Sequence[Piece]) -> list[str]:
+    """Return the texts of pieces, without those of images."""
+    found: list[str] = []
+    within = 0
+    for piece in run:
+        if piece.kind == "image" or (within and piece.kind == "link"):
+            within += 1
+        elif piece.kind == "end":
+            within = max(0, within - 1)
+        elif not within and piece.kind in _TEXT_KINDS:
+            found.append(piece.value)
+    return found
+
+
+_FREE_COST: Final = 40_000
+_CHARACTERS_PER_COST: Final = 5
 """The budget of a page is _FREE, plus 1 for every _EACH characters. One unit is about 3 µs of work."""
 _COSTS: Final = {
     "Emphasis": 1,
@@ -56,14 +240,14 @@ _END: Final = Piece("end", "")
 _LINES_END: Final = {"SoftBreak": "\n", "HardBreak": "<br />\n"}
 
 
-class Rendered(NamedTuple):
+class RenderedMarkdown(NamedTuple):
     """HTML, and how many characters of the source are plain text in it because there was too much markup."""
 
     html: str
     plain: int
 
 
-def rendered(text: str, dialect: Dialect, *, mdx: bool = False) -> Rendered:
+def render_events(text: str, dialect: Dialect, *, mdx: bool = False) -> RenderedMarkdown:
     """Render Markdown as HTML.
 
     Args:
@@ -71,13 +255,13 @@ def rendered(text: str, dialect: Dialect, *, mdx: bool = False) -> Rendered:
         dialect: What may be in it.
         mdx: Whether indented text is ordinary text, as in MDX.
     """
-    writer = _Writer(dialect, mdx=mdx, most=_FREE + len(text) // _EACH)
+    writer = _HtmlWriter(dialect, mdx=mdx, most=_FREE_COST + len(text) // _CHARACTERS_PER_COST)
     writer.write(text)
-    return Rendered("".join(writer.out), writer.plain)
+    return RenderedMarkdown("".join(writer.out), writer.plain)
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenElement:
     """An element not yet closed, and where it lies in the output.
 
     Args:
@@ -93,14 +277,14 @@ class _Open:
     last: int | None = None
 
 
-class _Writer:
+class _HtmlWriter:
     """Writes HTML. The pieces of a line wait until it is complete."""
 
     def __init__(self, dialect: Dialect, *, mdx: bool, most: int) -> None:
         self._dialect = dialect
         self._mdx = mdx
         self._left = most
-        self._open: list[_Open] = [_Open("", 0)]
+        self._open: list[_OpenElement] = [_OpenElement("", 0)]
         self._run: list[Piece] = []
         self._code: list[str] | None = None
         self._slugs: Counter[str] = Counter()
@@ -112,14 +296,14 @@ class _Writer:
         """Write a text as HTML, and as plain text from where there are too many elements."""
         outer, self._source = self._source, text.encode()
         for event, place in self._dialect.parser.events_with_range(text, merge_text=True):
-            name, value = _parts(event)
+            name, value = _split_event(event)
             if name == "End":
-                self._end(value if isinstance(value, str) else _parts(value)[0], depth)
+                self._end(value if isinstance(value, str) else _split_event(value)[0], depth)
                 continue
             if self._code is not None:
                 self._code.append(value)
                 continue
-            kind, details = _parts(value) if name == "Start" else (name, value)
+            kind, details = _split_event(value) if name == "Start" else (name, value)
             self._left -= self._text_cost(value) if name == "Text" else _COSTS.get(kind, _COST)
             if self._left < 0:
                 self._write_plain(self._source[place["start"] :].decode(errors="replace"))
@@ -146,7 +330,7 @@ class _Writer:
         if name in _UNSEEN:
             return
         if name in _INLINE:
-            self._run.append(_link(_INLINE[name], details))
+            self._run.append(_make_link_piece(_INLINE[name], details))
             return
         if self._run:
             self._flush()
@@ -170,7 +354,7 @@ class _Writer:
 
     def _open_element(self, tag: str) -> None:
         around, at = self._open[-1], len(self.out)
-        self._open.append(_Open(tag, at, around.last))
+        self._open.append(_OpenElement(tag, at, around.last))
         around.last = at
         self.out.append(f"<{tag}>" if tag else "")
 
@@ -227,11 +411,11 @@ class _Writer:
         block = self._open[-1]
         named = self._dialect.block_id(run)
         if block.tag in _HEADINGS:
-            self._name(block.at, heading_id(run, self._slugs))
+            self._name(block.at, make_heading_id(run, self._slugs))
             self.out.append(f'<a id="{escape(named)}"></a>' if named else "")
         elif named:
             self._name(block.at if run else block.before, named)
-        self.out.append(line_html(run, self._dialect, self._source))
+        self.out.append(render_line(run, self._dialect, self._source))
 
     def _name(self, at: int | None, id: str) -> None:
         """Give an element in the output an id, unless it has one."""
@@ -240,7 +424,7 @@ class _Writer:
             self.out[at] = f'{tag[:-1]} id="{escape(id)}">'
 
 
-def _parts(event: Any) -> tuple[str, Any]:
+def _split_event(event: Any) -> tuple[str, Any]:
     """Return the name of an event or element, and its details, emptying the event."""
     if isinstance(event, str):
         return event, ""
@@ -248,7 +432,7 @@ def _parts(event: Any) -> tuple[str, Any]:
     return name, value
 
 
-def _link(kind: str, details: dict[str, Any]) -> Piece:
+def _make_link_piece(kind: str, details: dict[str, Any]) -> Piece:
     found = details["link_type"]
     address = str(details["dest_url"])
     if isinstance(found, dict):

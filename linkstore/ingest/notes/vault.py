@@ -1,4 +1,4 @@
-"""A vault of Markdown notes as a source of pages: Obsidian, Foam, what MkDocs and Docusaurus build from."""
+"""A vault of Markdown notes as a source of pages, and how its links are resolved."""
 
 from __future__ import annotations
 
@@ -11,35 +11,37 @@ from urllib.parse import unquote
 
 import xxhash
 
-from linkstore.arguments import given, require
-from linkstore.extraction import Chunk, Hyperlink, LinkExtractor, Page
-from linkstore.extraction.decoding import Decoded, decode_html
-from linkstore.extraction.texts import squeezed
+from linkstore.core.arguments import omit_none, require
+from linkstore.core.links import Link
+from linkstore.core.urls import Site, is_short_tag
+from linkstore.extract.html import DecodedText, decode_html
+from linkstore.extract.noise import fold_whitespace
+from linkstore.extract.protocol import Chunk, Hyperlink, LinkExtractor, Page
 from linkstore.ingest.chunks import make_chunks
-from linkstore.ingest.claims import Claims
-from linkstore.ingest.html.folder import IngestSettings, content_of, heads_of
-from linkstore.ingest.html.pages import UnreadablePageError, decoded
-from linkstore.ingest.notes.frontmatter import (
-    LONGEST,
-    NONE,
+from linkstore.ingest.documents import TITLE_BYTES, Claims, PageTitles, find_titles
+from linkstore.ingest.files import NOTE_SUFFIXES, PageFile, list_pages, open_folder
+from linkstore.ingest.html.folder import IngestSettings, read_file_content, read_file_titles
+from linkstore.ingest.html.pages import UnreadablePageError, decode_page
+from linkstore.ingest.notes.markdown import (
+    LONGEST_FRONT_MATTER,
+    NO_FRONT_MATTER,
     FrontMatter,
     FrontMatterError,
     read_front_matter,
+    read_markdown_content,
     split_front_matter,
 )
-from linkstore.ingest.notes.markdown import markdown_content
-from linkstore.ingest.notes.markup import TAG_SCHEME, note_html, property_links, targets
-from linkstore.ingest.notes.notes import Notes
+from linkstore.ingest.notes.markup import (
+    TAG_SCHEME,
+    NoteIndex,
+    find_property_links,
+    find_targets,
+    render_note,
+)
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.sink import PageStore
-from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.sources import NOTE_SUFFIXES, PageFile, list_pages, opened_folder
-from linkstore.ingest.summary import Progress, Summary
-from linkstore.ingest.titles import HEAD, Titles, titles_in
-from linkstore.links import Link
-from linkstore.urls import Site, is_short
+from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
 
-_HEAD: Final = 4 * LONGEST + 16
+_HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
 """Bytes that may have to be read for all of the front matter."""
 
 
@@ -50,7 +52,7 @@ class _Note:
     file: PageFile
     front: FrontMatter
     body: str
-    decoding: Decoded
+    decoding: DecodedText
     digest: str
 
 
@@ -68,16 +70,16 @@ class VaultSource:
     """
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
-        folder = opened_folder(path, "the folder of a vault")
-        require(IngestSettings, "an IngestSettings", **given(settings=settings))
+        folder = open_folder(path, "the folder of a vault")
+        require(IngestSettings, "an IngestSettings", **omit_none(settings=settings))
         self._settings = settings or IngestSettings()
         self._listing = list_pages(folder, _is_note, NOTE_SUFFIXES)
         self._files = self._listing.files
         self._name = PurePath(folder.path).as_posix()
         self._claims = Claims(self._settings.claims, self._settings.bases or ())
         self._site = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
-        self._titles = Titles(heads_of(self._files, self._settings.encoding))
-        self._notes = Notes((), {})
+        self._titles = PageTitles(read_file_titles(self._files, self._settings.encoding))
+        self._notes = NoteIndex((), {})
         self._salt = repr((self._settings.limits, self._settings.encoding, self._settings.claims))
 
     @property
@@ -102,7 +104,7 @@ class VaultSource:
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Yield the notes by path. A note with broken front matter is offered without it, and reported."""
         yield from self._listing.problems
-        self._notes = notes = Notes((file.page for file in self._files), self._aliases())
+        self._notes = notes = NoteIndex((file.page for file in self._files), self._aliases())
         for file in self._files:
             found = self._text(file)
             if isinstance(found, BadInput):
@@ -112,18 +114,18 @@ class VaultSource:
             try:
                 front = read_front_matter(block)
             except FrontMatterError as error:
-                front = NONE
+                front = NO_FRONT_MATTER
                 yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
             digest = self._digest(file, found.text, notes)
             note = _Note(file=file, front=front, body=body, decoding=found._replace(text=""), digest=digest)
             yield SourcePage(url=file.url, digest=note.digest, read=partial(self._chunks, note))
 
-    def _text(self, file: PageFile) -> Decoded | BadInput:
-        content = content_of(file, self._settings.max_bytes)
+    def _text(self, file: PageFile) -> DecodedText | BadInput:
+        content = read_file_content(file, self._settings.max_bytes)
         if isinstance(content, BadInput):
             return content
         try:
-            return decoded(content, self._settings.encoding)
+            return decode_page(content, self._settings.encoding)
         except UnreadablePageError as error:
             return BadInput(name=file.url, reason=str(error))
 
@@ -131,22 +133,24 @@ class VaultSource:
         """Return the aliases of all notes, with the notes that claim them."""
         found: dict[str, list[str]] = {}
         for file in self._files:
-            for alias in _front_of(file, self._settings.encoding).aliases:
+            for alias in _read_front(file, self._settings.encoding).aliases:
                 found.setdefault(alias, []).append(file.page)
         return found
 
-    def _digest(self, file: PageFile, text: str, notes: Notes) -> str:
+    def _digest(self, file: PageFile, text: str, notes: NoteIndex) -> str:
         """Return the digest of a note and its links' targets, which change as other notes come and go."""
-        found = ((one, notes.named(one, file.page), notes.linked(one, file.page)) for one in targets(text))
+        found = (
+            (one, notes.named(one, file.page), notes.linked(one, file.page)) for one in find_targets(text)
+        )
         leads = sorted(map(str, found))
-        shared = self._titles.shared(titles_in(text[:HEAD], markdown=True))
+        shared = self._titles.shared(find_titles(text[:TITLE_BYTES], markdown=True))
         said = f"{self._salt}{file.url}{file.aliases}{leads}{shared}\0{text}"
         return xxhash.xxh3_128(said.encode(errors="replace")).hexdigest()
 
     def _chunks(self, note: _Note) -> list[Chunk]:
         file, front, notes = note.file, note.front, self._notes
-        html = note_html(note.body, file.page, notes)
-        found = markdown_content(html, title=squeezed(front.title), bare=True)
+        html = render_note(note.body, file.page, notes)
+        found = read_markdown_content(html, title=fold_whitespace(front.title), bare=True)
         found = self._titles.told_apart(found, file.url)
         title = found.title or PurePosixPath(file.name).stem
         metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
@@ -162,9 +166,9 @@ class VaultSource:
             guessed=note.decoding.guessed,
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
-        links = tuple(property_links(dict(front.fields), file.page, notes))
+        links = tuple(find_property_links(dict(front.fields), file.page, notes))
         chunks[0] = replace(chunks[0], hyperlinks=(*links, *chunks[0].hyperlinks))
-        return [_with_tags(chunk, front if chunk.index == 0 else NONE) for chunk in chunks]
+        return [_add_tags(chunk, front if chunk.index == 0 else NO_FRONT_MATTER) for chunk in chunks]
 
 
 def index_vault(
@@ -216,33 +220,35 @@ def _is_note(path: PurePosixPath) -> bool:
     return path.suffix.lower() in NOTE_SUFFIXES and not path.name.startswith(".")
 
 
-def _front_of(file: PageFile, encoding: str | None) -> FrontMatter:
+def _read_front(file: PageFile, encoding: str | None) -> FrontMatter:
     """Return the front matter of a note, for its aliases, none if it cannot be read, as is reported later."""
     try:
         head = decode_html(file.folder.head(file.page, _HEAD), encoding=encoding).text
         return read_front_matter(split_front_matter(head.replace("\r\n", "\n"))[0])
     except (UnreadablePageError, OSError, FrontMatterError):
-        return NONE
+        return NO_FRONT_MATTER
 
 
-def _with_tags(chunk: Chunk, front: FrontMatter) -> Chunk:
+def _add_tags(chunk: Chunk, front: FrontMatter) -> Chunk:
     """Add the tags of a chunk, and those of the front matter, as links."""
-    written = (unquote(link.href.removeprefix(TAG_SCHEME)) for link in chunk.hyperlinks if _is_tag(link))
+    written = (unquote(link.href.removeprefix(TAG_SCHEME)) for link in chunk.hyperlinks if _is_tag_link(link))
     tags = dict.fromkeys(tag.casefold().strip("/") for tag in (*front.tags, *written))
-    links = [Link.bidir(kind="tag", tag=tag, label=f"#{tag}") for tag in tags if _is_usable(tag)]
+    links = [Link.bidir(kind="tag", tag=tag, label=f"#{tag}") for tag in tags if _is_usable_tag(tag)]
     links += [
-        Link.bidir(kind="category", tag=one) for one in map(squeezed, front.categories) if _is_usable(one)
+        Link.bidir(kind="category", tag=one)
+        for one in map(fold_whitespace, front.categories)
+        if _is_usable_tag(one)
     ]
     return replace(
         chunk,
-        hyperlinks=tuple(link for link in chunk.hyperlinks if not _is_tag(link)),
+        hyperlinks=tuple(link for link in chunk.hyperlinks if not _is_tag_link(link)),
         links=(*chunk.links, *links),
     )
 
 
-def _is_usable(tag: str) -> bool:
-    return bool(tag) and "\0" not in tag and is_short(tag)
+def _is_usable_tag(tag: str) -> bool:
+    return bool(tag) and "\0" not in tag and is_short_tag(tag)
 
 
-def _is_tag(link: Hyperlink) -> bool:
+def _is_tag_link(link: Hyperlink) -> bool:
     return link.href.startswith(TAG_SCHEME)

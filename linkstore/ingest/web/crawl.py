@@ -1,4 +1,9 @@
-"""One run over a website: from the frontier to pages, until nothing is left to ask or a bound is reached."""
+"""One run over a website: from the frontier to pages, until nothing is left to ask or a bound is reached.
+
+What each URL of a site leads to: a page, another URL, or nothing.
+
+Reads the content and the links of a page from a response.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +14,222 @@ from typing import Final
 
 import xxhash
 
-from linkstore.ingest.html.pages import PageContent, UnreadablePageError
+from linkstore.core.display import make_readable
+from linkstore.extract.html import UTF_8, DecodedText, Tree, find_base_href, find_page_links
+from linkstore.extract.protocol import Chunk, Page
+from linkstore.ingest.chunks import ChunkLimits, make_chunks
+from linkstore.ingest.documents import PageTitles
+from linkstore.ingest.html.folder import find_refresh_target
+from linkstore.ingest.html.pages import (
+    PageContent,
+    UnreadablePageError,
+    decode_page,
+    parse_page,
+    read_page_content,
+)
 from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.web.client import Client
-from linkstore.ingest.web.ends import Ends
-from linkstore.ingest.web.errors import FetchError, RobotsError, SiteUnavailableError
-from linkstore.ingest.web.fetching import Response
-from linkstore.ingest.web.frontier import Candidate, Frontier
-from linkstore.ingest.web.memory import MOST_NAMES, Memory, recalled, remembered, text_hash
-from linkstore.ingest.web.pages import WebPage, canonical_url, is_html, read_web_page, unread, web_chunks
-from linkstore.ingest.web.robots import Robots
-from linkstore.ingest.web.scope import Scope
-from linkstore.ingest.web.settings import WebSettings
+from linkstore.ingest.web.client import Client, Robots, WebSettings
+from linkstore.ingest.web.fetching import Response, get_media_type
+from linkstore.ingest.web.frontier import (
+    MOST_NAMES,
+    Candidate,
+    Frontier,
+    PageRecord,
+    Scope,
+    hash_page_text,
+    recall_page,
+    remember_page,
+)
+from linkstore.ingest.web.targets import FetchError, RobotsError, SiteUnavailableError, make_absolute_url
+
+
+class UrlOutcomes:
+    """The outcome of each URL that was visited; URLs are named by their keys (:meth:`Scope.key`)."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, str | None] = {}
+        self._moved: dict[str, dict[str, str]] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._ends
+
+    def is_nothing(self, key: str) -> bool:
+        """Say whether nothing to index was found there."""
+        return key in self._ends and self._ends[key] is None
+
+    def is_page(self, key: str) -> bool:
+        """Say whether a page was found there."""
+        return self._ends.get(key) == key
+
+    def add_page(self, key: str) -> None:
+        """Record that a page is there."""
+        self._ends[key] = key
+
+    def add_nothing(self, key: str) -> None:
+        """Record that nothing to index is there."""
+        self._ends.setdefault(key, None)
+
+    def add_move(self, key: str, url: str, target: str) -> None:
+        """Record that a URL leads to another one, of which more may be known later.
+
+        Args:
+            key: Of the URL.
+            url: The URL, as it is asked.
+            target: The key of what it leads to, not one that leads back here.
+        """
+        final = self.final(target)
+        names = {**self._moved.pop(key, {}), key: url}
+        for name in names:
+            self._ends[name] = final
+        self._moved.setdefault(final, {}).update(names)
+
+    def final(self, key: str) -> str:
+        """Return the last URL that a URL is known to lead to, itself if it leads to no other."""
+        while (following := self._ends.get(key)) is not None and following != key:
+            key = following
+        return key
+
+    def moved_to(self, key: str) -> dict[str, str]:
+        """Return the URLs that lead to a page, by key."""
+        return dict(self._moved.get(key, {}))
+
+
+_TITLES: Final = PageTitles()
+"""Pages of a website are read one after another: which of them share a title is not known."""
+_HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
+_FRAMES: Final = "frame[src], iframe[src]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebPage:
+    """The content of a response.
+
+    Args:
+        content: What it says, or why it cannot be read.
+        links: Absolute URLs of what it links to, those in navigation too; each once.
+        refresh: The absolute URL that it sends its reader on to, if that is all it does.
+    """
+
+    content: PageContent | UnreadablePageError
+    links: tuple[str, ...] = ()
+    refresh: str | None = None
+
+
+def is_html(headers: Mapping[str, str]) -> bool:
+    """Say whether headers declare HTML, or nothing."""
+    return get_media_type(headers) in _HTML
+
+
+def read_web_page(response: Response, *, encoding: str | None) -> WebPage:
+    """Read the content of a response. Its links are read even if its text cannot be.
+
+    Args:
+        response: Holds HTML. A byte-order mark wins over the charset of its header, and that over what
+            the page itself declares, as in browsers.
+        encoding: Whatever a page and its server declare, if not None.
+    """
+    try:
+        return _read_response(response, encoding)
+    except Exception as error:  # noqa: BLE001 (a fault of a reader; one page ends no crawl)
+        return WebPage(content=UnreadablePageError(f"reading it failed: {type(error).__name__}: {error}"))
+
+
+def _read_response(response: Response, encoding: str | None) -> WebPage:
+    problem: UnreadablePageError | None = None
+    try:
+        found = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
+    except UnreadablePageError as error:
+        found, problem = DecodedText(response.body.decode(errors="replace"), UTF_8), error
+    try:
+        tree = parse_page(found.text)
+    except UnreadablePageError as error:
+        return WebPage(content=error)
+    base = _find_base_url(tree, response.url)
+    links = tuple(dict.fromkeys(_find_links(tree, base)))
+    refresh = _find_refresh(response.body, base)
+    return WebPage(content=problem or _try_read_content(tree, found), links=links, refresh=refresh)
+
+
+def make_web_chunks(
+    url: str, found: PageContent, aliases: tuple[str, ...], limits: ChunkLimits
+) -> list[Chunk]:
+    """Make the chunks of a page.
+
+    Args:
+        url: Its absolute URL.
+        found: What it says.
+        aliases: Further URLs that lead to it.
+        limits: How long chunks are.
+    """
+    named = make_readable(url)
+    found = _TITLES.told_apart(found, named)
+    page = Page(
+        url=named,
+        title=found.title or named,
+        base=found.base,
+        aliases=aliases,
+        left_out=found.left_out,
+        replaced=found.replaced,
+        guessed=found.guessed,
+    )
+    return make_chunks(page, found.blocks, limits)
+
+
+def refuse_reading() -> list[Chunk]:
+    """Stand in for reading a page that was offered as unchanged, unasked.
+
+    Raises:
+        UnreadablePageError: Always.
+    """
+    raise UnreadablePageError("it was not read, because nothing of it had changed")
+
+
+def find_canonical_url(url: str, found: PageContent) -> str | None:
+    """Return the absolute URL that a page names as its canonical one, if any."""
+    if not found.canonical:
+        return None
+    try:
+        return make_absolute_url(found.canonical, _join_base(found.base, url))
+    except FetchError:
+        return None
+
+
+def _try_read_content(tree: Tree, found: DecodedText) -> PageContent | UnreadablePageError:
+    try:
+        return replace(read_page_content(tree), replaced=found.replaced, guessed=found.guessed)
+    except UnreadablePageError as error:
+        return error
+
+
+def _find_base_url(tree: Tree, url: str) -> str:
+    return _join_base(find_base_href(tree), url)
+
+
+def _join_base(base: str | None, url: str) -> str:
+    try:
+        return make_absolute_url(base, url) if base else url
+    except FetchError:
+        return url
+
+
+def _find_links(tree: Tree, base: str) -> Iterator[str]:
+    framed = (node.attributes.get("src") or "" for node in tree.css(_FRAMES))
+    for href in (*find_page_links(tree, noise=True), *framed):
+        try:
+            url = make_absolute_url(href, base)
+        except FetchError:
+            continue  # Such a link dangles, and is counted there.
+        if url.startswith(("http://", "https://")):
+            yield url
+
+
+def _find_refresh(body: bytes, base: str) -> str | None:
+    target = find_refresh_target(body)
+    try:
+        return make_absolute_url(target, base) if target else None
+    except FetchError:
+        return None
+
 
 _VERSION: Final = 1
 """Raised whenever the same site would give other pages, so that all are asked for again."""
@@ -59,11 +268,11 @@ class Visitor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
+class OfferedPage:
     """A page that was offered, and what is remembered of it."""
 
     url: str
-    memory: Memory
+    memory: PageRecord
 
 
 class Crawl:
@@ -87,15 +296,15 @@ class Crawl:
         self._start = start
         self._seeds = seeds
         self._digests = known
-        memories = {url: memory for url, digest in known.items() if (memory := recalled(digest))}
+        memories = {url: memory for url, digest in known.items() if (memory := recall_page(digest))}
         self._memories = {
             key: (url, memory)
             for url, memory in memories.items()
             if (key := visitor.scope.key(url)) is not None
         }
-        self._ends = Ends()
+        self._ends = UrlOutcomes()
         self._frontier = Frontier(visitor.scope, memories, max_depth=visitor.settings.max_depth)
-        self._offered: dict[str, Offered] = {}
+        self._offered: dict[str, OfferedPage] = {}
         self._broken: dict[str, BadInput] = {}
         self._pending: set[str] = set()
         self._requests = 0
@@ -123,7 +332,7 @@ class Crawl:
         yield from (bad for key, bad in self._broken.items() if not self._ends.is_page(self._ends.final(key)))
         yield from self._left_out()
 
-    def late(self) -> dict[str, Memory]:
+    def late(self) -> dict[str, PageRecord]:
         """Return the offered pages of which other URLs came to light later, by URL, with all those URLs."""
         return {
             one.url: replace(one.memory, moved=moved)
@@ -237,7 +446,7 @@ class Crawl:
         A site's word is not enough, for some name their home page everywhere: the text must be the same, or
         nothing but the query differ.
         """
-        named = canonical_url(url, found)
+        named = find_canonical_url(url, found)
         other = self._frontier.add(named, depth=one.depth, via=url) if named else None
         if named is None or other is None or other == key:
             return key
@@ -250,14 +459,14 @@ class Crawl:
         if final not in self._offered:
             return key
         same_path = final.partition("?")[0] == key.partition("?")[0]
-        return final if same_path or self._offered[final].memory.text == text_hash(found) else key
+        return final if same_path or self._offered[final].memory.text == hash_page_text(found) else key
 
     def _read(self, key: str, depth: int, found: Response, page: WebPage, content: PageContent) -> SourcePage:
         """Return the page, with the digest of the last run if it still says the same."""
         url, old = self._memories.get(key, (found.url, None))
         children = () if old is None else (one for one in old.children if not self._is_gone(one))
         moved, aliases = self._moved(key, old.moved if old else ()), self._aliases(found.url, content)
-        memory = remembered(
+        memory = remember_page(
             how=self._visitor.how,
             found=content,
             headers=found.headers,
@@ -267,20 +476,20 @@ class Crawl:
             children=self._frontier.claim(key, (*page.links, *children)),
         )
         same = old is not None and old.content == memory.content
-        self._offered[key] = Offered(url=url, memory=memory)
+        self._offered[key] = OfferedPage(url=url, memory=memory)
         return SourcePage(
             url=url,
             digest=self._digests[url] if same else memory.digest(),
-            read=partial(web_chunks, url, content, (*moved, *aliases), self._visitor.settings.limits),
+            read=partial(make_web_chunks, url, content, (*moved, *aliases), self._visitor.settings.limits),
         )
 
-    def _unchanged(self, key: str, url: str, memory: Memory) -> SourcePage:
-        self._offered[key] = Offered(url=url, memory=memory)
-        return SourcePage(url=url, digest=self._digests[url], read=unread)
+    def _unchanged(self, key: str, url: str, memory: PageRecord) -> SourcePage:
+        self._offered[key] = OfferedPage(url=url, memory=memory)
+        return SourcePage(url=url, digest=self._digests[url], read=refuse_reading)
 
     def _aliases(self, url: str, found: PageContent) -> tuple[str, ...]:
         """Return the page's canonical URL, where the site has nothing else."""
-        named = canonical_url(url, found)
+        named = find_canonical_url(url, found)
         key = self._visitor.scope.key(named) if named else None
         return (named,) if named and key is not None and self._ends.is_nothing(key) else ()
 

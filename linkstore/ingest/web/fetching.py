@@ -1,15 +1,20 @@
-"""The only place where linkstore sends requests to a web server: all requests go through ``fetch``."""
+"""The only place where linkstore sends requests to a web server, and reads bodies within bounds.
+
+Bodies of responses, decoded within bounds.
+
+The only place where linkstore sends requests to a web server: all requests go through ``fetch``.
+"""
 
 from __future__ import annotations
 
 import ssl
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final, Self
 
-from linkstore.ingest.web.bodies import read_body
-from linkstore.ingest.web.errors import FetchError
 from linkstore.ingest.web.libraries import (
     URL,
     ConnectionPool,
@@ -19,7 +24,89 @@ from linkstore.ingest.web.libraries import (
     TimeoutException,
 )
 from linkstore.ingest.web.network import Guard, Network
-from linkstore.ingest.web.targets import Target, absolute_url, read_target
+from linkstore.ingest.web.targets import FetchError, RequestTarget, make_absolute_url, read_target
+
+GZIP: Final = b"\x1f\x8b"
+"""The first bytes of a gzip file."""
+
+_RATIO: Final = 200
+_FREE: Final = 2**20
+_STEP: Final = 2**18
+_CODINGS: Final = frozenset({"gzip", "x-gzip", "deflate"})
+
+
+def read_body(chunks: Iterable[bytes], *, coding: str, max_bytes: int) -> bytes:
+    """Read and decode a body.
+
+    Args:
+        chunks: As they arrive.
+        coding: The value of ``Content-Encoding``: gzip, deflate or nothing. Anything else was not asked
+            for. Several one over the other are refused.
+        max_bytes: A body that is longer, before or after decoding, is refused, as is one that unpacks
+            to more than 200 times its size (once beyond 1 MiB): both without unpacking the rest.
+
+    Raises:
+        FetchError: If the body is too large, or cannot be decoded.
+    """
+    coding = coding.strip().lower()
+    if coding in ("", "identity"):
+        return b"".join(_cap_bytes(chunks, max_bytes))
+    if coding in _CODINGS:
+        return b"".join(_cap_bytes(inflate_body(_cap_bytes(chunks, max_bytes)), max_bytes))
+    raise FetchError(f"its Content-Encoding {coding[:80]!r} was not asked for")
+
+
+def inflate_body(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Unpack gzip (of one member or several), zlib or bare deflate data, in pieces of 256 KiB.
+
+    Raises:
+        FetchError: If the data are damaged, end early, or unpack to more than 200 times their size.
+    """
+    source = iter(chunks)
+    head = b""
+    while len(head) < len(GZIP) and (more := next(source, None)) is not None:
+        head += more
+    if not head:
+        return
+    unpacker = zlib.decompressobj(_choose_window_bits(head))
+    taken = given = 0
+    for chunk in chain((head,), source):
+        taken += len(chunk)
+        waiting, full = chunk, False
+        while waiting or full:
+            if unpacker.eof:
+                if not waiting.startswith(GZIP[:1]):
+                    return  # What follows the last member is padding.
+                unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            try:
+                piece = unpacker.decompress(waiting, _STEP)
+            except zlib.error as error:
+                raise FetchError(f"its compressed body is damaged: {error}", again=True) from error
+            waiting, full = unpacker.unconsumed_tail or unpacker.unused_data, len(piece) == _STEP
+            given += len(piece)
+            if given > max(_FREE, _RATIO * taken):
+                raise FetchError(f"it unpacks to more than {_RATIO} times its size")
+            yield piece
+    if not unpacker.eof:
+        raise FetchError("its compressed body ends early", again=True)
+
+
+def _choose_window_bits(head: bytes) -> int:
+    """Return how zlib is to read data that begin like this: as gzip, zlib (RFC 1950) or bare deflate."""
+    if head.startswith(GZIP):
+        return zlib.MAX_WBITS | 16
+    is_zlib = head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(head[:2], "big") % 31 == 0
+    return zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS
+
+
+def _cap_bytes(chunks: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > max_bytes:
+            raise FetchError(f"it has more than the {max_bytes:,} bytes allowed")
+        yield chunk
+
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _DRAINED: Final = 2**16
@@ -67,15 +154,15 @@ class Response:
     @property
     def media_type(self) -> str:
         """The media type without parameters, in lower case, empty if none is declared."""
-        return media_type(self.headers)
+        return get_media_type(self.headers)
 
 
-def media_type(headers: Mapping[str, str]) -> str:
+def get_media_type(headers: Mapping[str, str]) -> str:
     """Return the media type that headers declare, without parameters, in lower case, empty if none."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _always(_: str) -> bool:
+def _always_follow(_: str) -> bool:
     return True
 
 
@@ -128,7 +215,7 @@ class Fetcher:
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
-        follow: Callable[[str], bool] = _always,
+        follow: Callable[[str], bool] = _always_follow,
         wanted: Callable[[Mapping[str, str]], bool] | None = None,
         max_bytes: int | None = None,
     ) -> Response:
@@ -152,7 +239,7 @@ class Fetcher:
         while True:
             target = read_target(url, self._ports)
             asked = self._ask(target, (headers or {}) if not hops else {}, wanted, limit)
-            location = _location(asked)
+            location = _find_location(asked)
             if location is None or not follow(location):
                 return replace(asked, url=url, hops=tuple(hops), location=location)
             hops.append(url)
@@ -164,14 +251,14 @@ class Fetcher:
 
     def _ask(
         self,
-        target: Target,
+        target: RequestTarget,
         headers: Mapping[str, str],
         wanted: Callable[[Mapping[str, str]], bool] | None,
         max_bytes: int,
     ) -> Response:
         self._guard.start(self._limits.timeout)
         with (
-            _named_errors(),
+            _translate_errors(),
             self._pool.stream(
                 "GET",
                 URL(
@@ -183,7 +270,7 @@ class Fetcher:
                 headers=self._headers(target, headers),
             ) as raw,
         ):
-            found = _headers(raw)
+            found = _read_headers(raw)
             if raw.status == 200 and (wanted is None or wanted(found)):
                 _check_length(found, max_bytes)
                 coding = found.get("content-encoding", "")
@@ -194,7 +281,7 @@ class Fetcher:
                     _drain(raw.iter_stream())
             return Response(url=target.url, status=raw.status, headers=found, body=body)
 
-    def _headers(self, target: Target, more: Mapping[str, str]) -> list[tuple[str, str]]:
+    def _headers(self, target: RequestTarget, more: Mapping[str, str]) -> list[tuple[str, str]]:
         return [
             ("Host", target.authority),
             ("User-Agent", self._user_agent),
@@ -205,7 +292,7 @@ class Fetcher:
 
 
 @contextmanager
-def _named_errors() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Raise errors of the library below as linkstore's own."""
     try:
         yield
@@ -218,16 +305,16 @@ def _named_errors() -> Iterator[None]:
         raise FetchError(f"the answer is not valid HTTP: {error}", again=True) from error
 
 
-def _headers(raw: RawResponse) -> dict[str, str]:
+def _read_headers(raw: RawResponse) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1").strip() for name, value in raw.headers}
 
 
-def _location(response: Response) -> str | None:
+def _find_location(response: Response) -> str | None:
     written = response.headers.get("location")
     if response.status not in _REDIRECTS or not written:
         return None
     # Servers send UTF-8 here although headers are Latin-1 by RFC 9110.
-    return absolute_url(written.encode("latin-1").decode(errors="replace"), response.url)
+    return make_absolute_url(written.encode("latin-1").decode(errors="replace"), response.url)
 
 
 def _check_length(headers: Mapping[str, str], max_bytes: int) -> None:

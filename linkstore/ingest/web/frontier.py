@@ -1,17 +1,230 @@
-"""The URLs of a site that are still to be requested."""
+"""The URLs of a site that are still to be requested, and which of them belong to a crawl.
+
+What one run records about a page for the next one, as the page's digest in the store.
+
+Decides which URLs belong to a crawl, and under which names.
+
+The URLs of a site that are still to be requested.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
 
-from linkstore.ingest.web.memory import Memory
-from linkstore.ingest.web.scope import Scope
+import orjson
+import xxhash
+
+from linkstore.core.urls import Site, is_internal_tag, split_tag
+from linkstore.ingest.html.pages import PageContent
+from linkstore.ingest.web.client import WebSettings
+
+_LISTS: Final = ("moved", "aliases", "children")
+_LONGEST_VALUE: Final = 1024
+_MOST_CHILDREN: Final = 10_000
+
+MOST_NAMES: Final = 64
+"""Further URLs of one page that become its links; a site can make up any number of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRecord:
+    """The record of a stored page.
+
+    Args:
+        how: Hash of what else its documents depend on: how it was found and read.
+        content: Hash of what the page said, and of that.
+        text: Hash of its text alone, by which copies are known.
+        etag: By which the server tells whether it changed; may be empty.
+        modified: The same, as a date.
+        depth: How many links it is from a start page.
+        moved: URLs that led to it: redirects, and copies that name it as their canonical page.
+        aliases: Further URLs that the page gives itself: its canonical one, where nothing else is.
+        children: URLs that were found on this page first. Each URL of a site stands in one memory, so
+            that a run that was interrupted is gone on with without asking for this page again.
+    """
+
+    how: str
+    content: str
+    text: str = ""
+    etag: str = ""
+    modified: str = ""
+    depth: int = 0
+    moved: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+
+    @property
+    def validators(self) -> dict[str, str]:
+        """The headers of a request for the page only if it has changed (RFC 9110, section 13.1)."""
+        headers = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
+        return {name: value for name, value in headers.items() if value}
+
+    def digest(self) -> str:
+        """Return the record as the store keeps it."""
+        return orjson.dumps(asdict(self)).decode()
+
+
+def recall_page(digest: str) -> PageRecord | None:
+    """Return the record in a digest, or None if it was not written by this version."""
+    try:
+        found: Any = orjson.loads(digest)
+        return PageRecord(**{**found, **{name: tuple(found[name]) for name in _LISTS}})
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+
+
+def remember_page(
+    *,
+    how: str,
+    found: PageContent,
+    headers: Mapping[str, str],
+    depth: int = 0,
+    moved: tuple[str, ...] = (),
+    aliases: tuple[str, ...] = (),
+    children: tuple[str, ...] = (),
+) -> PageRecord:
+    """Make the record of a page.
+
+    Args:
+        how: Hash of what else its documents depend on.
+        found: What it says.
+        headers: Of the answer.
+        depth: How many links it is from a start page.
+        moved: URLs that led to it.
+        aliases: Further URLs that it gives itself.
+        children: URLs that were found on it first.
+    """
+    said = repr((how, moved, aliases, found)).encode(errors="replace")
+    return PageRecord(
+        how=how,
+        content=xxhash.xxh3_128_hexdigest(said),
+        text=hash_page_text(found),
+        etag=_get_validator(headers, "etag"),
+        modified=_get_validator(headers, "last-modified"),
+        depth=depth,
+        moved=moved,
+        aliases=aliases,
+        children=children[:_MOST_CHILDREN],
+    )
+
+
+def hash_page_text(found: PageContent) -> str:
+    """Return the hash of a page's text."""
+    return xxhash.xxh3_64_hexdigest("\n".join(block.text for block in found.blocks).encode(errors="replace"))
+
+
+def _get_validator(headers: Mapping[str, str], name: str) -> str:
+    """Return a validator that can be sent back, empty if there is none."""
+    value = headers.get(name, "")
+    return value if len(value) <= _LONGEST_VALUE and value.isascii() and value.isprintable() else ""
+
+
+_FILES: Final = re.compile(
+    r"\.(?:7z|apk|avi|avif|bmp|bz2|deb|dmg|docx?|eot|epub|exe|flac|gif|gz|ico|iso|jar|jpe?g|m4[av]|mkv|mov"
+    r"|mp[34]|mpe?g|msi|od[pst]|og[gv]|otf|pdf|pkg|png|pptx?|rar|rpm|svg|tar|tgz|tiff?|ttf|wasm|wav|web[mp]|whl"
+    r"|wm[av]|woff2?|xlsx?|xz|zip|zst)",
+    re.IGNORECASE,
+)
+"""Suffixes of files that are certainly not pages; the media type tells the others."""
+_NO_PAGES_IN: Final = frozenset({"_static", "_sources", "_images", "_downloads"})
+_NO_PAGES_AT_ROOT: Final = re.compile(r"/(?:search|genindex(?:-[^/]*)?)(?:\.html?)?")
+"""Sphinx's search form and its index of everything, which are left out of folders too."""
+_CACHED: Final = 65_536
+_KEPT_IN_PATTERNS: Final = "%/:=&?~+!$,;'@()*[]"
+
+
+class Scope:
+    """Says which URLs are crawled.
+
+    Args:
+        site: Names pages.
+        roots: The folders that the site consists of, as absolute URLs.
+        start: Belongs to it in any case.
+        settings: Says what else belongs to it, and what does not.
+    """
+
+    def __init__(self, site: Site, roots: Sequence[str], start: str, settings: WebSettings) -> None:
+        self._site = site
+        self._roots = Site(bases=tuple(roots))
+        self._hosts = frozenset(urlsplit(root).netloc for root in roots)
+        self._start = self._name(start)
+        self._found = lru_cache(_CACHED)(self._key)
+        self._deny = _compile_any(settings.deny)
+        self._allow = _compile_any(settings.allow) if settings.allow else None
+
+    def key(self, url: str) -> str | None:
+        """Return the key of a page within the site: its tag without fragment, or None if it is not crawled.
+
+        Args:
+            url: As it would be asked.
+        """
+        return self._found(url)
+
+    def _key(self, url: str) -> str | None:
+        key = self._name(url)
+        if key is None or key == self._start:
+            return key
+        parts = urlsplit(url)
+        below = self._roots.tag(url) or ""
+        if not _may_be_page(parts.path, below):
+            return None
+        local = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+        names = (url, local) if parts.netloc in self._hosts else (url,)
+        if any(self._deny.match(name) for name in (url, local)):
+            return None
+        if self._allow is not None:
+            return key if any(self._allow.match(name) for name in names) else None
+        return key if is_internal_tag(below) else None
+
+    def _name(self, url: str) -> str | None:
+        tag = self._site.page_tag(url)
+        return None if tag is None else split_tag(tag)[0]
+
+
+def find_site_roots(start: str, answered: str) -> tuple[str, ...]:
+    """Return the folders that a site consists of, by its start page, whose folder is one of them.
+
+    Args:
+        start: The URL that was given. It counts as a folder itself if it redirects to below.
+        answered: The URL that answered. It makes a folder of its own only outside the first one.
+    """
+    is_folder = start.endswith("/") or answered.startswith(f"{start}/")
+    given = f"{start.rstrip('/')}/" if is_folder else _get_folder(start)
+    inside = is_internal_tag(Site(bases=(given,)).tag(answered) or "")
+    return (given,) if inside else (_get_folder(answered), given)
+
+
+def _get_folder(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rpartition('/')[0]}/"
+
+
+def _may_be_page(path: str, below: str) -> bool:
+    if _FILES.fullmatch(PurePosixPath(path).suffix) or _NO_PAGES_AT_ROOT.fullmatch(below):
+        return False
+    return not _NO_PAGES_IN.intersection(path.split("/"))
+
+
+def _compile_any(patterns: Iterable[str]) -> re.Pattern[str]:
+    """Compile a pattern that matches what one of the patterns matches, and nothing if there is none."""
+    return re.compile("|".join(map(_convert_pattern, patterns)) or r"(?!)")
+
+
+def _convert_pattern(pattern: str) -> str:
+    body = quote(pattern.removesuffix("$"), safe=_KEPT_IN_PATTERNS)
+    end = r"\Z" if pattern.endswith("$") else ""
+    return ".*".join(re.escape(part) for part in body.split("*")) + end
+
 
 _MOST: Final = 500_000
-_LONGEST: Final = 2048
+_LONGEST_URL: Final = 2048
 """Characters of a URL, as in sitemaps; together with their number, what a hostile site can make us hold."""
 _SPELLINGS: Final = 3
 
@@ -42,7 +255,7 @@ class Frontier:
         max_depth: How many links from a start page a URL may be.
     """
 
-    def __init__(self, scope: Scope, known: Mapping[str, Memory], *, max_depth: int | None) -> None:
+    def __init__(self, scope: Scope, known: Mapping[str, PageRecord], *, max_depth: int | None) -> None:
         self._scope = scope
         self._max_depth = max_depth
         self._fresh: deque[Candidate] = deque()
@@ -65,12 +278,12 @@ class Frontier:
             return None
         written = self._spellings.get(key)
         if written is None:
-            if len(self._spellings) >= _MOST or len(url) > _LONGEST:
+            if len(self._spellings) >= _MOST or len(url) > _LONGEST_URL:
                 self.left_out += 1
                 return None
             self._spellings[key] = (url,)
             self._fresh.append(Candidate(url=url, key=key, depth=depth, via=via))
-        elif url not in written and len(written) < _SPELLINGS and len(url) <= _LONGEST:
+        elif url not in written and len(written) < _SPELLINGS and len(url) <= _LONGEST_URL:
             self._spellings[key] = (*written, url)
         return key
 
@@ -111,7 +324,7 @@ class Frontier:
     def _too_deep(self, depth: int) -> bool:
         return self._max_depth is not None and depth > self._max_depth
 
-    def _remember(self, known: Mapping[str, Memory]) -> None:
+    def _remember(self, known: Mapping[str, PageRecord]) -> None:
         for url, memory in known.items():
             key = self._scope.key(url)
             if key is not None and key not in self._spellings and not self._too_deep(memory.depth):

@@ -12,12 +12,10 @@ from urllib.parse import urlsplit
 from xml.parsers import expat
 
 from linkstore.ingest.source import BadInput
-from linkstore.ingest.web.bodies import GZIP, read_body
 from linkstore.ingest.web.client import Client
-from linkstore.ingest.web.errors import FetchError, SiteUnavailableError
-from linkstore.ingest.web.fetching import Response
-from linkstore.ingest.web.targets import absolute_url
-from linkstore.ingest.xmlbounds import BoundedParser, UnboundedXmlError
+from linkstore.ingest.web.fetching import GZIP, Response, read_body
+from linkstore.ingest.web.targets import FetchError, SiteUnavailableError, make_absolute_url
+from linkstore.ingest.xml import BoundedParser, UnboundedXmlError
 
 MAX_BYTES: Final = 50 * 2**20
 """The protocol's own limit for an unpacked sitemap."""
@@ -31,7 +29,7 @@ _MOST: Final = 1000
 _HELD: Final = 50_000
 """Sitemaps known of, as many as one index may list."""
 _DEEPEST: Final = 3
-_LOOKED_AT: Final = 1024
+_ROOT_WITHIN: Final = 1024
 
 
 @dataclass(slots=True)
@@ -53,10 +51,10 @@ def is_sitemap(body: bytes) -> bool:
     """Say whether a body is a sitemap in XML, gzipped or not, by how it begins."""
     if body.startswith(GZIP):
         try:
-            body = _unpacked(body)
+            body = _unpack_body(body)
         except FetchError:
             return False
-    head = body[:_LOOKED_AT].lower()
+    head = body[:_ROOT_WITHIN].lower()
     return b"<urlset" in head or b"<sitemapindex" in head
 
 
@@ -68,7 +66,7 @@ def read_sitemap(body: bytes) -> Sitemap:
     Raises:
         FetchError: If it is not a sitemap, or is larger than 50 MiB when unpacked.
     """
-    body = _unpacked(body) if body.startswith(GZIP) else body
+    body = _unpack_body(body) if body.startswith(GZIP) else body
     if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         return _read_xml(body)
     found = islice(_WORD.finditer(body.removeprefix(b"\xef\xbb\xbf")), MOST_URLS + 1)
@@ -79,7 +77,7 @@ def read_sitemap(body: bytes) -> Sitemap:
     return Sitemap(pages=short, is_cut=len(lines) > MOST_URLS)
 
 
-def listed(
+def list_sitemap_urls(
     client: Client, urls: Iterable[str], *, allowed: Callable[[str], bool], given: Response | None = None
 ) -> Iterator[str | BadInput]:
     """Yield the URLs of pages that sitemaps list, and those of the sitemaps they refer to.
@@ -99,20 +97,20 @@ def listed(
             yield BadInput(name=url, reason=f"only {_MOST:,} sitemaps are read; {left}", hides=url)
             return
         try:
-            found = given if given is not None and url == given.url else _fetched(client, url, allowed)
+            found = given if given is not None and url == given.url else _fetch_sitemap(client, url, allowed)
             sitemap = Sitemap() if found is None else read_sitemap(found.body)
         except SiteUnavailableError:
             raise
         except FetchError as error:
             yield BadInput(name=url, reason=str(error), hides=url)
             continue
-        yield from resolved(sitemap.pages, url)
+        yield from resolve_urls(sitemap.pages, url)
         if sitemap.is_cut:
             reason = (
                 f"only the first {MOST_URLS:,} URLs of a sitemap are read, as many as the protocol allows"
             )
             yield BadInput(name=url, reason=reason, hides="")
-        for one in resolved(sitemap.sitemaps, url):
+        for one in resolve_urls(sitemap.sitemaps, url):
             if isinstance(one, BadInput):
                 yield one
             elif depth < _DEEPEST and len(seen) < _HELD and urlsplit(one).netloc == urlsplit(url).netloc:
@@ -121,7 +119,7 @@ def listed(
                 seen.add(one)
 
 
-def resolved(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:
+def resolve_urls(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:
     """Yield the absolute URLs that a sitemap or robots.txt names.
 
     Args:
@@ -130,12 +128,12 @@ def resolved(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:
     """
     for href in hrefs:
         try:
-            yield absolute_url(href, base)
+            yield make_absolute_url(href, base)
         except FetchError as error:
             yield BadInput(name=base, reason=str(error))
 
 
-def _fetched(client: Client, url: str, allowed: Callable[[str], bool]) -> Response | None:
+def _fetch_sitemap(client: Client, url: str, allowed: Callable[[str], bool]) -> Response | None:
     """Fetch a sitemap, or return None if there is none, or it may not be asked."""
     if not allowed(url):
         return None
@@ -147,12 +145,12 @@ def _fetched(client: Client, url: str, allowed: Callable[[str], bool]) -> Respon
     return found
 
 
-def _unpacked(body: bytes) -> bytes:
+def _unpack_body(body: bytes) -> bytes:
     return read_body([body], coding="gzip", max_bytes=MAX_BYTES)
 
 
 def _read_xml(body: bytes) -> Sitemap:
-    reader = _Reader()
+    reader = _SitemapReader()
     try:
         reader.read(body)
     except (expat.ExpatError, UnboundedXmlError, ValueError, LookupError) as error:
@@ -164,7 +162,7 @@ class _FullError(Exception):
     """A sitemap has listed all that is read of it."""
 
 
-class _Reader:
+class _SitemapReader:
     """Handles the events of the XML parser."""
 
     def __init__(self) -> None:

@@ -1,4 +1,18 @@
-"""URLs that may be requested: parsed strictly, once, so that no two parsers can differ about the host."""
+"""URLs that may be requested, parsed strictly; the errors of websites.
+
+The errors of websites.
+
+::
+
+    LinkStoreError
+    ├── WebSettingsError        settings of a crawl that cannot work
+    └── FetchError              a URL that could not be fetched
+        ├── ForbiddenUrlError   a URL or address that is never asked
+        ├── RobotsError         a robots.txt cannot be read, so nothing may be requested
+        └── SiteUnavailableError  the site stopped answering in the middle of a run
+
+URLs that may be requested: parsed strictly, once, so that no two parsers can differ about the host.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +23,44 @@ from typing import Final
 
 from w3lib.url import safe_url_string
 
-from linkstore.ingest.web.errors import FetchError, ForbiddenUrlError
-from linkstore.urls import join_url
+from linkstore.core.urls import join_url
+from linkstore.errors import LinkStoreError
+
+
+class WebSettingsError(LinkStoreError, ValueError):
+    """Settings of a crawl contradict each other or are out of range."""
+
+
+class FetchError(LinkStoreError):
+    """A URL could not be fetched.
+
+    Args:
+        message: Why.
+        again: Whether it may go better later: a lost connection rather than a body that is too large.
+    """
+
+    def __init__(self, message: str, *, again: bool = False) -> None:
+        super().__init__(message)
+        self.again = again
+
+
+class ForbiddenUrlError(FetchError):
+    """A URL is not requested: another scheme than http(s), a private address, a user name, an odd port."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class RobotsError(FetchError):
+    """The robots.txt of a host cannot be read or followed, so nothing is requested from the host."""
+
+
+class SiteUnavailableError(FetchError, ConnectionError):
+    """A site stopped answering in the middle of a run; what was stored of it stays."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, again=True)
+
 
 _PORTS: Final = {"http": 80, "https": 443}
 _LONGEST: Final = 8192
@@ -24,7 +74,7 @@ _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class RequestTarget:
     """The target of a request.
 
     Args:
@@ -56,7 +106,7 @@ class Target:
         return f"{self.origin}{self.path}"
 
 
-def read_target(url: str, ports: frozenset[int] = frozenset()) -> Target:
+def read_target(url: str, ports: frozenset[int] = frozenset()) -> RequestTarget:
     """Return the target of a request for an absolute URL.
 
     The scheme must be http or https, without a user name. The host is a name of letters, digits, hyphens,
@@ -83,15 +133,15 @@ def read_target(url: str, ports: frozenset[int] = frozenset()) -> Target:
             f"{shown!r} is not requested: port {port} is neither 80, 443 nor the site's own"
         )
     path = found["target"]
-    return Target(
+    return RequestTarget(
         scheme=scheme,
-        host=_host(parts["host"], shown),
+        host=_check_host(parts["host"], shown),
         port=port,
         path=path if path.startswith("/") else f"/{path}",
     )
 
 
-def absolute_url(href: str, base: str) -> str:
+def make_absolute_url(href: str, base: str) -> str:
     """Return the absolute URL of a link, fit to be asked: without fragment and default port, encoded.
 
     Backslashes count as slashes and the white space around is ignored, as in browsers.
@@ -115,7 +165,7 @@ def absolute_url(href: str, base: str) -> str:
     return f"{scheme}://{authority.removesuffix(f':{_PORTS[scheme]}')}{found['target']}"
 
 
-def _host(host: str, shown: str) -> str:
+def _check_host(host: str, shown: str) -> str:
     if host.startswith("["):
         try:
             return str(IPv6Address(host[1:-1]))

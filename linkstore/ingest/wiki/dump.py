@@ -1,4 +1,8 @@
-"""A MediaWiki XML dump, read in constant memory.
+"""A MediaWiki XML dump, read in constant memory, and what it says of its wiki.
+
+The redirects of a dump, in a temporary table on disk: any number of them takes constant memory.
+
+A MediaWiki XML dump, read in constant memory.
 
 The format is that of https://www.mediawiki.org/xml/export-0.11/; older ones differ in nothing that is
 read here. Of a page with several revisions the last one counts.
@@ -7,7 +11,9 @@ read here. Of a page with several revisions the last one counts.
 from __future__ import annotations
 
 import bz2
-from collections.abc import Iterator
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -16,10 +22,94 @@ from typing import Final
 from xml.parsers import expat
 
 from linkstore.errors import LinkStoreError
-from linkstore.ingest.sources import SourceNotFoundError
-from linkstore.ingest.wiki.redirects import is_redirect
-from linkstore.ingest.wiki.siteinfo import Namespace, SiteInfo
-from linkstore.ingest.xmlbounds import BoundedParser
+from linkstore.ingest.files import SourceNotFoundError
+from linkstore.ingest.wiki.layout import make_anchor
+from linkstore.ingest.wiki.titles import Namespace, SiteInfo
+from linkstore.ingest.xml import BoundedParser
+
+MOST_ALIASES: Final = 10_000
+"""Maximum number of redirects to one page; further ones are left out."""
+
+# $magicWords of MediaWiki's larger languages.
+_REDIRECT_WORDS: Final = """
+    redirect weiterleitung redirection redirección redirecionamento rinvia doorverwijzing patrz przekieruj tam
+    przekierowanie перенаправление перенапр перенаправлення ohjaus uudelleenohjaus omdirigering omdiriger
+    videresending přesměruj átirányítás yönlendirme alih lencong đổi 転送 リダイレクト 넘겨주기
+    重定向 تحويل הפניה
+"""
+_WORDS: Final = frozenset(_REDIRECT_WORDS.split())
+_WORD: Final = re.compile(r"\s*#([^\W\d_]+)\s*:?\s*\[\[")
+_PLACE: Final = re.compile(r"\[\[([^\[\]|{}<>\n]{1,1000})")
+
+# Redirects to redirects are followed; a circle ends, as UNION keeps no row twice. What is nearest to the
+# page determines the section.
+_ALIASES: Final = f"""
+    WITH RECURSIVE alias (title, section) AS (
+        SELECT title, section FROM redirect WHERE target = ?1
+        UNION
+        SELECT redirect.title, iif(alias.section = '', redirect.section, alias.section)
+        FROM alias JOIN redirect ON redirect.target = alias.title
+        LIMIT {MOST_ALIASES}
+    )
+    SELECT title, min(section) FROM alias WHERE title <> ?1 GROUP BY title ORDER BY title
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Another title of a page.
+
+    Args:
+        title: The redirect's title.
+        section: The anchor of the section it leads to; empty for the page.
+    """
+
+    title: str
+    section: str = ""
+
+
+class RedirectTable:
+    """Which titles lead to a page.
+
+    Args:
+        found: Title, target and section (empty for none) of each redirect.
+    """
+
+    def __init__(self, found: Iterable[tuple[str, str, str]]) -> None:
+        # An empty name gives a private file, which SQLite removes when the connection is closed.
+        self._table = sqlite3.connect("", isolation_level=None)
+        self._table.execute("PRAGMA journal_mode = OFF")
+        self._table.execute("CREATE TABLE redirect (title TEXT, target TEXT, section TEXT)")
+        self._table.execute("BEGIN")
+        self._table.executemany("INSERT INTO redirect VALUES (?, ?, ?)", found)
+        self._table.execute("COMMIT")
+        self._table.execute("CREATE INDEX by_target ON redirect (target, title, section)")
+
+    def __len__(self) -> int:
+        count: int = self._table.execute("SELECT count(*) FROM redirect").fetchone()[0]
+        return count
+
+    def aliases(self, title: str) -> tuple[Alias, ...]:
+        """Return the redirects that end at a page, through others too, by title."""
+        return tuple(Alias(*row) for row in self._table.execute(_ALIASES, (title,)))
+
+    def close(self) -> None:
+        """Remove the table."""
+        self._table.close()
+
+
+def is_redirect(text: str) -> bool:
+    """Say whether a page's text makes it a redirect. Newer dumps say so beside the text."""
+    word = _WORD.match(text)
+    return word is not None and word[1].casefold() in _WORDS
+
+
+def find_redirect_target(text: str) -> tuple[str, str]:
+    """Return the title that a redirect's text names, as written, and the section's anchor, empty for none."""
+    place = _PLACE.search(text)
+    title, _, section = place[1].partition("#") if place else ("", "", "")
+    return " ".join(title.replace("_", " ").split()).removeprefix(":"), make_anchor(section)
+
 
 _READ: Final = 2**18
 _RATIO: Final = 200
@@ -65,9 +155,9 @@ def read_siteinfo(path: Path) -> SiteInfo:
     Raises:
         SourceNotFoundError: If there is no such file, or it is not a dump.
     """
-    reader = _Reader(limit=0)
+    reader = _DumpReader(limit=0)
     try:
-        for _ in _events(path, reader):
+        for _ in _feed_events(path, reader):
             if reader.site_done or reader.seen_page:
                 break
     except DumpCutShortError as error:
@@ -90,14 +180,14 @@ def read_pages(path: Path, *, limit: int, only_redirects: bool = False) -> Itera
         SourceNotFoundError: If there is no such file.
         DumpCutShortError: After the last page that could be read, if the dump does not end there.
     """
-    reader = _Reader(limit=limit, only_redirects=only_redirects)
-    for _ in _events(path, reader):
+    reader = _DumpReader(limit=limit, only_redirects=only_redirects)
+    for _ in _feed_events(path, reader):
         yield from reader.take()
 
 
-def _events(path: Path, reader: _Reader) -> Iterator[None]:
+def _feed_events(path: Path, reader: _DumpReader) -> Iterator[None]:
     """Feed a reader piece by piece, and yield after each, when pages that are complete can be taken."""
-    with _file(path) as raw, closing(_unpacking(raw, path)) as file:
+    with _open_file(path) as raw, closing(_open_unpacked(raw, path)) as file:
         taken = 0
         try:
             while piece := file.read1(_READ):  # so that the pages before an error are not lost
@@ -116,7 +206,7 @@ def _events(path: Path, reader: _Reader) -> Iterator[None]:
     raise DumpCutShortError(f"it cannot be read beyond {reader.place}: {failure}") from failure
 
 
-def _file(path: Path) -> BufferedReader:
+def _open_file(path: Path) -> BufferedReader:
     try:
         return path.open("rb")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
@@ -125,7 +215,7 @@ def _file(path: Path) -> BufferedReader:
         ) from error
 
 
-def _unpacking(file: BufferedReader, path: Path) -> BufferedReader | bz2.BZ2File:
+def _open_unpacked(file: BufferedReader, path: Path) -> BufferedReader | bz2.BZ2File:
     head = file.read(3)
     file.seek(0)
     if head.startswith(b"7z"):
@@ -134,7 +224,7 @@ def _unpacking(file: BufferedReader, path: Path) -> BufferedReader | bz2.BZ2File
 
 
 @dataclass(slots=True)
-class _Draft:
+class _PageDraft:
     """A page in the making."""
 
     title: str = ""
@@ -156,7 +246,7 @@ class _Draft:
 
 
 @dataclass(slots=True)
-class _Site:
+class _SiteDraft:
     """The information about the wiki, while it is read."""
 
     language: str = ""
@@ -164,14 +254,14 @@ class _Site:
     namespaces: dict[int, Namespace] = field(default_factory=dict)
 
 
-class _Reader:
+class _DumpReader:
     """Handles the events of the XML parser; keeps the pages that are complete until they are taken."""
 
     def __init__(self, *, limit: int, only_redirects: bool = False) -> None:
         self._limit = _LONGEST_PLACE if only_redirects else limit
         self._pages: list[DumpPage] = []
-        self._page = _Draft()
-        self._site = _Site()
+        self._page = _PageDraft()
+        self._site = _SiteDraft()
         self._attributes: dict[str, str] = {}
         self._parts: list[str] = []
         self._room = 0
@@ -230,7 +320,7 @@ class _Reader:
         elif self._within == "page":
             self._start_in_page(name, attributes)
         elif name == "page":
-            self._page, self._within, self.seen_page = _Draft(), name, True
+            self._page, self._within, self.seen_page = _PageDraft(), name, True
         elif name == "mediawiki":
             self.is_dump = True
             self._site.language = attributes.get("xml:lang", "")
@@ -278,11 +368,11 @@ class _Reader:
         elif name == _TITLE:
             page.title = value.strip()
         elif name == _NS:
-            page.namespace = _number(value)
+            page.namespace = _parse_number(value)
         elif name == _MODEL:
             page.model = value.strip() or page.model
         elif name == "namespace":
-            number = _number(self._attributes.get("key", ""))
+            number = _parse_number(self._attributes.get("key", ""))
             first_letter = self._attributes.get("case", "first-letter") == "first-letter"
             self._site.namespaces[number] = Namespace(
                 number=number, name=value.strip(), first_letter=first_letter
@@ -295,7 +385,7 @@ _AROUND: Final = {"page": "", "revision": "page", "content": "revision"}
 """The element around each."""
 
 
-def _number(value: str) -> int:
+def _parse_number(value: str) -> int:
     try:
         return int(value)
     except ValueError as error:

@@ -1,31 +1,142 @@
-"""Makes blocks from marked text, line by line: headings, paragraphs, list items, table rows."""
+"""Makes blocks from marked text, line by line.
+
+The text of ``[[File:…]]``: its caption, if readers see one.
+
+Anchors of headings, as MediaWiki encodes them.
+
+A heading has two: the one of ``$wgFragmentMode`` "html5", where white space becomes ``_`` and nothing else
+changes, and the older one, where all but letters, digits and ``_-.:`` is percent-encoded with a dot for
+the percent sign (``Sanitizer::escapeIdInternal`` in MediaWiki). Links may use either.
+
+Makes blocks from marked text, line by line: headings, paragraphs, list items, table rows.
+"""
 
 from __future__ import annotations
 
 import re
 from itertools import islice
 from typing import Final
+from urllib.parse import quote
 
-from linkstore.extraction import Hyperlink
-from linkstore.ingest.html.blocks import Block
-from linkstore.ingest.wiki.anchors import Anchors
-from linkstore.ingest.wiki.findings import Scanned
-from linkstore.ingest.wiki.marks import ANCHOR, BREAK, LINK, marks_in, shown, tidy
-from linkstore.ingest.wiki.tags import element_id
+from linkstore.extract.protocol import Hyperlink
+from linkstore.ingest.html.reading import Block
+from linkstore.ingest.wiki.marks import (
+    ANCHOR,
+    BREAK,
+    LINK,
+    ScannedPage,
+    extract_marks,
+    find_element_id,
+    render_text,
+    tidy,
+)
+
+_BESIDE_WORDS: Final = """
+    thumb thumbnail frame framed mini miniatur gerahmt vignette cadre miniatura miniaturadeimagen marco
+    miniaturadaimagem sinistra destra мини миниатюра обрамить мініатюра miniatyr ram サムネイル 缩略图 縮圖
+"""
+_BESIDE: Final = frozenset(_BESIDE_WORDS.split())
+"""Options by which a file stands beside the text, in MediaWiki's commoner languages."""
+
+_OPTION_WORDS: Final = """
+    frameless border left right center centre none upright baseline middle sub super text-top text-bottom top
+    bottom rahmenlos rand links rechts zentriert ohne hochkant gauche droite centré néant redresse izquierda
+    derecha centro no справа слева центр
+"""
+_OPTIONS: Final = _BESIDE | frozenset(_OPTION_WORDS.split())
+_LONGEST_OPTION: Final = 24
+_SETTING: Final = re.compile(
+    r"\s*(?:[^\W\d]+\s*=.*|[\d.]*\s*x?\s*[\d.]*\s*px\s*|upright\s+[\d.]+\s*)", re.DOTALL
+)
+
+
+def find_caption(parts: list[str]) -> str:
+    """Return the caption that readers see, empty if there is none.
+
+    Args:
+        parts: What stands in the brackets behind the file's name, divided at each ``|``.
+    """
+    text, beside = "", False
+    for part in reversed(parts):
+        part = part.strip()
+        word = part.lower() if len(part) < _LONGEST_OPTION else ""
+        if word in _BESIDE or word.startswith("thumb"):
+            beside = True
+        elif not text and not _is_option(part, word):
+            text = part
+    return text if beside else ""
+
+
+def find_gallery_captions(text: str) -> list[str]:
+    """Return the captions of a gallery, which has a file on each line, none for those without."""
+    captions = []
+    for line in text.split("\n"):
+        _, _, rest = line.partition("|")
+        parts = [part for part in rest.split("|") if not _SETTING.fullmatch(part)]
+        captions.append(parts[-1].strip() if parts else "")
+    return [caption for caption in captions if caption]
+
+
+def _is_option(part: str, word: str) -> bool:
+    return not part or word in _OPTIONS or (_is_setting(part) and bool(_SETTING.fullmatch(part)))
+
+
+def _is_setting(part: str) -> bool:
+    return "=" in part[:_LONGEST_OPTION] or part.endswith("px")
+
+
+_PLAIN: Final = re.compile(r"[\w.:-]*", re.ASCII)
+
+
+def make_anchor(text: str) -> str:
+    """Return the anchor of a heading with this text."""
+    return "_".join(text.replace("_", " ").split())
+
+
+def make_old_anchor(new: str) -> str:
+    """Return the older encoding of an anchor, which is the same if it has plain letters only."""
+    if _PLAIN.fullmatch(new):
+        return new
+    return quote(new, safe=":").replace("~", "%7E").replace("%", ".")
+
+
+class Anchors:
+    """Gives the headings of a page their anchors; a repeated one is numbered."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def of_heading(self, text: str) -> tuple[str, ...]:
+        """Return the anchors of the next heading, the one in use first."""
+        base = make_anchor(text)
+        if not base:
+            return ()
+        name, folded = base, base.casefold()
+        if folded in self._taken:
+            count = self._counts.get(folded, 1)
+            while name.casefold() in self._taken:
+                count += 1
+                name = f"{base}_{count}"
+            self._counts[folded] = count
+        self._taken.add(name.casefold())
+        old = make_old_anchor(name)
+        return (name,) if old == name else (name, old)
+
 
 _SPECIAL: Final = frozenset("=*#:;{|! -\t")
 _SWITCH: Final = re.compile(r"__[A-Z]{3,30}__")
 _BULLETS: Final = "*#:; \t"
 
 
-def lay_out(scanned: Scanned) -> list[Block]:
+def lay_out(scanned: ScannedPage) -> list[Block]:
     """Make the blocks of a scanned page, in order, each with its links and anchors."""
     text = scanned.text
     return _Layout(scanned).read(_SWITCH.sub("", text) if "__" in text else text)
 
 
 class _Layout:
-    def __init__(self, scanned: Scanned) -> None:
+    def __init__(self, scanned: ScannedPage) -> None:
         self._links = iter(scanned.links)
         self._own_anchors = iter(scanned.anchors)
         self._headings = Anchors()
@@ -63,7 +174,7 @@ class _Layout:
             self._lines.append(line.lstrip("-"))
         elif line.startswith("|}"):
             self._end_paragraph()
-            self._lines.append(marks_in(line))
+            self._lines.append(extract_marks(line))
         elif line.isspace():
             self._end_paragraph()
         else:
@@ -100,13 +211,13 @@ class _Layout:
         elif sign == "|}":
             self._end_row()
             self._tables -= 1
-            self._continue(marks_in(line) if self._tables else line[2:])
+            self._continue(extract_marks(line) if self._tables else line[2:])
         elif sign == "|-":
             self._end_row()
             self._start_row(line)
         elif sign == "|+":
             self._end_row()
-            self._cells.append([_content(line[2:])])
+            self._cells.append([_strip_attributes(line[2:])])
             self._end_row()
         elif sign[:1] in {"|", "!"}:
             self._row(line)
@@ -115,13 +226,13 @@ class _Layout:
 
     def _start_row(self, line: str) -> None:
         """Start a row or table. Its attributes show nothing, but may have an id."""
-        if element := element_id(line):
+        if element := find_element_id(line):
             self._waiting_anchors.append(element.replace(" ", "_"))
-        self._continue(marks_in(line))
+        self._continue(extract_marks(line))
 
     def _row(self, line: str) -> None:
         text = line[1:].replace("!!", "||") if line[0] == "!" else line[1:]
-        self._cells += ([_content(cell)] for cell in text.split("||"))
+        self._cells += ([_strip_attributes(cell)] for cell in text.split("||"))
 
     def _continue(self, line: str) -> None:
         """Continue the cell before or, outside of tables, a paragraph."""
@@ -140,9 +251,9 @@ class _Layout:
             words: list[str] = []
             wordless: list[str] = []
             for cell in map(" ".join, cells):
-                (words if shown(cell) else wordless).append(cell)
+                (words if render_text(cell) else wordless).append(cell)
             text = " | ".join(words).replace(BREAK, " ")
-            self._emit(marks_in("".join(wordless)) + text, tight=True)
+            self._emit(extract_marks("".join(wordless)) + text, tight=True)
 
     # Blocks
 
@@ -155,7 +266,7 @@ class _Layout:
     def _emit(self, marked: str, *, level: int = 0, lead: str = "", tight: bool = False) -> None:
         """Add a block. Links and anchors of one without words go to the next."""
         text = self._without_marks(marked)
-        text = shown(tidy(text))
+        text = render_text(tidy(text))
         if not text.strip(" |"):
             return
         links, anchors = tuple(self._waiting_links), tuple(self._waiting_anchors)
@@ -195,7 +306,7 @@ class _Layout:
         return self._blocks
 
 
-def _content(cell: str) -> str:
+def _strip_attributes(cell: str) -> str:
     """Return a table cell without its attributes."""
     attributes, bar, content = cell.partition("|")
-    return marks_in(attributes) + content.strip() if bar else cell.strip()
+    return extract_marks(attributes) + content.strip() if bar else cell.strip()

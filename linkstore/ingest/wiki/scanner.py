@@ -13,14 +13,35 @@ from collections.abc import Callable, Sequence
 from html import unescape
 from typing import Final
 
-from linkstore.ingest.wiki import tags
-from linkstore.ingest.wiki.anchors import anchor
-from linkstore.ingest.wiki.files import caption, gallery_captions
-from linkstore.ingest.wiki.findings import Scanned, cited, hyperlink
-from linkstore.ingest.wiki.frames import OPEN_EXTERNAL, OPEN_LINK, OPEN_TEMPLATE, Frame, Output
-from linkstore.ingest.wiki.marks import ANCHOR, BREAK, GONE, LINK, cleared, literal, marks_in, shown
-from linkstore.ingest.wiki.templates import ANCHORS, VISIBLE_ANCHORS, Mention, called, kept, render
-from linkstore.ingest.wiki.titles import Role, Target
+from linkstore.ingest.wiki import marks
+from linkstore.ingest.wiki.layout import find_caption, find_gallery_captions, make_anchor
+from linkstore.ingest.wiki.marks import (
+    ANCHOR,
+    BREAK,
+    GONE,
+    LINK,
+    OPEN_EXTERNAL,
+    OPEN_LINK,
+    OPEN_TEMPLATE,
+    Frame,
+    ScannedPage,
+    ScanOutput,
+    extract_marks,
+    make_citation_mark,
+    make_hyperlink,
+    render_text,
+    shield_text,
+    strip_marks,
+)
+from linkstore.ingest.wiki.templates import (
+    ANCHORS,
+    VISIBLE_ANCHORS,
+    TemplateLink,
+    keep_marks,
+    normalise_name,
+    render_template,
+)
+from linkstore.ingest.wiki.titles import LinkRole, LinkTarget
 
 # Each alternative begins with a literal character: Python then looks for those first. What repeats stops at
 # the characters with which markup begins, and never goes back.
@@ -45,7 +66,7 @@ _REST_OF_URL: Final = re.compile(r"[^\s\[\]<>\"{}|\x01-\x08]++")
 _ADDRESS: Final = re.compile(r"(?:https?:|ftp:)?//[^\x01-\x08|]+$")
 _BEHIND_URL: Final = ".,;:!?'"
 _PIPE_TRICK: Final = re.compile(r"^[^:]*:|\s*\([^()]*\)$|\s*\uff08[^\uff08\uff09]*\uff09$")
-_LINK: Final = Role.LINK
+_LINK: Final = LinkRole.LINK
 _SCHEMES: Final = ("https", "http", "ftp")
 
 
@@ -57,11 +78,11 @@ class Scanner:
         page: The page's title.
     """
 
-    def __init__(self, resolve: Callable[[str], Target | None], page: str) -> None:
+    def __init__(self, resolve: Callable[[str], LinkTarget | None], page: str) -> None:
         self._resolve = resolve
         self._page = page
-        self._found = Scanned()
-        self._out = Output()
+        self._found = ScannedPage()
+        self._out = ScanOutput()
         self._add, self._add_link = self._out.pieces.append, self._found.links.append
         self._never_closed: set[str] = set()
         self._handlers: dict[int | None, Callable[[re.Match[str]], int]] = {
@@ -79,9 +100,9 @@ class Scanner:
             _URL: self._bare_url,
         }
 
-    def scan(self, text: str) -> Scanned:
+    def scan(self, text: str) -> ScannedPage:
         """Read a text. A scanner reads only one."""
-        text = cleared(text)
+        text = strip_marks(text)
         handlers, append = self._handlers, self._add
         at = 0
         for token in _TOKEN.finditer(text):
@@ -106,7 +127,7 @@ class Scanner:
             and (label or (label is None and written[0] not in " :"))
         ):
             text = (label or written) + trail
-            self._add_link(hyperlink(target.href, text if text.isalnum() else shown(text)))
+            self._add_link(make_hyperlink(target.href, text if text.isalnum() else render_text(text)))
             self._add(LINK + text)
         else:
             self._add(self._shown_link(written, [] if label is None else [label], trail) + trail)
@@ -144,34 +165,34 @@ class Scanner:
             self._add("]")
             return
         self._out.replace(frame, f"{label.strip()}{LINK}")
-        self._add_link(hyperlink(unescape(frame.name), shown(label)))
+        self._add_link(make_hyperlink(unescape(frame.name), render_text(label)))
 
     def _shown_link(self, written: str, labels: Sequence[str], trail: str) -> str:
         """Return the visible text of ``[[…]]``, and record its target."""
         target = self._resolve(written.replace(GONE, ""))
         if target is None and _ADDRESS.match(written):
             return self._in_brackets("|".join((written, *labels)))
-        if target is None or (target.role is Role.LINK and any(LINK in label for label in labels)):
+        if target is None or (target.role is LinkRole.LINK and any(LINK in label for label in labels)):
             return f"[[{'|'.join((written, *labels))}]]"
-        if target.role is Role.LINK or target.role is Role.NONE:
+        if target.role is LinkRole.LINK or target.role is LinkRole.NONE:
             label = "|".join(labels) if labels else written.strip().removeprefix(":")
             if labels and not label:
                 label = _PIPE_TRICK.sub("", written.strip().removeprefix(":"))
-            if target.role is Role.NONE:
+            if target.role is LinkRole.NONE:
                 return label
-            self._add_link(hyperlink(target.href, shown(label + trail)))
+            self._add_link(make_hyperlink(target.href, render_text(label + trail)))
             return LINK + label
-        dropped = marks_in("".join((written, *labels)))
-        if target.role is Role.CATEGORY:
+        dropped = extract_marks("".join((written, *labels)))
+        if target.role is LinkRole.CATEGORY:
             self._found.categories[target.title] = None
-        elif target.role is Role.FILE and (text := caption(list(labels))):
-            return f"\n\n{kept(text, list(labels))}\n\n"
+        elif target.role is LinkRole.FILE and (text := find_caption(list(labels))):
+            return f"\n\n{keep_marks(text, list(labels))}\n\n"
         return dropped
 
     def _in_brackets(self, written: str) -> str:
         """Write an external link in one pair of brackets too many."""
         url, _, label = written.partition(" ")
-        self._add_link(hyperlink(unescape(url), shown(label)))
+        self._add_link(make_hyperlink(unescape(url), render_text(label)))
         return f"[{LINK}{label or url}]"
 
     def _bare_url(self, token: re.Match[str]) -> int:
@@ -184,7 +205,7 @@ class Scanner:
         url = rest[0].rstrip(_BEHIND_URL)
         if "(" not in url:
             url = url.partition(")")[0]
-        self._add_link(hyperlink(unescape(f"{scheme}://{url}"), ""))
+        self._add_link(make_hyperlink(unescape(f"{scheme}://{url}"), ""))
         self._add(f"://{url}{LINK}")
         return token.end() + len(url)
 
@@ -204,7 +225,11 @@ class Scanner:
             frame = self._out.open[-1]
             used = 3 if min(left, frame.braces) >= 3 else 2
             parts = self._out.parts(frame)
-            text = self._rendered(parts) if used == 2 else "".join(parts[1:2]) + marks_in("".join(parts[2:]))
+            text = (
+                self._rendered(parts)
+                if used == 2
+                else "".join(parts[1:2]) + extract_marks("".join(parts[2:]))
+            )
             frame.braces -= used
             self._out.replace(frame, "{" * frame.braces, text)
             frame.bars.clear()
@@ -216,30 +241,30 @@ class Scanner:
 
     def _rendered(self, parts: list[str]) -> str:
         if self._out.is_within("ref"):
-            return marks_in("".join(parts))  # references are read only when they are needed
-        name = called(parts[0])
+            return extract_marks("".join(parts))  # references are read only when they are needed
+        name = normalise_name(parts[0])
         if name in ANCHORS:
             return self._anchors(parts, visible=name in VISIBLE_ANCHORS)
-        rendered = render(parts, self._page)
+        rendered = render_template(parts, self._page)
         if isinstance(rendered, str):
-            return kept(rendered, parts)
-        pieces = (self._mentioned(one) if isinstance(one, Mention) else one for one in rendered)
-        return marks_in("".join(parts)) + "".join(pieces)
+            return keep_marks(rendered, parts)
+        pieces = (self._mentioned(one) if isinstance(one, TemplateLink) else one for one in rendered)
+        return extract_marks("".join(parts)) + "".join(pieces)
 
-    def _mentioned(self, mention: Mention) -> str:
+    def _mentioned(self, mention: TemplateLink) -> str:
         target = None if mention.external else self._resolve(mention.target)
         if mention.external:
-            self._add_link(hyperlink(mention.target, mention.label))
+            self._add_link(make_hyperlink(mention.target, mention.label))
             return LINK
-        if target is None or target.role is not Role.LINK:
+        if target is None or target.role is not LinkRole.LINK:
             return mention.label
-        self._add_link(hyperlink(target.href, mention.label))
+        self._add_link(make_hyperlink(target.href, mention.label))
         return LINK + mention.label
 
     def _anchors(self, parts: list[str], *, visible: bool) -> str:
-        names = [name for part in parts[1:] if "=" not in part and (name := shown(part))]
-        self._found.anchors += (anchor(name) for name in names)
-        return marks_in("".join(parts)) + ANCHOR * len(names) + (names[0] if names and visible else "")
+        names = [name for part in parts[1:] if "=" not in part and (name := render_text(part))]
+        self._found.anchors += (make_anchor(name) for name in names)
+        return extract_marks("".join(parts)) + ANCHOR * len(names) + (names[0] if names and visible else "")
 
     def _bar(self, token: re.Match[str]) -> int:
         if not self._out.open or self._out.open[-1].kind not in {OPEN_LINK, OPEN_TEMPLATE}:
@@ -253,24 +278,24 @@ class Scanner:
     def _plain_reference(self, token: re.Match[str]) -> int:
         """Keep a reference without tags and links in it, as most are. It is read on demand."""
         attributes, content = token.group(_PLAIN_REFERENCE + 1, _PLAIN_REFERENCE + 2)
-        self._define(tags.reference_name(attributes) if attributes else "", content)
+        self._define(marks.find_reference_name(attributes) if attributes else "", content)
         return token.end()
 
     def _tag(self, token: re.Match[str]) -> int:
         end, name, attributes = token.group(_TAG + 1, _TAG + 2, _TAG + 3)
         name, is_end, is_empty = name.lower(), bool(end), attributes.endswith("/")
-        if name in tags.FRAMES:
+        if name in marks.FRAMES:
             return self._close_tag(token, name) if is_end else self._open_tag(token, name, is_empty=is_empty)
-        if name in tags.SHOWN:
-            element = "" if is_end else tags.element_id(attributes)
+        if name in marks.SHOWN:
+            element = "" if is_end else marks.find_element_id(attributes)
             if element:
-                self._found.anchors.append(anchor(element))
+                self._found.anchors.append(make_anchor(element))
                 self._add(ANCHOR)
-            self._add("" if is_end and name == "li" else tags.SHOWN[name])
-        elif name in tags.HEADINGS:
-            line = tags.HEADINGS[name]
+            self._add("" if is_end and name == "li" else marks.SHOWN[name])
+        elif name in marks.HEADINGS:
+            line = marks.HEADINGS[name]
             self._add(f"{line}\n" if is_end else f"\n{line}")
-        elif name in tags.RAW:
+        elif name in marks.RAW:
             return token.end() if is_end or is_empty else self._raw(token, name, attributes)
         else:
             self._add(token[0])
@@ -278,20 +303,24 @@ class Scanner:
 
     def _raw(self, token: re.Match[str], name: str, attributes: str) -> int:
         """Write an element whose content is not wikitext. Without an end tag, it is text."""
-        end = None if name in self._never_closed else tags.end_tag(name).search(token.string, token.end())
+        end = (
+            None
+            if name in self._never_closed
+            else marks.compile_end_tag(name).search(token.string, token.end())
+        )
         if end is None:
             self._never_closed.add(name)
             self._add(token[0])
             return token.end()
         content = token.string[token.end() : end.start()]
-        if name in tags.LITERAL or "inline" in attributes:
-            self._add(literal(unescape(content) if name == "nowiki" else content, code=name != "nowiki"))
-        elif name in tags.CODE:
-            self._add(f"\n\n{literal(content.strip(chr(10)), lines=True, code=name != 'pre')}\n\n")
+        if name in marks.LITERAL or "inline" in attributes:
+            self._add(shield_text(unescape(content) if name == "nowiki" else content, code=name != "nowiki"))
+        elif name in marks.CODE:
+            self._add(f"\n\n{shield_text(content.strip(chr(10)), lines=True, code=name != 'pre')}\n\n")
         return end.end()
 
     def _open_tag(self, token: re.Match[str], name: str, *, is_empty: bool) -> int:
-        reference = tags.reference_name(token[_TAG + 3]) if name == "ref" else ""
+        reference = marks.find_reference_name(token[_TAG + 3]) if name == "ref" else ""
         if is_empty:
             if reference:
                 self._cite(reference)
@@ -307,12 +336,13 @@ class Scanner:
         content = self._out.content(frame)
         if name == "gallery":
             self._out.replace(
-                frame, "\n\n".join(("", kept("\n\n".join(gallery_captions(content)), [content]), ""))
+                frame,
+                "\n\n".join(("", keep_marks("\n\n".join(find_gallery_captions(content)), [content]), "")),
             )
         elif name == "poem":
             self._out.replace(frame, "\n\n", content.strip("\n").replace("\n", BREAK), "\n\n")
         else:
-            self._out.replace(frame, marks_in(content))
+            self._out.replace(frame, extract_marks(content))
         if name == "ref":
             self._define(frame.name, token.string[frame.inside : token.start()])
         return token.end()
@@ -327,7 +357,7 @@ class Scanner:
             self._cite(key)
 
     def _cite(self, key: str) -> None:
-        self._add_link(cited(key))
+        self._add_link(make_citation_mark(key))
         self._add(LINK)
 
     def _comment(self, token: re.Match[str]) -> int:

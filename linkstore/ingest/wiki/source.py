@@ -1,4 +1,12 @@
-"""A MediaWiki XML dump as a source of pages.
+"""A MediaWiki XML dump as a source of pages, each with its blocks, categories and references.
+
+A wiki page as it was read: its blocks, categories and references.
+
+The works that the references of a page cite, found by the installed citation extractor.
+
+Makes chunks from the wikitext of an article.
+
+A MediaWiki XML dump as a source of pages.
 
 The dump is read twice: once for its redirects, which go into a temporary table on disk, and once for its
 pages. So whatever the size of the wiki, the source needs the memory of one page and some caches.
@@ -6,7 +14,7 @@ pages. So whatever the size of the wiki, the source needs the memory of one page
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,21 +22,236 @@ from pathlib import Path
 from typing import Any, Final
 
 import xxhash
+from langchain_core.documents import Document
 
-from linkstore.arguments import given, path_of, require
-from linkstore.extraction import LinkExtractor
-from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits
+from linkstore.core.arguments import as_path, omit_none, require
+from linkstore.core.links import Link, merge_links
+from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy, quote_fragment
+from linkstore.extract.protocol import Chunk, Hyperlink, LinkExtractor, Page, load_extractor
+from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
+from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.html.reading import Block
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.sink import PageStore
-from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.summary import Progress, Summary
-from linkstore.ingest.wiki.dump import DumpCutShortError, DumpPage, read_pages, read_siteinfo
-from linkstore.ingest.wiki.reading import ArticleReader
-from linkstore.ingest.wiki.redirects import Alias, Redirects, target_of
-from linkstore.ingest.wiki.references import EXTRACTOR
-from linkstore.ingest.wiki.siteinfo import MAIN
-from linkstore.ingest.wiki.titles import Titles
-from linkstore.urls import DEFAULT_POLICY, Site, UrlPolicy
+from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
+from linkstore.ingest.wiki.dump import (
+    Alias,
+    DumpCutShortError,
+    DumpPage,
+    RedirectTable,
+    find_redirect_target,
+    read_pages,
+    read_siteinfo,
+)
+from linkstore.ingest.wiki.layout import lay_out
+from linkstore.ingest.wiki.marks import BREAK, CitationMark, render_text, tidy
+from linkstore.ingest.wiki.scanner import Scanner
+from linkstore.ingest.wiki.titles import CATEGORY, MAIN, LinkTarget, TitleResolver
+
+Resolve = Callable[[str], LinkTarget | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Article:
+    """The content of a page.
+
+    Args:
+        blocks: Its text; among the links of a block, :class:`CitationMark` stands for a reference.
+        categories: The names of its categories, in order.
+        references: The wikitext of its references, by key.
+    """
+
+    blocks: tuple[Block, ...] = ()
+    categories: tuple[str, ...] = ()
+    references: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_article(text: str, *, title: str, resolve: Resolve) -> Article:
+    """Read the wikitext of a page. Any text is valid wikitext.
+
+    Args:
+        text: The wikitext.
+        title: The page's title.
+        resolve: What the target of a link names.
+    """
+    scanned = Scanner(resolve, title).scan(text)
+    return Article(
+        blocks=tuple(lay_out(scanned)),
+        categories=tuple(scanned.categories),
+        references=scanned.references,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleReference:
+    """A reference as readers see it.
+
+    Args:
+        text: Its text.
+        links: Its links that leave the wiki.
+    """
+
+    text: str
+    links: tuple[Hyperlink, ...]
+
+
+def read_reference(text: str, *, title: str, resolve: Resolve) -> VisibleReference:
+    """Read the wikitext of a reference."""
+    scanned = Scanner(resolve, title).scan(text)
+    outside = (link for link in scanned.links if not isinstance(link, CitationMark) and "//" in link.href)
+    return VisibleReference(
+        render_text(tidy(scanned.text.replace("\n", " ").replace(BREAK, " "))), tuple(outside)
+    )
+
+
+CITATION_EXTRACTOR = "citation"
+
+
+class ReferenceResolver:
+    """Puts what references cite into the chunks that refer to them.
+
+    Footnotes are not part of the running text, so the extractor of citations does not see them there: it is
+    given each chunk's footnotes as the reference list of a document.
+
+    Args:
+        resolve: What the target of a link names.
+        cite: Whether to find the works; else only the links of references are kept.
+
+    Raises:
+        ExtractionError: If works are to be found and no extractor of citations is installed.
+    """
+
+    def __init__(self, resolve: Resolve, *, cite: bool) -> None:
+        self._resolve = resolve
+        self._extractor: LinkExtractor[Document] | None = load_extractor(CITATION_EXTRACTOR) if cite else None
+
+    def resolved(self, chunks: list[Chunk], article: Article) -> list[Chunk]:
+        """Return the chunks, with links and works of references in place of :class:`CitationMark`."""
+        read: dict[str, VisibleReference] = {}
+
+        def reference(key: str) -> VisibleReference:
+            if key not in read:
+                text = article.references.get(key, "")
+                read[key] = read_reference(text, title=chunks[0].page.title, resolve=self._resolve)
+            return read[key]
+
+        return [self._resolved(chunk, reference) for chunk in chunks]
+
+    def _resolved(self, chunk: Chunk, reference: Callable[[str], VisibleReference]) -> Chunk:
+        cited = dict.fromkeys(link.key for link in chunk.hyperlinks if isinstance(link, CitationMark))
+        if not cited:
+            return chunk
+        works = [reference(key) for key in cited]
+        return replace(
+            chunk,
+            hyperlinks=tuple(_list_hyperlinks(chunk, reference)),
+            links=(*chunk.links, *self._works([work.text for work in works if work.text])),
+        )
+
+    def _works(self, texts: list[str]) -> tuple[Link, ...]:
+        if self._extractor is None or not texts:
+            return ()
+        listed = "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
+        found = self._extractor.extract(Document(page_content=f"References\n\n{listed}"))
+        return merge_links(link for link in found if link.direction == "out")
+
+
+def _list_hyperlinks(chunk: Chunk, reference: Callable[[str], VisibleReference]) -> Iterator[Hyperlink]:
+    for link in chunk.hyperlinks:
+        if isinstance(link, CitationMark):
+            yield from reference(link.key).links
+        else:
+            yield link
+
+
+MOST_WITH_SECTIONS: Final = 16
+"""Number of redirects to a page, by title, for which ``[[Redirect#Section]]`` leads to the section too."""
+MOST_NAMED: Final = 64
+"""Maximum number of redirects in the metadata of a page's documents."""
+
+HYPERLINK: Final = "hyperlink"
+CATEGORY_KIND: Final = "category"
+
+
+class ArticleReader:
+    """Reads articles; what it needs of the dump is small, and so goes to other processes.
+
+    Args:
+        site: The wiki as a site.
+        titles: What titles lead to.
+        limits: How long chunks are.
+        cite: Whether to link to the works that references cite.
+
+    Raises:
+        ExtractionError: If works are to be cited and no extractor of citations is installed.
+    """
+
+    def __init__(self, site: Site, titles: TitleResolver, limits: ChunkLimits, *, cite: bool) -> None:
+        self._site = site
+        self._titles = titles
+        self._cite = cite
+        self._references = ReferenceResolver(titles.resolve, cite=cite)
+        self._limits = limits
+
+    def __reduce__(self) -> tuple[Callable[..., ArticleReader], tuple[object, ...]]:
+        return partial(ArticleReader, cite=self._cite), (self._site, self._titles, self._limits)
+
+    def chunks(self, url: str, page: DumpPage, aliases: tuple[Alias, ...]) -> list[Chunk]:
+        """Make the chunks of an article.
+
+        Args:
+            url: Names it within the source.
+            page: What the dump says of it.
+            aliases: Redirects that lead to it.
+
+        Raises:
+            UnreadablePageError: If it has no text.
+        """
+        article = read_article(
+            page.text, title=page.title, resolve=self._titles.at(page.title, page.namespace)
+        )
+        if not article.blocks:
+            raise UnreadablePageError("it has no text")
+        names = [alias.title for alias in aliases if not alias.section]
+        described = Page(
+            url=url,
+            title=page.title,
+            aliases=tuple(map(self._titles.path, names[:MOST_WITH_SECTIONS])),
+            metadata={"aliases": [alias.title for alias in aliases[:MOST_NAMED]]} if aliases else {},
+        )
+        chunks = make_chunks(described, article.blocks, self._limits)
+        chunks = self._references.resolved(chunks, article)
+        links = (
+            *chunks[0].links,
+            *self._categories(page, article),
+            *self._incoming(names[MOST_WITH_SECTIONS:]),
+        )
+        chunks[0] = replace(chunks[0], links=links)
+        return add_incoming_links(chunks, {HYPERLINK: self._sections(aliases)})
+
+    def _categories(self, page: DumpPage, article: Article) -> Iterator[Link]:
+        """Yield the links of a page to its categories, and of a category's page to the category itself."""
+        if page.namespace == CATEGORY:
+            yield Link.bidir(kind=CATEGORY_KIND, tag=page.title.partition(":")[2])
+        for name in article.categories:
+            yield Link.bidir(kind=CATEGORY_KIND, tag=name)
+
+    def _incoming(self, titles: Iterable[str]) -> Iterator[Link]:
+        """Yield the incoming links of redirects to the page alone."""
+        for title in titles:
+            for tag in self._tags(title):
+                yield Link.incoming(kind=HYPERLINK, tag=tag)
+
+    def _sections(self, aliases: Iterable[Alias]) -> dict[str, list[str]]:
+        """Return the tags of redirects that lead to a section, by its fragment."""
+        found: dict[str, list[str]] = {}
+        for alias in aliases:
+            if alias.section:
+                found.setdefault(quote_fragment(alias.section), []).extend(self._tags(alias.title))
+        return found
+
+    def _tags(self, title: str) -> tuple[str, ...]:
+        return self._site.page_tags(self._titles.path(title))
+
 
 READER_VERSION: Final = 2
 """Raised whenever the same wikitext would be read otherwise, so that all pages are read again."""
@@ -81,18 +304,18 @@ class WikiSource:
         prefix: str = "",
         cite: bool = True,
     ) -> None:
-        self._path = path_of("path", path)
-        require(WikiSettings, "a WikiSettings", **given(settings=settings))
+        self._path = as_path("path", path)
+        require(WikiSettings, "a WikiSettings", **omit_none(settings=settings))
         self._settings = settings = settings or WikiSettings()
         info = read_siteinfo(self._path)
         base = settings.base or info.folder
         self._site = Site(bases=(base,) if base else (), policy=settings.policy, prefix=prefix)
-        self._titles = Titles(info, settings.interwiki, base)
+        self._titles = TitleResolver(info, settings.interwiki, base)
         self._reader = ArticleReader(self._site, self._titles, settings.limits, cite=cite)
         kept = (READER_VERSION, settings.limits, sorted(settings.interwiki.items()), cite)
         self._salt = xxhash.xxh3_128(repr((kept, info)).encode(errors="replace")).hexdigest()
         self._count = 0
-        self._redirects: Redirects | None = None
+        self._redirects: RedirectTable | None = None
 
     @property
     def name(self) -> str:
@@ -122,11 +345,11 @@ class WikiSource:
             redirects.close()
             self._redirects = None
 
-    def _surveyed(self) -> Redirects:
+    def _surveyed(self) -> RedirectTable:
         """Return the redirects, read at most once for each run."""
         if self._redirects is None:
             self._count = 0
-            self._redirects = Redirects(self._found_redirects())
+            self._redirects = RedirectTable(self._found_redirects())
         return self._redirects
 
     def _found_redirects(self) -> Iterator[tuple[str, str, str]]:
@@ -136,7 +359,7 @@ class WikiSource:
                 if page.redirect is None:
                     self._count += self._is_offered(page)
                 elif page.namespace in self._settings.namespaces:
-                    target, section = target_of(page.text)
+                    target, section = find_redirect_target(page.text)
                     yield page.title, page.redirect or target, section
 
     def _is_offered(self, page: DumpPage) -> bool:
@@ -197,7 +420,7 @@ def index_wiki(
     chosen = settings or WikiSettings()
     if namespaces is not None:
         chosen = replace(chosen, namespaces=tuple(namespaces))
-    wiki = WikiSource(path, chosen, prefix=prefix, cite=EXTRACTOR in links)
+    wiki = WikiSource(path, chosen, prefix=prefix, cite=CITATION_EXTRACTOR in links)
     return index_source(
         store, wiki, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
     )

@@ -1,4 +1,8 @@
-"""The text of well-known templates; other templates yield only their links to pages.
+"""The text of well-known templates and of citations; other templates yield only their links.
+
+Citation templates as text, from which an extractor recognizes the cited work.
+
+The text of well-known templates; other templates yield only their links to pages.
 
 Templates are programs of the wiki, and a dump of its articles does not contain them. Those that most wikis
 use within sentences have rules here, each a row of a table.
@@ -11,14 +15,134 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from linkstore.ingest.wiki.citations import citation, identifier, is_citation, may_cite, title_of
-from linkstore.ingest.wiki.marks import BREAK, GONE, PIPE, SHIELD, marks_in, shown
+from linkstore.ingest.wiki.marks import BREAK, GONE, PIPE, SHIELD, extract_marks, render_text
+
+_NAMES: Final = re.compile(
+    r"(?:cite|vcite|cita|citar|ref) (?!needed\b|check\b|quote\b)\w"
+    r"|(?:cite|citation|literatur|internetquelle|ouvrage)$"
+)
+_MOST_AUTHORS: Final = 3
+_YEAR: Final = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")
+
+_AUTHOR: Final = ("author", "authors", "vauthors", "autor", "auteur", "autore", "editor")
+_NUMBERED_AUTHORS: Final = (
+    (("last", "last1", "surname", "surname1", "author1"), ("first", "first1", "given", "given1")),
+    *(
+        ((f"last{number}", f"surname{number}", f"author{number}"), (f"first{number}", f"given{number}"))
+        for number in range(2, _MOST_AUTHORS + 2)
+    ),
+)
+_TITLE: Final = ("title", "chapter", "titel", "titre", "título", "titulo", "titolo")
+_WITHIN: Final = (
+    *("journal", "work", "newspaper", "magazine", "website", "publisher", "encyclopedia", "periodical"),
+    *("zeitschrift", "sammelwerk", "werk", "verlag", "périodique", "éditeur", "editorial", "editore"),
+)
+_IDENTIFIERS: Final = {
+    "doi": "doi:",
+    "pmid": "PMID ",
+    "pmc": "PMC",
+    "arxiv": "arXiv:",
+    "eprint": "arXiv:",
+    "isbn": "ISBN ",
+    "rfc": "RFC ",
+}
+_STANDALONE: Final = {**_IDENTIFIERS, "hdl": "hdl:", "issn": "ISSN ", "oclc": "OCLC ", "jstor": "JSTOR "}
+_KEYS: Final = frozenset({"doi", "pmid", "pmc", "arxiv"})
+
+
+def may_cite(name: str, content: str) -> bool:
+    """Say whether a template's parameters are worth reading, by its name (lower case) and its content."""
+    return bool(_NAMES.match(name)) or any(key in content for key in _KEYS)
+
+
+def is_citation(name: str, fields: Mapping[str, str]) -> bool:
+    """Say whether a template cites a work: by its name (lower case), or since it states an identifier."""
+    return bool(_NAMES.match(name)) or not _KEYS.isdisjoint(fields)
+
+
+def format_citation(fields: Mapping[str, str]) -> str:
+    """Write a work as reference lists show it, empty if the template states neither title nor identifier.
+
+    Args:
+        fields: The template's named parameters, names in lower case.
+    """
+    title, identifiers = list(_format_title(fields)), list(_format_identifiers(fields))
+    if not title and not identifiers:
+        return ""
+    return " ".join((*_format_authors(fields), *title, *_format_container(fields), *identifiers))
+
+
+def find_title(fields: Mapping[str, str]) -> str:
+    """Return the work's title, empty if the template states none."""
+    return _get_first(fields, _TITLE).strip(".\"' ")
+
+
+def format_identifier(name: str, value: str) -> str | None:
+    """Write what a template of its own, such as ``{{doi|…}}``, shows, or None if it is no identifier."""
+    before = _STANDALONE.get(name)
+    return None if before is None or not value else _prefix_value(before, value)
+
+
+def _format_authors(fields: Mapping[str, str]) -> Iterator[str]:
+    authors = list(_list_authors(fields))
+    if authors:
+        shown = "; ".join(authors[:_MOST_AUTHORS])
+        yield f"{shown} et al." if len(authors) > _MOST_AUTHORS else shown
+    year = _YEAR.search(
+        _get_first(fields, ("year", "date", "jahr", "datum", "année", "año", "anno", "fecha"))
+    )
+    if year:
+        yield f"({year[0]})."
+
+
+def _list_authors(fields: Mapping[str, str]) -> Iterator[str]:
+    count = 0
+    for last_names, first_names in _NUMBERED_AUTHORS:
+        last = _get_first(fields, last_names)
+        if last:
+            first = _get_first(fields, first_names)
+            yield f"{last}, {first}" if first else last
+            count += 1
+    other = "" if count else _get_first(fields, _AUTHOR)
+    if other:
+        yield other
+
+
+def _format_title(fields: Mapping[str, str]) -> Iterator[str]:
+    title = find_title(fields)
+    if title:
+        yield f'"{title}".'
+
+
+def _format_container(fields: Mapping[str, str]) -> Iterator[str]:
+    within = _get_first(fields, _WITHIN)
+    if within:
+        yield f"{within.rstrip('.')}."
+
+
+def _format_identifiers(fields: Mapping[str, str]) -> Iterator[str]:
+    for name, before in _IDENTIFIERS.items():
+        value = fields.get(name)
+        if value and (name != "eprint" or "arxiv" not in fields):
+            yield _prefix_value(before, value)
+    more = fields.get("id")
+    if more:
+        yield more
+
+
+def _prefix_value(before: str, value: str) -> str:
+    return value if value.lower().startswith(before.strip(": ").lower()) else f"{before}{value}"
+
+
+def _get_first(fields: Mapping[str, str], names: tuple[str, ...]) -> str:
+    return next((fields[name] for name in names if fields.get(name)), "")
+
 
 _NAMED: Final = re.compile(r"\s*([\w][\w -]{0,40}?)\s*=(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class TemplateLink:
     """A link that a template makes.
 
     Args:
@@ -36,12 +160,12 @@ VISIBLE_ANCHORS: Final = frozenset({"vanchor", "visible anchor"})
 ANCHORS: Final = VISIBLE_ANCHORS | {"anchor", "anchors", "anker", "ancre", "ancla"}
 """Templates whose arguments are anchors; of some the first one is shown too."""
 
-Rendered = str | tuple[str | Mention, ...]
+RenderedTemplate = str | tuple[str | TemplateLink, ...]
 """The visible content of a template: text, or text and links in order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TemplateCall:
     """A template with its arguments.
 
     Args:
@@ -62,10 +186,10 @@ class Call:
 
     def texts(self) -> Iterator[str]:
         """Yield the positional arguments as plain text, leaving out empty ones."""
-        return (text for value in self.values if (text := shown(value)))
+        return (text for value in self.values if (text := render_text(value)))
 
     @classmethod
-    def read(cls, parts: list[str]) -> Call:
+    def read(cls, parts: list[str]) -> TemplateCall:
         """Read the text between the braces, divided at each ``|``."""
         values: list[str] = []
         fields: dict[str, str] = {}
@@ -75,169 +199,169 @@ class Call:
                 values.append(part)
             elif value := named[2].strip():
                 fields[named[1].lower()] = value
-        return cls(called(parts[0]), tuple(values), fields)
+        return cls(normalise_name(parts[0]), tuple(values), fields)
 
 
-def called(written: str) -> str:
+def normalise_name(written: str) -> str:
     """Return a template's name as the tables have it."""
     return " ".join(written.replace("_", " ").lower().split())
 
 
-def render(parts: list[str], page: str) -> Rendered:
+def render_template(parts: list[str], page: str) -> RenderedTemplate:
     """Return the visible content of a template.
 
     Args:
         parts: What stands between its braces, divided at each ``|``.
         page: The title of the page it stands in.
     """
-    name = called(parts[0])
+    name = normalise_name(parts[0])
     rule = _RULES.get(name)
     if rule is not None:
-        return rule(Call.read(parts))
+        return rule(TemplateCall.read(parts))
     if name == "pagename":
         return page
     if ":" in name:
-        return _function(parts)
-    return _by_name(name, parts)
+        return _render_function(parts)
+    return _render_by_name(name, parts)
 
 
-def kept(text: str, parts: list[str]) -> str:
+def keep_marks(text: str, parts: list[str]) -> str:
     """Return the visible content of a template, with all links and anchors of its arguments."""
-    marks = marks_in("".join(parts))
+    marks = extract_marks("".join(parts))
     if not marks:
         return text
-    inside = marks_in(text)
+    inside = extract_marks(text)
     if len(inside) <= len(marks):
         return marks[: len(marks) - len(inside)] + text
     return marks
 
 
-def _by_name(name: str, parts: list[str]) -> Rendered:
+def _render_by_name(name: str, parts: list[str]) -> RenderedTemplate:
     if name.startswith("lang-"):
-        return Call.read(parts).value(1)
+        return TemplateCall.read(parts).value(1)
     if len(parts) == 1 or name.startswith(("infobox", "sfn", "harv")):
         return GONE
     if may_cite(name, "|".join(parts).lower()):
-        call = Call.read(parts)
+        call = TemplateCall.read(parts)
         if is_citation(name, call.fields):
-            return _citation(call)
-    return identifier(name, shown(parts[1])) or GONE
+            return _render_citation(call)
+    return format_identifier(name, render_text(parts[1])) or GONE
 
 
-def _function(parts: list[str]) -> str:
+def _render_function(parts: list[str]) -> str:
     """Return the text of a parser function, which is known for a few of them."""
     name, _, value = parts[0].partition(":")
     return value.strip() if name.strip().lower() in _TEXT_FUNCTIONS else GONE
 
 
-def _citation(call: Call) -> Rendered:
-    text = shown(citation(call.fields)) or GONE
-    url = shown(call.fields.get("url") or call.fields.get("chapter-url") or "")
+def _render_citation(call: TemplateCall) -> RenderedTemplate:
+    text = render_text(format_citation(call.fields)) or GONE
+    url = render_text(call.fields.get("url") or call.fields.get("chapter-url") or "")
     if "://" not in url or " " in url:
         return text
-    return (text, Mention(url, shown(title_of(call.fields)), external=True))
+    return (text, TemplateLink(url, render_text(find_title(call.fields)), external=True))
 
 
-def _nth(number: int) -> Callable[[Call], str]:
+def _make_nth(number: int) -> Callable[[TemplateCall], str]:
     return lambda call: call.value(number)
 
 
-def _last(call: Call) -> str:
+def _render_last(call: TemplateCall) -> str:
     return call.values[-1].strip() if call.values else ""
 
 
-def _constant(text: str) -> Callable[[Call], str]:
+def _make_constant(text: str) -> Callable[[TemplateCall], str]:
     return lambda _: text
 
 
-def _joined(separator: str) -> Callable[[Call], str]:
+def _make_joined(separator: str) -> Callable[[TemplateCall], str]:
     return lambda call: separator.join(value.strip() for value in call.values if value.strip())
 
 
-def _led(words: str) -> Callable[[Call], str]:
+def _make_led(words: str) -> Callable[[TemplateCall], str]:
     return lambda call: f"{words}{call.value(1)}"
 
 
-def _quotation(call: Call) -> str:
+def _render_quotation(call: TemplateCall) -> str:
     text = call.fields.get("text") or call.fields.get("quote") or call.fields.get("content") or call.value(1)
     return f"\n\n{text}\n\n" if text else ""
 
 
-def _listed(call: Call) -> str:
+def _render_list(call: TemplateCall) -> str:
     items = [value.strip() for value in call.values if value.strip()]
     marked = (item if item.startswith("*") else f"* {item}" for item in items)
     return "\n{}\n".format("\n".join(marked))
 
 
-def _columns(call: Call) -> str:
+def _render_columns(call: TemplateCall) -> str:
     return "\n{}\n".format(call.fields.get("content") or max(call.values, key=len, default=""))
 
 
-def _measure(call: Call) -> str:
+def _render_measure(call: TemplateCall) -> str:
     unit = 4 if call.value(2) in {"to", "-", "\u2013", "and", "by", "x", "or"} else 2
     return " ".join(filter(None, (call.value(number) for number in range(1, unit + 1))))
 
 
-def _number(call: Call) -> str:
+def _render_number(call: TemplateCall) -> str:
     return " ".join(filter(None, (call.value(1), call.fields.get("u") or call.fields.get("ul") or "")))
 
 
-def _fraction(call: Call) -> str:
+def _render_fraction(call: TemplateCall) -> str:
     shown_values = [value.strip() for value in call.values[:3] if value.strip()]
     if len(shown_values) == 3:
         return f"{shown_values[0]} {shown_values[1]}/{shown_values[2]}"
     return f"1/{shown_values[0]}" if len(shown_values) == 1 else "/".join(shown_values)
 
 
-def _date(call: Call) -> str:
+def _render_date(call: TemplateCall) -> str:
     numbers = [value.strip() for value in call.values[:3] if value.strip().lstrip("-").isdecimal()]
     return "-".join(number.zfill(2) for number in numbers) if numbers else call.value(1)
 
 
-def _two_dates(call: Call) -> str:
-    return _date(Call(call.name, call.values[:3], {}))
+def _render_two_dates(call: TemplateCall) -> str:
+    return _render_date(TemplateCall(call.name, call.values[:3], {}))
 
 
-def _nihongo(call: Call) -> str:
+def _render_nihongo(call: TemplateCall) -> str:
     inside = ", ".join(filter(None, (call.value(2), call.value(3))))
     return f"{call.value(1)} ({inside})" if inside else call.value(1)
 
 
-def _url(call: Call) -> Rendered:
-    url = shown(call.value(1))
-    label = shown(call.value(2)) or url
+def _render_url(call: TemplateCall) -> RenderedTemplate:
+    url = render_text(call.value(1))
+    label = render_text(call.value(2)) or url
     full = url if "://" in url else f"https://{url}"
-    return (Mention(full, label, external=True),) if url and " " not in url else label
+    return (TemplateLink(full, label, external=True),) if url and " " not in url else label
 
 
-def _hatnote(words: str) -> Callable[[Call], Rendered]:
-    def render_hatnote(call: Call) -> Rendered:
-        pieces: list[str | Mention] = []
+def _make_hatnote(words: str) -> Callable[[TemplateCall], RenderedTemplate]:
+    def render_hatnote(call: TemplateCall) -> RenderedTemplate:
+        pieces: list[str | TemplateLink] = []
         for number, target in enumerate(call.texts(), start=1):
             own = call.fields.get(f"l{number}") or call.fields.get(f"label {number}")
-            label = shown(own) if own else target.replace("#", " \u00a7 ")
-            pieces += (", " if pieces else words, Mention(target, label))
+            label = render_text(own) if own else target.replace("#", " \u00a7 ")
+            pieces += (", " if pieces else words, TemplateLink(target, label))
         return (SHIELD, *pieces, BREAK) if pieces else ""
 
     return render_hatnote
 
 
-def _interlanguage(call: Call) -> Rendered:
-    title = shown(call.value(1))
-    label = shown(call.fields.get("lt", "")) or title
-    return (Mention(title, label),) if title else ""
+def _render_interlanguage(call: TemplateCall) -> RenderedTemplate:
+    title = render_text(call.value(1))
+    label = render_text(call.fields.get("lt", "")) or title
+    return (TemplateLink(title, label),) if title else ""
 
 
-def _section(call: Call) -> Rendered:
-    page, section = shown(call.value(1)), shown(call.value(2))
-    return (Mention(f"{page}#{section}", f"{page} \u00a7 {section}"),) if section else page
+def _render_section(call: TemplateCall) -> RenderedTemplate:
+    page, section = render_text(call.value(1)), render_text(call.value(2))
+    return (TemplateLink(f"{page}#{section}", f"{page} \u00a7 {section}"),) if section else page
 
 
-def _sorted_name(call: Call) -> Rendered:
-    name = f"{shown(call.value(1))} {shown(call.value(2))}".strip()
+def _render_sorted_name(call: TemplateCall) -> RenderedTemplate:
+    name = f"{render_text(call.value(1))} {render_text(call.value(2))}".strip()
     if call.fields.get("nolink") or not name:
         return name
-    return (Mention(shown(call.value(3)) or call.fields.get("dab", "") or name, name),)
+    return (TemplateLink(render_text(call.value(3)) or call.fields.get("dab", "") or name, name),)
 
 
 _FIRST = """
@@ -259,58 +383,64 @@ _DATES = (
 _TEXT_FUNCTIONS: Final = frozenset({"formatnum", "lc", "uc", "lcfirst", "ucfirst", "urlencode"})
 
 
-def _named(names: str) -> list[str]:
+def _split_names(names: str) -> list[str]:
     return [name.replace("_", " ") for name in names.split()]
 
 
-_RULES: Final[dict[str, Callable[[Call], Rendered]]] = {
-    **dict.fromkeys(_named(_FIRST), _nth(1)),
-    **dict.fromkeys(_named(_SECOND), _nth(2)),
-    **dict.fromkeys(_named(_QUOTES), _quotation),
-    **dict.fromkeys(_named(_DATES), _date),
-    **dict.fromkeys(_named("death_date death_date_and_age death-date dda"), _two_dates),
-    **dict.fromkeys(_named("transl transliteration"), _last),
-    **dict.fromkeys(_named("convert cvt"), _measure),
-    **dict.fromkeys(_named("val num"), _number),
-    **dict.fromkeys(_named("frac fraction sfrac"), _fraction),
-    **dict.fromkeys(_named("nihongo nihongo2 nihongo3"), _nihongo),
-    **dict.fromkeys(_named("plainlist plain_list flatlist flat_list"), _columns),
-    **dict.fromkeys(_named("columns-list columns colbegin div_col multicol col-list"), _columns),
-    **dict.fromkeys(_named("hlist"), _joined(", ")),
-    **dict.fromkeys(_named("ubl unbulleted_list bulleted_list bulletedlist"), _listed),
-    **dict.fromkeys(_named("circa c. ca."), _led("c. ")),
-    **dict.fromkeys(_named("url official_url official_website"), _url),
-    **dict.fromkeys(_named("main main_article mainarticle"), _hatnote("Main article: ")),
-    **dict.fromkeys(_named("hauptartikel"), _hatnote("Hauptartikel: ")),
-    **dict.fromkeys(_named("siehe_auch"), _hatnote("Siehe auch: ")),
-    **dict.fromkeys(_named("article_principal article_détaillé"), _hatnote("Article principal : ")),
-    **dict.fromkeys(_named("voir_aussi article_connexe"), _hatnote("Voir aussi : ")),
-    **dict.fromkeys(_named("artículo_principal principal ap"), _hatnote("Artículo principal: ")),
-    **dict.fromkeys(_named("véase_también vt véase"), _hatnote("Véase también: ")),
-    **dict.fromkeys(_named("vedi_anche"), _hatnote("Vedi anche: ")),
-    **dict.fromkeys(_named("hoofdartikel zie_hoofdartikel"), _hatnote("Hoofdartikel: ")),
-    **dict.fromkeys(_named("artigo_principal ver_artigo_principal"), _hatnote("Artigo principal: ")),
-    **dict.fromkeys(_named("see_also seealso also"), _hatnote("See also: ")),
-    **dict.fromkeys(_named("further details further_information"), _hatnote("Further information: ")),
-    **dict.fromkeys(_named("ill interlanguage_link link-interwiki"), _interlanguage),
-    **dict.fromkeys(_named("section_link slink section"), _section),
-    **dict.fromkeys(_named("sortname sort_name"), _sorted_name),
-    **dict.fromkeys(_named("as_of as_of?"), _led("As of ")),
-    **dict.fromkeys(_named("nbsp space spaces nnbsp thinsp thin_space"), _constant(" ")),
-    **dict.fromkeys(_named("ndash en_dash"), _constant("\u2013")),
-    **dict.fromkeys(_named("mdash em_dash"), _constant("\u2014")),
-    **dict.fromkeys(_named("spaced_ndash snd spnd spaced_en_dash \u2013"), _constant(" \u2013 ")),
-    **dict.fromkeys(_named("snds spaced_mdash snd. \u2014"), _constant(" \u2014 ")),
-    **dict.fromkeys(_named("\u00b7 dot middot \u2022 bull bullet"), _constant(" \u00b7 ")),
-    **dict.fromkeys(_named("br break clear -"), _constant(BREAK)),
-    **dict.fromkeys(_named("' apos"), _constant("\u2019")),
-    "!": _constant("|"),
-    "!!": _constant("||"),
-    "!-": _constant("|-"),
-    "(!": _constant("{|"),
-    "!)": _constant("|}"),
-    "=": _constant("="),
-    "pipe": _constant(SHIELD + PIPE),
-    "okina": _constant("\u02bb"),
-    "shy": _constant(""),
+_RULES: Final[dict[str, Callable[[TemplateCall], RenderedTemplate]]] = {
+    **dict.fromkeys(_split_names(_FIRST), _make_nth(1)),
+    **dict.fromkeys(_split_names(_SECOND), _make_nth(2)),
+    **dict.fromkeys(_split_names(_QUOTES), _render_quotation),
+    **dict.fromkeys(_split_names(_DATES), _render_date),
+    **dict.fromkeys(_split_names("death_date death_date_and_age death-date dda"), _render_two_dates),
+    **dict.fromkeys(_split_names("transl transliteration"), _render_last),
+    **dict.fromkeys(_split_names("convert cvt"), _render_measure),
+    **dict.fromkeys(_split_names("val num"), _render_number),
+    **dict.fromkeys(_split_names("frac fraction sfrac"), _render_fraction),
+    **dict.fromkeys(_split_names("nihongo nihongo2 nihongo3"), _render_nihongo),
+    **dict.fromkeys(_split_names("plainlist plain_list flatlist flat_list"), _render_columns),
+    **dict.fromkeys(_split_names("columns-list columns colbegin div_col multicol col-list"), _render_columns),
+    **dict.fromkeys(_split_names("hlist"), _make_joined(", ")),
+    **dict.fromkeys(_split_names("ubl unbulleted_list bulleted_list bulletedlist"), _render_list),
+    **dict.fromkeys(_split_names("circa c. ca."), _make_led("c. ")),
+    **dict.fromkeys(_split_names("url official_url official_website"), _render_url),
+    **dict.fromkeys(_split_names("main main_article mainarticle"), _make_hatnote("Main article: ")),
+    **dict.fromkeys(_split_names("hauptartikel"), _make_hatnote("Hauptartikel: ")),
+    **dict.fromkeys(_split_names("siehe_auch"), _make_hatnote("Siehe auch: ")),
+    **dict.fromkeys(
+        _split_names("article_principal article_détaillé"), _make_hatnote("Article principal : ")
+    ),
+    **dict.fromkeys(_split_names("voir_aussi article_connexe"), _make_hatnote("Voir aussi : ")),
+    **dict.fromkeys(_split_names("artículo_principal principal ap"), _make_hatnote("Artículo principal: ")),
+    **dict.fromkeys(_split_names("véase_también vt véase"), _make_hatnote("Véase también: ")),
+    **dict.fromkeys(_split_names("vedi_anche"), _make_hatnote("Vedi anche: ")),
+    **dict.fromkeys(_split_names("hoofdartikel zie_hoofdartikel"), _make_hatnote("Hoofdartikel: ")),
+    **dict.fromkeys(
+        _split_names("artigo_principal ver_artigo_principal"), _make_hatnote("Artigo principal: ")
+    ),
+    **dict.fromkeys(_split_names("see_also seealso also"), _make_hatnote("See also: ")),
+    **dict.fromkeys(
+        _split_names("further details further_information"), _make_hatnote("Further information: ")
+    ),
+    **dict.fromkeys(_split_names("ill interlanguage_link link-interwiki"), _render_interlanguage),
+    **dict.fromkeys(_split_names("section_link slink section"), _render_section),
+    **dict.fromkeys(_split_names("sortname sort_name"), _render_sorted_name),
+    **dict.fromkeys(_split_names("as_of as_of?"), _make_led("As of ")),
+    **dict.fromkeys(_split_names("nbsp space spaces nnbsp thinsp thin_space"), _make_constant(" ")),
+    **dict.fromkeys(_split_names("ndash en_dash"), _make_constant("\u2013")),
+    **dict.fromkeys(_split_names("mdash em_dash"), _make_constant("\u2014")),
+    **dict.fromkeys(_split_names("spaced_ndash snd spnd spaced_en_dash \u2013"), _make_constant(" \u2013 ")),
+    **dict.fromkeys(_split_names("snds spaced_mdash snd. \u2014"), _make_constant(" \u2014 ")),
+    **dict.fromkeys(_split_names("\u00b7 dot middot \u2022 bull bullet"), _make_constant(" \u00b7 ")),
+    **dict.fromkeys(_split_names("br break clear -"), _make_constant(BREAK)),
+    **dict.fromkeys(_split_names("' apos"), _make_constant("\u2019")),
+    "!": _make_constant("|"),
+    "!!": _make_constant("||"),
+    "!-": _make_constant("|-"),
+    "(!": _make_constant("{|"),
+    "!)": _make_constant("|}"),
+    "=": _make_constant("="),
+    "pipe": _make_constant(SHIELD + PIPE),
+    "okina": _make_constant("\u02bb"),
+    "shy": _make_constant(""),
 }

@@ -1,4 +1,13 @@
-"""MediaWiki's rules for titles: the page that ``[[…]]`` names.
+"""MediaWiki's rules for titles, and prefixes of other wikis.
+
+A wiki's name, address and namespaces.
+
+Interwiki prefixes: the targets of ``[[wikt:word]]`` and ``[[fr:Titre]]``.
+
+Dumps do not contain a wiki's interwiki table. This module knows the prefixes of Wikimedia's projects
+(https://meta.wikimedia.org/wiki/Interwiki_map); settings add those of other wikis.
+
+MediaWiki's rules for titles: the page that ``[[…]]`` names.
 
 They follow ``MediaWikiTitleCodec`` and https://www.mediawiki.org/wiki/Help:Links: entities and
 percent-encoding are decoded, underscores are spaces, the first letter is a capital where the namespace
@@ -10,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import lru_cache
 from html import unescape
@@ -18,11 +27,240 @@ from typing import Any, Final
 from unicodedata import normalize
 from urllib.parse import quote, unquote, urlsplit
 
-from linkstore.ingest.wiki.anchors import anchor
-from linkstore.ingest.wiki.interwiki import PLACE, InterwikiMap
-from linkstore.ingest.wiki.siteinfo import CATEGORY, FILE, MAIN, MEDIA, SPECIAL, Namespace, SiteInfo
-from linkstore.letters import readable_url
-from linkstore.urls import quote_fragment, with_fragment
+from linkstore.core.display import make_readable
+from linkstore.core.urls import add_fragment, quote_fragment
+from linkstore.ingest.wiki.layout import make_anchor
+
+MAIN: Final = 0
+SPECIAL: Final = -1
+MEDIA: Final = -2
+FILE: Final = 6
+CATEGORY: Final = 14
+
+_CANONICAL: Final = {
+    MEDIA: "Media",
+    SPECIAL: "Special",
+    1: "Talk",
+    2: "User",
+    3: "User talk",
+    4: "Project",
+    5: "Project talk",
+    FILE: "File",
+    7: "File talk",
+    8: "MediaWiki",
+    9: "MediaWiki talk",
+    10: "Template",
+    11: "Template talk",
+    12: "Help",
+    13: "Help talk",
+    CATEGORY: "Category",
+    15: "Category talk",
+}
+"""Names that every wiki understands, whatever its language."""
+
+_EVERYWHERE: Final = {"image": FILE, "image talk": 7}
+_WIKIPEDIA: Final = {"wp": 4, "wt": 5}
+
+# Further names of File and Category in MediaWiki's message files ($namespaceAliases); dumps leave them out.
+_ALIASES: Final = {
+    "cs": {"soubor": FILE},
+    "da": {"billede": FILE},
+    "de": {"bild": FILE},
+    "es": {"imagen": FILE},
+    "fi": {"kuva": FILE},
+    "fr": {"image": FILE},
+    "hu": {"kép": FILE},
+    "it": {"immagine": FILE},
+    "ja": {"画像": FILE, "ファイル": FILE},
+    "ko": {"그림": FILE},
+    "nb": {"bilde": FILE},
+    "nl": {"afbeelding": FILE},
+    "no": {"bilde": FILE},
+    "pl": {"grafika": FILE},
+    "pt": {"imagem": FILE},
+    "ru": {"изображение": FILE},
+    "sv": {"bild": FILE},
+    "tr": {"resim": FILE},
+    "uk": {"зображення": FILE},
+    "zh": {"图像": FILE, "圖像": FILE, "文件": FILE, "檔案": FILE, "分类": CATEGORY, "分類": CATEGORY},
+}
+
+_PROJECT_NAMES: Final = (
+    "wikipedia wiktionary wikibooks wikinews wikiquote wikisource wikiversity wikivoyage wikimedia wikidata"
+    " mediawiki wikifunctions"
+)
+WIKIMEDIA: Final = frozenset(_PROJECT_NAMES.split())
+"""Second-level domains of the Wikimedia wikis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    """A namespace of a wiki.
+
+    Args:
+        number: Its number; 0 is that of articles.
+        name: Its local name; empty for articles.
+        first_letter: Whether a title's first letter is a capital whatever its author writes.
+    """
+
+    number: int
+    name: str
+    first_letter: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteInfo:
+    """The information about the wiki in a dump.
+
+    Args:
+        name: The wiki's name.
+        database: Its short name, such as ``"enwiki"``.
+        base: The URL of its main page.
+        language: Its language code.
+        first_letter: As for namespaces, for those that the dump does not list.
+        namespaces: By number.
+    """
+
+    name: str = ""
+    database: str = ""
+    base: str = ""
+    language: str = ""
+    first_letter: bool = True
+    namespaces: Mapping[int, Namespace] = field(default_factory=dict)
+
+    @property
+    def host(self) -> str:
+        """The wiki's host name, empty if the dump does not say."""
+        return self.base.partition("://")[2].partition("/")[0].lower()
+
+    @property
+    def is_wikimedia(self) -> bool:
+        """Whether the wiki is one of Wikimedia's, with their interwiki prefixes."""
+        return bool(WIKIMEDIA & set(self.host.split(".")[-2:-1]))
+
+    @property
+    def folder(self) -> str | None:
+        """The URL that a page's title is put behind, None if the dump names no main page."""
+        address, query, _ = self.base.partition("?")
+        if "://" not in address:
+            return None
+        if query:  # index.php?title=Main_Page, which index.php/Main_Page is another address of
+            return f"{address.rstrip('/')}/"
+        return f"{address.rpartition('/')[0]}/" if self.host != address.partition("://")[2] else f"{address}/"
+
+    def named_namespaces(self) -> dict[int, Namespace]:
+        """Return all namespaces by number: those of the dump, and those that every wiki has."""
+        known = {
+            number: Namespace(number=number, name=name, first_letter=self.first_letter)
+            for number, name in {MAIN: "", **_CANONICAL}.items()
+        }
+        return {**known, **self.namespaces}
+
+    def prefixes(self) -> dict[str, int]:
+        """Return the numbers of namespaces by all names that links may use, folded."""
+        known = {name.casefold(): number for number, name in _CANONICAL.items()} | _EVERYWHERE
+        known |= _ALIASES.get(self.language.partition("-")[0], {})
+        if ".wikipedia." in f".{self.host}":
+            known |= _WIKIPEDIA
+        return known | {one.name.casefold(): one.number for one in self.namespaces.values() if one.name}
+
+
+PLACE: Final = "$1"
+"""Stands in an interwiki URL for the title."""
+
+_PROJECTS: Final = {
+    "wikipedia": ("w", "wikipedia"),
+    "wiktionary": ("wikt", "wiktionary"),
+    "wikibooks": ("b", "wikibooks"),
+    "wikinews": ("n", "wikinews"),
+    "wikiquote": ("q", "wikiquote"),
+    "wikisource": ("s", "wikisource"),
+    "wikiversity": ("v", "wikiversity"),
+    "wikivoyage": ("voy", "wikivoyage"),
+}
+"""Projects with a wiki for each language."""
+
+_PLAIN: Final = 3
+"""Shorter prefixes than this are known on Wikimedia's own wikis only."""
+
+_FIXED: Final = {
+    "https://commons.wikimedia.org/wiki/$1": ("c", "commons"),
+    "https://www.wikidata.org/wiki/$1": ("d", "wikidata"),
+    "https://meta.wikimedia.org/wiki/$1": ("m", "meta", "metawikipedia"),
+    "https://species.wikimedia.org/wiki/$1": ("species", "wikispecies"),
+    "https://www.mediawiki.org/wiki/$1": ("mw", "mediawikiwiki"),
+    "https://foundation.wikimedia.org/wiki/$1": ("foundation", "wmf"),
+    "https://phabricator.wikimedia.org/$1": ("phab", "phabricator"),
+    "https://doi.org/$1": ("doi",),
+    "https://datatracker.ietf.org/doc/html/rfc$1": ("rfc",),
+    "https://arxiv.org/abs/$1": ("arxiv",),
+    "https://pubmed.ncbi.nlm.nih.gov/$1": ("pmid",),
+}
+
+_CODES: Final = """
+    aa ab ace af ak als am an ang ar arc arz as ast av ay az azb ba bar bat-smg bcl be be-tarask be-x-old bg
+    bh bi bjn bm bn bo bpy br bs bug bxr ca cbk-zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv cy
+    da de diq dsb dv dz ee el eml en eo es et eu ext fa ff fi fiu-vro fj fo fr frp frr fur fy ga gag gan gd
+    gl glk gn gom got gsw gu gv ha hak haw he hi hif ho hr hsb ht hu hy hz ia id ie ig ii ik ilo io is it iu
+    ja jbo jv ka kaa kab kbd kg ki kj kk kl km kn ko koi kr krc ks ksh ku kv kw ky la lad lb lbe lez lg li
+    lij lmo ln lo lrc lt ltg lv lzh mai map-bms mdf mg mh mhr mi min mk ml mn mr mrj ms mt mus mwl my myv mzn
+    na nah nan nap nb nds nds-nl ne new ng nl nn no nov nrm nso nv ny oc olo om or os pa pag pam pap pcd pdc
+    pfl pi pih pl pms pnb pnt ps pt qu rm rmy rn ro roa-rup roa-tara ru rue rup rw sa sah sc scn sco sd se sg
+    sh si simple sk sl sm sn so sq sr srn ss st stq su sv sw szl ta tcy te tet tg th ti tk tl tn to tpi tr ts
+    tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo vro wa war wo wuu xal xh xmf yi yo yue za zea zh
+    zh-classical zh-min-nan zh-yue zu
+"""
+_LANGUAGES: Final = frozenset(_CODES.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Interwiki:
+    """The target of a prefix.
+
+    Args:
+        url: An address with ``$1`` in place of the title.
+        is_language: Whether a link without a leading colon is not part of the text, but names the same
+            article in another language.
+    """
+
+    url: str
+    is_language: bool = False
+
+
+class InterwikiMap:
+    """The prefixes of a wiki.
+
+    Args:
+        site: The wiki.
+        further: Addresses with ``$1`` by prefix, besides those of Wikimedia.
+    """
+
+    def __init__(self, site: SiteInfo, further: Mapping[str, str]) -> None:
+        parts = site.host.split(".")
+        self._project = parts[-2] if site.is_wikimedia and parts[-2] in _PROJECTS else ""
+        own = site.language.partition("-")[0]
+        self._own = parts[0] if self._project and parts[0] in _LANGUAGES else own
+        self._known = {prefix: Interwiki(url) for prefix, url in self._wikimedia(site)}
+        self._known |= {prefix.casefold(): Interwiki(url) for prefix, url in further.items()}
+
+    def get(self, prefix: str) -> Interwiki | None:
+        """Return the target of a folded prefix, or None if it is not a prefix."""
+        known = self._known.get(prefix)
+        if known is None and self._project and prefix in _LANGUAGES:
+            return Interwiki(f"https://{prefix}.{self._project}.org/wiki/{PLACE}", is_language=True)
+        return known
+
+    def is_own(self, prefix: str) -> bool:
+        """Say whether a prefix names the wiki itself by its language."""
+        return bool(self._project) and prefix == self._own
+
+    def _wikimedia(self, site: SiteInfo) -> list[tuple[str, str]]:
+        language = self._own or "en"
+        known = [(prefix, url) for url, prefixes in _FIXED.items() for prefix in prefixes]
+        for project, prefixes in _PROJECTS.items():
+            known += [(prefix, f"https://{language}.{project}.org/wiki/{PLACE}") for prefix in prefixes]
+        return [(prefix, url) for prefix, url in known if site.is_wikimedia or len(prefix) >= _PLAIN]
+
 
 _CACHED: Final = 65_536
 _LONGEST: Final = 255
@@ -38,7 +276,7 @@ _SUBPAGES: Final = frozenset({1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 15})
 """Namespaces with subpages by default, in which ``[[/Sub]]`` is one of the page's own."""
 
 
-class Role(Enum):
+class LinkRole(Enum):
     """The relation of a link to its page."""
 
     LINK = auto()
@@ -49,7 +287,7 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LinkTarget:
     """The target that a link names.
 
     Args:
@@ -59,12 +297,12 @@ class Target:
         title: The title without namespace; for a category, its name.
     """
 
-    role: Role
+    role: LinkRole
     href: str = ""
     title: str = ""
 
 
-class Titles:
+class TitleResolver:
     """Names the pages of a wiki.
 
     Args:
@@ -79,10 +317,10 @@ class Titles:
         self._prefixes = site.prefixes()
         self._interwiki = InterwikiMap(site, interwiki)
         self._root = urlsplit(base).path if base else "/"
-        self.resolve: Callable[[str], Target | None] = lru_cache(_CACHED)(self._resolve)
+        self.resolve: Callable[[str], LinkTarget | None] = lru_cache(_CACHED)(self._resolve)
         """The page that the target of a link (before ``|``) names; None if it cannot name one."""
 
-    def __reduce__(self) -> tuple[type[Titles], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[TitleResolver], tuple[Any, ...]]:
         """Return the state for pickling, without caches, as it goes to the processes that read pages."""
         return type(self), self._given
 
@@ -91,33 +329,33 @@ class Titles:
 
         The path has no colon, so that it has no scheme.
         """
-        return readable_url(_quoted(title).replace(":", "%3A"))
+        return make_readable(_quote_title(title).replace(":", "%3A"))
 
-    def at(self, page: str, namespace: int) -> Callable[[str], Target | None]:
+    def at(self, page: str, namespace: int) -> Callable[[str], LinkTarget | None]:
         """Return a resolver of targets on a page. With subpages, ``[[/Sub]]`` names one of its own."""
         if namespace not in _SUBPAGES:
             return self.resolve
 
-        def resolve(written: str) -> Target | None:
+        def resolve(written: str) -> LinkTarget | None:
             if written.startswith("../"):
-                return self.resolve(_above(page, written))
+                return self.resolve(_resolve_above(page, written))
             return self.resolve(f":{page}/{written.strip('/ ')}" if written.startswith("/") else written)
 
         return resolve
 
-    def _resolve(self, written: str) -> Target | None:
-        text, _, section = _decoded(written).partition("#")
-        title, fragment = _spaced(text), quote_fragment(anchor(section))
+    def _resolve(self, written: str) -> LinkTarget | None:
+        text, _, section = _decode_title(written).partition("#")
+        title, fragment = _fold_spaces(text), quote_fragment(make_anchor(section))
         if _ADDRESS.match(title):
             return None
         plain = title.startswith(":")
         if plain:
             title = title[1:].lstrip()
         if not title:
-            return Target(Role.LINK, f"#{fragment}") if fragment and not plain else None
+            return LinkTarget(LinkRole.LINK, f"#{fragment}") if fragment and not plain else None
         return self._named(title, fragment, plain=plain)
 
-    def _named(self, title: str, fragment: str, *, plain: bool) -> Target | None:
+    def _named(self, title: str, fragment: str, *, plain: bool) -> LinkTarget | None:
         prefix, colon, rest = title.partition(":")
         folded, rest = prefix.rstrip().casefold(), rest.lstrip()
         if colon and folded in self._prefixes:
@@ -128,35 +366,35 @@ class Titles:
         if elsewhere is None:
             return self._page(MAIN, title, fragment, plain=plain)
         if elsewhere.is_language and not plain:
-            return Target(Role.LANGUAGE)
-        url = elsewhere.url.replace(PLACE, _quoted(rest))
-        return Target(Role.LINK, with_fragment(url, fragment), rest)
+            return LinkTarget(LinkRole.LANGUAGE)
+        url = elsewhere.url.replace(PLACE, _quote_title(rest))
+        return LinkTarget(LinkRole.LINK, add_fragment(url, fragment), rest)
 
-    def _page(self, number: int, name: str, fragment: str, *, plain: bool) -> Target | None:
+    def _page(self, number: int, name: str, fragment: str, *, plain: bool) -> LinkTarget | None:
         if not name or _NO_TITLE.search(name) or len(name.encode()) > _LONGEST:
             return None
         namespace = self._namespaces.get(number) or Namespace(number=number, name=str(number))
         if namespace.first_letter:
-            name = _capitalised(name)
+            name = _capitalise(name)
         if number == SPECIAL:
-            return Target(Role.NONE, title=name)
+            return LinkTarget(LinkRole.NONE, title=name)
         if number == CATEGORY and not plain:
-            return Target(Role.CATEGORY, title=name)
+            return LinkTarget(LinkRole.CATEGORY, title=name)
         if number in {FILE, MEDIA}:
             namespace = self._namespaces[FILE]
         full = f"{namespace.name}:{name}" if namespace.name else name
-        role = Role.FILE if number == FILE and not plain else Role.LINK
-        return Target(role, with_fragment(f"{self._root}{_quoted(full)}", fragment), name)
+        role = LinkRole.FILE if number == FILE and not plain else LinkRole.LINK
+        return LinkTarget(role, add_fragment(f"{self._root}{_quote_title(full)}", fragment), name)
 
 
-def _above(page: str, written: str) -> str:
+def _resolve_above(page: str, written: str) -> str:
     """Resolve ``../`` at the start of a link on a subpage, once for each page above the subpage."""
     while written.startswith("../") and "/" in page:
         page, written = page.rpartition("/")[0], written[3:]
     return f":{page}/{written.strip('/ ')}".rstrip("/")
 
 
-def _decoded(written: str) -> str:
+def _decode_title(written: str) -> str:
     if "&" in written:
         written = unescape(written)
     if "%" in written and _ESCAPED.search(written):
@@ -164,15 +402,15 @@ def _decoded(written: str) -> str:
     return written if written.isascii() else normalize("NFC", _UNSEEN.sub("", written))
 
 
-def _spaced(text: str) -> str:
+def _fold_spaces(text: str) -> str:
     return " ".join(text.replace("_", " ").split())
 
 
-def _capitalised(name: str) -> str:
+def _capitalise(name: str) -> str:
     """Capitalise the first letter of a name. One whose capital is two letters, such as ß, stays."""
     first = name[0].upper()
     return first + name[1:] if len(first) == 1 else name
 
 
-def _quoted(title: str) -> str:
+def _quote_title(title: str) -> str:
     return quote(title.replace(" ", "_"), safe=_SAFE)

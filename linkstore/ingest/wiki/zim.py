@@ -14,19 +14,16 @@ from typing import Any, Final
 
 import xxhash
 
-from linkstore.arguments import given, path_of, require
+from linkstore.core.arguments import as_path, omit_none, require
+from linkstore.core.urls import Site
 from linkstore.errors import MissingExtraError
-from linkstore.extraction import Chunk, LinkExtractor, Page
+from linkstore.extract.protocol import Chunk, LinkExtractor, Page
 from linkstore.ingest.chunks import make_chunks
-from linkstore.ingest.files import quoted
+from linkstore.ingest.files import SourceNotFoundError, quote_path
 from linkstore.ingest.html.folder import IngestSettings
 from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.sink import PageStore
-from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.sources import SourceNotFoundError
-from linkstore.ingest.summary import Progress, Summary
-from linkstore.urls import Site
+from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
 
 _SITE: Final = re.compile(r"\s*(?:[-\u2013\u2014|:·]\s|\Z)")
 """The separators between a heading and the name of the site in a title."""
@@ -51,9 +48,9 @@ class ZimSource:
     """
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
-        self._path = path_of("path", path)
-        self._archive = _opened(self._path)
-        require(IngestSettings, "an IngestSettings", **given(settings=settings))
+        self._path = as_path("path", path)
+        self._archive = _open_archive(self._path)
+        require(IngestSettings, "an IngestSettings", **omit_none(settings=settings))
         self._settings = settings or IngestSettings()
         self._site = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
         self._salt = repr((self._settings.limits, self._settings.encoding))
@@ -78,7 +75,7 @@ class ZimSource:
         for entry in self._entries():
             if entry.is_redirect:
                 continue
-            url = quoted(entry.path)
+            url = quote_path(entry.path)
             item = entry.get_item()
             if not item.mimetype.startswith("text/html"):
                 continue
@@ -90,7 +87,7 @@ class ZimSource:
             content = bytes(item.content)
             digest = xxhash.xxh3_128(f"{self._salt}{url}{aliases}".encode())
             digest.update(content)
-            read = partial(_chunks, self._settings, url, entry.title, aliases, content)
+            read = partial(_make_zim_chunks, self._settings, url, entry.title, aliases, content)
             yield SourcePage(url=url, digest=digest.hexdigest(), read=read)
 
     def _entries(self) -> Iterator[Any]:
@@ -102,17 +99,17 @@ class ZimSource:
         found: dict[str, list[str]] = {}
         for entry in self._entries():
             if entry.is_redirect:
-                found.setdefault(entry.get_redirect_entry().path, []).append(quoted(entry.path))
+                found.setdefault(entry.get_redirect_entry().path, []).append(quote_path(entry.path))
         return found
 
 
-def _chunks(
+def _make_zim_chunks(
     settings: IngestSettings, url: str, title: str, aliases: tuple[str, ...], content: bytes
 ) -> list[Chunk]:
     found = read_html_page(content, encoding=settings.encoding)
     page = Page(
         url=url,
-        title=_title(title, url, found.title),
+        title=_choose_zim_title(title, url, found.title),
         base=found.base,
         aliases=aliases,
         replaced=found.replaced,
@@ -121,9 +118,9 @@ def _chunks(
     return make_chunks(page, found.blocks, settings.limits)
 
 
-def _title(title: str, url: str, heading: str) -> str:
+def _choose_zim_title(title: str, url: str, heading: str) -> str:
     """Return the title of the article's entry, which may name the site after the page's own heading."""
-    if not title or quoted(title) == url or _SITE.match(title.removeprefix(heading) if heading else ""):
+    if not title or quote_path(title) == url or _SITE.match(title.removeprefix(heading) if heading else ""):
         return heading or title
     return title
 
@@ -170,7 +167,7 @@ def index_zim(
     )
 
 
-def _opened(path: Path) -> Any:
+def _open_archive(path: Path) -> Any:
     if not path.is_file():
         raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give a ZIM file")
     try:

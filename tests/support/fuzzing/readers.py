@@ -11,25 +11,26 @@ from functools import cache
 from pathlib import Path
 
 from fuzzing import inputs
+from linkstore.core.urls import Site, normalize_url
 from linkstore.errors import LinkStoreError
-from linkstore.extraction import Page
+from linkstore.extract import Page
 from linkstore.ingest.chunks import make_chunks
-from linkstore.ingest.html.blocks import Block
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
-from linkstore.ingest.notes.frontmatter import FrontMatterError, read_front_matter, split_front_matter
-from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.notes.markup import note_html, property_links, targets
-from linkstore.ingest.notes.notes import Notes
-from linkstore.ingest.web.errors import FetchError
+from linkstore.ingest.html.reading import Block
+from linkstore.ingest.notes.markdown import (
+    FrontMatterError,
+    read_front_matter,
+    read_markdown_page,
+    split_front_matter,
+)
+from linkstore.ingest.notes.markup import NoteIndex, find_property_links, find_targets, render_note
 from linkstore.ingest.web.sitemaps import read_sitemap
-from linkstore.ingest.wiki.article import read_article, read_reference
+from linkstore.ingest.web.targets import FetchError
 from linkstore.ingest.wiki.dump import read_pages, read_siteinfo
-from linkstore.ingest.wiki.siteinfo import SiteInfo
-from linkstore.ingest.wiki.titles import Titles
-from linkstore.urls import Site, normalize_url
+from linkstore.ingest.wiki.source import read_article, read_reference
+from linkstore.ingest.wiki.titles import SiteInfo, TitleResolver
 from linkstore_extractors.citations import CitationExtractor
-from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
-from linkstore_extractors.hyperlinks import HyperlinkExtractor
+from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource, HyperlinkExtractor
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ def _markdown(text: str) -> None:
     front, body = split_front_matter(text)
     with suppress(FrontMatterError):
         read_front_matter(front)
-    targets(text)
-    note_html(body, "x.mdx", Notes(("N.md", "a/index.md"), {}))
+    find_targets(text)
+    render_note(body, "x.mdx", NoteIndex(("N.md", "a/index.md"), {}))
     with suppress(UnreadablePageError):
         _documents(read_markdown_page(text.encode(errors="replace")).blocks)
 
@@ -67,7 +68,7 @@ def _front_matter(text: str) -> None:
     with suppress(FrontMatterError):
         said = read_front_matter(front)
         json.dumps(said.fields, allow_nan=False).encode()
-        links = property_links(dict(said.fields), "a/b.md", Notes(("N.md", "a/index.md"), {}))
+        links = find_property_links(dict(said.fields), "a/b.md", NoteIndex(("N.md", "a/index.md"), {}))
         for link in links:
             Site().tag(link.href, page="a/b.md")
     read_markdown_page(f"---\n{text}\n---\nbody".encode(errors="replace"))
@@ -112,8 +113,8 @@ def _documents(blocks: tuple[Block, ...]) -> None:
 
 
 @cache
-def _titles() -> Titles:
-    return Titles(SiteInfo(base="https://en.wikipedia.org/wiki/Main_Page", language="en"), {}, None)
+def _titles() -> TitleResolver:
+    return TitleResolver(SiteInfo(base="https://en.wikipedia.org/wiki/Main_Page", language="en"), {}, None)
 
 
 READERS = {

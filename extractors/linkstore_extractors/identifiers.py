@@ -1,0 +1,330 @@
+"""Identifiers of works, such as DOIs: their spellings, and one tag for each.
+
+A rule is a row in :data:`IDENTIFIERS`; a new kind of identifier is a new row. All patterns are linear:
+what repeats is bounded. The spellings follow the DOI Handbook and Crossref's advice on matching DOIs,
+arXiv's identifier scheme, ISO 2108 (ISBN), the CVE, CWE and GHSA rules, and the IETF's document names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from urllib.parse import unquote
+
+_LIST: Final = re.compile(
+    r"(?<![\w.])(RFC|PEP)s\s(\d{1,5}(?:(?:,\s?|,?\s(?:and|or|&)\s)\d{1,5}){0,30})(?![\w])",
+    re.ASCII | re.IGNORECASE,
+)
+_NUMBER: Final = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentifierRule:
+    """How one kind of identifier is found and normalised.
+
+    Args:
+        name: Its name, which is also the key under which metadata may declare it.
+        hints: Lower-case strings of which a text must contain one; a quick test that spares the pattern.
+        pattern: Finds it, URL forms included.
+        normalise: Gives the tag for a match, or None if it is not one after all (a wrong check digit).
+        prefix: What makes a bare value recognisable, as in ``"RFC "`` for the value 9110.
+        keys: Further metadata keys that declare it, lower case.
+        lead: What every match begins with, lower case and of ASCII, if there is such a thing; the pattern is
+            then tried only where that stands.
+    """
+
+    name: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    normalise: Callable[[re.Match[str]], str | None]
+    prefix: str = ""
+    keys: tuple[str, ...] = ()
+    lead: str = ""
+
+    def tag_of(self, value: str) -> str | None:
+        """Return the tag for a value that is this identifier and nothing else, with or without prefix."""
+        match = self.pattern.fullmatch(value) or self.pattern.fullmatch(self.prefix + value)
+        return self.normalise(match) if match else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentifierMention:
+    """One identifier in a text.
+
+    Args:
+        start: Where it begins.
+        end: Where it ends.
+        tag: Its tag.
+        written: How it is written there.
+    """
+
+    start: int
+    end: int
+    tag: str
+    written: str
+
+
+def find_identifiers(text: str) -> list[IdentifierMention]:
+    """Return all identifiers in a text, in order. Of overlapping ones the first counts, then the longest."""
+    lowered = lower_ascii(text)
+    found: list[IdentifierMention] = []
+    for at in dict.fromkeys([at for hint, at in _HINTS if hint in lowered]):
+        found.extend(_find_mentions(IDENTIFIERS[at], text, lowered))
+    found.extend(_find_in_lists(text, lowered))
+    if len(found) < 2:
+        return found
+    found.sort(key=lambda mention: (mention.start, -mention.end))
+    return list(_drop_overlaps(found))
+
+
+@lru_cache(maxsize=1)
+def lower_ascii(text: str) -> str:
+    """Return a text of the same length in lower case, with question marks for what is not ASCII.
+
+    Citations ask for it twice, to look for identifiers and for a reference list.
+    """
+    return text.encode("ascii", "replace").lower().decode("ascii")
+
+
+def isbn13(digits: str) -> str | None:
+    """Return the ISBN-13 for an ISBN-10 or ISBN-13 without hyphens, or None if its check digit is wrong."""
+    if len(digits) == 10:
+        total = sum((10 - i) * (10 if digit == "X" else int(digit)) for i, digit in enumerate(digits.upper()))
+        if total % 11:
+            return None
+        stem = "978" + digits[:9]
+        return stem + str(-_sum_weighted(stem) % 10)
+    return digits if len(digits) == 13 and _sum_weighted(digits) % 10 == 0 else None
+
+
+def _sum_weighted(digits: str) -> int:
+    return sum(int(digit) * (3 if i % 2 else 1) for i, digit in enumerate(digits))
+
+
+def _find_mentions(rule: IdentifierRule, text: str, lowered: str) -> Iterator[IdentifierMention]:
+    for match in _find_matches(rule, text, lowered):
+        tag = rule.normalise(match)
+        if tag is not None:
+            written = _trim_identifier(match[0])
+            yield IdentifierMention(
+                start=match.start(), end=match.start() + len(written), tag=tag, written=written
+            )
+
+
+def _find_matches(rule: IdentifierRule, text: str, lowered: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a rule, in order. Its lead finds them in much less time than its pattern."""
+    if not rule.lead:
+        yield from rule.pattern.finditer(text)
+        return
+    at = lowered.find(rule.lead)
+    while at >= 0:
+        match = rule.pattern.match(text, at)
+        if match is not None:
+            yield match
+        at = lowered.find(rule.lead, at + 1 if match is None else match.end())
+
+
+def _find_in_lists(text: str, lowered: str) -> Iterator[IdentifierMention]:
+    """Yield the identifiers in a list, such as "RFCs 2616, 7230 and 9110"."""
+    if "rfcs" not in lowered and "peps" not in lowered:
+        return
+    for match in _LIST.finditer(text):
+        for number in _NUMBER.finditer(text, match.start(2), match.end(2)):
+            start = match.start() if number.start() == match.start(2) else number.start()
+            tag = f"{match[1].lower()}:{int(number[0])}"
+            yield IdentifierMention(
+                start=start, end=number.end(), tag=tag, written=text[start : number.end()]
+            )
+
+
+def _drop_overlaps(mentions: list[IdentifierMention]) -> Iterator[IdentifierMention]:
+    end = 0
+    for mention in mentions:
+        if mention.start >= end:
+            yield mention
+            end = mention.end
+
+
+def _trim_identifier(written: str) -> str:
+    """Strip the punctuation of the sentence around an identifier, and brackets that were opened before it."""
+    while written:
+        last = written[-1]
+        opening = {")": "(", "]": "["}.get(last)
+        if last in ".,;:-_" or (opening and written.count(last) > written.count(opening)):
+            written = written[:-1]
+        else:
+            break
+    return written
+
+
+def _normalise_doi(match: re.Match[str]) -> str | None:
+    doi = _trim_identifier(unquote(match[1]).partition(" ")[0]).lower()
+    if not doi.isprintable():
+        return None
+    if doi.startswith("10.48550/arxiv."):
+        return "arxiv:" + re.sub(r"v\d+$", "", doi.removeprefix("10.48550/arxiv."))
+    if re.fullmatch(r"10\.17487/rfc\d+", doi):
+        return f"rfc:{int(doi[12:])}"
+    return f"doi:{doi}" if not doi.endswith("/") else None
+
+
+def _normalise_arxiv(match: re.Match[str]) -> str:
+    archive, number = match["archive"], match["number"]
+    return f"arxiv:{archive.lower()}/{number}" if archive else f"arxiv:{number}"
+
+
+def _normalise_isbn(match: re.Match[str]) -> str | None:
+    isbn = isbn13(re.sub(r"[^\dXx]", "", match[1]))
+    return f"isbn:{isbn}" if isbn else None
+
+
+def _normalise_draft(match: re.Match[str]) -> str | None:
+    name, version = match["name"].lower(), match["version"]
+    known = version or name.startswith(("draft-ietf-", "draft-irtf-", "draft-iab-"))
+    return f"draft:{name}" if known else None
+
+
+def _make_normaliser(name: str) -> Callable[[re.Match[str]], str]:
+    return lambda match: f"{name}:{match[match.lastindex or 0].lower()}"
+
+
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.ASCII)
+
+
+def _make_series(name: str, separator: str, digits: int, *, exact_case: bool = False) -> IdentifierRule:
+    """Make a rule for a series of numbered documents, such as RFCs. Leading zeros count for nothing."""
+    pattern = rf"(?<![\w.]){name}{separator}0{{0,6}}(\d{{1,{digits}}})(?![\w])"
+    return IdentifierRule(
+        name=name.lower(),
+        hints=(name.lower(),),
+        pattern=re.compile(pattern, re.ASCII) if exact_case else _compile_pattern(pattern),
+        normalise=_make_normaliser(name.lower()),
+        prefix=f"{name}-",
+        lead=name.lower(),
+    )
+
+
+_DASH: Final = "[- \u00a0\u2010-\u2015\u2212]"
+
+IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
+    IdentifierRule(
+        name="doi",
+        hints=("10.",),
+        pattern=_compile_pattern(
+            r"(?:(?:https?://)?(?:dx\.|www\.)?doi\.org/|(?<![\w.])doi:\s?|(?<![\w.]))"
+            r"(10\.\d{4,9}(?:/|%2F)(?:[-._;()/:\w]|%[0-9A-F]{2}){1,200})"
+        ),
+        normalise=_normalise_doi,
+        prefix="doi:",
+    ),
+    IdentifierRule(
+        name="arxiv",
+        hints=("arxiv",),
+        pattern=_compile_pattern(
+            r"(?<![\w])(?:https?://)?(?:[a-z]{2,9}\.)?arxiv"
+            r"(?:\.org/(?:abs|pdf|html|format)/|:\s?|\s(?:preprint\s)?(?:arxiv:\s?)?)"
+            r"(?:(?P<archive>[a-z]{2,10}(?:-[a-z]{2,4})?)(?:\.[a-z]{2})?/(?P<old>)|)"
+            r"(?P<number>(?(old)\d{7}|\d{2}(?:0[1-9]|1[0-2])\.\d{4,5}))(?:v\d{1,2})?(?:\.pdf)?(?![\w])"
+        ),
+        normalise=_normalise_arxiv,
+        prefix="arXiv:",
+        keys=("arxiv_id", "eprint", "entry_id"),
+    ),
+    IdentifierRule(
+        name="pmid",
+        hints=("pmid", "pubmed"),
+        pattern=_compile_pattern(
+            r"(?<![\w])(?:pmid:?\s?|(?:https?://)?pubmed\.ncbi\.nlm\.nih\.gov/"
+            r"|(?:https?://)?(?:www\.)?ncbi\.nlm\.nih\.gov/pubmed/)0{0,6}([1-9]\d{0,7})(?![\w])"
+        ),
+        normalise=_make_normaliser("pmid"),
+        prefix="PMID ",
+        keys=("pubmed", "pubmed_id"),
+    ),
+    IdentifierRule(
+        name="pmcid",
+        hints=("pmc",),
+        pattern=_compile_pattern(r"(?<![\w])PMC(\d{4,9})(?![\w])"),
+        normalise=lambda match: f"pmcid:pmc{match[1]}",
+        prefix="PMC",
+        keys=("pmc",),
+        lead="pmc",
+    ),
+    IdentifierRule(
+        name="isbn",
+        hints=("isbn",),
+        pattern=_compile_pattern(
+            r"(?<![\w])isbn(?:-?1[03])?(?::[\s\u00a0]?|[\s\u00a0])?"
+            rf"((?:97[89]{_DASH}?)?\d(?:{_DASH}?\d){{8}}{_DASH}?[\dX])(?![\w])"
+        ),
+        normalise=_normalise_isbn,
+        prefix="ISBN ",
+        keys=("isbn10", "isbn13", "isbn_10", "isbn_13"),
+        lead="isbn",
+    ),
+    _make_series("RFC", r"[\s_-]?", 5),
+    _make_series("PEP", r"[\s_-]?", 4),
+    _make_series("BCP", r"[\s_-]?", 3),
+    _make_series("CWE", r"-", 5),
+    _make_series("ECMA", r"[\s-]", 3, exact_case=True),
+    _make_series("EIP", r"[\s-]", 5, exact_case=True),
+    _make_series("JEP", r"[\s-]", 3, exact_case=True),
+    _make_series("XEP", r"[\s-]", 4, exact_case=True),
+    IdentifierRule(
+        name="cve",
+        hints=("cve-",),
+        pattern=_compile_pattern(r"(?<![\w])CVE-((?:19|20)\d{2}-\d{4,7})(?![\w])"),
+        normalise=_make_normaliser("cve"),
+        prefix="CVE-",
+        lead="cve-",
+    ),
+    IdentifierRule(
+        name="ghsa",
+        hints=("ghsa-",),
+        pattern=_compile_pattern(r"(?<![\w])GHSA((?:-[2-9cfghjmpqrvwx]{4}){3})(?![\w])"),
+        normalise=lambda match: f"ghsa:{match[1][1:].lower()}",
+        prefix="GHSA-",
+        lead="ghsa-",
+    ),
+    IdentifierRule(
+        name="w3c",
+        hints=("w3.org/tr/",),
+        pattern=_compile_pattern(
+            r"(?<![\w])(?:https?://)?(?:www\.)?w3\.org/TR/(?!\d{4}/?$)"
+            r"(?:\d{4}/[a-z]{2,8}-([a-z][\w.-]{0,60}?)-\d{8}(?![\w-])|([a-z][\w.-]{0,60}[a-z0-9]))/?"
+        ),
+        normalise=_make_normaliser("w3c"),
+        prefix="w3.org/TR/",
+    ),
+    IdentifierRule(
+        name="iso",
+        hints=("iso",),
+        pattern=re.compile(
+            r"(?<![\w])ISO(?:/(?:IEC|ASTM|TS|TR))?(?:/IEEE)?[\s-](639|690|\d{4,6})(-\d{1,3})?(?::\d{4})?(?![\w])",
+            re.ASCII,
+        ),
+        normalise=lambda match: f"iso:{match[1]}{match[2] or ''}",
+        prefix="ISO ",
+        lead="iso",
+    ),
+    IdentifierRule(
+        name="draft",
+        hints=("draft-",),
+        pattern=_compile_pattern(
+            r"(?<![\w-])(?P<name>draft-[a-z0-9]{1,30}(?:-(?!\d\d(?![\w-]))[a-z0-9]{1,30}){1,12})"
+            r"(?:-(?P<version>\d\d))?(?![\w-])"
+        ),
+        normalise=_normalise_draft,
+        lead="draft-",
+    ),
+)
+"""The kinds of identifier, one row each."""
+_HINTS: Final = tuple((hint, at) for at, rule in enumerate(IDENTIFIERS) for hint in rule.hints)
+"""Each hint, with the place of its rule."""
+
+BY_KEY: Final = {key: rule for rule in IDENTIFIERS for key in (rule.name, *rule.keys)}
+"""The rule for each metadata key that declares an identifier."""

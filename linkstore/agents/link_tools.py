@@ -1,0 +1,248 @@
+"""The tools ``follow`` and ``links``, and ``schema``: what a document links to, and what kinds there are.
+
+The tools ``follow`` and ``links``: what a document links to, and what links to it.
+
+The tool ``schema``: the types of document and kinds of link of a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final
+
+from linkstore.agents.document_tools import find_documents, make_unknown_error
+from linkstore.agents.tool_answers import (
+    StoreView,
+    ToolAnswer,
+    ToolLimits,
+    ToolResult,
+    make_empty_answer,
+    make_results_answer,
+)
+from linkstore.core.calls import EngineRequest
+from linkstore.core.display import escape_unprintable, format_count
+from linkstore.core.documents import is_storable
+from linkstore.core.hits import Chain, Triple
+from linkstore.core.links import LINKS_KEY
+from linkstore.core.plans import Operation
+from linkstore.core.vocabulary import Vocabulary
+from linkstore.engines.contract import Backend
+from linkstore.store.driving import check_known_names
+from linkstore.store.schema_graph import read_schema
+from linkstore.strategies.base import HopDirection, SearchOptions
+from linkstore.strategies.eager import Eager
+from linkstore.strategies.neighbours import MAX_SHOWN_MEMBERS, Neighbour, Neighbours, find_neighbours
+
+MOST_ENDS: Final = 5
+"""How many documents at the other end of a link ``links`` names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LinkEnd:
+    """A document at the other end of a link."""
+
+    id: str
+    triple: Triple
+
+
+def follow_links(
+    view: StoreView,
+    id: str,
+    kinds: Sequence[str] | None,
+    direction: HopDirection,
+    limits: ToolLimits,
+) -> Operation[ToolAnswer]:
+    """Show the documents that the links of a document lead to.
+
+    Args:
+        view: Of the store.
+        id: The document.
+        kinds: Kinds of link to follow; None or none: all.
+        direction: ``"forward"``, ``"backward"`` or ``"both"``.
+        limits: Of the tools.
+
+    Raises:
+        UnknownNameError: If no document in the store has links of one of the kinds.
+        StrategyError: If the direction or a kind is invalid.
+        DocumentError: If there is no such document.
+    """
+    asked = Eager(kinds=kinds or None, direction=direction)
+    yield from check_known_names(view.backend, asked, SearchOptions(filter=view.filter))
+    near = yield from _read_neighbours(view, id)
+    sides = _list_sides(near, direction)
+    chosen = [(one, away) for one, away in sides if asked.followed is None or one.link.kind in asked.followed]
+    ends = list(_list_ends(id, chosen))
+    large = [one for one, _ in chosen if one.more]
+    if not ends:
+        return make_empty_answer(_explain_empty(id, chosen, large), _advise_links(near))
+    documents = yield from find_documents(view, [end.id for end in ends[: limits.results]])
+    results = [
+        ToolResult(
+            document=documents[end.id],
+            query=end.triple.label or "",
+            width=limits.snippet,
+            chains=(Chain(id, (end.triple,)),),
+        )
+        for end in ends[: limits.results]
+        if end.id in documents
+    ]
+    heading = (
+        f"{len(results)} of {format_count(len(ends), 'document')} that links of "
+        f"[{escape_unprintable(id)}] lead to:"
+    )
+    return make_results_answer(
+        heading, results, list(_make_notes(len(ends) - len(results), large)), found=len(ends)
+    )
+
+
+def list_links(view: StoreView, id: str, limits: ToolLimits) -> Operation[ToolAnswer]:
+    """List the links of a document, in both directions.
+
+    Raises:
+        DocumentError: If there is no such document.
+    """
+    near = yield from _read_neighbours(view, id)
+    sides = _list_sides(near, "both")
+    taken = sides[: limits.links]
+    counts = (
+        f"{format_count(len(near.outgoing), 'link')} from it, "
+        f"{format_count(len(near.incoming), 'link')} to it"
+    )
+    lines = [f"[{escape_unprintable(id)}]: {counts}.", *(_format_link(one, away=away) for one, away in taken)]
+    if len(sides) > len(taken):
+        lines.append(
+            f"{format_count(len(sides) - len(taken), 'more link')}; name kinds in follow "
+            "to see where they lead."
+        )
+    data = {
+        "id": id,
+        "links": [_make_link_row(one, away=away) for one, away in taken],
+        "outgoing": len(near.outgoing),
+        "incoming": len(near.incoming),
+    }
+    return ToolAnswer(text="\n".join(lines), data=data)
+
+
+def _read_neighbours(view: StoreView, id: str) -> Operation[Neighbours]:
+    near: Neighbours | None = None
+    if is_storable(id):
+        near = yield from view.answer(find_neighbours(id))
+    if near is None:
+        raise make_unknown_error(id)
+    return near
+
+
+def _list_sides(near: Neighbours, direction: HopDirection) -> list[tuple[Neighbour, bool]]:
+    """Return the links of these directions, and whether each leads away."""
+    outgoing = [(one, True) for one in near.outgoing] if direction != "backward" else []
+    incoming = [(one, False) for one in near.incoming] if direction != "forward" else []
+    return [*outgoing, *incoming]
+
+
+def _list_ends(id: str, sides: Iterable[tuple[Neighbour, bool]]) -> Iterator[_LinkEnd]:
+    """Yield the other documents, each once: of each link the most similar first, then the next of each."""
+    known = {id}
+    rows = [[(other, one, away) for other in one.ids] for one, away in sides]
+    for entry in (entry for column in zip_longest(*rows) for entry in column if entry is not None):
+        other, one, away = entry
+        if other not in known:
+            known.add(other)
+            subject, object_ = (id, other) if away else (other, id)
+            link = one.link
+            yield _LinkEnd(other, Triple(subject=subject, kind=link.kind, object=object_, label=link.label))
+
+
+def _explain_empty(id: str, chosen: Sequence[tuple[Neighbour, bool]], large: Sequence[Neighbour]) -> str:
+    if large:
+        return "; ".join(map(_describe_hub, large))
+    if chosen:
+        return (
+            f"document {id!r} has {format_count(len(chosen), 'link')} of this sort, to "
+            "no document in the store"
+        )
+    return f"document {id!r} has no links of this sort"
+
+
+def _advise_links(near: Neighbours) -> list[str]:
+    """Advise on the links that the document does have."""
+    found = []
+    for name, own in (("forward", near.outgoing), ("backward", near.incoming)):
+        kinds = sorted({one.link.kind for one in own if one.ids})
+        if kinds:
+            found.append(f"direction={name!r} leads to documents by links of the kinds {', '.join(kinds)}")
+    return found or ["it has no links to other documents; search for something else"]
+
+
+def _make_notes(rest: int, large: Iterable[Neighbour]) -> Iterator[str]:
+    if rest > 0:
+        yield f"{rest:,} more documents are not shown; name kinds to see fewer."
+    yield from (f"Not followed: {_describe_hub(one)}." for one in large)
+
+
+def _describe_hub(one: Neighbour) -> str:
+    return escape_unprintable(
+        f"the link {one.link.kind} {one.link.tag} leads to more than "
+        f"{MAX_SHOWN_MEMBERS:,} documents; search among them"
+        " by a question instead"
+    )
+
+
+def _format_link(one: Neighbour, *, away: bool) -> str:
+    """Format a link as text."""
+    label = f' "{one.link.label}"' if one.link.label else ""
+    if one.more:
+        others = f"more than {MAX_SHOWN_MEMBERS:,} documents"
+    else:
+        rest = len(one.ids) - MOST_ENDS
+        others = (
+            ", ".join(f"[{id}]" for id in one.ids[:MOST_ENDS]) or f"no document in the store ({one.link.tag})"
+        )
+        others += f" and {rest:,} more" if rest > 0 else ""
+    arrow = "→" if away else "←"
+    return escape_unprintable(f"- {arrow} {one.link.kind}{label}: {others}")
+
+
+def _make_link_row(one: Neighbour, *, away: bool) -> dict[str, Any]:
+    """Return a link as data."""
+    return {
+        "direction": "outgoing" if away else "incoming",
+        "kind": one.link.kind,
+        "tag": one.link.tag,
+        "label": one.link.label,
+        "ids": list(one.ids[:MOST_ENDS]),
+        "count": None if one.more else len(one.ids),
+    }
+
+
+MOST_NAMED: Final = 200
+"""How many names of a sort are listed."""
+
+
+def describe_schema(backend: Backend, ceiling: int) -> Operation[ToolAnswer]:
+    """Describe the recorded schema, or without one the kinds of link and metadata fields of the store.
+
+    Without a recorded schema, the time may grow with the size of the store.
+    """
+    recorded = yield from read_schema(backend)
+    if recorded:
+        kinds, fields = sorted(recorded.schema.kinds), [recorded.schema.type_field]
+        lines = [recorded.schema.describe()]
+    else:
+        known: Vocabulary = yield EngineRequest(backend.vocabulary())
+        kinds, fields = sorted(known.kinds), sorted(known.fields - {LINKS_KEY})
+        lines = [f"Kinds of link: {_list_names(kinds)}", f"Metadata fields: {_list_names(fields)}"]
+    data = {
+        "schema": recorded.schema.to_dict() if recorded else None,
+        "kinds": kinds[:MOST_NAMED],
+        "fields": fields[:MOST_NAMED],
+        "max_hops": ceiling,
+    }
+    return ToolAnswer(text="\n".join([*lines, f"search follows at most hops={ceiling}."]), data=data)
+
+
+def _list_names(names: Iterable[str]) -> str:
+    found = list(names)
+    more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
+    return escape_unprintable(", ".join(found[:MOST_NAMED]) or "none") + more

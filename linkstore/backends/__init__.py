@@ -1,1 +1,0 @@
-"""Storage engines: the contract in ``base``, and the engines that implement it."""

@@ -1,1 +1,0 @@
-"""Sends statements to a cluster: sessions, deadlines, retries, placement."""

@@ -1,0 +1,152 @@
+"""Checks of the types and ranges of arguments, where they are given and not where they are first used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+from linkstore.errors import ArgumentError, StrategyError
+
+T = TypeVar("T")
+_MAX_QUOTED_VALUE: Final = 200
+"""Characters of a value that a message quotes."""
+MAX_SETTING: Final = 2**31 - 1
+"""Upper limit of integer settings."""
+MAX_NESTING: Final = 100
+"""How many levels of lists and dicts metadata, the data of links and filters may have."""
+_MAPPING: Final = (dict, Mapping)  # the first is tested quickly
+_NESTING: Final = (dict, list, tuple, set, frozenset, Mapping)
+
+
+def omit_none(**arguments: T | None) -> dict[str, T]:
+    """Return those of some optional arguments that are not None."""
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def require(kind: type | tuple[type, ...], what: str, /, **arguments: object) -> None:
+    """Raise unless every argument is an instance of a class.
+
+    Args:
+        kind: The class, or several.
+        what: What to pass, as the message says it, such as ``"a string"``.
+        arguments: By their names.
+
+    Raises:
+        ArgumentError: If one is not. The message names it.
+    """
+    for name, value in arguments.items():
+        if not isinstance(value, kind):
+            raise make_argument_error(name, what, value)
+
+
+def require_having(method: str, what: str, /, **arguments: object) -> None:
+    """Raise unless every argument is an object that has a method.
+
+    A class has the methods of its objects, so it is refused, except where it is to be called itself.
+
+    Args:
+        method: Its name, or ``"__call__"`` for functions and classes that are called.
+        what: What to pass, as the message says it.
+        arguments: By their names.
+
+    Raises:
+        ArgumentError: If one does not have the method. The message names it.
+    """
+    for name, value in arguments.items():
+        if not callable(getattr(value, method, None)) or (isinstance(value, type) and method != "__call__"):
+            raise make_argument_error(name, what, value)
+
+
+def require_list(what: str, /, **arguments: object) -> None:
+    """Raise unless every argument can be iterated over and is no string, which yields its letters.
+
+    Args:
+        what: What it is a list of, such as ``"names"``.
+        arguments: By their names.
+
+    Raises:
+        ArgumentError: If one is not. The message names it.
+    """
+    for name, value in arguments.items():
+        if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+            raise make_argument_error(name, f"a list of {what}", value)
+
+
+def quote_value(value: object) -> str:
+    """Quote a value for a message.
+
+    Python spells out neither integers of 4,301 digits nor deep nesting, so such values are described.
+    """
+    try:
+        return repr(value)
+    except ValueError:
+        return "an integer of too many digits"
+    except RecursionError:
+        return "a value that is nested too deeply to show"
+
+
+def is_too_deep(value: object) -> bool:
+    """Say whether lists and dicts are nested in more than :data:`MAX_NESTING` levels.
+
+    Call it once where values come in. It goes through them level by level, so that all else may recurse.
+    """
+    level = [value]
+    for _ in range(MAX_NESTING + 1):
+        held = [one for one in level if isinstance(one, _NESTING)]
+        if not held:
+            return False
+        level = [item for one in held for item in (one.values() if isinstance(one, _MAPPING) else one)]
+    return True
+
+
+def require_at_least(least: int, /, **settings: int) -> None:
+    """Raise unless every setting is an integer from ``least`` to :data:`MAX_SETTING`.
+
+    Raises:
+        StrategyError: If one is not. The message names it.
+    """
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise StrategyError(f"{name} must be an integer of at least {least}, not {quote_value(value)}")
+        if value > MAX_SETTING:
+            raise StrategyError(f"{name} must be at most {MAX_SETTING}, not {quote_value(value)}")
+
+
+def require_within(low: float, high: float, /, **settings: float) -> None:
+    """Raise unless every setting is a number from ``low`` to ``high``.
+
+    Raises:
+        StrategyError: If one is not. The message names it.
+    """
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise StrategyError(f"{name} must be a number from {low} to {high}, not {quote_value(value)}")
+
+
+def require_model(method: str, model: object) -> None:
+    """Raise unless the argument is a model of LangChain that has a method, and not the name of one.
+
+    Raises:
+        ArgumentError: If it is not such a model.
+    """
+    require_having(
+        method, "a model of LangChain, such as init_chat_model('openai:gpt-4.1-mini')", model=model
+    )
+
+
+def as_path(name: str, value: object) -> Path:
+    """Return an argument as a path.
+
+    Raises:
+        ArgumentError: If it is not a path, or is an empty string, as from a variable that was not set.
+    """
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        raise make_argument_error(name, "the path of a file or folder", value)
+    return Path(os.fsdecode(value))
+
+
+def make_argument_error(name: str, what: str, value: object) -> ArgumentError:
+    """Return the exception for an argument, where ``what`` says what to pass, as in :func:`require`."""
+    return ArgumentError(f"{name} must be {what}, not {quote_value(value)[:_MAX_QUOTED_VALUE]}")

@@ -1,0 +1,184 @@
+"""Arrays: joins on integers, unit vectors and their similarities, and the one order of results.
+
+The one function that scores: cosine similarity over float32 unit vectors.
+
+Every backend scores with :func:`cosine_similarities`, so that two engines cannot disagree about a
+score or about a tie. Vectors are stored at unit length; cosine is then a dot product.
+
+Positions and equal values in integer arrays, from which joins on refs are built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstore.core.arguments import quote_value
+from linkstore.errors import DocumentError, EmbeddingError
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+def as_matrix(vectors: Any) -> Floats:
+    """Return vectors of one dimension as float32 of shape ``(n, dimension)``.
+
+    Raises:
+        EmbeddingError: If they are not such vectors.
+    """
+    try:
+        found = _convert_numbers(vectors)
+        if found.ndim == 2 and (found.shape[1] or not len(found)):
+            return found
+        cause = None
+    except (TypeError, ValueError, OverflowError) as error:
+        cause = error
+    raise EmbeddingError(
+        "the embedding must give a list of numbers for each text, all of one length; it gave"
+        f" {quote_value(vectors)[:200]}"
+    ) from cause
+
+
+def _convert_numbers(given: Any) -> Floats:
+    """Return numbers in lists of one length as float32, where numbers too large for it become infinite.
+
+    Raises:
+        TypeError: If the items are not numbers, but such as strings, from which NumPy would read numbers.
+        ValueError: If the lists differ in length.
+    """
+    found = np.asarray(given)
+    if found.dtype.kind not in "biufO":
+        raise TypeError(f"an array of type {found.dtype} does not hold numbers")
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(found, dtype=np.float32).reshape(found.shape)
+
+
+def normalize_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[str] | None = None) -> Floats:
+    """Scale vectors to unit length.
+
+    Args:
+        vectors: ``n`` vectors of one dimension: anything numpy reads as shape ``(n, dimension)``.
+        dimension: The dimension of the store. None accepts any.
+        ids: The documents that the vectors belong to, or None if they are of questions.
+
+    Returns:
+        float32 of shape ``(n, dimension)``.
+
+    Raises:
+        EmbeddingError: If the shape or dimension is wrong, or the vector of a question has no direction.
+        DocumentError: If the vector of a document has no direction: if it is zero, or a number in it is not
+            finite in float32. The message names the document.
+    """
+    given = as_matrix(vectors)
+    if dimension is not None and len(given) and given.shape[1] != dimension:
+        raise EmbeddingError(
+            f"the store holds vectors of dimension {dimension}, the embedding gives {given.shape[1]};"
+            " open the store with the embedding it was built with"
+        )
+    norms = np.sqrt(np.einsum("ij,ij->i", given, given, dtype=np.float64))
+    bad = ~np.isfinite(norms) | (norms == 0)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        problem = "is zero" if norms[at] == 0 else "has a number that is not finite in float32"
+        whose = f"document {ids[at]!r}" if ids else "the question"
+        raise (DocumentError if ids else EmbeddingError)(
+            f"the vector of {whose} {problem}, so it has no direction to compare; see what the embedding"
+            " gives (for an empty text often zeros)"
+        )
+    units: Floats = (given / norms[:, None]).astype(np.float32)
+    return units
+
+
+def normalize_vector(vector: Any, dimension: int | None = None) -> Floats:
+    """Scale the vector of a question to unit length: see :func:`normalize_vectors`."""
+    unit: Floats = normalize_vectors([vector], dimension)[0]
+    return unit
+
+
+def make_unit_vector(dimension: int) -> Floats:
+    """Return some unit vector, for plans that need one and rank nothing by it."""
+    vector = np.zeros(dimension, dtype=np.float32)
+    vector[0] = 1.0
+    return vector
+
+
+def convert_question(given: Any) -> Floats:
+    """Return the vector of a question as float32 of shape ``(dimension,)``, not scaled.
+
+    Raises:
+        EmbeddingError: If it is not a sequence of numbers, such as the input of a whole chain.
+    """
+    try:
+        vector = _convert_numbers(given)
+    except (TypeError, ValueError, OverflowError):
+        vector = np.empty(0, np.float32)
+    if vector.ndim != 1 or not vector.size:
+        raise EmbeddingError(
+            f"a question must be a string or a list of numbers, not {quote_value(given)[:200]}"
+        )
+    return vector
+
+
+def cosine_similarities(matrix: Floats, vector: Floats) -> Floats:
+    """Return the cosine similarity of each unit row of ``matrix`` (n, d) with the unit ``vector`` (d,).
+
+    Each row is summed by itself, in the same order whatever the other rows are (a matrix product
+    is not), so equal vectors always score equal and ties can be broken by id.
+
+    Returns:
+        float32 of shape ``(n,)``, within [-1, 1].
+    """
+    cosines: Floats = np.clip(np.vecdot(matrix, vector), -1.0, 1.0)
+    return cosines
+
+
+def damp_similarity(similarity: Floats, weight: Floats) -> Floats:
+    """Return the score of documents (n,): similarity damped by the weight of the path, in [-1, 1].
+
+    ``(1 + similarity) * weight - 1``, written so that a weight of 1 changes no digit.
+    """
+    return similarity * weight + (weight - 1)
+
+
+def find_positions(wanted: Ints, ordered: Ints) -> Ints:
+    """Return (m,) the position of each of ``wanted`` in the ascending ``ordered``; -1 for those not in it."""
+    if not len(ordered):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return np.where(ordered[at] == wanted, at, -1)
+
+
+def sort_unique(keys: Ints) -> Ints:
+    """Return the different values of ``keys``, ascending; np.unique takes three times as long for a few."""
+    ordered = np.sort(keys)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(keys) else ordered
+
+
+def is_member(keys: Ints, some: Ints) -> Bools:
+    """Mark which of ``keys`` (n,) are among ``some``, which are few."""
+    if not len(some) or not len(keys):
+        return np.zeros(len(keys), dtype=np.bool_)
+    if (most := int(keys.max())) < 8 * len(keys) and keys.min() >= 0:
+        marked = np.zeros(most + 1, dtype=np.bool_)
+        marked[some[(some >= 0) & (some <= most)]] = True
+        return marked[keys]
+    found: Bools = find_positions(keys, np.sort(some)) >= 0
+    return found
+
+
+def expand_ranges(starts: Ints, counts: Ints) -> Ints:
+    """Return the positions ``start … start + count - 1`` of every pair, one range after another."""
+    total = int(counts.sum())
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(total)
+
+
+def match_equal(wanted: Ints, ordered: Ints) -> tuple[Ints, Ints]:
+    """Return every pair of equal values, as positions in ``wanted`` and in ``ordered``, which ascends."""
+    starts = np.searchsorted(ordered, wanted)
+    counts = np.searchsorted(ordered, wanted, side="right") - starts
+    return np.repeat(np.arange(len(wanted)), counts), expand_ranges(starts, counts)

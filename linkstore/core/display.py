@@ -1,0 +1,197 @@
+"""Text for people: escaped, readable, and a short view of a document for a query.
+
+Escapes text for display: an indexed page must not control the terminal or forge a line of output.
+
+URLs and names in readable form: in their own letters, and unable to forge a line of output.
+
+A short view of a document: title, headings, URL, and the part of its text that fits a query best.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote_to_bytes
+
+import orjson
+
+from linkstore.core.text import STOP_WORDS, TRAIL, find_words, fold, tokenize
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+SHOWN_DATA: Final = 120
+"""How many characters of the data of a link are shown."""
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # controls, among them line ends and escape sequences
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
+    "\u2028\u2029\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f"  # line ends, annotations, invisible tags
+    "\ud800-\udfff]"  # halves of characters, which no encoding has
+)
+_NAMED: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
+
+
+def escape_unprintable(text: str) -> str:
+    """Return a text on one line, with characters that change how it is shown, such as line ends, escaped."""
+    return _UNSAFE.sub(_escape_character, text)
+
+
+def format_count(count: int, noun: str) -> str:
+    """Format a number of things that can be counted, as in "1 page" and "1,234 pages"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def format_percent(share: float, places: int = 1) -> str:
+    """Format a share, as in "12.5 %"."""
+    return f"{100 * share:.{places}f} %"
+
+
+def escape_html(text: str) -> str:
+    """Escape a text for HTML, between tags or in quotes."""
+    return html.escape(escape_unprintable(text))
+
+
+def _escape_character(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if found[0] in _NAMED:
+        return _NAMED[found[0]]
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def format_link_data(data: Mapping[str, Any]) -> str:
+    """Format the data of a link for a person as JSON, of which only the beginning is shown if it is long."""
+    text = orjson.dumps(data).decode()
+    return text if len(text) <= SHOWN_DATA else f"{text[:SHOWN_DATA]}…"
+
+
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_ENCODED: Final = re.compile(r"(?:%[89A-Fa-f][0-9A-Fa-f])+")
+_NOT_READABLE: Final = re.compile(
+    r"[\x00-\xa0\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\uffff\U000e0000-\U000e007f\s"
+    "\ud800-\udfff]"
+)
+"""Of what is not ASCII: white space, controls, marks of direction, and bytes that are no Unicode."""
+
+
+def make_readable(url: str) -> str:
+    """Return a percent-encoded URL in its own letters: ``東京.md`` for ``%E6%9D%B1%E4%BA%AC.md``.
+
+    ASCII stays as it is, and so do encoded white space, controls, marks of direction, and bytes that are not
+    UTF-8. Both spellings are the same page: ``linkstore.core.urls`` gives them one tag.
+    """
+    return _ENCODED.sub(_decode_letters, url) if "%" in url else url
+
+
+def _decode_letters(found: re.Match[str]) -> str:
+    text = unquote_to_bytes(found[0]).decode("utf-8", "surrogateescape")
+    return _NOT_READABLE.sub(lambda one: quote(one[0], errors="surrogateescape"), text)
+
+
+def encode_controls(name: str) -> str:
+    """Percent-encode control characters and marks of direction in a name, so that it can be an id."""
+    return name if name.isprintable() else _CONTROLS.sub(lambda one: quote(one[0]), name)
+
+
+SNIPPET_WIDTH: Final = 200
+"""Longest snippet, in characters, ellipses not counted."""
+_SHORTEST_STEM: Final = 4
+
+Span = tuple[int, int]
+
+
+def make_snippet(text: str, query: str, width: int = SNIPPET_WIDTH) -> str:
+    """Return the window of ``text`` with the most different words of ``query``, in whole words.
+
+    Args:
+        text: Any text. White space becomes single spaces.
+        query: The question.
+        width: Longest window, in characters.
+
+    Returns:
+        At most ``width`` characters, with an ellipsis at each end that was cut, or the beginning of the
+        text where it has no word of the query.
+    """
+    text = " ".join(text.split())
+    if len(text) <= width:
+        return text
+    words = [found.span() for found in find_words(text)]
+    start, end = _find_window(text, words, find_query_spans(text, query), width)
+    return f"{'… ' if start else ''}{text[start:end].strip()}{' …' if end < len(text) else ''}"
+
+
+def find_query_spans(text: str, query: str) -> list[tuple[Span, str]]:
+    """Return the places of the query's words in the text, each with its word.
+
+    A longer form of a word counts as the word (``monorails`` for ``monorail``). Stop words do not count.
+    """
+    terms = [term for term in dict.fromkeys(tokenize(query)) if term not in STOP_WORDS]
+    spans = []
+    for found in find_words(text):
+        word = fold(found[0])
+        term = next((term for term in terms if _is_form_of(word, term)), None)
+        if term is not None:
+            spans.append((found.span(), term))
+    return spans
+
+
+def _is_form_of(word: str, term: str) -> bool:
+    return word == term or (len(term) >= _SHORTEST_STEM and word.startswith(term))
+
+
+def _find_window(text: str, words: Sequence[Span], found: Sequence[tuple[Span, str]], width: int) -> Span:
+    """Return the best window: most different terms, then most terms, then the earliest."""
+    best, best_count = (0, 0), (0, 0)
+    for first, ((start, _), _) in enumerate(found):
+        inside = [entry for entry in found[first:] if entry[0][1] - start <= width]
+        count = (len({term for _, term in inside}), len(inside))
+        if count > best_count:
+            best, best_count = (start, max(start, *(end for (_, end), _ in inside))), count
+    return _widen_window(text, words, best, width)
+
+
+def _widen_window(text: str, words: Sequence[Span], core: Span, width: int) -> Span:
+    """Return the window grown around its core to ``width``, and shrunk to whole words."""
+    spare = max(0, width - (core[1] - core[0]))
+    low = max(0, min(core[0] - spare // 2, len(text) - width))
+    high = min(len(text), low + width)
+    if low:
+        low = min((start for start, _ in words if low <= start), default=low)
+    if high < len(text):
+        high = max((end for _, end in words if low < end <= high), default=high)
+    return low, high
+
+
+def get_title(document: Document) -> str | None:
+    """Return the title of the document's page, or None without one."""
+    return _get_string(document, "title")
+
+
+def get_url(document: Document) -> str | None:
+    """Return the document's URL, or None without one."""
+    return _get_string(document, "url")
+
+
+def join_headings(document: Document) -> str | None:
+    """Return the document's title and the headings above it, outermost first, or None without any."""
+    return TRAIL.join(_list_headings(document)) or None
+
+
+def get_body(document: Document) -> str:
+    """Return the document's text without the headings that ingest puts above it."""
+    above, _, body = document.page_content.partition("\n\n")
+    return body if body and above == TRAIL.join(_list_headings(document)) else document.page_content
+
+
+def _list_headings(document: Document) -> list[str]:
+    """Return the lines that ingest puts above the text: the headings, after the title unless it is one."""
+    found = document.metadata.get("headings")
+    headings = [str(one) for one in found] if isinstance(found, list) else []
+    title = get_title(document)
+    return [title, *headings] if title and title not in headings else headings
+
+
+def _get_string(document: Document, key: str) -> str | None:
+    value = document.metadata.get(key)
+    return value if isinstance(value, str) else None

@@ -1,0 +1,271 @@
+"""Metadata filters: parsed once, evaluated the same way everywhere.
+
+A filter is a dict: ``{"lang": "en", "year": {"$gte": 2020}}``. Fields are literal top-level
+metadata keys; several fields, and several operators of one field, must all hold.
+
+Operators: ``$eq $ne $gt $gte $lt $lte $in $nin $exists $and $or $not``.
+
+Type rules: numbers compare by value (``1`` equals ``1.0``); a boolean equals only a boolean
+(``1`` is not ``true``), a string only a string (``1`` is not ``"1"``), null only null. Lists and
+dicts are equal as wholes, by the same rules. ``$gt $gte $lt $lte`` hold between two numbers or
+between two strings (by code point) and are false otherwise. A missing field fails every operator
+except ``$ne``, ``$nin`` and ``{"$exists": false}``. ``$not`` negates the filter that it encloses.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from linkstore.core.arguments import MAX_NESTING, is_too_deep, quote_value
+from linkstore.errors import FilterError
+
+Test = Callable[[Mapping[str, Any]], bool]
+Filter = Mapping[str, Any]
+"""A filter as users write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A parsed filter.
+
+    Args:
+        key: Canonical JSON of the filter; two conditions with the same key are equal.
+        equalities: Fields that must equal a scalar, for engines that can look them up.
+        test: Returns whether a document's metadata satisfies the filter.
+        needed: Fields that some part of the filter needs: it holds for no document without the field.
+    """
+
+    key: str
+    equalities: tuple[tuple[str, str | int | float | bool], ...] = field(compare=False)
+    test: Test = field(compare=False, repr=False)
+    needed: frozenset[str] = field(default=frozenset(), compare=False)
+
+    @property
+    def always(self) -> bool:
+        """Whether every document passes."""
+        return not self.key
+
+    def matches(self, metadata: Mapping[str, Any]) -> bool:
+        """Say whether a document with this metadata passes."""
+        return self.test(metadata)
+
+    def __and__(self, other: Condition) -> Condition:
+        """Return the conjunction of both conditions."""
+        if other.always or other == self:
+            return self
+        if self.always:
+            return other
+        mine, theirs = self.test, other.test
+        return Condition(
+            f'{{"$and":[{self.key},{other.key}]}}',
+            self.equalities + other.equalities,
+            lambda metadata: mine(metadata) and theirs(metadata),
+            self.needed | other.needed,
+        )
+
+
+EVERYTHING: Final = Condition("", (), lambda _: True)
+"""The condition that every document satisfies."""
+
+
+def parse_filter(filter: Filter | Condition | None) -> Condition:
+    """Parse a filter.
+
+    Args:
+        filter: A dict in the language of this module. None or an empty dict matches every document.
+
+    Raises:
+        FilterError: If an operator is unknown, a value cannot be compared, or it is nested too deeply.
+    """
+    if filter is None:
+        return EVERYTHING
+    if isinstance(filter, Condition):
+        return filter
+    if not isinstance(filter, Mapping):
+        raise FilterError(f"a filter must be a dict such as {{'lang': 'en'}}, not {quote_value(filter)}")
+    if is_too_deep(filter):
+        raise FilterError(f"a filter may have {MAX_NESTING} levels of lists and dicts; this one has more")
+    if not filter:
+        return EVERYTHING
+    key = _serialize_filter(filter)
+    # The tests keep what they compare with, so they must not share it with the caller.
+    own = deepcopy(filter)
+    return Condition(
+        key, tuple(_find_equalities(own)), _parse_conjunction(own), frozenset(_find_needed_fields(own))
+    )
+
+
+def _serialize_filter(filter: Filter) -> str:
+    try:
+        return orjson.dumps(filter, option=orjson.OPT_SORT_KEYS).decode()
+    except (TypeError, ValueError) as error:
+        raise FilterError(f"a filter must contain only JSON values: {error}; got {filter!r}") from error
+
+
+def _find_equalities(filter: Filter) -> list[tuple[str, str | int | float | bool]]:
+    found = []
+    for name, value in filter.items():
+        wanted = value.get("$eq") if isinstance(value, Mapping) else value
+        if not name.startswith("$") and isinstance(wanted, str | int | float):
+            found.append((name, wanted))
+    return found
+
+
+def _find_needed_fields(filter: Filter, holds: bool = True) -> Iterator[str]:
+    """Yield the fields without which a part of a valid filter cannot have the truth value ``holds``."""
+    for name, value in filter.items():
+        if name in ("$and", "$or"):
+            for item in value:
+                yield from _find_needed_fields(item, holds)
+        elif name == "$not":
+            yield from _find_needed_fields(value, not holds)
+        elif _is_field_needed(value) is holds:
+            yield name
+
+
+def _is_field_needed(value: Any) -> bool:
+    """Say whether a missing field fails the operators, or the value, that a filter gives for it."""
+    if not (isinstance(value, Mapping) and any(str(key).startswith("$") for key in value)):
+        return True
+    return any(
+        not _is_field_needed(operand)
+        if op == "$not"
+        else (operand if op == "$exists" else op not in ("$ne", "$nin"))
+        for op, operand in value.items()
+    )
+
+
+def _parse_conjunction(filter: Filter) -> Test:
+    tests = [_parse_entry(name, value) for name, value in filter.items()]
+    return tests[0] if len(tests) == 1 else lambda metadata: all(test(metadata) for test in tests)
+
+
+def _parse_entry(name: str, value: Any) -> Test:
+    if name in ("$and", "$or"):
+        return _parse_logical(name, value)
+    if name == "$not":
+        inner = _parse_nested(name, value)
+        return lambda metadata: not inner(metadata)
+    if name.startswith("$"):
+        raise FilterError(f"unknown operator {name!r}; the operators allowed here are $and, $or and $not")
+    if isinstance(value, Mapping) and any(str(key).startswith("$") for key in value):
+        return _parse_operators(name, value)
+    return _parse_comparison(name, "$eq", value)
+
+
+def _parse_logical(name: str, value: Any) -> Test:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        raise FilterError(f"{name} needs a non-empty list of filters, not {value!r}")
+    tests = [_parse_nested(name, item) for item in value]
+    combine = all if name == "$and" else any
+    return lambda metadata: combine(test(metadata) for test in tests)
+
+
+def _parse_nested(name: str, value: Any) -> Test:
+    if not isinstance(value, Mapping) or not value:
+        raise FilterError(f"{name} needs a non-empty filter, not {value!r}")
+    return _parse_conjunction(value)
+
+
+def _parse_operators(name: str, operators: Mapping[str, Any]) -> Test:
+    tests = [_parse_operator(name, op, value) for op, value in operators.items()]
+    return lambda metadata: all(test(metadata) for test in tests)
+
+
+def _parse_operator(name: str, op: str, value: Any) -> Test:
+    if op == "$not":
+        if not isinstance(value, Mapping) or not value:
+            raise FilterError(f"{name}: $not needs operators such as {{'$gt': 1}}, not {value!r}")
+        inner = _parse_operators(name, value)
+        return lambda metadata: not inner(metadata)
+    if op == "$exists":
+        if not isinstance(value, bool):
+            raise FilterError(f"{name}: $exists needs true or false, not {value!r}")
+        return lambda metadata: (name in metadata) is value
+    return _parse_comparison(name, op, value)
+
+
+def _parse_comparison(name: str, op: str, value: Any) -> Test:
+    if op in ("$in", "$nin"):
+        return _parse_membership(name, op, value)
+    if op in ("$eq", "$ne"):
+        _check_operand(name, value)
+        wanted = op == "$eq"
+        return lambda metadata: (name in metadata and _is_equal(metadata[name], value)) is wanted
+    if op in _ORDERED:
+        return _parse_ordering(name, op, value)
+    raise FilterError(f"{name}: unknown operator {op!r}; known: {', '.join(OPERATORS)}")
+
+
+def _parse_membership(name: str, op: str, value: Any) -> Test:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise FilterError(f"{name}: {op} needs a list, not {value!r}")
+    for item in value:
+        _check_operand(name, item)
+    wanted = op == "$in"
+    return lambda metadata: (
+        (name in metadata and any(_is_equal(metadata[name], item) for item in value)) is wanted
+    )
+
+
+def _parse_ordering(name: str, op: str, value: Any) -> Test:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise FilterError(f"{name}: {op} needs a number or a string, not {value!r}")
+    _check_operand(name, value)
+    compare = _ORDERED[op]
+    alike = str if isinstance(value, str) else (int, float)
+
+    def test(metadata: Mapping[str, Any]) -> bool:
+        stored = metadata.get(name)
+        return isinstance(stored, alike) and not isinstance(stored, bool) and bool(compare(stored, value))
+
+    return test
+
+
+def _check_operand(name: str, value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise FilterError(f"{name}: {value!r} cannot be compared; use a finite number")
+    if not isinstance(value, _JSON):
+        raise FilterError(f"{name}: a {type(value).__name__} cannot be compared; use plain JSON")
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            _check_operand(name, item)
+
+
+def _is_equal(stored: Any, wanted: Any) -> bool:
+    """Compare two values by the type rules of this module."""
+    if isinstance(stored, bool) or isinstance(wanted, bool):
+        return stored is wanted
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(stored, list | tuple)
+            and len(stored) == len(wanted)
+            and all(map(_is_equal, stored, wanted))
+        )
+    if isinstance(wanted, Mapping):
+        return (
+            isinstance(stored, Mapping)
+            and stored.keys() == wanted.keys()
+            and all(_is_equal(stored[key], value) for key, value in wanted.items())
+        )
+    return bool(stored == wanted)
+
+
+_JSON = (str, int, float, bool, type(None), list, tuple, Mapping)
+_ORDERED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+OPERATORS: Final = ("$eq", "$ne", *_ORDERED, "$in", "$nin", "$exists", "$and", "$or", "$not")
+"""Every operator of the language."""

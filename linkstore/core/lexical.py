@@ -1,0 +1,110 @@
+"""Words and BM25: the definition of lexical search for every backend.
+
+Source: S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", Foundations
+and Trends in Information Retrieval 3(4), 2009; with the floor that SQLite's FTS5 gives the inverse document
+frequency, so that a word in most documents never counts against one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import filterfalse
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstore.core.text import STOP_WORDS, tokenize
+
+K1: Final = 1.2
+"""How soon more of the same word stops counting."""
+B: Final = 0.75
+"""How much a document's length counts, from 0 to 1."""
+MIN_IDF: Final = 1e-6
+NAME_COUNTS: Final = 2
+"""How often the words of a document's name count, in addition to those of its text."""
+POSTINGS: Final = 20_000
+"""Maximum number of documents, in total, in which the words of a question are looked up."""
+MAX_QUESTION_WORDS: Final = 128
+"""Number of different words of a question that are looked up, the first ones."""
+MAX_QUESTION_CHARACTERS: Final = 16_384
+"""Number of characters of a question that are searched for words and names."""
+MAX_WORD_LENGTH: Final = 64
+"""Longer words, in characters, are ignored."""
+Counts = TypeVar("Counts", float, npt.NDArray[np.float64])
+
+
+def extract_terms(text: str) -> tuple[str, ...]:
+    """Return the words that lexical search compares, in order: folded, without stop words.
+
+    A possessive 's is dropped and so are apostrophes.
+    """
+    if not text:  # as most names are
+        return ()
+    found = tuple(filterfalse(STOP_WORDS.__contains__, tokenize(text)))
+    if max(map(len, found), default=0) > MAX_WORD_LENGTH:
+        found = tuple(word for word in found if len(word) <= MAX_WORD_LENGTH)
+    if "'" not in "".join(found):
+        return found
+    return tuple(word.removesuffix("'s").replace("'", "") if "'" in word else word for word in found)
+
+
+def extract_question_terms(text: str) -> tuple[tuple[str, ...], int]:
+    """Return the words of a question to look up, each once, in order, and how many more there are.
+
+    Work for a question is bounded, however long it is: see :data:`MAX_QUESTION_WORDS` and
+    :data:`MAX_QUESTION_CHARACTERS`, past which words are not counted.
+    """
+    asked = tuple(dict.fromkeys(extract_terms(text[:MAX_QUESTION_CHARACTERS])))
+    return asked[:MAX_QUESTION_WORDS], max(0, len(asked) - MAX_QUESTION_WORDS)
+
+
+def get_document_name(metadata: Mapping[str, Any]) -> str:
+    """Return a document's name: the last of its ``headings``, else its ``title``, else an empty string."""
+    headings = metadata.get("headings")
+    name = headings[-1] if isinstance(headings, list) and headings else metadata.get("title")
+    return name if isinstance(name, str) else ""
+
+
+def extract_document_terms(text: str, metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a document's words: those of its name, :data:`NAME_COUNTS` times, and those of its text."""
+    return (*extract_terms(get_document_name(metadata)) * NAME_COUNTS, *extract_terms(text))
+
+
+def inverse_frequency(documents: int, having: int) -> float:
+    """Return the inverse document frequency of a word that ``having`` of the documents have."""
+    return max(MIN_IDF, math.log((documents - having + 0.5) / (having + 0.5)))
+
+
+def bm25_weight(count: Counts, length: Counts, average: float) -> Counts:
+    """Return the weight of ``count`` times a word in a document of ``length`` words, for an average length.
+
+    Counts and lengths may be float64 arrays, for many documents at once.
+    """
+    return (count * (K1 + 1.0)) / (count + K1 * (1 - B + B * length / average))
+
+
+def select_affordable(having: Mapping[str, int]) -> tuple[list[str], list[str]]:
+    """Return the words that are looked up, and those left out because too many documents have them.
+
+    Words are taken rarest first, then by spelling, while the documents that have them add up to at most
+    :data:`POSTINGS`, and the first is always taken. If it alone has more, an engine may look at only
+    about as many of its documents, a random sample. Words that no document has are in neither list.
+
+    Args:
+        having: For each word of the question, in order, how many documents have it.
+    """
+    taken: list[str] = []
+    left: list[str] = []
+    total = 0
+    for word in sorted((word for word in having if having[word]), key=lambda word: (having[word], word)):
+        total += having[word]
+        (taken if total <= POSTINGS or not taken else left).append(word)
+    return restore_order(having, taken), restore_order(having, left)
+
+
+def restore_order(having: Mapping[str, int], words: Sequence[str]) -> list[str]:
+    """Return some of the words in the order of the question."""
+    chosen = set(words)
+    return [word for word in having if word in chosen]

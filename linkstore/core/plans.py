@@ -1,0 +1,361 @@
+"""Plans request data, backends answer, drivers wait.
+
+A *plan* is a generator that yields fetches, receives their answers and returns a result. A
+backend's *operation* is a generator that yields whatever its engine waits for. :mod:`linkstore.core.calls`
+joins the two into one operation and drives it; nothing else waits.
+
+Filters in fetches apply to one stage of a search. The filter of the whole search is the scope that the
+reader is opened for: documents outside the scope appear in no answer and no count.
+
+Documents and link groups are numbers in fetches and answers, called refs. A ref is valid for one
+reader while it is open; ``Ids`` and ``Tags`` return the ids and tags.
+
+The one order of results: score descending, then id.
+
+Ids are requested only where scores tie, so that engines with many documents need not look up
+ids that decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.filters import EVERYTHING, Condition
+
+T = TypeVar("T")
+Side = Literal["out", "in"]
+"""The two sides of a link group: documents that point at its tag, and documents that the tag leads to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """The ``k`` documents most similar to ``vector`` (d,) that pass ``filter``: Candidates."""
+
+    vector: Floats
+    k: int
+    filter: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Find:
+    """The documents with these ids that pass ``filter``, in the order asked: Candidates.
+
+    Without a vector their similarity is 0.
+    """
+
+    ids: tuple[str, ...]
+    vector: Floats | None = None
+    filter: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """The link groups of ``kinds`` (None: all) that each document belongs to on one side: Memberships.
+
+    Only links whose data pass ``links`` count; a link without data has those of an empty object.
+    """
+
+    refs: Ints
+    side: Side
+    kinds: frozenset[str] | None = None
+    links: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolve:
+    """The refs (g,) of link groups by (kind, tag), -1 for one that is not there: Ints."""
+
+    tags: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """Of each link group, the ``take`` documents on ``side`` most similar to ``vector``: Reached.
+
+    A group with more than ``cap`` documents on that side, counted before ``filter`` and ``links``, is a hub:
+    it contributes no documents. ``exclude`` lists documents to leave out. The answer has only documents with
+    a link to the group, on that side, whose data pass ``links``.
+
+    ``best`` says that the plan uses only the ``best`` documents by score: the answer is exact for them, and
+    the similarities of others may be estimates that rank below them. The score is the similarity damped by a
+    weight, as in
+    :func:`~linkstore.core.arrays.damp_similarity`: the weight of the path to the group (``strength``, (g,))
+    times the weight of the document's link.
+    """
+
+    groups: Ints
+    side: Side
+    vector: Floats
+    take: int
+    cap: int
+    exclude: Ints
+    filter: Condition = EVERYTHING
+    links: Condition = EVERYTHING
+    strength: Floats | None = None
+    best: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lexical:
+    """The ``k`` documents that match words best, by BM25, and pass ``filter``: Worded.
+
+    :mod:`linkstore.core.lexical` defines words and scores. A backend that cannot search by words
+    raises CapabilityError in the plan, which may catch it and continue.
+    """
+
+    terms: tuple[str, ...]
+    k: int
+    filter: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """Which of the documents pass ``filter``: bool of shape (n,)."""
+
+    refs: Ints
+    filter: Condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors:
+    """The stored unit vectors of documents: float32 of shape (n, d)."""
+
+    refs: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ids:
+    """The ids of documents: list of str."""
+
+    refs: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tags:
+    """The (kind, tag) of link groups: list of pairs."""
+
+    groups: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """Id, text and metadata of documents: list of Stored."""
+
+    refs: Ints
+
+
+Fetch = Nearest | Find | Groups | Resolve | Members | Lexical | Matching | Vectors | Ids | Tags | Documents
+"""Every request that a strategy can make."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Documents with their similarity to the question.
+
+    Args:
+        refs: (n,) documents.
+        similarity: (n,) in [-1, 1].
+        filtered: Number of documents that the filter excluded, if known.
+    """
+
+    refs: Ints
+    similarity: Floats
+    filtered: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memberships:
+    """One entry for each pair of a document and a link group it belongs to.
+
+    Args:
+        document: (m,) positions in the fetch's ``refs``.
+        group: (m,) link groups.
+        kind: (m,) positions in ``kinds``.
+        weight: (m,) weights of the documents' links.
+        kinds: The kinds that occur.
+        filtered: Number of such pairs that the condition on links excluded.
+    """
+
+    document: Ints
+    group: Ints
+    kind: Ints
+    weight: Floats
+    kinds: tuple[str, ...]
+    filtered: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachedMembers:
+    """Members of link groups, by group in the order asked, then similarity descending, then id.
+
+    Args:
+        group: (m,) positions in the fetch's ``groups``.
+        refs: (m,) documents.
+        similarity: (m,) similarity to the question; beyond the ``best``, estimates in no particular order.
+        weight: (m,) weights of the documents' links.
+        sizes: (g,) documents on that side of each group, counted to at most cap + 1.
+        filtered: Number of members that the filter excluded.
+        filtered_links: Number of pairs of a group and a member that the condition on links excluded.
+    """
+
+    group: Ints
+    refs: Ints
+    similarity: Floats
+    weight: Floats
+    sizes: Ints
+    filtered: int = 0
+    filtered_links: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LexicalMatches:
+    """Documents that match words, best first, then by id.
+
+    Args:
+        refs: (n,) documents.
+        score: (n,) BM25, greater than 0.
+        left_out: Words that were not looked up because too many documents contain them.
+        sampled: Words of which only some documents were looked at, a random sample of
+            about :data:`linkstore.core.lexical.POSTINGS`.
+    """
+
+    refs: Ints
+    score: Floats
+    left_out: tuple[str, ...] = ()
+    sampled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDocument:
+    """A stored document; ``metadata`` is a copy that the receiver may change."""
+
+    id: str
+    text: str
+    metadata: dict[str, Any]
+
+
+Plan = Generator[Fetch, Any, T]
+"""Yields fetches, receives their answers, returns a result."""
+Operation = Generator[Any, Any, T]
+"""Yields requests to the storage engine, receives the responses, returns an answer."""
+
+
+Ranking = Generator[Ints, list[str], Ints]
+_INTEGER_BITS = 63
+"""Bits of a non-negative int64."""
+
+
+def rank_best(scores: Floats, take: int) -> Ranking:
+    """Return the positions of the ``take`` best scores, in order; yield positions whose ids are needed."""
+    chosen = _select_contenders(scores, take)
+    chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
+    tied = mark_ties(scores[chosen])
+    if tied.any():
+        chosen = yield from _break_ties(chosen, -scores[chosen], tied)
+    return chosen[:take]
+
+
+def rank_by_group(groups: Ints, scores: Floats) -> Ranking:
+    """Return positions ordered by group, then score descending, then id."""
+    order, ordered = _sort_keys((groups << 32) + _invert_scores(scores), int(groups.max(initial=0)))
+    tied = mark_ties(ordered)
+    if tied.any():
+        order = yield from _break_ties(order, -scores[order], tied, groups[order])
+    return order
+
+
+def select_by_group(groups: Ints, scores: Floats, take: int, ids: Callable[[Ints], list[str]]) -> Ints:
+    """Return the positions of the ``take`` best of each group, in the order of :func:`rank_by_group`.
+
+    Args:
+        groups: (n,) group of each entry.
+        scores: (n,) score of each entry.
+        take: How many of a group.
+        ids: Looks up the ids of positions.
+    """
+    order = finish_ranking(rank_by_group(groups, scores), ids)
+    return order[number_equals(groups[order]) < take]
+
+
+def finish_ranking(asking: Ranking, ids: Callable[[Ints], list[str]]) -> Ints:
+    """Finish an ordering where ids can be looked up at once."""
+    try:
+        positions = next(asking)
+        while True:
+            positions = asking.send(ids(positions))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def rank_refs(refs: Ints, scores: Floats, take: int) -> Plan[Ints]:
+    """Return the positions of the ``take`` best of ``refs``, in order, as a plan."""
+    asking = rank_best(scores, take)
+    try:
+        positions = next(asking)
+        while True:
+            positions = asking.send((yield Ids(refs=refs[positions])))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def mark_ties(ordered: Floats | Ints) -> Bools:
+    """Mark which entries of an ordered array equal a neighbour."""
+    equal = ordered[1:] == ordered[:-1]
+    tied = np.zeros(len(ordered), dtype=np.bool_)
+    tied[1:] |= equal
+    tied[:-1] |= equal
+    return tied
+
+
+def number_equals(ordered: Ints) -> Ints:
+    """Return (n,) the place of each entry, from 0, among its equals, which stand side by side."""
+    at = np.arange(len(ordered))
+    starts = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
+    return at - np.maximum.accumulate(np.where(starts, at, 0))
+
+
+def _sort_keys(keys: Ints, most: int) -> tuple[Ints, Ints]:
+    """Return the order of keys that consist of a group up to ``most`` and 32 bits, and the sorted keys.
+
+    Where the position fits into the key as well, sorting the numbers themselves is several times faster
+    than sorting positions by them.
+    """
+    bits = len(keys).bit_length()
+    if most.bit_length() + 32 + bits > _INTEGER_BITS:
+        order = np.argsort(keys)
+        return order, keys[order]
+    packed = np.sort((keys << bits) | np.arange(len(keys)))
+    return packed & ((1 << bits) - 1), packed >> bits
+
+
+def _invert_scores(scores: Floats) -> Ints:
+    """Return whole numbers below 2^32 that ascend exactly as the scores descend.
+
+    One sort of whole numbers is several times faster than a sort by two keys.
+    """
+    bits = (0.0 - scores).astype(np.float32).view(np.int32)
+    return (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) + (1 << 31)
+
+
+def _select_contenders(scores: Floats, take: int) -> Ints:
+    """Return every position that may be among the best ``take``, ties with the last included."""
+    if take >= len(scores):
+        return np.arange(len(scores))
+    if take <= 0:
+        return np.empty(0, dtype=np.int64)
+    threshold = np.partition(scores, len(scores) - take)[len(scores) - take]
+    return np.flatnonzero(scores >= threshold)
+
+
+def _break_ties(order: Ints, keys: Floats, tied: Bools, groups: Ints | None = None) -> Ranking:
+    at = np.flatnonzero(tied)
+    ids = yield order[at]
+    rank = np.zeros(len(order), dtype=np.int64)
+    by_id: Any = sorted(range(len(ids)), key=ids.__getitem__)
+    rank[at[by_id]] = np.arange(len(ids))
+    return order[np.lexsort((rank, keys) if groups is None else (rank, keys, groups))]

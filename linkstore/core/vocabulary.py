@@ -1,0 +1,140 @@
+"""The names in a store: kinds of link, metadata fields, and fields of the data of links.
+
+A search with a kind or a field that no document has would return an answer that looks ordinary, so it is
+refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from linkstore.core.links import LINKS_KEY, Link
+from linkstore.core.text import is_unicode
+from linkstore.errors import UnknownNameError
+
+MAX_NAME_BYTES: Final = 8192
+"""Names with more bytes of UTF-8 are neither recorded nor checked."""
+_MAX_COMPARED_NAMES: Final = 5_000
+"""How many names are compared with a misspelled one at most."""
+_MAX_COMPARED_LENGTH: Final = 200
+"""Longer names are not compared, because the comparison takes time quadratic in their length."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """Names of link kinds, of metadata fields, and of fields of the data of links.
+
+    Args:
+        kinds: Kinds of link.
+        fields: Top-level keys of metadata.
+        link_fields: Top-level keys of the data of links.
+    """
+
+    kinds: frozenset[str] = frozenset()
+    fields: frozenset[str] = frozenset()
+    link_fields: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.kinds or self.fields or self.link_fields)
+
+    def __or__(self, other: Vocabulary) -> Vocabulary:
+        """Return the names in either vocabulary."""
+        return self._combine(other, frozenset.union)
+
+    def __and__(self, other: Vocabulary) -> Vocabulary:
+        """Return the names in both vocabularies."""
+        return self._combine(other, frozenset.intersection)
+
+    def __sub__(self, other: Vocabulary) -> Vocabulary:
+        """Return the names that are not in ``other``."""
+        return self._combine(other, frozenset.difference)
+
+    def __len__(self) -> int:
+        return len(self.kinds) + len(self.fields) + len(self.link_fields)
+
+    @property
+    def checkable(self) -> Vocabulary:
+        """The names that are short enough to be recorded."""
+        return self._map(_keep_short)
+
+    @property
+    def storable(self) -> Vocabulary:
+        """The names that are valid Unicode; a document can have no other."""
+        return self._map(_keep_valid)
+
+    def _map(self, change: Callable[[frozenset[str]], frozenset[str]]) -> Vocabulary:
+        return Vocabulary(
+            kinds=change(self.kinds), fields=change(self.fields), link_fields=change(self.link_fields)
+        )
+
+    def _combine(
+        self, other: Vocabulary, join: Callable[[frozenset[str], frozenset[str]], frozenset[str]]
+    ) -> Vocabulary:
+        return Vocabulary(
+            kinds=join(self.kinds, other.kinds),
+            fields=join(self.fields, other.fields),
+            link_fields=join(self.link_fields, other.link_fields),
+        )
+
+
+def collect_names(metadata: Mapping[str, Any], links: Iterable[Link]) -> Vocabulary:
+    """Return the names that a document with this metadata and these links uses."""
+    kinds, link_fields = set[str](), set[str]()
+    for link in links:
+        kinds.add(link.kind)
+        link_fields.update(link.data or ())
+    fields = frozenset(metadata) | ({LINKS_KEY} if kinds else set())
+    found = Vocabulary(kinds=frozenset(kinds), fields=fields, link_fields=frozenset(link_fields))
+    return found.checkable
+
+
+def make_unknown_name_error(missing: Vocabulary, known: Vocabulary) -> UnknownNameError:
+    """Return the error for the first of the missing names, with the nearest known ones."""
+    what, names, others = next(
+        one
+        for one in (
+            ("link kind", missing.kinds, known.kinds),
+            ("metadata field", missing.fields, known.fields),
+            ("field of link data", missing.link_fields, known.link_fields),
+        )
+        if one[1]
+    )
+    name = min(names)
+    return UnknownNameError(what, name, _find_nearest_names(name, others), sorted(others))
+
+
+def make_unknown_type_error(name: str, types: Iterable[str]) -> UnknownNameError:
+    """Return the error for a document type that is not among those of a schema."""
+    return UnknownNameError("type", name, _find_nearest_names(name, types), sorted(types))
+
+
+def _find_nearest_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names most like ``name``, whatever their case, best first."""
+    if len(name) > _MAX_COMPARED_LENGTH:
+        return []
+    spelled: dict[str, str] = {}
+    for one in sorted(known)[:_MAX_COMPARED_NAMES]:
+        if len(one) <= _MAX_COMPARED_LENGTH:
+            spelled.setdefault(_fold_name(one), one)
+    return [spelled[one] for one in difflib.get_close_matches(_fold_name(name), spelled, n=3, cutoff=0.6)]
+
+
+def _fold_name(name: str) -> str:
+    return name.casefold().replace("-", "_").replace(" ", "_")
+
+
+def _keep_short(names: frozenset[str]) -> frozenset[str]:
+    return frozenset(
+        name for name in names if len(name) <= MAX_NAME_BYTES and _count_bytes(name) <= MAX_NAME_BYTES
+    )
+
+
+def _keep_valid(names: frozenset[str]) -> frozenset[str]:
+    return frozenset(filter(is_unicode, names))
+
+
+def _count_bytes(name: str) -> int:
+    return len(name.encode(errors="surrogatepass"))

@@ -1,0 +1,22 @@
+"""Where documents live: the contract of a storage engine, and the engines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from linkstore.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from linkstore.engines.contract import Backend, Reader
+
+__all__ = [
+    "Backend",
+    "Reader",
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "linkstore.engines.contract": "Backend Reader",
+    },
+)

@@ -1,0 +1,315 @@
+"""The Cassandra backend: the same store on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NoReturn, TypeVar
+
+from linkstore.core import calls
+from linkstore.core.calls import answer_plan
+from linkstore.core.filters import EVERYTHING, Condition
+from linkstore.core.links import Link
+from linkstore.core.plans import Operation, Plan
+from linkstore.core.vocabulary import Vocabulary
+from linkstore.engines.cassandra import tables as notes
+from linkstore.engines.cassandra import tables as schema
+from linkstore.engines.cassandra.clock import Clock, check_clocks
+from linkstore.engines.cassandra.derived import DerivedRows
+from linkstore.engines.cassandra.driver import Session
+from linkstore.engines.cassandra.execution import Executor
+from linkstore.engines.cassandra.lexical import CorpusStatistics, WordIndex
+from linkstore.engines.cassandra.members import GroupReader
+from linkstore.engines.cassandra.reader import CassandraReader, NearestSearch, read_scan_page
+from linkstore.engines.cassandra.reading import RowFetcher
+from linkstore.engines.cassandra.repair import MemberInspection, StoreInspection, WordInspection
+from linkstore.engines.cassandra.scopes import FilterHistory, Scope
+from linkstore.engines.cassandra.sending import Placement
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Tables, can_name_tables
+from linkstore.engines.cassandra.tables import (
+    Accesses,
+    NameRegister,
+    collect_link_names,
+    collect_record_names,
+    collect_stored_names,
+    read_entries,
+)
+from linkstore.engines.cassandra.tables import inspect_names as other_findings
+from linkstore.engines.cassandra.writing import ChangeWriter, Relinker, check_document_sizes, prepare_records
+from linkstore.engines.contract import (
+    Backend,
+    Change,
+    Finding,
+    LinkedPage,
+    Manifest,
+    PageEntry,
+    Record,
+    Report,
+    Survey,
+    Written,
+    check_dimension,
+)
+from linkstore.errors import CapabilityError, StoreClosedError, StoreNotFoundError
+
+T = TypeVar("T")
+
+
+class CassandraBackend(Backend):
+    """A store in the tables of one keyspace, for any number of clients.
+
+    Each document is written atomically, and readers see its link group members change with it. A change of
+    several documents is not one transaction. A plan reads each document once, so all it learns about a
+    document is of one state, but it may read different documents at different moments.
+
+    Args:
+        session: The driver's. It is not closed with the backend unless ``close_session`` is given.
+        keyspace: Where the tables are.
+        table: Name of the table of documents. The others' names begin with it.
+        create: Create the tables if they do not exist.
+        settings: See :class:`CassandraSettings`.
+        close_session: Called when the backend is closed.
+
+    Raises:
+        StoreNotFoundError: If the store does not exist and ``create`` is False.
+        StoreFormatError: If it is of a version that this linkstore does not know.
+        ClockSkewError: If the clocks of this machine and of a node differ by more than is allowed.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        keyspace: str,
+        table: str = "linkstore",
+        *,
+        create: bool = True,
+        settings: CassandraSettings | None = None,
+        close_session: Callable[[], None] | None = None,
+    ) -> None:
+        self._settings = settings or CassandraSettings()
+        self._tables = Tables(keyspace, table)
+        self._executor = Executor(session, self._settings)
+        self._clock = Clock()
+        self._close_session = close_session
+        self._closed = False
+        buckets, lexical = self._settings.buckets, self._settings.lexical
+        self._nodes = max(1, len(session.cluster.metadata.all_hosts()))
+        self.run(check_clocks(self._nodes, self._settings.max_clock_skew))
+        recorded = self.run(
+            schema.set_up_tables(self._tables, create=create, buckets=buckets, lexical=lexical)
+        )
+        self._buckets = recorded.buckets
+        self._manifest = recorded.manifest
+        self._placement = Placement(session, keyspace)
+        self._fetcher = RowFetcher(self._tables, self._placement)
+        self._members = GroupReader(self._tables, self._fetcher, self._buckets)
+        self._corpus = CorpusStatistics()
+        self._experience = FilterHistory()
+        self._words = WordIndex(self._tables, recorded, self._settings, self._corpus)
+        self._inspection = StoreInspection(self._tables)
+        self._lexical = recorded.lexical
+        self._names = NameRegister(self._tables)
+        self._accesses = Accesses(self._tables, self._fetcher, self._settings.ttl)
+
+    def beside(self, name: str, *, create: bool) -> CassandraBackend:
+        """Open a further store over the same session, in tables whose names end with this name.
+
+        Raises:
+            BackendError: If ``create`` is True and tables cannot have that name.
+            StoreNotFoundError: If there is none and ``create`` is False.
+        """
+        session, tables = self._executor.session, self._tables
+        further = f"{tables.name}_{name}"
+        if not create and not can_name_tables(further):
+            raise StoreNotFoundError(
+                f"there is no store {name!r} beside {tables.name!r}, and none can be made: its tables would"
+                f" be named {further!r}, which is too long for Cassandra, or a name of other tables"
+            )
+        return CassandraBackend(session, tables.keyspace, further, create=create, settings=self._settings)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(keyspace={self._tables.keyspace!r}, table={self._tables.name!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse pickle and deepcopy.
+
+        Raises:
+            CapabilityError: Always: a session is connections and threads of this process.
+        """
+        raise CapabilityError(
+            "a store in Cassandra cannot be pickled or copied: its session is open in this process alone;"
+            " open another one where it is needed, LinkStore.cassandra(...)"
+        )
+
+    def manifest(self) -> Operation[Manifest]:
+        """Read the table of settings, until an embedding is recorded there."""
+        self._check_open()
+        if self._manifest.dimension is None:
+            self._manifest = (yield from schema.read_settings(self._tables)).manifest
+        return self._manifest
+
+    def claim(self, manifest: Manifest) -> Operation[Manifest]:
+        """Create the tables of documents and members, then record the embedding unless one is recorded."""
+        self._check_open()
+        self._manifest = yield from schema.claim_embedding(self._tables, manifest, self._nodes)
+        return self._manifest
+
+    def write(self, change: Change) -> Operation[Written]:
+        """Write in an order that leaves the store consistent if the client stops after any statement."""
+        self._check_open()
+        put, put_pages = tuple(change.put), tuple(change.put_pages)
+        dimension = (yield from self.manifest()).dimension
+        change = Change(
+            put=put,
+            remove=() if dimension is None else tuple(change.remove),
+            put_pages=put_pages,
+            remove_pages=tuple(change.remove_pages),
+        )
+        check_dimension(put, dimension)
+        prepared = prepare_records(put)
+        check_document_sizes(prepared, self._settings.max_document_bytes)
+        yield from self._names.learn(collect_record_names(put))
+        derived = self._derived(lexical=self._lexical)
+        writer = ChangeWriter(self._tables, self._fetcher, self._clock, derived, self._settings, self._corpus)
+        return (yield from writer.apply(change, prepared))
+
+    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
+        """Write only the column of links and the members derived from it."""
+        if not (yield from self._is_claimed()):
+            return Written()
+        yield from self._names.learn(collect_link_names(links.values()))
+        return (yield from Relinker(self._tables, self._fetcher, self._buckets).replace(kinds, links))
+
+    def touch(self, times: Mapping[str, int]) -> Operation[int]:
+        """Write to the table of accesses."""
+        if not (yield from self._is_claimed()):
+            return 0
+        return (yield from self._accesses.touch(times))
+
+    def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
+        """Read the table of accesses."""
+        if not (yield from self._is_claimed()):
+            return {}
+        return (yield from self._accesses.accessed(ids))
+
+    def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
+        """Read the table of pages."""
+        self._check_open()
+        return (yield from read_entries(self._tables, source, urls))
+
+    def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
+        """Read the links of all documents."""
+        entries = yield from self.pages(None)
+        if not (yield from self._is_claimed()):
+            return []
+        return (yield from self._inspection.linked(entries, kind, take))
+
+    def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
+        """Read documents in token order."""
+        if not (yield from self._is_claimed()) or limit < 1:
+            return []
+        rows = yield from read_scan_page(self._tables, after, limit)
+        return [row.record() for row in rows]
+
+    def survey(self) -> Operation[Survey]:
+        """Read the links of all documents."""
+        pages = len((yield from self.pages(None)))
+        if not (yield from self._is_claimed()):
+            return Survey(documents=0, pages=pages, links={}, groups=0, dangling=())
+        return (yield from self._inspection.survey(pages))
+
+    def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
+        """Read the table of settings, unless this client has cached the names."""
+        self._check_open()
+        return (yield from self._names.among(asked))
+
+    def note(self, name: str) -> Operation[str | None]:
+        """Read a note from the table of settings."""
+        self._check_open()
+        return (yield from notes.read_note(self._tables, name))
+
+    def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
+        """Write to the table of settings, with a lightweight transaction."""
+        self._check_open()
+        return (yield from notes.exchange_note(self._tables, name, value, expected))
+
+    def flush(self) -> Operation[None]:
+        """Do nothing: the server updates its index with the documents."""
+        self._check_open()
+        yield from ()
+
+    def compact(self) -> Operation[None]:
+        """Do nothing: the servers compact on their own after ``gc_grace_seconds``."""
+        self._check_open()
+        yield from ()
+
+    def verify(self) -> Operation[Report]:
+        """Compare members with the links and vectors of documents, and postings with their words."""
+        return (yield from self._inspect(mend=False))
+
+    def repair(self) -> Operation[Report]:
+        """Delete members and postings without a document, and write those that are missing or differ.
+
+        A document that lacks a column stays as it is: what it lacks is written nowhere else.
+        """
+        return (yield from self._inspect(mend=True))
+
+    def _inspect(self, *, mend: bool) -> Operation[Report]:
+        if not (yield from self._is_claimed()):
+            return Report()
+        horizon = self._clock.now() - round(self._settings.settle * 1e6)
+        findings: list[Finding] = []
+        for inspection in self._list_inspections():
+            differences = yield from inspection.compare(horizon)
+            findings += inspection.findings(differences)
+            if mend:
+                yield from inspection.mend(differences, self._clock.now())
+        names, parts = yield from collect_stored_names(self._tables)
+        missing = names - (yield from self._names.among(None))
+        if mend:
+            yield from self._names.learn(missing)
+        return Report(findings=(*findings, *other_findings(missing, parts)))
+
+    def _list_inspections(self) -> Iterator[MemberInspection | WordInspection]:
+        parts = self._tables, self._fetcher
+        yield MemberInspection(*parts, self._derived(lexical=False), self._buckets)
+        if self._lexical:
+            yield WordInspection(*parts, self._derived(lexical=True), self._buckets)
+
+    def _derived(self, *, lexical: bool) -> DerivedRows:
+        """Return the rows derived from documents: members, and postings if ``lexical``."""
+        lifetime = self._settings.ttl
+        return DerivedRows(self._tables, self._fetcher, self._buckets, lexical=lexical, lifetime=lifetime)
+
+    def run(self, operation: Operation[T]) -> T:
+        """Run an operation in the caller's thread."""
+        return calls.run(operation, self._executor.run)
+
+    async def arun(self, operation: Operation[T]) -> T:
+        """Run an operation on the caller's event loop."""
+        return await calls.arun(operation, self._executor.arun)
+
+    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
+        """Read what the plan fetches, each document at most once."""
+        self._check_open()
+        claimed = yield from self._is_claimed()
+        limit, replicated = self._settings.scan_limit, self._placement.is_replicated
+        parts = self._tables, self._fetcher
+        search = NearestSearch(*parts, limit, self._experience, replicated=replicated)
+        within = Scope(scope, *parts, limit, self._experience)
+        reader = CassandraReader(self._fetcher, self._members, search, self._words, within, empty=not claimed)
+        return (yield from answer_plan(plan, reader.answer))
+
+    def close(self) -> None:
+        """Refuse further use, and close the session if this backend owns it."""
+        if not self._closed:
+            self._closed = True
+            if self._close_session:
+                self._close_session()
+
+    def _is_claimed(self) -> Operation[bool]:
+        """Say whether the tables of documents and members exist."""
+        return (yield from self.manifest()).dimension is not None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosedError(f"the store {self._tables.name!r} is closed; open it again")

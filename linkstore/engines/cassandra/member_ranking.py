@@ -1,0 +1,217 @@
+"""Compressed vectors of members: candidates, and which of their documents must be read.
+
+The similarity of each member is known as an interval: computed from the code of its vector at first, and
+exact once its document was read. A document is read only if the intervals do not determine whether it is
+among the members taken from its group, or if it may be among the best documents that the plan uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Final
+
+import numpy as np
+
+from linkstore.core.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    cosine_similarities,
+    damp_similarity,
+    is_member,
+    sort_unique,
+)
+from linkstore.core.filters import Condition
+from linkstore.core.plans import Members, ReachedMembers, Side, select_by_group
+from linkstore.engines.cassandra import rows
+from linkstore.engines.cassandra.members import WEIGHT_FORMAT, GroupRows, pack_member_state
+from linkstore.engines.cassandra.reading import MetDocuments
+from linkstore.engines.cassandra.rows import SINGLE_STATE_OFFSET, pack_states
+
+_NO_FLOATS: Final = np.empty(0, np.float32)
+_BELOW_ALL: Final = np.float32(-np.inf)
+_MAX_CELLS: Final = 32
+"""A table of groups may have so many cells for each entry: one huge group beside many small ones has more."""
+
+
+class MemberPool:
+    """Members of link groups that may be taken: one entry for each pair of a group and a document.
+
+    Args:
+        known: The documents met by the plan.
+        tags: The (kind, tag) of each group.
+        groups: The members of each group. A group with more than ``fetch.cap`` is a hub and is left out.
+        fetch: The fetch to answer.
+    """
+
+    def __init__(
+        self,
+        known: MetDocuments,
+        tags: Sequence[tuple[str, str]],
+        groups: Sequence[GroupRows],
+        fetch: Members,
+    ) -> None:
+        self._known = known
+        self._tags = tags
+        self._fetch = fetch
+        self.filtered = self.filtered_links = 0
+        self._sizes = np.array([min(group.size, fetch.cap + 1) for group in groups], dtype=np.int64)
+        open_groups = np.flatnonzero(self._sizes <= fetch.cap)
+        self._owner = np.repeat(open_groups, self._sizes[open_groups])
+        entries = list(chain.from_iterable(groups[at].rows for at in open_groups.tolist()))
+        states = [states for _, _, states in entries]
+        self.refs = known.refs([id for _, id, _ in entries])
+        self._weight, self._similarity, loss = _decode_states(states, fetch.vector)
+        self._low, self._high = self._similarity - loss, self._similarity + loss
+        self._settled = np.zeros(len(self.refs), np.bool_)
+        self._keep(~is_member(self.refs, fetch.exclude))
+
+    def filter(self, passing: Callable[[Condition, Ints], Bools]) -> None:
+        """Remove documents and links that do not pass. All documents of the pool must have been read."""
+        self._update()
+        passes = passing(self._fetch.filter, self.refs)
+        self.filtered = len(np.unique(self.refs[~passes]))
+        self._keep(passes)
+        if not self._fetch.links.always:
+            self._filter_links(self._fetch.side, self._fetch.links)
+
+    def _filter_links(self, side: Side, links: Condition) -> None:
+        entries = zip(self.refs.tolist(), self._owner.tolist(), strict=True)
+        weights = [self._known.weights(ref, side, links).get(self._tags[group]) for ref, group in entries]
+        self._weight = np.array([weight or 0 for weight in weights], np.float32)
+        passes = np.array([weight is not None for weight in weights], np.bool_)
+        self.filtered_links = int(np.count_nonzero(~passes))
+        self._keep(passes)
+
+    def undecided(self) -> list[int]:
+        """Return the documents to read next, none if the result is determined."""
+        self._update()
+        if not len(self.refs):
+            return []
+        taken, open_ = self._find_taken()
+        wanted = ~self._settled & (open_ | self._find_among_best(taken))
+        unread: list[int] = sort_unique(self.refs[wanted]).tolist()
+        return unread
+
+    def reached(self) -> ReachedMembers:
+        """Return the first ``take`` of each group by similarity, then id, once nothing is undecided."""
+        order = select_by_group(
+            self._owner, self._similarity, self._fetch.take, lambda at: self._known.ids_of(self.refs[at])
+        )
+        return ReachedMembers(
+            group=self._owner[order],
+            refs=self.refs[order],
+            similarity=self._similarity[order],
+            weight=self._weight[order],
+            sizes=self._sizes,
+            filtered=self.filtered,
+            filtered_links=self.filtered_links,
+        )
+
+    def _find_taken(self) -> tuple[Bools, Bools]:
+        """Find which entries are certainly among the first ``take`` of their group, and which may be."""
+        take = self._fetch.take
+        taken = self._low > _find_nth_of_group(self._owner, self._high, take + 1)
+        return taken, ~taken & (self._high >= _find_nth_of_group(self._owner, self._low, take))
+
+    def _find_among_best(self, taken: Bools) -> Bools:
+        """Find which of the entries that are taken may be among the ``best`` by score.
+
+        A link with a high weight may put an entry among the best that its group may not give. Then all
+        entries that the group gives are included: if one of their documents is gone, that entry takes its
+        place.
+        """
+        if self._fetch.best is None:
+            return taken
+        weight = self._weight
+        if self._fetch.strength is not None:
+            weight = self._fetch.strength[self._owner] * weight
+        floor = _find_nth_of_documents(
+            self.refs[taken], damp_similarity(self._low, weight)[taken], self._fetch.best
+        )
+        high = damp_similarity(self._high, weight) >= floor
+        shadowed = is_member(self._owner, self._owner[high & ~taken])
+        return taken & (high | shadowed)
+
+    def _update(self) -> None:
+        """Use the documents read since the last call.
+
+        Entries whose document does not have the link any more are removed.
+        """
+        newly_read = np.flatnonzero(~self._settled & self._known.read(self.refs))
+        if not len(newly_read):
+            return
+        kept = np.ones(len(self.refs), np.bool_)
+        for at in newly_read.tolist():
+            row = self._known.rows[self.refs[at]]
+            weight = row.weight(*self._tags[self._owner[at]], self._fetch.side) if row else None
+            kept[at] = weight is not None
+            self._weight[at] = weight or 0
+        there = newly_read[kept[newly_read]]
+        if len(there):
+            exact = cosine_similarities(self._known.vectors(self.refs[there].tolist()), self._fetch.vector)
+            self._similarity[there] = self._low[there] = self._high[there] = exact
+        self._settled[there] = True
+        np.subtract.at(self._sizes, self._owner[~kept], 1)
+        self._keep(kept)
+
+    def _keep(self, kept: Bools) -> None:
+        self._owner, self.refs, self._weight = self._owner[kept], self.refs[kept], self._weight[kept]
+        self._similarity, self._settled = self._similarity[kept], self._settled[kept]
+        self._low, self._high = self._low[kept], self._high[kept]
+
+
+def _decode_states(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return weights, similarities and error bounds of members, (n,) each.
+
+    A member has several states if a write is in progress or was interrupted. Such a member gets an error
+    bound that covers every similarity, so its document is read.
+    """
+    if not states:
+        return _NO_FLOATS, _NO_FLOATS, _NO_FLOATS
+    start = SINGLE_STATE_OFFSET + WEIGHT_FORMAT.size
+    width = start + rows.compute_code_width(len(vector))
+    unclear = pack_states(pack_member_state(1.0, rows.make_unknown_code(len(vector))))
+    usable = (
+        states if set(map(len, states)) == {width} else [s if len(s) == width else unclear for s in states]
+    )
+    raw = np.frombuffer(b"".join(usable), dtype=np.uint8).reshape(len(states), width)
+    weight = raw[:, SINGLE_STATE_OFFSET:start].copy().view("<f4")[:, 0]
+    return weight, *rows.estimate_similarities(raw[:, start:], vector)
+
+
+def _find_nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
+    """Return for each entry the ``nth`` largest value of its group, or -inf if the group has fewer.
+
+    Args:
+        owner: (n,) group of each entry, ascending.
+        values: (n,).
+        nth: From 1, or 0, which gives inf.
+    """
+    if not nth:
+        return np.full(len(owner), -_BELOW_ALL)
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    sizes = np.diff(starts, append=len(owner))
+    width = sizes.max(initial=0)
+    if width < nth:
+        return np.full(len(owner), _BELOW_ALL)
+    row = np.repeat(np.arange(len(starts)), sizes)
+    if len(starts) * width > _MAX_CELLS * len(owner):
+        ordered = values[np.lexsort((-values, owner))]
+        found = np.where(sizes < nth, _BELOW_ALL, ordered[np.minimum(starts + nth - 1, len(owner) - 1)])
+        return found[row]
+    table = np.full((len(starts), width), _BELOW_ALL)
+    table[row, np.arange(len(owner)) - starts[row]] = values
+    largest: Floats = np.partition(table, width - nth, axis=1)[row, width - nth]
+    return largest
+
+
+def _find_nth_of_documents(refs: Ints, values: Floats, nth: int) -> np.float32:
+    """Return the ``nth`` largest of the documents' largest values, or -inf if there are fewer documents."""
+    unique, positions = np.unique(refs, return_inverse=True)
+    if nth > len(unique):
+        return _BELOW_ALL
+    largest = np.full(len(unique), _BELOW_ALL)
+    np.maximum.at(largest, positions, values)
+    return np.float32(np.partition(largest, len(unique) - nth)[len(unique) - nth]) if nth else -_BELOW_ALL

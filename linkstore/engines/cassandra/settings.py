@@ -1,0 +1,90 @@
+"""Settings of a store: consistency, timeouts, retries, concurrency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+from linkstore.core.arguments import omit_none, require
+from linkstore.errors import BackendError
+
+READ_LEVELS: Final = ("LOCAL_QUORUM", "QUORUM", "LOCAL_ONE", "ONE", "TWO", "THREE", "ALL")
+WRITE_LEVELS: Final = (*READ_LEVELS, "EACH_QUORUM")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CassandraSettings:
+    """Settings of a store in Cassandra.
+
+    A read sees all acknowledged writes if the replicas of reads and writes overlap, as with LOCAL_QUORUM
+    within a datacenter.
+
+    Args:
+        read_consistency: Level of reads: LOCAL_QUORUM (default), QUORUM, LOCAL_ONE, ONE, TWO, THREE or
+            ALL. Nearest-neighbour search always runs at LOCAL_ONE, as the server requires.
+        write_consistency: Level of writes: one of those, or EACH_QUORUM. Default LOCAL_QUORUM.
+        timeout: Seconds to wait for the answer to one statement, or to one page of it. Default 10.
+        deadline: Seconds from the first attempt of a statement (or page) until it fails. Until then it is
+            retried after timeouts, overload and lost connections. Default 30.
+        schema_timeout: Timeout and deadline of statements that change the schema, in seconds. Default 60.
+        in_flight: Maximum number of concurrent statements of one operation. Default 64. Overload halves it.
+            It recovers within a minute.
+        scan_limit: Maximum number of documents that a search scans if fewer of the 1,000 nearest pass its
+            filter than were requested. Default 100,000.
+        buckets: Number of partitions of one side of a link group, and of a word, fixed when the store is
+            created. Default 1.
+        lexical: Whether the words of documents are indexed for lexical search, fixed when the store is
+            created. Default True.
+        settle: Seconds after which every write has completed or failed. ``verify`` and ``repair`` ignore
+            younger rows, whose documents may not be written yet. A change that takes more than half of this
+            time, and more than the deadline, fails. Default 600.
+        max_document_bytes: Larger documents (id, text, metadata, links and vector) raise an error before
+            anything is written. Default 15,728,640 (15 MiB). With its default configuration, a server accepts
+            writes of at most 16 MiB: half of ``commitlog_segment_size``, and
+            ``native_transport_max_frame_size``.
+        max_clock_skew: Maximum difference in seconds between the clocks of this machine and of a node when a
+            store is opened. Default 2. The write with the later timestamp wins, and timestamps come from
+            clients. What was added and is missing was removed by a client whose clock is ahead. Then it is
+            written again until it is there, for about twice this time (clients differ by at most that).
+        ttl: Seconds until documents written by this client expire, with their links. None, the default:
+            never.
+
+    Raises:
+        BackendError: If a level is unknown or a number is not positive.
+    """
+
+    read_consistency: str = "LOCAL_QUORUM"
+    write_consistency: str = "LOCAL_QUORUM"
+    timeout: float = 10.0
+    deadline: float = 30.0
+    schema_timeout: float = 60.0
+    in_flight: int = 64
+    scan_limit: int = 100_000
+    buckets: int = 1
+    lexical: bool = True
+    settle: float = 600.0
+    max_document_bytes: int = 15 << 20
+    max_clock_skew: float = 2.0
+    ttl: int | None = None
+
+    @property
+    def reads_see_writes(self) -> bool:
+        """Whether the replicas of reads and writes overlap, so that reads see acknowledged writes."""
+        levels = self.read_consistency, self.write_consistency
+        return "ALL" in levels or all(level.endswith("QUORUM") for level in levels)
+
+    def __post_init__(self) -> None:
+        _check_level("read_consistency", self.read_consistency, READ_LEVELS)
+        _check_level("write_consistency", self.write_consistency, WRITE_LEVELS)
+        require(int, "a number of seconds", **omit_none(ttl=self.ttl))
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(field.default, int | float):
+                require((int, float), "a number", **{field.name: value})
+            if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
+                raise BackendError(f"{field.name} is {value!r}; it must be more than 0")
+
+
+def _check_level(name: str, level: str, known: tuple[str, ...]) -> None:
+    if level not in known:
+        raise BackendError(f"{name} is {level!r}; it must be one of {', '.join(known)}")

@@ -1,0 +1,558 @@
+"""CQL statements, as functions of the names of tables.
+
+CQL statements about tables, documents, pages and settings, as functions of the table names.
+
+Statements about the tables derived from documents, members and words, are in ``derived_cql``.
+
+A store in Cassandra has six tables. ``T`` contains the documents by id. Members and words can be rebuilt from
+it. ``T_members`` has a partition for each side of each link group, with one row for each document on that
+side and a compressed copy of its vector, so following a link group reads one partition. ``T_words`` contains
+the documents of each word. Stores without lexical search do not have it. ``T_accesses`` contains the time of
+the last access to each document. ``T_pages`` and ``T_settings`` are small.
+
+CQL statements about the tables derived from documents: members of link groups, and words.
+
+Every write is a batch with one timestamp. It adds states to rows, or replaces the earlier states.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from linkstore.errors import BackendError
+
+_TABLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,37}")
+_TABLE_SUFFIXES: Final = ("_settings", "_pages", "_accesses", "_members", "_words")
+"""Ends of the names of a store's other tables.
+
+No store's own name ends so, and none of these ends with another. So no two stores share a table.
+"""
+
+
+def can_name_tables(name: str) -> bool:
+    """Say whether the tables of a store can have this name."""
+    return _TABLE_NAME.fullmatch(name) is not None and not name.endswith(_TABLE_SUFFIXES)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of one store.
+
+    Args:
+        keyspace: The keyspace, spelled as in the schema.
+        name: Name of the table of documents, with which the names of the other tables start.
+
+    Raises:
+        BackendError: If the name is not valid for tables.
+    """
+
+    keyspace: str
+    name: str
+
+    def __post_init__(self) -> None:
+        if not can_name_tables(self.name):
+            raise BackendError(
+                f"{self.name!r} cannot name tables in Cassandra: take a letter and up to 37 letters,"
+                " digits and underscores that do not end with "
+                f"{', '.join(_TABLE_SUFFIXES)}, as its other tables do"
+            )
+
+    @property
+    def all_names(self) -> set[str]:
+        """All tables, spelled as in the schema."""
+        return {self.name, *(self.name + suffix for suffix in _TABLE_SUFFIXES)}
+
+    @property
+    def documents(self) -> str:
+        """The table of documents, quoted."""
+        return self._quote("")
+
+    @property
+    def members(self) -> str:
+        """The table of the members on each side of link groups, quoted."""
+        return self._quote("_members")
+
+    @property
+    def words(self) -> str:
+        """The table of the documents that contain each word, quoted."""
+        return self._quote("_words")
+
+    @property
+    def pages(self) -> str:
+        """The table of indexed pages, quoted."""
+        return self._quote("_pages")
+
+    @property
+    def settings(self) -> str:
+        """The table of settings, quoted."""
+        return self._quote("_settings")
+
+    @property
+    def accesses(self) -> str:
+        """The table of access times, quoted."""
+        return self._quote("_accesses")
+
+    @property
+    def members_name(self) -> str:
+        """The table of members, spelled as in the schema."""
+        return f"{self.name}_members"
+
+    @property
+    def words_name(self) -> str:
+        """The table of words, spelled as in the schema."""
+        return f"{self.name}_words"
+
+    @property
+    def settings_name(self) -> str:
+        """The table of settings, spelled as in the schema."""
+        return f"{self.name}_settings"
+
+    def _quote(self, suffix: str) -> str:
+        keyspace = self.keyspace.replace('"', '""')
+        return f'"{keyspace}"."{self.name}{suffix}"'
+
+
+_DERIVED_OPTIONS: Final = (
+    "WITH gc_grace_seconds = 60 AND compaction = {'class': 'LeveledCompactionStrategy',"
+    " 'tombstone_threshold': '0.1', 'tombstone_compaction_interval': '3600',"
+    " 'unchecked_tombstone_compaction': 'true'}"
+)
+"""Options of the tables derived from documents.
+
+Readers ignore a deleted row that reappears, so tombstones are kept only long enough for a node to recover
+from a short outage. Rows are overwritten often; leveled compaction keeps each row in few files.
+"""
+
+
+_ADDED_COLUMNS: Final = ("relinked map<text, text>", "born bigint")
+"""Links that were replaced since the document was written, by kind (see :func:`.rows.current_links`), and
+when the document was added: its first timestamp, which updates keep."""
+
+
+def create_small_tables(tables: Tables) -> tuple[str, ...]:
+    """Create the tables that do not depend on the embedding. Every store has the first one."""
+    return (
+        f"CREATE TABLE IF NOT EXISTS {tables.settings} (name text PRIMARY KEY, value text)",
+        f"CREATE TABLE IF NOT EXISTS {tables.pages}"
+        " (source text, url text, digest text, ids frozen<list<text>>, PRIMARY KEY ((source), url))",
+        create_access_table(tables),
+    )
+
+
+def create_access_table(tables: Tables) -> str:
+    """Create the table of access times.
+
+    It is separate from the documents because a write to a document's row also goes to the vector index.
+    :func:`.accesses.key_of` describes ``id``, :func:`write_access` the timestamps.
+    """
+    return f"CREATE TABLE IF NOT EXISTS {tables.accesses} (id text PRIMARY KEY, at bigint)"
+
+
+def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
+    """Create the tables of documents and members, with two SAI indexes (Astra allows ten)."""
+    return (
+        f"CREATE TABLE IF NOT EXISTS {tables.documents} (id text PRIMARY KEY, body text, attributes text,"
+        " searchable map<text, text>, digest blob,"
+        " links frozen<tuple<text, set<tuple<text, text, text, float>>>>,"
+        f" vector vector<float, {dimension}>, {', '.join(_ADDED_COLUMNS)})",
+        f"CREATE TABLE IF NOT EXISTS {tables.members} (kind text, tag text, side text, bucket int, id text,"
+        f" states set<blob>, PRIMARY KEY ((kind, tag, side, bucket), id)) {_DERIVED_OPTIONS}",
+        f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_vector" ON {tables.documents} (vector)'
+        " USING 'StorageAttachedIndex' WITH OPTIONS = {'similarity_function': 'DOT_PRODUCT'}",
+        f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_entry" ON {tables.documents}'
+        " (entries(searchable)) USING 'StorageAttachedIndex'",
+    )
+
+
+def add_document_columns(tables: Tables) -> str:
+    """Add the columns that the table of documents did not have before version 6."""
+    return f"ALTER TABLE {tables.documents} ADD IF NOT EXISTS ({', '.join(_ADDED_COLUMNS)})"
+
+
+def create_word_table(tables: Tables) -> str:
+    """Create the table of words. A partition has many words, so that a document writes to few partitions.
+
+    :mod:`.postings` describes ``hash`` and ``states``.
+    """
+    return (
+        f"CREATE TABLE IF NOT EXISTS {tables.words} (shard int, bucket int, word text, hash blob, id text,"
+        f" states set<blob>, PRIMARY KEY ((shard, bucket), word, hash, id)) {_DERIVED_OPTIONS}"
+    )
+
+
+READ_TABLE_NAMES: Final = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?"
+"""Names of the tables in a keyspace; values: the keyspace."""
+
+
+READ_CLOCK: Final = "SELECT toTimestamp(now()), rpc_address FROM system.local"
+"""Clock time and address of the node that answers."""
+
+
+def read_settings(tables: Tables) -> str:
+    """Select all settings as (name, value)."""
+    return f"SELECT name, value FROM {tables.settings}"
+
+
+def read_named_settings(tables: Tables) -> str:
+    """Select some settings as (name, value). Values: list of names."""
+    return f"{read_settings(tables)} WHERE name IN ?"
+
+
+def write_settings(tables: Tables, count: int) -> str:
+    """Insert ``count`` settings without a value. Values: their names."""
+    one = f"INSERT INTO {tables.settings} (name, value) VALUES (?, '')"
+    return f"BEGIN UNLOGGED BATCH {'; '.join([one] * count)}; APPLY BATCH"
+
+
+def exchange_setting(tables: Tables) -> str:
+    """Set a setting if it has the old value, returning (applied, …). Values: new value, name, old value."""
+    return f"UPDATE {tables.settings} SET value = ? WHERE name = ? IF value = ?"
+
+
+def remove_setting(tables: Tables) -> str:
+    """Remove a setting if it has the old value, returning (applied, …). Values: name, old value."""
+    return f"DELETE FROM {tables.settings} WHERE name = ? IF value = ?"
+
+
+def insert_setting(tables: Tables) -> str:
+    """Insert a setting if none has that name, returning (applied, and if not, name, value).
+
+    Values: name, value.
+    """
+    return f"INSERT INTO {tables.settings} (name, value) VALUES (?, ?) IF NOT EXISTS"
+
+
+_OTHER_WRITE_TIMES: Final = "WRITETIME(body), WRITETIME(attributes), WRITETIME(vector)"
+"""Of columns that are not read, whether there are any; a row that lacks one is no document."""
+_DOCUMENT_COLUMNS: Final = "id, body, attributes, links, digest, vector, relinked"
+_STATE_COLUMNS: Final = "id, WRITETIME(digest), links, body, attributes, vector, TTL(digest), born, relinked"
+"""What a document must have comes first in both: see :func:`.rows.is_whole`."""
+
+
+def select_nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
+    """Select the documents nearest to a vector, or only their ids.
+
+    Values: field and value of each equality, the vector, the limit.
+    """
+    where = " AND ".join(["searchable[?] = ?"] * equalities)
+    return (
+        f"SELECT {_DOCUMENT_COLUMNS if whole else 'id'} FROM "
+        f"{tables.documents}{' WHERE ' + where if where else ''}"
+        " ORDER BY vector ANN OF ? LIMIT ?"
+    )
+
+
+def read_documents(tables: Tables) -> str:
+    """Select documents by id. Values: list of ids."""
+    return f"SELECT {_DOCUMENT_COLUMNS} FROM {tables.documents} WHERE id IN ?"
+
+
+def read_attributes(tables: Tables) -> str:
+    """Select the metadata of documents, for filters: (id, attributes). Values: list of ids."""
+    return f"SELECT id, attributes FROM {tables.documents} WHERE id IN ?"
+
+
+def read_equal(tables: Tables, equalities: int) -> str:
+    """Select documents with these field values: (id, attributes).
+
+    Values: field and value of each, the limit.
+    """
+    where = " AND ".join(["searchable[?] = ?"] * equalities)
+    return f"SELECT id, attributes FROM {tables.documents} WHERE {where} LIMIT ?"
+
+
+def scan_first(tables: Tables) -> str:
+    """Select the first documents in token order. Values: the limit."""
+    return f"SELECT {_DOCUMENT_COLUMNS} FROM {tables.documents} LIMIT ?"
+
+
+def scan_after(tables: Tables) -> str:
+    """Select the next documents in token order. Values: id of the last one, the limit."""
+    return f"SELECT {_DOCUMENT_COLUMNS} FROM {tables.documents} WHERE token(id) > token(?) LIMIT ?"
+
+
+def read_digests(tables: Tables) -> str:
+    """Select what identifies the state of a document. Values: list of ids.
+
+    (id, digest, write time of the document, those of its other columns, that of its links, links, replaced
+    links, remaining seconds of its lifetime).
+    """
+    return (
+        f"SELECT id, digest, WRITETIME(digest), {_OTHER_WRITE_TIMES}, WRITETIME(links), "
+        "links, relinked, TTL(digest)"
+        f" FROM {tables.documents} WHERE id IN ?"
+    )
+
+
+def read_presence(tables: Tables) -> str:
+    """Select which documents exist: (id, digest, when it was added).
+
+    A document without a digest was removed. Values: list of ids.
+    """
+    return f"SELECT id, digest, born FROM {tables.documents} WHERE id IN ?"
+
+
+def read_states(tables: Tables) -> str:
+    """Select the columns that members and words are derived from. Values: list of ids.
+
+    (id, write time, remaining seconds of its lifetime, when it was added, links, replaced links, body,
+    attributes, vector).
+    """
+    return f"SELECT {_STATE_COLUMNS} FROM {tables.documents} WHERE id IN ?"
+
+
+def read_states_first(tables: Tables) -> str:
+    """Select the columns of :func:`read_states` of the first documents in token order. Values: the limit."""
+    return f"SELECT {_STATE_COLUMNS} FROM {tables.documents} LIMIT ?"
+
+
+def read_states_after(tables: Tables) -> str:
+    """Select the columns of :func:`read_states` of the next documents in token order.
+
+    Values: id of the last one, the limit.
+    """
+    return f"SELECT {_STATE_COLUMNS} FROM {tables.documents} WHERE token(id) > token(?) LIMIT ?"
+
+
+def read_all_links(tables: Tables) -> str:
+    """Select the links of all documents.
+
+    (id, links, digest, write times of the other columns, replaced links).
+    """
+    return f"SELECT id, links, digest, {_OTHER_WRITE_TIMES}, relinked FROM {tables.documents}"
+
+
+def write_documents(tables: Tables, count: int, *, lifetime: bool) -> str:
+    """Write ``count`` documents with one timestamp, and forget links that were replaced before.
+
+    Values: timestamp, and for each: id, body, attributes, searchable, links, digest, vector, when it was
+    added, lifetime.
+    """
+    one = (
+        f"INSERT INTO {tables.documents}"
+        " (id, body, attributes, searchable, links, digest, vector, born, relinked)"
+        f" VALUES (?, ?, ?, ?, ?, ?, ?, ?, null){' USING TTL ?' if lifetime else ''}"
+    )
+    return repeat_in_batch(one, count)
+
+
+def repeat_in_batch(one: str, count: int) -> str:
+    """Repeat a statement in an unlogged batch, which saves requests and has no other guarantees."""
+    return f"BEGIN UNLOGGED BATCH USING TIMESTAMP ? {'; '.join([one] * count)}; APPLY BATCH"
+
+
+def write_links(tables: Tables, *, lifetime: bool) -> str:
+    """Replace the links of some kinds of one document. Values: timestamp, lifetime, links by kind, id."""
+    using = f"USING TIMESTAMP ?{_format_lifetime(lifetime)}"
+    return f"UPDATE {tables.documents} {using} SET relinked = relinked + ? WHERE id = ?"
+
+
+def delete_documents(tables: Tables) -> str:
+    """Delete documents. Values: timestamp, list of ids."""
+    return f"DELETE FROM {tables.documents} USING TIMESTAMP ? WHERE id IN ?"
+
+
+def write_access(tables: Tables, *, lifetime: bool) -> str:
+    """Record an access. Values: key, time of the access, the same time as timestamp, lifetime.
+
+    The latest access is kept, regardless of the order of the writes.
+    """
+    return (
+        f"INSERT INTO {tables.accesses} (id, at) VALUES (?, ?) USING TIMESTAMP ?{_format_lifetime(lifetime)}"
+    )
+
+
+def read_accesses(tables: Tables) -> str:
+    """Select access times of documents: (key, time). Values: list of keys."""
+    return f"SELECT id, at FROM {tables.accesses} WHERE id IN ?"
+
+
+def delete_accesses(tables: Tables) -> str:
+    """Delete access times. Values: timestamp, list of keys."""
+    return f"DELETE FROM {tables.accesses} USING TIMESTAMP ? WHERE id IN ?"
+
+
+def read_pages(tables: Tables) -> str:
+    """Select page entries of a source: (source, url, digest, ids). Values: the source."""
+    return f"SELECT source, url, digest, ids FROM {tables.pages} WHERE source = ?"
+
+
+def read_named_pages(tables: Tables) -> str:
+    """Select page entries: (source, url, digest, ids). Values: the source, list of urls."""
+    return f"{read_pages(tables)} AND url IN ?"
+
+
+def read_sources(tables: Tables) -> str:
+    """Select the sources that have pages: (source,)."""
+    return f"SELECT DISTINCT source FROM {tables.pages}"
+
+
+def read_all_pages(tables: Tables) -> str:
+    """Select all page entries: (source, url, digest, ids)."""
+    return f"SELECT source, url, digest, ids FROM {tables.pages}"
+
+
+def read_page_times(tables: Tables) -> str:
+    """Select write times of page entries: (source, url, microseconds since 1970).
+
+    Values: the source, list of urls.
+    """
+    return f"SELECT source, url, WRITETIME(digest) FROM {tables.pages} WHERE source = ? AND url IN ?"
+
+
+def write_page(tables: Tables, *, lifetime: bool) -> str:
+    """Write one page entry. Values: source, url, digest, ids, timestamp, lifetime."""
+    return (
+        f"INSERT INTO {tables.pages} (source, url, digest, ids) VALUES (?, ?, ?, ?)"
+        f" USING TIMESTAMP ?{_format_lifetime(lifetime)}"
+    )
+
+
+def delete_page(tables: Tables) -> str:
+    """Delete a page entry. Values: timestamp, source, url."""
+    return f"DELETE FROM {tables.pages} USING TIMESTAMP ? WHERE source = ? AND url = ?"
+
+
+def _format_lifetime(lifetime: bool) -> str:
+    return " AND TTL ?" if lifetime else ""
+
+
+_WHERE_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
+
+
+def read_members(tables: Tables) -> str:
+    """Select members: (tag, id, states). Values: kind, tags, side, buckets, limit per partition."""
+    return f"SELECT tag, id, states FROM {tables.members} {_WHERE_GROUPS}"
+
+
+def count_members(tables: Tables) -> str:
+    """Select a row (tag,) for each member of link groups. Values as for :func:`read_members`."""
+    return f"SELECT tag FROM {tables.members} {_WHERE_GROUPS}"
+
+
+def read_more_members(tables: Tables) -> str:
+    """Select the next members of a partition: (tag, id, states).
+
+    Values: kind, tag, side, bucket, last id, limit.
+    """
+    return (
+        f"SELECT tag, id, states FROM {tables.members}"
+        " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id > ? LIMIT ?"
+    )
+
+
+_MEMBER_KEY_COLUMNS: Final = "kind, tag, side, bucket"
+
+
+def read_member_range(tables: Tables) -> str:
+    """Select members in a range of tokens: (kind, tag, side, bucket, id, states, write times).
+
+    Values: the token before the range, the last token of the range.
+    """
+    return (
+        f"SELECT {_MEMBER_KEY_COLUMNS}, id, states, WRITETIME(states) FROM {tables.members}"
+        f" WHERE token({_MEMBER_KEY_COLUMNS}) > ? AND token({_MEMBER_KEY_COLUMNS}) <= ?"
+    )
+
+
+def write_members(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
+    """Write members. Values: timestamp, and for each: lifetime, states, kind, tag, side, bucket, id.
+
+    Args:
+        tables: The tables of the store.
+        count: Number of members.
+        replace: Whether earlier states are removed.
+        lifetime: Whether the rows expire.
+    """
+    one = (
+        f"UPDATE {tables.members}{_format_using(lifetime)} SET states = {_format_states(replace)}"
+        " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id = ?"
+    )
+    return repeat_in_batch(one, count)
+
+
+def delete_members(tables: Tables, count: int) -> str:
+    """Delete from ``count`` partitions. Values: timestamp, and for each: kind, tag, side, bucket, ids."""
+    one = f"DELETE FROM {tables.members} WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id IN ?"
+    return repeat_in_batch(one, count)
+
+
+_WHERE_WORD: Final = "WHERE shard = ? AND bucket = ? AND word = ?"
+
+
+def read_first_postings(tables: Tables) -> str:
+    """Select the first postings of a word: (hash, id, states). Values: shard, bucket, word, limit."""
+    return f"SELECT hash, id, states FROM {tables.words} {_WHERE_WORD} LIMIT ?"
+
+
+def read_next_postings(tables: Tables) -> str:
+    """Select the next postings of a word: (hash, id, states).
+
+    Values: shard, bucket, word, hash and id of the last one, limit.
+    """
+    return f"SELECT hash, id, states FROM {tables.words} {_WHERE_WORD} AND (hash, id) > (?, ?) LIMIT ?"
+
+
+def read_word_partitions(tables: Tables) -> str:
+    """Select the partitions of words in a range of tokens: (shard, bucket).
+
+    Values: the token before the range, the last token of the range. A read of all partitions would pass over
+    more deleted rows than a server allows.
+    """
+    return (
+        f"SELECT DISTINCT shard, bucket FROM {tables.words}"
+        " WHERE token(shard, bucket) > ? AND token(shard, bucket) <= ?"
+    )
+
+
+_POSTING_COLUMNS: Final = "word, hash, id, states, WRITETIME(states)"
+
+
+def read_postings_first(tables: Tables) -> str:
+    """Select the first postings of a partition: (word, hash, id, states, write times).
+
+    Values: shard, bucket, limit.
+    """
+    return f"SELECT {_POSTING_COLUMNS} FROM {tables.words} WHERE shard = ? AND bucket = ? LIMIT ?"
+
+
+def read_postings_after(tables: Tables) -> str:
+    """Select the next postings of a partition: (word, hash, id, states, write times).
+
+    Values: shard, bucket, word, hash and id of the last one, limit.
+    """
+    return (
+        f"SELECT {_POSTING_COLUMNS} FROM {tables.words} WHERE shard = ? AND bucket = ?"
+        " AND (word, hash, id) > (?, ?, ?) LIMIT ?"
+    )
+
+
+def write_postings(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
+    """Write postings. Values: timestamp, and for each: lifetime, states, shard, bucket, word, hash, id.
+
+    Args:
+        tables: The tables of the store.
+        count: Number of postings.
+        replace: Whether earlier states are removed.
+        lifetime: Whether the rows expire.
+    """
+    one = (
+        f"UPDATE {tables.words}{_format_using(lifetime)} SET states = {_format_states(replace)}"
+        f" {_WHERE_WORD} AND hash = ? AND id = ?"
+    )
+    return repeat_in_batch(one, count)
+
+
+def delete_postings(tables: Tables, count: int) -> str:
+    """Delete postings. Values: timestamp, and for each: shard, bucket, word, hash, id."""
+    return repeat_in_batch(f"DELETE FROM {tables.words} {_WHERE_WORD} AND hash = ? AND id = ?", count)
+
+
+def _format_states(replace: bool) -> str:
+    return "?" if replace else "states + ?"
+
+
+def _format_using(lifetime: bool) -> str:
+    return " USING TTL ?" if lifetime else ""

@@ -1,0 +1,513 @@
+"""The tables of a store, and the small ones: settings, notes, pages, access times, names.
+
+Short texts that users of a store keep in its table of settings.
+
+Reads the entries of indexed pages.
+
+Access times of documents, in a separate table, so that recording one rewrites nothing else.
+
+The key of a row is a document and when it was added, so a document that is removed and added again has no
+access, whatever the clocks say. The time of an access is also the timestamp of its row, so the latest one
+stays, in whatever order they arrive.
+
+The kinds of link, metadata fields and link data fields of documents, recorded in the table of settings.
+
+The server cannot list them without reading every document, so a writer records a name before it writes the
+first document that has it. Names are never removed: another writer may be relying on them.
+
+Creates the tables of a store, and reads and checks its settings.
+
+Several clients may create a store at once. Lightweight transactions choose one value for each setting. The
+clients first agree on the embedding, then create the tables for its vectors, and then record its dimension.
+So a client that reads the dimension can rely on the tables. If a client stops between these steps, the next
+one completes them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import orjson
+
+from linkstore.core.links import LINKS_KEY, Link
+from linkstore.core.plans import Operation
+from linkstore.core.vocabulary import Vocabulary, collect_names
+from linkstore.engines.cassandra import statements
+from linkstore.engines.cassandra import statements as cql
+from linkstore.engines.cassandra.clock import MAX_CHECKED_NODES
+from linkstore.engines.cassandra.derived import Row, read_documents_after
+from linkstore.engines.cassandra.reading import RowFetcher
+from linkstore.engines.cassandra.requests import Requests, Statement, run_writes
+from linkstore.engines.cassandra.rows import (
+    extract_links_json,
+    has_link_data,
+    is_whole,
+    merge_replaced_links,
+    read_links,
+    split_batches,
+    unpack_links,
+)
+from linkstore.engines.cassandra.statements import Tables
+from linkstore.engines.contract import Finding, Manifest, PageEntry, Record
+from linkstore.errors import BackendError, StoreFormatError, StoreNotFoundError
+
+_NOTE_PREFIX: Final = "note "
+
+
+def read_note(tables: Tables, name: str) -> Operation[str | None]:
+    """Return the note of a name, or None if there is none."""
+    statement = Statement(cql=statements.read_named_settings(tables), values=([_NOTE_PREFIX + name],))
+    (rows,) = yield Requests(statements=(statement,), what="read a note")
+    return rows[0][1] if rows else None
+
+
+def exchange_note(
+    tables: Tables, name: str, value: str | None, expected: str | None
+) -> Operation[str | None]:
+    """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards.
+
+    This is a lightweight transaction. If the driver repeats one that the server had applied, the second does
+    not apply. So success is determined by reading the note afterwards.
+    """
+    if value == expected:
+        return (yield from read_note(tables, name))
+    key = _NOTE_PREFIX + name
+    if expected is None:
+        statement = Statement(cql=statements.insert_setting(tables), values=(key, value), level="write")
+    elif value is None:
+        statement = Statement(cql=statements.remove_setting(tables), values=(key, expected), level="write")
+    else:
+        values = (value, key, expected)
+        statement = Statement(cql=statements.exchange_setting(tables), values=values, level="write")
+    yield Requests(statements=(statement,), what="write a note")
+    return (yield from read_note(tables, name))
+
+
+_READING_ENTRIES: Final = "read page entries"
+EntryName = tuple[str, str]
+"""Source and url of an entry."""
+_URLS_PER_STATEMENT: Final = 100
+"""URLs per statement."""
+
+
+def read_entries(
+    tables: Tables, source: str | None, urls: Sequence[str] | None
+) -> Operation[list[PageEntry]]:
+    """Read the entries of a source (None: all sources) with these urls (None: all), by source and url."""
+    if urls is None:
+        every = Statement(cql=cql.read_all_pages(tables))
+        one = Statement(cql=cql.read_pages(tables), values=(source,))
+        statements: tuple[Statement, ...] = (every if source is None else one,)
+    else:
+        sources = (yield from _read_sources(tables)) if source is None else [source]
+        statements = tuple(_select_named_entries(tables, sources, list(dict.fromkeys(urls))))
+    answers = (yield Requests(statements=statements, what=_READING_ENTRIES)) if statements else ()
+    entries = [
+        PageEntry(source=of, url=url, digest=digest, ids=tuple(ids or ()))
+        for rows in answers
+        for of, url, digest, ids in rows
+    ]
+    return sorted(entries, key=lambda entry: (entry.source, entry.url))
+
+
+def read_entry_times(tables: Tables, names: Iterable[EntryName]) -> Operation[dict[EntryName, int]]:
+    """Read the write times of the page entries that exist."""
+    urls: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for source, url in names:
+        urls[source][url] = None
+    text = cql.read_page_times(tables)
+    statements = tuple(
+        statement
+        for source, of in urls.items()
+        for statement in _select_named_entries(tables, [source], list(of), text)
+    )
+    answers = (yield Requests(statements=statements, what=_READING_ENTRIES)) if statements else ()
+    return {(source, url): at for rows in answers for source, url, at in rows}
+
+
+def _read_sources(tables: Tables) -> Operation[list[str]]:
+    (rows,) = yield Requests(statements=(Statement(cql=cql.read_sources(tables)),), what=_READING_ENTRIES)
+    return [source for (source,) in rows]
+
+
+def _select_named_entries(
+    tables: Tables, sources: Sequence[str], urls: list[str], text: str | None = None
+) -> Iterator[Statement]:
+    for source in sources:
+        for start in range(0, len(urls), _URLS_PER_STATEMENT):
+            values = (source, urls[start : start + _URLS_PER_STATEMENT])
+            yield Statement(cql=text or cql.read_named_pages(tables), values=values)
+
+
+_ACCESSES_PER_STATEMENT: Final = 50
+"""Number of documents whose accesses one statement deletes."""
+
+
+def make_access_key(id: str, born: int | None) -> str:
+    """Return the key of a document's access: when the document was added (None: not recorded) and its id."""
+    return id if born is None else f"{born} {id}"
+
+
+def forget_accesses(
+    tables: Tables, documents: Iterable[tuple[str, int | None]], at: int
+) -> Iterator[Statement]:
+    """Delete the accesses of removed documents: ids, and when they were added.
+
+    Accesses later than ``at`` remain, and are never read.
+    """
+    keys = [make_access_key(*one) for one in documents]
+    for start in range(0, len(keys), _ACCESSES_PER_STATEMENT):
+        values = at, keys[start : start + _ACCESSES_PER_STATEMENT]
+        yield Statement(cql=statements.delete_accesses(tables), values=values, level="write")
+
+
+class Accesses:
+    """Records and reads accesses.
+
+    Args:
+        tables: The tables of the store.
+        fetcher: Reads which documents there are.
+        lifetime: Seconds until what is written expires. None: never.
+    """
+
+    def __init__(self, tables: Tables, fetcher: RowFetcher, lifetime: int | None) -> None:
+        self._tables = tables
+        self._fetcher = fetcher
+        self._lifetime = lifetime
+
+    def touch(self, times: Mapping[str, int]) -> Operation[int]:
+        """Record the access times of stored documents, and return the number of documents recorded.
+
+        If a document is removed while its access is recorded, the access remains but is not read.
+        """
+        there = yield from self._fetcher.present(list(times))
+        text = statements.write_access(self._tables, lifetime=self._lifetime is not None)
+        lifetime = () if self._lifetime is None else (self._lifetime,)
+        rows = ((make_access_key(id, born), times[id], times[id], *lifetime) for id, born in there.items())
+        yield from run_writes(
+            "record accesses", (Statement(cql=text, values=row, level="write") for row in rows)
+        )
+        return len(there)
+
+    def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
+        """Return the access times of the documents that are stored and have one."""
+        there = yield from self._fetcher.present(list(dict.fromkeys(ids)))
+        ids_of = {make_access_key(id, born): id for id, born in there.items()}
+        rows = yield from self._fetcher.by_id(
+            statements.read_accesses(self._tables), list(ids_of), "read accesses"
+        )
+        return {ids_of[key]: time for key, time in rows}
+
+
+MAX_CACHED_NAMES: Final = 10_000
+"""How many names a client caches."""
+_SETTINGS_PER_READ: Final = 50
+"""How many settings one statement reads."""
+_SETTINGS_PER_WRITE: Final = (10, 1)
+"""Numbers of settings that one statement writes; the server warns about more than 10 partitions."""
+_KIND_PREFIX: Final = "kind "
+_FIELD_PREFIX: Final = "field "
+_LINK_FIELD_PREFIX: Final = "link field "
+_MAX_NAME_EXAMPLES: Final = 3
+
+
+class NameRegister:
+    """The names that documents of a store have or had.
+
+    Threads may use it without a lock: at worst a name is recorded or read once more.
+
+    Args:
+        tables: The tables of the store.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._known = Vocabulary()
+
+    def learn(self, names: Vocabulary) -> Operation[None]:
+        """Record names, before a document that has them is written."""
+        new = names - self._known
+        if not new:
+            return
+        parts = split_batches([(key,) for key in _list_setting_names(new)], _SETTINGS_PER_WRITE)
+        statements = (
+            Statement(
+                cql=cql.write_settings(self._tables, len(part)),
+                values=[key for (key,) in part],
+                level="write",
+            )
+            for part in parts
+        )
+        yield Requests(statements=tuple(statements), what="record the names of kinds and fields")
+        self._remember(new)
+
+    def among(self, asked: Vocabulary | None) -> Operation[Vocabulary]:
+        """Return the requested names that are recorded, or all recorded names for None."""
+        if asked is None:
+            (rows,) = yield from self._read([Statement(cql=cql.read_settings(self._tables))])
+            return _parse_setting_names(name for name, _ in rows)
+        unknown = list(_list_setting_names(asked - self._known))
+        if unknown:
+            text = cql.read_named_settings(self._tables)
+            parts = (
+                unknown[at : at + _SETTINGS_PER_READ] for at in range(0, len(unknown), _SETTINGS_PER_READ)
+            )
+            read = yield from self._read([Statement(cql=text, values=(part,)) for part in parts])
+            found = _parse_setting_names(name for rows in read for name, _ in rows)
+            self._remember(found)
+            return asked & (self._known | found)
+        return asked
+
+    def _read(self, statements: Sequence[Statement]) -> Operation[list[list[tuple[str, str]]]]:
+        found: list[list[tuple[str, str]]] = yield Requests(
+            statements=tuple(statements), what="read the names of kinds and fields"
+        )
+        return found
+
+    def _remember(self, names: Vocabulary) -> None:
+        known = self._known
+        self._known = known | names if len(known) < MAX_CACHED_NAMES else names
+
+
+def collect_record_names(records: Iterable[Record]) -> Vocabulary:
+    """Return the names that records use."""
+    fields = dict[str, None]()
+    links: list[Link] = []
+    for record in records:
+        fields.update(dict.fromkeys(record.metadata))
+        links += record.links
+    return collect_names(fields, links)
+
+
+def collect_link_names(links: Iterable[Sequence[Link]]) -> Vocabulary:
+    """Return the names that documents use once they have these links."""
+    return collect_names({}, (link for some in links for link in some))
+
+
+def collect_stored_names(tables: Tables) -> Operation[tuple[Vocabulary, list[str]]]:
+    """Return the names that stored documents use, and the ids of parts of documents.
+
+    All documents are read, some at a time.
+    """
+    kinds, fields, link_fields = set[str](), set[str](), set[str]()
+    parts: list[str] = []
+    rows = yield from read_documents_after(tables, None)
+    while rows:
+        parts += (row[0] for row in rows if _is_partial_document(row))
+        for row in filter(is_whole, rows):
+            id, _, stored, _, attributes, *_, relinked = row
+            links = merge_replaced_links(stored, relinked)
+            fields.update(orjson.loads(attributes))
+            kinds.update(kind for kind, *_ in unpack_links(links))
+            if extract_links_json(links):
+                fields.add(LINKS_KEY)
+            if has_link_data(links):
+                link_fields |= collect_names({}, read_links(links, id)).link_fields
+        rows = yield from read_documents_after(tables, rows[-1][0])
+    names = Vocabulary(kinds=frozenset(kinds), fields=frozenset(fields), link_fields=frozenset(link_fields))
+    return names.checkable, parts
+
+
+def _is_partial_document(row: Row) -> bool:
+    """Say whether a row has some columns of a document and lacks others.
+
+    Links alone do not count, because they may outlive the other columns.
+    """
+    _, written, _, text, attributes, vector, *_ = row
+    return not is_whole(row) and any(column is not None for column in (written, text, attributes, vector))
+
+
+def inspect_names(missing: Vocabulary, parts: Sequence[str]) -> Iterator[Finding]:
+    """Yield what ``verify`` says of names that are not recorded, and of parts of documents."""
+    problems = {
+        "names of link kinds and metadata fields that are not recorded": sorted(_list_setting_names(missing)),
+        "documents that lack a column and so are not found; add them again, or delete them": sorted(parts),
+    }
+    for problem, found in problems.items():
+        if found:
+            yield Finding(problem=problem, count=len(found), examples=tuple(found[:_MAX_NAME_EXAMPLES]))
+
+
+def _list_setting_names(names: Vocabulary) -> Iterator[str]:
+    """Yield the settings that record names."""
+    yield from (_KIND_PREFIX + name for name in sorted(names.kinds))
+    yield from (_FIELD_PREFIX + name for name in sorted(names.fields))
+    yield from (_LINK_FIELD_PREFIX + name for name in sorted(names.link_fields))
+
+
+def _parse_setting_names(keys: Iterable[str]) -> Vocabulary:
+    keys = list(keys)
+
+    def after(prefix: str) -> frozenset[str]:
+        return frozenset(key.removeprefix(prefix) for key in keys if key.startswith(prefix))
+
+    return Vocabulary(
+        kinds=after(_KIND_PREFIX), fields=after(_FIELD_PREFIX), link_fields=after(_LINK_FIELD_PREFIX)
+    )
+
+
+_CLAIM_SETTING: Final = "claim"
+"""The setting with the agreed embedding: dimension and name, as JSON."""
+SCHEMA_VERSION: Final = 6
+"""2 added the table of words; 3 the column of links, and sets of states in rows of members and words; 4
+settings with the names of link kinds and metadata fields; 5 the table of accesses; 6 the columns of
+replaced links and of when a document was added."""
+_VERSION_WITHOUT_NAMES: Final = 3
+_MIGRATED_VERSIONS: Final = (_VERSION_WITHOUT_NAMES, 4, 5)
+_STORE_SETTINGS: Final = ["version", "embedding", "dimension", "buckets", "words"]
+"""The settings about the store itself; others are names, of which there may be thousands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """The settings of a store.
+
+    Args:
+        version: Version of the schema, None in a new store.
+        manifest: The embedding.
+        buckets: Number of partitions of one side of a link group, and of a word.
+        lexical: Whether words are indexed.
+    """
+
+    version: int | None
+    manifest: Manifest
+    buckets: int
+    lexical: bool
+
+
+def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Operation[StoreSettings]:
+    """Create the small tables if they do not exist, and read the settings.
+
+    Args:
+        tables: The tables of the store.
+        create: Whether to create them.
+        buckets: The setting of a new store.
+        lexical: Whether a new store indexes words.
+
+    Raises:
+        BackendError: If the keyspace has tables with its names that are not a store's.
+        StoreNotFoundError: If the store does not exist, or was not completed, and ``create`` is False.
+        StoreFormatError: If it is of a version that this linkstore does not know.
+    """
+    existing = tables.all_names & (yield from _read_table_names(tables))
+    begun = tables.settings_name in existing
+    recorded = (yield from read_settings(tables)) if begun else None
+    if recorded is None or recorded.version is None:
+        if not create:
+            raise StoreNotFoundError(f"the keyspace {tables.keyspace!r} has no store named {tables.name!r}")
+        if existing and not begun:
+            raise BackendError(
+                f"the keyspace {tables.keyspace!r} has tables of something else that a store named"
+                f" {tables.name!r} would use: {', '.join(sorted(existing))}. Take another name for the store,"
+                " or drop them"
+            )
+        yield from _run_schema_statements(statements.create_small_tables(tables))
+        words = "built" if lexical else "none"
+        values = {"buckets": str(buckets), "words": words, "version": str(SCHEMA_VERSION)}
+        yield from _record_settings(tables, values)
+        recorded = yield from read_settings(tables)
+    if recorded.version in _MIGRATED_VERSIONS:
+        yield from _migrate_tables(tables, recorded, recorded.version)
+        recorded = yield from read_settings(tables)
+    if recorded.version != SCHEMA_VERSION:
+        older = recorded.version is not None and recorded.version < SCHEMA_VERSION
+        remedy = "drop its tables and index its sources again" if older else "upgrade linkstore"
+        raise StoreFormatError(
+            f"the linkstore {tables.name!r} in the keyspace {tables.keyspace!r} has schema version"
+            f" {recorded.version}; this linkstore reads version {SCHEMA_VERSION}: {remedy}"
+        )
+    return recorded
+
+
+def read_settings(tables: Tables) -> Operation[StoreSettings]:
+    """Read the settings."""
+    statement = Statement(cql=statements.read_named_settings(tables), values=(_STORE_SETTINGS,))
+    (rows,) = yield Requests(statements=(statement,), what="read what the store records of itself")
+    found: dict[str, str] = dict(rows)
+    dimension = found.get("dimension")
+    return StoreSettings(
+        version=int(found["version"]) if "version" in found else None,
+        manifest=Manifest(
+            embedding=found.get("embedding"), dimension=int(dimension) if dimension is not None else None
+        ),
+        buckets=int(found.get("buckets", "1")),
+        lexical=found.get("words") == "built",
+    )
+
+
+def claim_embedding(tables: Tables, manifest: Manifest, nodes: int) -> Operation[Manifest]:
+    """Record an embedding if none is recorded, create the tables for it, and return the recorded one.
+
+    The dimension, on which clients rely, is recorded when each of up to 8 nodes answers from the indexes.
+    """
+    recorded = yield from read_settings(tables)
+    if recorded.manifest.dimension is not None or manifest.dimension is None:
+        return recorded.manifest
+    wanted = orjson.dumps([manifest.dimension, manifest.embedding]).decode()
+    settled = yield from _record_settings(tables, {_CLAIM_SETTING: wanted})
+    dimension, embedding = orjson.loads(settled[_CLAIM_SETTING])
+    yield from _run_schema_statements(statements.create_tables(tables, dimension))
+    if recorded.lexical:
+        yield from _run_schema_statements((statements.create_word_table(tables),))
+    yield from _wait_for_indexes(tables, dimension, nodes)
+    values = {} if embedding is None else {"embedding": embedding}
+    yield from _record_settings(tables, {**values, "dimension": str(dimension)})
+    return (yield from read_settings(tables)).manifest
+
+
+def _migrate_tables(tables: Tables, recorded: StoreSettings, version: int) -> Operation[None]:
+    """Migrate a store of version 3, 4 or 5: add columns and a table, record the names its documents use.
+
+    The version is written last. If a client stops before, the next one starts again.
+    """
+    if recorded.manifest.dimension is not None:
+        yield from _run_schema_statements((statements.add_document_columns(tables),))
+        if version == _VERSION_WITHOUT_NAMES:
+            names, _ = yield from collect_stored_names(tables)
+            yield from NameRegister(tables).learn(names)
+    yield from _run_schema_statements((statements.create_access_table(tables),))
+    values = (str(SCHEMA_VERSION), "version", str(version))
+    statement = Statement(cql=statements.exchange_setting(tables), values=values, level="write")
+    yield Requests(statements=(statement,), what="record what the store is")
+
+
+def _record_settings(tables: Tables, values: Mapping[str, str]) -> Operation[dict[str, str]]:
+    """Record settings in this order, except those already recorded, and return the recorded values."""
+    text = statements.insert_setting(tables)
+    settled = {}
+    for name, value in values.items():
+        statement = Statement(cql=text, values=(name, value), level="write")
+        ((answer,),) = yield Requests(statements=(statement,), what="record what the store is")
+        settled[name] = value if answer[0] else answer[-1]
+    return settled
+
+
+def _run_schema_statements(texts: tuple[str, ...]) -> Operation[None]:
+    """Run statements that change the schema, one after another."""
+    for text in texts:
+        yield Requests(statements=(Statement(cql=text, level="schema"),), what="make the tables")
+
+
+def _wait_for_indexes(tables: Tables, dimension: int, nodes: int) -> Operation[None]:
+    """Search by both indexes, once by each node, as the driver sends each statement to another one.
+
+    A node can answer from an index some time after it was created. Until then the search is repeated.
+    """
+    vector = np.eye(1, dimension, dtype=np.float32)[0]
+    search = Statement(
+        cql=statements.select_nearest(tables, 1, whole=False),
+        values=("", "", vector, 1),
+        level="one",
+        page_limit=1,
+    )
+    yield Requests(statements=(search,) * min(nodes, MAX_CHECKED_NODES), what="use the new indexes")
+
+
+def _read_table_names(tables: Tables) -> Operation[set[str]]:
+    statement = Statement(cql=statements.READ_TABLE_NAMES, values=(tables.keyspace,), level="one")
+    (rows,) = yield Requests(statements=(statement,), what="look for the tables")
+    return {name for (name,) in rows}

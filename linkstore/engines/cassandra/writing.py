@@ -1,0 +1,587 @@
+"""Writes changes: adds derived rows, writes documents, then removes what is derived no more.
+
+Makes records ready to be written: serialises them, checks their sizes, and packs them into statements.
+
+The values are packed here in the format of the native protocol, which takes a fifth of the driver's time. A
+statement has as many documents as fit into a batch that the server does not warn about. Each is still written
+atomically, and on its own.
+
+Writes a change: adds derived rows, then writes documents, then removes derived rows that are not needed.
+
+All documents of a part have one timestamp, and their derived rows too. Three rules keep the store consistent
+when several clients write at once, and when a client stops at any point
+(``docs/decisions/0008-cassandra-overlapping-writers.md``):
+
+- a change adds all rows derived from a state before the document has that state, even if the rows exist;
+- adding a state to a row keeps its other states;
+- a change removes states only after its documents were written, and with its own timestamp; so it does not
+  affect states added by later changes, and earlier states are not current any more.
+
+So all rows derived from the current state of a document always exist. Readers ignore other rows, which are
+removed by the change that replaces the document, or by ``repair``.
+
+A timestamp is the time of day, or directly after what the change replaces. A deletion by a client whose clock
+is ahead cannot be read, and hides what is added below its timestamp. So what was added is looked up; while it
+is missing, the change waits and writes it again. It waits no longer than clocks may differ, then it fails.
+
+Replaces links of some kinds in stored documents.
+
+Each kind is a cell of the column of replaced links, so clients that replace links of different kinds never
+write the same cell. A relink changes one version of a document. Its timestamps follow directly after that
+version, so they are earlier than those of any later update or deletion, which forget replaced links. So a
+relink neither reverts an acknowledged update nor restores a deleted document. Afterwards the document is read
+again. If another write won, the links are replaced again in the version that it wrote.
+
+Members are added first, as in every write, and old members are removed afterwards. All of them are of the
+replaced kinds. If two relinks replace one kind in one version at once, they have the same timestamp, and one
+cell wins. The other relink starts again. The removal has the timestamp before, which does not affect what the
+other relink added.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final, TypeVar
+
+import numpy as np
+import orjson
+
+from linkstore.core.documents import replace_kinds
+from linkstore.core.links import LINKS_KEY, Link
+from linkstore.core.plans import Operation
+from linkstore.engines.cassandra import rows, statements
+from linkstore.engines.cassandra import rows as codes
+from linkstore.engines.cassandra import statements as cql
+from linkstore.engines.cassandra import tables as entries
+from linkstore.engines.cassandra.clock import Clock
+from linkstore.engines.cassandra.derived import DerivedRows, DocumentChange, DocumentState
+from linkstore.engines.cassandra.lexical import CorpusStatistics
+from linkstore.engines.cassandra.members import DocumentMembers, MemberStatements
+from linkstore.engines.cassandra.reading import RowFetcher
+from linkstore.engines.cassandra.requests import Requests, Statement, run_writes
+from linkstore.engines.cassandra.rows import (
+    ReplacedLinks,
+    compute_digest,
+    derive_memberships,
+    extract_links_json,
+    find_last_replaced,
+    is_whole,
+    make_link_cell,
+    make_link_set,
+    make_replacement,
+    merge_replaced_links,
+    pack_batch,
+    pack_cell,
+    pack_map,
+    select_searchable,
+    serialise_attributes,
+    split_batches,
+)
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Tables
+from linkstore.engines.cassandra.tables import forget_accesses
+from linkstore.engines.contract import Change, PageEntry, Record, Written
+from linkstore.errors import ClockSkewError, DocumentError, StoreBusyError, StoreUnavailableError
+
+DOCUMENT_BATCH_SIZES: Final = (3, 2, 1)
+"""Numbers of documents in a statement. There are few of them, because each needs a prepared statement."""
+DOCUMENTS_PER_DELETION: Final = 10
+"""Number of documents that one statement deletes."""
+_MAX_KEY_BYTES: Final = 200_000
+"""Upper limit of the bytes of an id and a vector."""
+_INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedDocument:
+    """A record ready to be written."""
+
+    record: Record
+    attributes: str
+    links: str
+    digest: bytes
+    code: bytes
+
+
+def prepare_records(records: Sequence[Record]) -> list[PreparedDocument]:
+    """Serialise records before anything is written. The last record of each id counts.
+
+    Raises:
+        DocumentError: If metadata is not JSON. The message names the document.
+    """
+    last = list({record.id: record for record in records}.values())
+    if not last:
+        return []
+    packed = codes.encode_vectors(np.stack([record.vector for record in last]))
+    return [_prepare_record(record, code) for record, code in zip(last, packed, strict=True)]
+
+
+def check_document_sizes(prepared: Iterable[PreparedDocument], limit: int) -> None:
+    """Check that each document fits into one write.
+
+    Raises:
+        DocumentError: If a document is larger than the limit. The message names the document.
+    """
+    for item in prepared:
+        record = item.record
+        if 8 * (len(record.text) + len(item.attributes) + len(item.links)) + _MAX_KEY_BYTES < limit:
+            continue  # even if each character were one of four bytes, and all were stored twice
+        parts = [record.id, record.text, item.attributes, item.links, item.links]
+        parts += itertools.chain.from_iterable(select_searchable(record.metadata).items())
+        size = record.vector.nbytes + sum(len(part.encode()) for part in parts)
+        if size > limit:
+            raise DocumentError(
+                f"document {record.id[:60]!r} takes {size:,} bytes in Cassandra, and {limit:,} are allowed"
+                " (max_document_bytes): split it; or raise the limits of the server, commitlog_segment_size"
+                " and native_transport_max_frame_size, and then this one"
+            )
+
+
+def _prepare_record(record: Record, code: bytes) -> PreparedDocument:
+    attributes, links = serialise_attributes(record)
+    digest = compute_digest(record, attributes)
+    return PreparedDocument(record=record, attributes=attributes, links=links, digest=digest, code=code)
+
+
+class DocumentStatements:
+    """Statements that write and delete documents.
+
+    Args:
+        tables: The tables of the store.
+        fetcher: Finds the nodes of documents.
+        lifetime: Seconds until documents expire. None: never.
+    """
+
+    def __init__(self, tables: Tables, fetcher: RowFetcher, lifetime: int | None) -> None:
+        self._tables = tables
+        self._fetcher = fetcher
+        self._lifetime = () if lifetime is None else (_INT.pack(lifetime),)
+
+    def write(
+        self, items: Sequence[PreparedDocument], at: int, born: Mapping[str, int | None]
+    ) -> Iterator[Statement]:
+        """Write documents with one timestamp.
+
+        Args:
+            items: The documents.
+            at: The timestamp.
+            born: When those of them that exist were added.
+        """
+        for share in self._fetcher.by_replica(self._tables.name, [(item.record.id,) for item in items]):
+            part_of = [items[position] for position in share.positions]
+            rows = [(*_pack_document(one, born.get(one.record.id, at)), *self._lifetime) for one in part_of]
+            for part in split_batches(rows, DOCUMENT_BATCH_SIZES):
+                text = statements.write_documents(self._tables, len(part), lifetime=bool(self._lifetime))
+                yield pack_batch(text, at, part, routing=part[0][0])
+
+    def delete(self, ids: Sequence[str], at: int) -> Iterator[Statement]:
+        """Delete documents that were written before ``at``."""
+        text = statements.delete_documents(self._tables)
+        for share in self._fetcher.by_replica(self._tables.name, [(id,) for id in ids]):
+            for start in range(0, len(share.positions), DOCUMENTS_PER_DELETION):
+                part = [ids[position] for position in share.positions[start : start + DOCUMENTS_PER_DELETION]]
+                yield Statement(cql=text, values=(at, part), level="write", routing=part[0].encode())
+
+
+def _pack_document(item: PreparedDocument, born: int | None) -> tuple[bytes | None, ...]:
+    record = item.record
+    return (
+        record.id.encode(),
+        record.text.encode(),
+        item.attributes.encode(),
+        pack_map(select_searchable(record.metadata)),
+        pack_cell(make_link_cell(item.links, record.links)),
+        item.digest,
+        record.vector.astype(">f4").tobytes(),
+        None if born is None else _LONG.pack(born),
+    )
+
+
+One = TypeVar("One")
+Added = TypeVar("Added", PreparedDocument, PageEntry)
+DOCUMENTS_PER_TIMESTAMP: Final = 1_000
+"""Number of documents that share one timestamp."""
+FIRST_WAIT_SECONDS: Final = 0.001
+"""Seconds before what was added and is hidden is written again; doubled each time."""
+DOCUMENTS_PER_WRITE: Final = 200
+"""Number of documents that are read and then written together; small, so that little time passes between."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownState:
+    """What identifies the state of a stored document.
+
+    Args:
+        digest: Hash of the document without its links, None if it lacks a column, so that it is written.
+        links: Its links as JSON, as in its metadata.
+        written: Latest write time of its columns.
+        lifetime: Seconds until it expires. None: never.
+    """
+
+    digest: bytes | None
+    links: str
+    written: int
+    lifetime: int | None
+
+
+class ChangeWriter:
+    """Carries out one change.
+
+    Args:
+        tables: The tables of the store.
+        fetcher: Reads stored documents.
+        clock: Gives timestamps.
+        derived: Makes the statements about members and words.
+        settings: Lifetime of documents, and time limits.
+        corpus: Is told how many documents were written.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        fetcher: RowFetcher,
+        clock: Clock,
+        derived: DerivedRows,
+        settings: CassandraSettings,
+        corpus: CorpusStatistics,
+    ) -> None:
+        self._tables = tables
+        self._fetcher = fetcher
+        self._clock = clock
+        self._derived = derived
+        self._documents = DocumentStatements(tables, fetcher, settings.ttl)
+        self._lifetime = settings.ttl
+        self._looks = settings.reads_see_writes
+        self._waits = 2 * settings.max_clock_skew + 1
+        self._in_time = max(settings.settle / 2, settings.deadline)
+        self._corpus = corpus
+        self._at = 0
+        self._since = 0.0
+
+    def apply(self, change: Change, prepared: Sequence[PreparedDocument]) -> Operation[Written]:
+        """Write the change, some documents at a time, then its page entries."""
+        put_ids = {item.record.id for item in prepared}
+        removals = [id for id in dict.fromkeys(change.remove) if id not in put_ids]
+        counts = Counter[str]()
+        for part in _split_parts(prepared):
+            counts += yield from self._put_part(part)
+        for ids in _split_parts(removals):
+            counts += yield from self._remove_part(ids)
+        yield from self._write_pages(change)
+        return Written(**counts)
+
+    def _put_part(self, prepared: Sequence[PreparedDocument]) -> Operation[Counter[str]]:
+        digests = yield from self._read_digests([item.record.id for item in prepared])
+        changed = [item for item in prepared if self._differs(item, digests)]
+        self._begin(*(known.written for known in digests.values()))
+        yield from self._store(changed)
+        added = [item for item in changed if item.record.id not in digests]
+        yield from self._until_there(added, self._find_missing, self._store, "documents")
+        updated = len(changed) - len(added)
+        return Counter(added=len(added), updated=updated, unchanged=len(prepared) - len(changed))
+
+    def _store(self, items: Sequence[PreparedDocument]) -> Operation[None]:
+        new = {item.record.id: self._derived.state(item.record, item.attributes, item.code) for item in items}
+        yield from run_writes("write members and words", self._derived.add(new.values(), self._at))
+        yield from self._finish((yield from self._put(items, new)))
+
+    def _until_there(
+        self,
+        added: Sequence[Added],
+        missing: Callable[[Sequence[Added]], Operation[Sequence[Added]]],
+        write: Callable[[Sequence[Added]], Operation[None]],
+        what: str,
+    ) -> Operation[None]:
+        """Look up what was added, and write again what is missing, until all of it is stored.
+
+        Another client removed what is missing, before and with a clock that is ahead, or at this moment.
+
+        Raises:
+            ClockSkewError: If something is still missing after the longest time that clocks may differ.
+        """
+        wait, waited = FIRST_WAIT_SECONDS, 0.0
+        while added and self._looks and (added := (yield from missing(added))):
+            if waited > self._waits:
+                raise ClockSkewError(
+                    f"{len(added)} {what} were written and are not there, also not after {waited:.1f} s"
+                    f" ({', '.join(map(_format_item, added[:3]))}): they were removed by "
+                    "a client whose clock is"
+                    f" more than {waited:.1f} s ahead of that of this machine, or other clients remove them"
+                    " again and again. Set the clocks, for instance by NTP, and write them again"
+                )
+            yield Requests(statements=(), what=f"wait to write {what} again", wait=wait)
+            waited, wait = waited + wait, 2 * wait
+            self._begin(self._at)
+            yield from write(added)
+
+    def _find_missing(self, added: Sequence[PreparedDocument]) -> Operation[list[PreparedDocument]]:
+        there = yield from self._fetcher.present([item.record.id for item in added])
+        return [item for item in added if item.record.id not in there]
+
+    def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
+        digests = yield from self._read_digests(ids)
+        self._begin(*(known.written for known in digests.values()))
+        yield from self._finish((yield from self._remove(digests)))
+        return Counter(removed=len(digests))
+
+    def _begin(self, *replaced: int) -> None:
+        """Take a timestamp that is later than those of what is replaced."""
+        self._at = self._clock.now(after=max(replaced, default=0))
+        self._since = time.monotonic()
+
+    def _finish(self, steps: Sequence[DocumentChange]) -> Operation[None]:
+        yield from run_writes("finish members and words", self._derived.finish(steps, self._at))
+        self._update_corpus(steps)
+
+    def _read_digests(self, ids: Sequence[str]) -> Operation[dict[str, KnownState]]:
+        """Read what identifies the states of existing documents, and of those that lack a column."""
+        rows = yield from self._fetcher.by_id(cql.read_digests(self._tables), ids, "read documents")
+        return {
+            id: KnownState(
+                digest=digest if is_whole(times) else None,
+                links=extract_links_json(merge_replaced_links(links, relinked)).decode(),
+                written=max(find_last_replaced(relinked), *(time for time in times if time is not None)),
+                lifetime=lifetime,
+            )
+            for id, digest, *times, links, relinked, lifetime in rows
+            if any(times[:-1])
+        }
+
+    def _differs(self, item: PreparedDocument, digests: Mapping[str, KnownState]) -> bool:
+        """Say whether a document must be written.
+
+        A document that has or had a lifetime must always be written, because its lifetime changes then.
+        """
+        known = digests.get(item.record.id)
+        return (
+            known is None
+            or (known.digest, known.links) != (item.digest, item.links)
+            or known.lifetime is not None
+            or self._lifetime is not None
+        )
+
+    def _put(
+        self, changed: Sequence[PreparedDocument], new: Mapping[str, DocumentState]
+    ) -> Operation[list[DocumentChange]]:
+        """Write documents, directly after reading the states that they replace."""
+        steps: list[DocumentChange] = []
+        for start in range(0, len(changed), DOCUMENTS_PER_WRITE):
+            part = changed[start : start + DOCUMENTS_PER_WRITE]
+            self._check_time()
+            before = yield from self._derived.stored([item.record.id for item in part], new)
+            overtaken = {id for id, state in before.items() if state.written > self._at}
+            written = [item for item in part if item.record.id not in overtaken]
+            born = {id: state.born for id, state in before.items()}
+            yield from run_writes("write documents", self._documents.write(written, self._at, born))
+            steps += [DocumentChange(now=None, before=new[id]) for id in overtaken]
+            ids = (item.record.id for item in written)
+            steps += [DocumentChange(now=new[id], before=before.get(id)) for id in ids]
+        return steps
+
+    def _remove(self, known: Mapping[str, KnownState]) -> Operation[list[DocumentChange]]:
+        """Delete documents, directly after reading their states."""
+        steps: list[DocumentChange] = []
+        ids = list(known)
+        for start in range(0, len(ids), DOCUMENTS_PER_WRITE):
+            part = ids[start : start + DOCUMENTS_PER_WRITE]
+            before = yield from self._derived.stored(part, {})
+            gone = [state for state in before.values() if state.written < self._at]
+            named = [state.id for state in gone]
+            named += [id for id in part if id not in before and known[id].digest is None]
+            yield from run_writes("delete documents", self._documents.delete(named, self._at))
+            forgotten = ((state.id, state.born) for state in gone)
+            yield from run_writes("delete accesses", forget_accesses(self._tables, forgotten, self._at))
+            steps += [DocumentChange(now=None, before=state) for state in gone]
+        return steps
+
+    def _check_time(self) -> None:
+        """Fail if writing took too long: ``repair`` of another client might have removed the added rows."""
+        spent = time.monotonic() - self._since
+        if spent > self._in_time:
+            raise StoreUnavailableError(
+                f"could not write documents: writing their members and words took {spent:.0f} s, and at most"
+                f" {self._in_time:.0f} s are allowed (half of settle in CassandraSettings). Check the load of"
+                " the server, then write them again."
+            )
+
+    def _write_pages(self, change: Change) -> Operation[None]:
+        put = {(page.source, page.url): page for page in change.put_pages}
+        removed = [name for name in dict.fromkeys(change.remove_pages) if name not in put]
+        known = yield from entries.read_entry_times(self._tables, (*put, *removed))
+        self._begin(*known.values())
+        yield from run_writes("remove page entries", self._make_removals(removed))
+        yield from self._put_pages(list(put.values()))
+        added = [page for name, page in put.items() if name not in known]
+        yield from self._until_there(added, self._find_missing_pages, self._put_pages, "page entries")
+
+    def _make_removals(self, names: Iterable[entries.EntryName]) -> Iterator[Statement]:
+        text = cql.delete_page(self._tables)
+        return (Statement(cql=text, values=(self._at, *name), level="write") for name in names)
+
+    def _put_pages(self, pages: Sequence[PageEntry]) -> Operation[None]:
+        text = cql.write_page(self._tables, lifetime=self._lifetime is not None)
+        rows = (
+            (page.source, page.url, page.digest, list(page.ids), *self._make_timestamp_values())
+            for page in pages
+        )
+        statements = (Statement(cql=text, values=row, level="write") for row in rows)
+        yield from run_writes("write page entries", statements)
+
+    def _find_missing_pages(self, added: Sequence[PageEntry]) -> Operation[list[PageEntry]]:
+        there = yield from entries.read_entry_times(self._tables, ((page.source, page.url) for page in added))
+        return [page for page in added if (page.source, page.url) not in there]
+
+    def _make_timestamp_values(self) -> tuple[int, ...]:
+        return (self._at,) if self._lifetime is None else (self._at, self._lifetime)
+
+    def _update_corpus(self, steps: Sequence[DocumentChange]) -> None:
+        """Tell the corpus how the numbers of documents and words changed."""
+        now = [step.now for step in steps if step.now]
+        before = [step.before for step in steps if step.before and step.before.written]
+        written, replaced = ([(state.attributes, state.length) for state in part] for part in (now, before))
+        self._corpus.add(written, replaced)
+
+
+def _format_item(one: PreparedDocument | PageEntry) -> str:
+    return repr(one.url if isinstance(one, PageEntry) else one.record.id)
+
+
+def _split_parts(whole: Sequence[One]) -> Iterator[Sequence[One]]:
+    return (
+        whole[start : start + DOCUMENTS_PER_TIMESTAMP]
+        for start in range(0, len(whole), DOCUMENTS_PER_TIMESTAMP)
+    )
+
+
+MAX_RELINK_TRIES: Final = 20
+"""How often the links of a document are replaced while other writers change it."""
+_TIMESTAMP_OFFSET: Final = 2
+"""Distance of a relink's timestamp from that of the version it changes; the one between is for removals."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Relink:
+    """A document whose links change.
+
+    Args:
+        before: The stored state.
+        at: The timestamp of the replaced links, and of the members derived from them.
+        cells: The replaced links.
+        gone: Its members by links of these kinds.
+        members: Those that replace them.
+    """
+
+    before: DocumentState
+    at: int
+    cells: ReplacedLinks
+    gone: DocumentMembers
+    members: DocumentMembers
+
+
+class Relinker:
+    """Carries out one replacement of links.
+
+    Args:
+        tables: The tables of the store.
+        fetcher: Reads documents.
+        buckets: Number of partitions of one side of a link group.
+    """
+
+    def __init__(self, tables: Tables, fetcher: RowFetcher, buckets: int) -> None:
+        self._tables = tables
+        self._fetcher = fetcher
+        self._buckets = buckets
+        self._states = DerivedRows(tables, fetcher, buckets, lexical=False, lifetime=None)
+
+    def replace(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
+        """Replace the links of these kinds.
+
+        Raises:
+            StoreBusyError: If other writers changed the same documents again and again meanwhile.
+        """
+        left = list(links)
+        found, changed = set[str](), set[str]()
+        for _ in range(MAX_RELINK_TRIES):
+            known = yield from self._states.stored(left, {})
+            found = found.difference(left) | known.keys()  # without those deleted since the last try
+            steps = [
+                step for id, one in known.items() if (step := _plan_relink(one, kinds, links[id])) is not None
+            ]
+            left = yield from self._try(steps)
+            changed |= {step.members.id for step in steps} - set(left)
+            if not left:
+                return Written(updated=len(changed), unchanged=len(found - changed))
+        raise StoreBusyError(
+            f"the links of {len(left)} documents ({', '.join(map(repr, left[:3]))}) could not be replaced:"
+            f" other writers changed them during each of {MAX_RELINK_TRIES} tries; try "
+            "again when they are done"
+        )
+
+    def _try(self, steps: Sequence[_Relink]) -> Operation[list[str]]:
+        """Write the links, and return the ids of documents that another write changed meanwhile."""
+        if not steps:
+            return []
+        yield from run_writes("write members", chain.from_iterable(map(self._add, steps)))
+        yield from run_writes("write links", map(self._make_cell, steps))
+        now = yield from self._states.stored([step.members.id for step in steps], {})
+        lost = [step for step in steps if not _has_won(step, now.get(step.members.id))]
+        removed = [step for step in lost if step.members.id not in now]
+        last = (*(self._finish(step) for step in steps if step not in lost), *map(self._withdraw, removed))
+        yield from run_writes("finish members", chain.from_iterable(last))
+        return [step.members.id for step in lost]
+
+    def _add(self, step: _Relink) -> Iterator[Statement]:
+        return self._make_statements(step).add(step.members.rows(self._buckets), step.at)
+
+    def _finish(self, step: _Relink) -> Iterator[Statement]:
+        """Remove the previous states of members, and members that are not needed any more."""
+        now, before = step.members, step.gone
+        yield from self._make_statements(step).replace(now.rows_differing(before, self._buckets), step.at)
+        yield from self._make_statements(step).delete(now.keys_gone(before, self._buckets), step.at - 1)
+
+    def _withdraw(self, step: _Relink) -> Iterator[Statement]:
+        """Remove the members that were added, if the document is gone.
+
+        If the document still exists, the next try needs these members.
+        """
+        yield from self._make_statements(step).delete(step.members.keys(self._buckets), step.at)
+
+    def _make_statements(self, step: _Relink) -> MemberStatements:
+        return MemberStatements(self._tables, self._fetcher, step.before.lifetime)
+
+    def _make_cell(self, step: _Relink) -> Statement:
+        lifetime = step.before.lifetime
+        stamp = (step.at,) if lifetime is None else (step.at, lifetime)
+        text = statements.write_links(self._tables, lifetime=lifetime is not None)
+        return Statement(cql=text, values=(*stamp, dict(step.cells), step.members.id), level="write")
+
+
+def _plan_relink(before: DocumentState, kinds: Collection[str], links: Sequence[Link]) -> _Relink | None:
+    """Return the change of a document, or None if it has these links already."""
+    metadata = {LINKS_KEY: orjson.loads(before.links)} if before.links else {}
+    if replace_kinds(metadata, kinds, links) is None:
+        return None
+    replaced = {kind for kind, _, _ in before.members.weights if kind in kinds}
+    at = before.written + _TIMESTAMP_OFFSET
+    cells = make_replacement(at, replaced | {link.kind for link in links}, [link.to_dict() for link in links])
+    weights = {key: weight for key, weight in before.members.weights.items() if key[0] in kinds}
+    gone = replace(before.members, weights=weights)
+    members = replace(before.members, weights=derive_memberships(make_link_set(links)))
+    return _Relink(before=before, at=at, cells=cells, gone=gone, members=_encode_members(members))
+
+
+def _encode_members(members: DocumentMembers) -> DocumentMembers:
+    (code,) = rows.encode_vectors(members.vector[None])
+    return replace(members, code=code)
+
+
+def _has_won(step: _Relink, now: DocumentState | None) -> bool:
+    """Say whether the stored links of these kinds are those that were written."""
+    return now is not None and now.relinked.items() >= step.cells.items()

@@ -1,0 +1,422 @@
+"""The contract between linkstore and a storage engine, stated case by case in docs/contract.md.
+
+Readers: a storage engine answers plans with a reader, which has a method for each kind of fetch.
+
+A method is a generator of whatever the engine waits for. An engine that computes its answers in place writes
+plain methods and marks them :func:`immediate`.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.filters import EVERYTHING, Condition
+from linkstore.core.links import Link
+from linkstore.core.plans import (
+    Candidates,
+    Documents,
+    Fetch,
+    Find,
+    Groups,
+    Ids,
+    Lexical,
+    LexicalMatches,
+    Matching,
+    Members,
+    Memberships,
+    Nearest,
+    Operation,
+    Plan,
+    ReachedMembers,
+    Resolve,
+    StoredDocument,
+    Tags,
+    Vectors,
+)
+from linkstore.core.vocabulary import Vocabulary
+from linkstore.errors import CapabilityError, EmbeddingError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A document ready to be stored.
+
+    Args:
+        id: Not empty, no NUL, valid Unicode.
+        text: The content of the document.
+        metadata: Plain JSON; its ``links`` are as the document's author wrote them.
+        vector: (d,) float32 of unit length.
+        links: The links in its metadata, read and merged.
+    """
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any]
+    vector: Floats
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageEntry:
+    """The record of an indexed page.
+
+    Args:
+        source: The site or folder it belongs to.
+        url: The page within its source.
+        digest: Hash of what was indexed.
+        ids: The documents made of it.
+    """
+
+    source: str
+    url: str
+    digest: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedPage:
+    """An indexed page and the number of links to it.
+
+    Args:
+        source: The site or folder it belongs to.
+        url: The page within its source.
+        links: How many links lead to its documents from documents of other pages.
+    """
+
+    source: str
+    url: str
+    links: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One write. Each document is written whole or not at all; for the change as a whole see W-7.
+
+    Args:
+        put: Records to add, or to replace by id; of several with the same id the last counts.
+        remove: Ids to remove; unknown ones are ignored.
+        put_pages: Page entries to add or replace.
+        remove_pages: (source, url) of page entries to remove.
+    """
+
+    put: Sequence[Record] = ()
+    remove: Sequence[str] = ()
+    put_pages: Sequence[PageEntry] = ()
+    remove_pages: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The effect of a change, in numbers of documents."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The settings that a store records: its embedding and dimension.
+
+    Args:
+        embedding: Name of the embedding it was built with; None before the first document.
+        dimension: Length of its vectors; None before the first document.
+    """
+
+    embedding: str | None = None
+    dimension: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """The counts of a store's content.
+
+    Args:
+        documents: How many documents.
+        pages: How many page entries.
+        links: Links by kind; a bidirectional link counts once.
+        groups: Link groups with at least one member.
+        dangling: (kind, tag, links) of groups that links point at and no document answers to.
+    """
+
+    documents: int
+    pages: int
+    links: Mapping[str, int]
+    groups: int
+    dangling: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A problem that ``verify`` found.
+
+    Args:
+        problem: What is wrong, in words.
+        count: How many times.
+        examples: A few of the places.
+    """
+
+    problem: str
+    count: int
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The findings of ``verify`` or ``repair``; a store without findings is sound."""
+
+    findings: tuple[Finding, ...] = field(default=())
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was found wrong."""
+        return not self.findings
+
+
+class Backend(ABC):
+    """A storage engine, which answers plans and applies changes whole."""
+
+    @abstractmethod
+    def manifest(self) -> Operation[Manifest]:
+        """Return the recorded name and dimension of the embedding."""
+
+    @abstractmethod
+    def claim(self, manifest: Manifest) -> Operation[Manifest]:
+        """Record the embedding if none is recorded yet, and return the recorded one."""
+
+    @abstractmethod
+    def write(self, change: Change) -> Operation[Written]:
+        """Apply a change. An acknowledged change is durable."""
+
+    @abstractmethod
+    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
+        """Replace the links of some kinds in stored documents, and keep everything else in them.
+
+        The links are replaced in the current version of each document: an acknowledged update is kept, and
+        a removed document stays removed.
+
+        Args:
+            kinds: Links of these kinds are removed.
+            links: The links that replace them, by document id. Ids that are not stored are ignored.
+        """
+
+    @abstractmethod
+    def touch(self, times: Mapping[str, int]) -> Operation[int]:
+        """Record when documents were last accessed, in microseconds since 1970 (UTC).
+
+        Return how many of the documents are stored, ignore the others, and keep the latest time of each.
+        """
+
+    @abstractmethod
+    def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
+        """Return when documents were last accessed, without documents for which no access is recorded."""
+
+    @abstractmethod
+    def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
+        """Return the page entries of a source (None: of all) with these urls (None: all), by source and url.
+
+        With urls, the cost follows the number of urls and the number of sources.
+        """
+
+    def digests(self, source: str | None) -> Operation[dict[str, str]]:
+        """Return the digests of the page entries of one source (None: of all), by url.
+
+        This is enough to find out which of millions of pages have changed. A backend that can read the
+        digests without the rest of the entries overrides this method.
+        """
+        entries = yield from self.pages(source)
+        return {entry.url: entry.digest for entry in entries}
+
+    @abstractmethod
+    def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
+        """Return the pages that most links of a kind lead to, most first, at a cost like the store's size."""
+
+    @abstractmethod
+    def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
+        """Return up to ``limit`` records after this id (None: from the first), in the engine's order."""
+
+    @abstractmethod
+    def survey(self) -> Operation[Survey]:
+        """Count what is stored, at a cost that follows the size of the store."""
+
+    @abstractmethod
+    def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
+        """Return the requested names (None: all) that a document has, perhaps also a removed document."""
+
+    @abstractmethod
+    def note(self, name: str) -> Operation[str | None]:
+        """Return the note of this name, or None if there is none."""
+
+    @abstractmethod
+    def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
+        """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards.
+
+        If two clients set the same text at the same time, both get that text back.
+        """
+
+    @abstractmethod
+    def flush(self) -> Operation[None]:
+        """Bring all derived data up to date with the documents."""
+
+    @abstractmethod
+    def compact(self) -> Operation[None]:
+        """Erase deleted and replaced content from all files, and shrink the files.
+
+        An engine whose storage does this by itself, in its own time, does nothing.
+        """
+
+    @abstractmethod
+    def verify(self) -> Operation[Report]:
+        """Compare the indexes with the documents, without changing anything."""
+
+    @abstractmethod
+    def repair(self) -> Operation[Report]:
+        """Repair what ``verify`` would find, and return the findings."""
+
+    @abstractmethod
+    def run(self, operation: Operation[T]) -> T:
+        """Drive one of the backend's own operations, blocking."""
+
+    @abstractmethod
+    async def arun(self, operation: Operation[T]) -> T:
+        """Drive one of the backend's own operations without blocking the event loop."""
+
+    @abstractmethod
+    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
+        """Answer a plan from one consistent view.
+
+        Args:
+            plan: The plan.
+            scope: The condition that a document must pass to exist for the plan. All answers are those of a
+                store with only such documents: results, word frequencies, and sizes of link groups.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release everything. Further use raises StoreClosedError, and closing twice is fine."""
+
+
+def check_dimension(records: Iterable[Record], dimension: int | None) -> None:
+    """Check that the vectors of records have the claimed dimension.
+
+    Raises:
+        EmbeddingError: If none was claimed, or a vector has another one, with the document in the message.
+    """
+    for record in records:
+        if dimension is None or len(record.vector) != dimension:
+            raise EmbeddingError(
+                f"document {record.id!r} has a vector of dimension {len(record.vector)};"
+                f" the store holds {'none yet: claim one first' if dimension is None else dimension}"
+            )
+
+
+P = ParamSpec("P")
+Self_ = TypeVar("Self_")
+
+
+class Reader(ABC):
+    """A view of a store in which no document changes, and in which only documents of the scope exist.
+
+    The refs that it returns are valid while it is open.
+    """
+
+    @abstractmethod
+    def nearest(self, fetch: Nearest) -> Operation[Candidates]:
+        """Answer a :class:`linkstore.core.plans.Nearest`."""
+
+    @abstractmethod
+    def find(self, fetch: Find) -> Operation[Candidates]:
+        """Answer a :class:`linkstore.core.plans.Find`."""
+
+    @abstractmethod
+    def groups(self, fetch: Groups) -> Operation[Memberships]:
+        """Answer a :class:`linkstore.core.plans.Groups`."""
+
+    @abstractmethod
+    def resolve(self, fetch: Resolve) -> Operation[Ints]:
+        """Answer a :class:`linkstore.core.plans.Resolve`."""
+
+    @abstractmethod
+    def members(self, fetch: Members) -> Operation[ReachedMembers]:
+        """Answer a :class:`linkstore.core.plans.Members`."""
+
+    @abstractmethod
+    def matching(self, fetch: Matching) -> Operation[Bools]:
+        """Answer a :class:`linkstore.core.plans.Matching`."""
+
+    @abstractmethod
+    def vectors(self, fetch: Vectors) -> Operation[Floats]:
+        """Answer a :class:`linkstore.core.plans.Vectors`."""
+
+    @abstractmethod
+    def ids(self, fetch: Ids) -> Operation[list[str]]:
+        """Answer a :class:`linkstore.core.plans.Ids`."""
+
+    @abstractmethod
+    def tags(self, fetch: Tags) -> Operation[list[tuple[str, str]]]:
+        """Answer a :class:`linkstore.core.plans.Tags`."""
+
+    @abstractmethod
+    def documents(self, fetch: Documents) -> Operation[list[StoredDocument]]:
+        """Answer a :class:`linkstore.core.plans.Documents`."""
+
+    def lexical(self, fetch: Lexical) -> Operation[LexicalMatches]:
+        """Refuse: a reader that can search by words is a :class:`LexicalReader`.
+
+        Raises:
+            CapabilityError: Always.
+        """
+        yield from ()
+        raise CapabilityError(
+            f"{type(self).__name__} has no lexical search; use a strategy that does not need it,"
+            " such as Eager"
+        )
+
+    def answer(self, fetch: Fetch) -> Operation[Any]:
+        """Return the operation that answers a fetch."""
+        operation: Callable[[Any], Operation[Any]] = getattr(self, _METHOD_OF[type(fetch)])
+        return operation(fetch)
+
+
+class LexicalReader(Reader):
+    """A reader that can also search by words."""
+
+    @abstractmethod
+    def lexical(self, fetch: Lexical) -> Operation[LexicalMatches]:
+        """Answer a :class:`linkstore.core.plans.Lexical`."""
+
+
+_METHOD_OF: Mapping[type, str] = {
+    Nearest: "nearest",
+    Find: "find",
+    Groups: "groups",
+    Resolve: "resolve",
+    Members: "members",
+    Lexical: "lexical",
+    Matching: "matching",
+    Vectors: "vectors",
+    Ids: "ids",
+    Tags: "tags",
+    Documents: "documents",
+}
+
+
+def immediate(
+    method: Callable[Concatenate[Self_, P], T],
+) -> Callable[Concatenate[Self_, P], Operation[T]]:
+    """Make an operation of a method that computes its answer without waiting."""
+
+    @functools.wraps(method)
+    def operation(self: Self_, /, *args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, T]:
+        yield from ()
+        return method(self, *args, **kwargs)
+
+    return operation

@@ -1,0 +1,410 @@
+"""The SQLite file of a store in one process: a pool of readers, and one writer at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import apsw
+
+from linkstore.engines.embedded.connection import (
+    BUSY_SECONDS,
+    WriteAheadLog,
+    convert_sqlite_errors,
+    make_busy_handler,
+    open_read_only,
+    open_writable,
+)
+from linkstore.engines.embedded.location import FORKS, Place
+from linkstore.engines.embedded.schema import check_format, create_or_migrate
+from linkstore.errors import StoreBusyError, StoreClosedError, StoreFormatError, StoreReadOnlyError
+
+T = TypeVar("T")
+_INDEXER_ROLE: Final = "index"
+"""The word that a process that builds the index writes after its pid."""
+
+
+def fetch_rows(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
+    """Return all rows of a query, as tuples. The types of their values are not checked.
+
+    Raises:
+        StoreFormatError: If a text is not valid UTF-8.
+    """
+    try:
+        return connection.execute(query, tuple(bindings)).fetchall()
+    except UnicodeDecodeError as error:
+        raise StoreFormatError(
+            f"{connection.filename}: a text is not valid UTF-8 ({error}); run verify, or restore the"
+            " store from a copy"
+        ) from error
+
+
+class Database:
+    """The SQLite file of one store, for use by the process that made this object.
+
+    Args:
+        place: Where the store lies; the file is created if missing.
+        durable: Whether an acknowledged write survives a power cut (it always survives a crash).
+        indexes: Whether this process is one that builds the index for another.
+
+    Attributes:
+        read_only: Whether this process cannot write to the store.
+        left_to_parent: Whether this is a forked child that has closed the connections it inherited.
+    """
+
+    def __init__(self, place: Place, *, durable: bool, indexes: bool = False) -> None:
+        self.place = place
+        self.path = place.database
+        self._pid_file = place.folder / "writer.pid"
+        self._durable = durable
+        self._indexes = indexes
+        self._idle: list[apsw.Connection] = []
+        self._lock = threading.RLock()  # a signal handler may close the store while its thread holds it
+        self._turn: dict[object, int] = {}
+        self._folding = False
+        self._writer: apsw.Connection | None = None
+        self._log = WriteAheadLog(place)
+        self._closed = False
+        self.left_to_parent = False
+        self.read_only = not place.writable
+        self._contents = place.contents() if self.read_only else None
+        FORKS.opened(self)
+        with self._use(), self._convert_errors("open"):
+            self._open()
+
+    def read(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Return the result of ``work(connection)`` in a read transaction, which sees one state of the store.
+
+        Raises:
+            StoreMovedError: If the folder was deleted, renamed or replaced.
+            StoreBusyError: If this process can only read the store, and another wrote to it meanwhile.
+        """
+        use = object()
+        try:
+            FORKS.enter(use, self)
+            with self._convert_errors("read"):
+                connection = self._checkout()
+                try:
+                    self.place.check()
+                    connection.execute("BEGIN")
+                    result = work(connection)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    self._close_connection(connection)
+                    raise
+                self._give_back(connection)
+        finally:
+            FORKS.under_way.pop(use, None)
+        self._check_contents()
+        return result
+
+    def inspect(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Read like :meth:`read`, but with a new connection.
+
+        SQLite checks the tables of FTS5 against what the connection has cached of them. If the connection
+        searched before another one wrote, its cache is older than the state it reads.
+        """
+        self._check_open()
+        self.place.check()
+        with self._use(), self._convert_errors("read"):
+            connection = self._connect()
+            try:
+                connection.execute("BEGIN")
+                result = work(connection)
+            finally:
+                self._close_connection(connection)
+        self._check_contents()
+        return result
+
+    def write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run ``work(connection)`` in the only write transaction, commit or roll back, and return the result.
+
+        A signal handler may raise anywhere in here. Each step has then either not begun, or the ``finally``
+        blocks undo it. These blocks make calls into C, which a signal cannot interrupt before they take
+        effect. A signal could interrupt a context manager written in Python.
+
+        Raises:
+            StoreBusyError: If another writer holds the store for more than 5 s.
+            StoreFullError: If there is no space left.
+            StoreReadOnlyError: If this process can only read the store.
+            StoreMovedError: If the folder was deleted, renamed or replaced.
+        """
+        ends, turn, writer, pid = time.monotonic() + BUSY_SECONDS, object(), None, os.getpid()
+        self._check_writable()
+        try:
+            ends = self._wait_for_turn(turn, ends)
+            FORKS.enter(turn, self)
+            writer = self._open_writer()
+            with self._convert_errors("write"):
+                if writer.in_transaction:  # an earlier rollback failed for lack of memory
+                    writer.execute("ROLLBACK")
+                writer.set_busy_handler(make_busy_handler(ends))
+                writer.execute("BEGIN IMMEDIATE")
+                self._write_pid()
+                result = work(writer)
+                self.place.check()
+                writer.execute("COMMIT")
+                self._log.after_commit(writer, self._between_writes)
+            return result
+        finally:
+            try:
+                if writer is not None and writer.in_transaction and pid == os.getpid():
+                    writer.execute("ROLLBACK")
+            finally:
+                try:
+                    self._turn.pop(turn, None)
+                finally:
+                    FORKS.under_way.pop(turn, None)
+                    if self._closed:
+                        self._close_writer()
+
+    @contextlib.contextmanager
+    def _use(self) -> Iterator[None]:
+        """Delay any fork until the block ends."""
+        use = object()
+        try:
+            FORKS.enter(use, self)
+            yield
+        finally:
+            FORKS.under_way.pop(use, None)
+
+    def rewrite(self) -> None:
+        """Rewrite the whole file without deleted content, and empty the log.
+
+        Raises:
+            StoreBusyError: If others read or write for more than 5 s.
+            StoreFullError: If there is not enough space for the new file.
+        """
+        ends, turn = time.monotonic() + BUSY_SECONDS, object()
+        self._check_writable()
+        try:
+            ends = self._wait_for_turn(turn, ends)
+            writer = self._open_writer()
+            with self._convert_errors("rewrite"):
+                writer.set_busy_handler(make_busy_handler(ends))
+                writer.pragma("secure_delete", 1)
+                writer.pragma("auto_vacuum", 2)  # for stores made without it; takes effect with VACUUM
+                writer.execute("VACUUM")
+                writer.set_busy_handler(make_busy_handler())
+                writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            self._turn.pop(turn, None)
+            if self._closed:
+                self._close_writer()
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        self.place.check()
+        if self.read_only:
+            raise StoreReadOnlyError(
+                f"{self.path} lies where nothing can be written; it can be searched, but not changed"
+            )
+
+    def _wait_for_turn(self, turn: object, ends: float) -> float:
+        """Wait until no other thread of this process writes. The turn ends when it is discarded.
+
+        Returns:
+            When to stop waiting for other processes: later than ``ends`` if the log was folded in meanwhile.
+            That takes as long as the disk needs, and the writer would otherwise do it itself.
+
+        Raises:
+            StoreBusyError: If ``ends`` passes, or at once if it is this thread that writes.
+        """
+        while True:
+            with self._lock:
+                if not self._turn:
+                    self._turn[turn] = threading.get_ident()
+                    return ends
+                if self._is_writing_here():
+                    raise StoreBusyError(
+                        f"{self.path}: a write of this thread is under way, so another cannot wait for"
+                        " its end;"
+                        " a signal handler may close the store, but not write to it"
+                    )
+                if self._folding:
+                    ends = max(ends, time.monotonic() + BUSY_SECONDS)
+            if time.monotonic() > ends:
+                raise StoreBusyError(self._describe_holder())
+            time.sleep(0.001)
+
+    def close(self) -> None:
+        """Close all connections. The last process to close the store checkpoints the write-ahead log.
+
+        A write of this thread that a signal handler interrupted closes the writer's connection at its end.
+        """
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        with self._use():
+            for connection in idle:
+                self._close_connection(connection)
+            self._close_writer()
+
+    def close_inherited(self) -> None:
+        """Close all connections without touching the files, in a forked child, between transactions."""
+        for connection in (*self._idle, self._writer):
+            if connection is not None:
+                with contextlib.suppress(apsw.ConnectionClosedError):  # by a close that was interrupted
+                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                    connection.close(True)
+        self._idle, self._writer, self.left_to_parent = [], None, True
+
+    def _close_writer(self) -> None:
+        """Close the writer's connection, or leave that to an interrupted write of this thread."""
+        turn = object()
+        try:
+            if not self._is_writing_here():
+                self._wait_for_turn(turn, math.inf)
+                writer, self._writer = self._writer, None
+                if writer is not None:
+                    self._close_connection(writer)
+        finally:
+            self._turn.pop(turn, None)
+
+    def _is_writing_here(self) -> bool:
+        return threading.get_ident() in tuple(self._turn.values())
+
+    def _open(self) -> None:
+        """Open the first connection, and create or migrate the database if necessary."""
+        if self.read_only:
+            connection = open_read_only(self.place)
+            self._idle.append(connection)
+            check_format(connection, str(self.path))
+        else:
+            self._writer = self._create()
+
+    def _create(self) -> apsw.Connection:
+        """Open the writer's connection, and create or migrate the database if necessary.
+
+        If several processes create a database at the same time, all but one must wait. This method tries
+        again by itself, because SQLite does not call the busy handler while the journal mode changes.
+        """
+        ends = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                connection = open_writable(self.place, create=True, ends=ends)
+            except apsw.BusyError:
+                if time.monotonic() > ends:
+                    raise
+                time.sleep(0.01)
+                continue
+            try:
+                create_or_migrate(connection, str(self.path))  # always synced, as by default
+                self._set_durability(connection)
+                connection.pragma("wal_autocheckpoint", 0)  # left to WriteAheadLog
+            except BaseException as error:
+                connection.close()
+                if not isinstance(error, apsw.BusyError) or time.monotonic() > ends:
+                    raise
+                time.sleep(0.01)
+            else:
+                return connection
+
+    def _connect(self) -> apsw.Connection:
+        if self.read_only:
+            return open_read_only(self.place)
+        connection = open_writable(self.place)
+        self._set_durability(connection)
+        return connection
+
+    def _set_durability(self, connection: apsw.Connection) -> None:
+        # NORMAL syncs before each checkpoint: a power cut may lose the last writes, never the store.
+        connection.pragma("synchronous", "FULL" if self._durable else "NORMAL")
+
+    def _checkout(self) -> apsw.Connection:
+        self._check_open()
+        self._drop_stale()
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        with self._convert_errors("open"):
+            self.place.check()
+            return self._connect()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise self._make_closed_error()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether this thread is in the middle of a use, as in a signal handler that interrupted one."""
+        return (threading.get_ident(), self) in tuple(FORKS.under_way.values())
+
+    def _open_writer(self) -> apsw.Connection:
+        """Return the writer's connection, for the thread whose turn it is."""
+        writer = self._writer
+        if writer is None:
+            raise self._make_closed_error()
+        return writer
+
+    def _make_closed_error(self) -> StoreClosedError:
+        return StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
+
+    def _give_back(self, connection: apsw.Connection) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        self._close_connection(connection)
+
+    def _close_connection(self, connection: apsw.Connection) -> None:
+        """Close a connection. If the store moved, do not touch the files that are now at its path."""
+        if self.place.moved:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.close()
+
+    def _drop_stale(self) -> None:
+        """Close connections opened before the file was last written, if the store is read without locks."""
+        if self._contents is None:
+            return
+        self.place.check()
+        found = self.place.contents()
+        with self._lock:
+            if found == self._contents:
+                return
+            self._contents, idle, self._idle = found, self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _check_contents(self) -> None:
+        if self._contents is not None and self.place.contents() != self._contents:
+            raise StoreBusyError(f"{self.path} was written by another process while it was read; try again")
+
+    @contextlib.contextmanager
+    def _between_writes(self) -> Iterator[apsw.Connection]:
+        """Lend the writer's connection to the log's thread. Writers and forks wait until it is given back."""
+        turn = object()
+        try:
+            self._wait_for_turn(turn, time.monotonic() + BUSY_SECONDS)
+            FORKS.enter(turn, self)
+            self._folding = True
+            yield self._open_writer()
+        finally:
+            self._folding = False
+            self._turn.pop(turn, None)
+            FORKS.under_way.pop(turn, None)
+
+    def _write_pid(self) -> None:
+        """Write to a file which process this is, for the error message of a writer that waits in vain."""
+        with contextlib.suppress(OSError):
+            said = f"{os.getpid()} {_INDEXER_ROLE}" if self._indexes else str(os.getpid())
+            self._pid_file.write_text(said, encoding="ascii")
+
+    def _describe_holder(self) -> str:
+        holder, remedy = "another process", "wait until its write is done, or end it, and try again"
+        with contextlib.suppress(OSError, ValueError):
+            pid, _, role = self._pid_file.read_text(encoding="ascii").partition(" ")
+            holder = f"process {int(pid)}"
+            if role == _INDEXER_ROLE:
+                holder += ", which builds the index of the store,"
+                remedy = (
+                    f"it hangs or was stopped: end it (kill -9 {pid}), which loses nothing, and try again"
+                )
+        return f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s; {remedy}"
+
+    def _convert_errors(self, operation: str) -> contextlib.AbstractContextManager[None]:
+        return convert_sqlite_errors(operation, self.path, self._describe_holder)

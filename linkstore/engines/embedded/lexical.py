@@ -1,0 +1,192 @@
+"""Lexical search: SQLite's FTS5 over the whole store, BM25 within a scope.
+
+SQLite's FTS5 has a ``bm25()`` that computes the score which :mod:`linkstore.core.lexical` defines.
+
+The index is given not the text but the words of each document, split by linkstore and joined by spaces.
+FTS5's ``ascii`` tokenizer then splits only at these spaces: it keeps letters, digits, ``_`` and all
+non-ASCII characters together.
+
+Lexical search within a scope: BM25 over only the documents that pass a filter.
+
+FTS5's ``bm25()`` counts all documents. So this module reads the postings from FTS5's vocabulary table, which
+omits deleted documents, and scores them as in :mod:`linkstore.core.lexical`. It adds up the terms of a
+score in the same order as FTS5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, Final
+
+import apsw
+import numpy as np
+import orjson
+
+from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.lexical import (
+    POSTINGS,
+    bm25_weight,
+    extract_document_terms,
+    inverse_frequency,
+    select_affordable,
+)
+
+WORD_TABLE: Final = (
+    "CREATE VIRTUAL TABLE word USING"
+    " fts5(terms, content='', contentless_delete=1, tokenize=\"ascii tokenchars '_'\");"
+)
+INSERT_WORDS: Final = "INSERT INTO word (rowid, terms) VALUES (?, ?)"
+DELETE_WORDS: Final = "DELETE FROM word WHERE rowid = ?"
+SELECT_UNINDEXED: Final = "SELECT id FROM document WHERE key NOT IN (SELECT id FROM word_docsize)"
+_HAVING: Final = f"SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ? LIMIT {POSTINGS + 1})"
+_MATCHING: Final = "SELECT rowid, bm25(word) AS score FROM word WHERE word MATCH ? ORDER BY score LIMIT ?"
+_LENGTHS: Final = "SELECT id, sz FROM word_docsize WHERE id BETWEEN ? AND ?"
+
+
+def join_words(text: str, metadata: Mapping[str, Any]) -> str:
+    """Return the words of a document, joined as the index expects them."""
+    return " ".join(extract_document_terms(text, metadata))
+
+
+def rebuild_word_index(connection: apsw.Connection) -> None:
+    """Rebuild the index of words from all documents."""
+    connection.execute("DROP TABLE IF EXISTS word")
+    connection.execute(WORD_TABLE)
+    documents = connection.execute("SELECT key, text, metadata FROM document WHERE json_valid(metadata)")
+    connection.executemany(INSERT_WORDS, _make_word_rows(documents))
+
+
+def optimize_word_index(connection: apsw.Connection) -> None:
+    """Erase the words of removed documents from the index."""
+    connection.execute("INSERT INTO word (word) VALUES ('optimize')")
+
+
+def _make_word_rows(documents: Iterable[Any]) -> Iterator[tuple[int, str]]:
+    for key, text, metadata in documents:
+        yield key, join_words(text, orjson.loads(metadata))
+
+
+def count_documents(connection: apsw.Connection, words: Sequence[str]) -> dict[str, int]:
+    """Count the documents that contain each word, up to ``POSTINGS + 1``."""
+    return {word: connection.execute(_HAVING, (_quote_word(word),)).get for word in dict.fromkeys(words)}
+
+
+def search_words(connection: apsw.Connection, words: Sequence[str], limit: int) -> tuple[Ints, Floats]:
+    """Return the keys (n,) and scores (n,) of the best ``limit`` documents with at least one of the words."""
+    rows: list[Any] = connection.execute(_MATCHING, (" OR ".join(map(_quote_word, words)), limit)).fetchall()
+    keys = np.array([key for key, _ in rows], dtype=np.int64)
+    return keys, np.array([-score for _, score in rows], dtype=np.float32)
+
+
+def read_lengths(connection: apsw.Connection, first: int, last: int) -> tuple[Ints, Ints]:
+    """Return the document keys (n,) from ``first`` to ``last``, and how many words each document has (n,)."""
+    rows: list[Any] = connection.execute(_LENGTHS, (first, last)).fetchall()
+    keys = np.array([key for key, _ in rows], dtype=np.int64)
+    sizes = np.array([len(packed) for _, packed in rows], dtype=np.int64)
+    packed = np.frombuffer(b"".join([packed for _, packed in rows]), np.uint8).astype(np.int64)
+    starts, found = np.cumsum(sizes) - sizes, np.zeros(len(rows), np.int64)
+    for place in range(int(sizes.max(initial=0))):  # SQLite's varints: 7 bits per byte, highest first
+        there = place < sizes
+        found[there] = (found[there] << 7) | (packed[starts[there] + place] & 0x7F)
+    return keys, found
+
+
+def _quote_word(word: str) -> str:
+    return f'"{word}"'  # words contain no quotation marks
+
+
+_VOCABULARY: Final = (
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_instance USING fts5vocab('main', 'word', 'instance')"
+)
+_INSTANCES: Final = "SELECT doc FROM temp.word_instance WHERE term = ?"
+_PAGE: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """The documents that contain a word.
+
+    Args:
+        keys: (n,) document keys, ascending.
+        counts: (n,) how often each document contains the word.
+    """
+
+    keys: Ints
+    counts: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredDocuments:
+    """Documents that contain at least one of the words.
+
+    Args:
+        keys: (n,) document keys, ascending.
+        scores: (n,) BM25.
+        left_out: Words that were not looked up, because too many documents contain them.
+    """
+
+    keys: Ints
+    scores: Floats
+    left_out: tuple[str, ...]
+
+
+def score_documents(
+    connection: apsw.Connection,
+    words: Sequence[str],
+    holds: Callable[[Ints], Bools],
+    documents: int,
+    lengths: Callable[[Ints], Ints],
+    average: Callable[[], float],
+) -> ScoredDocuments:
+    """Score all documents of a scope that contain at least one of the words.
+
+    Args:
+        connection: In a read transaction.
+        words: The words of the query, in its order.
+        holds: Tells which documents are in the scope.
+        documents: How many documents are in the scope.
+        lengths: Returns how many words each document has.
+        average: Returns how many words a document of the scope has on average.
+    """
+    connection.execute(_VOCABULARY)
+    found = {word: _read_posting(connection, word, holds, POSTINGS + 1) for word in dict.fromkeys(words)}
+    having = {word: min(len(posting.keys), POSTINGS + 1) for word, posting in found.items()}
+    taken, left = select_affordable(having)
+    postings = [
+        found[word] if having[word] <= POSTINGS else _read_posting(connection, word, holds) for word in taken
+    ]
+    keys = np.unique(np.concatenate([np.empty(0, np.int64), *(posting.keys for posting in postings)]))
+    scores, sizes = np.zeros(len(keys)), lengths(keys).astype(np.float64)
+    mean = average() if len(keys) else 1.0
+    for posting in postings:
+        at = np.searchsorted(keys, posting.keys)
+        frequency = inverse_frequency(documents, len(posting.keys))
+        scores[at] += frequency * bm25_weight(posting.counts.astype(np.float64), sizes[at], mean)
+    return ScoredDocuments(keys, scores.astype(np.float32), tuple(left))
+
+
+def _read_posting(
+    connection: apsw.Connection, word: str, holds: Callable[[Ints], Bools], enough: int | None = None
+) -> Posting:
+    """Read which documents of the scope contain a word, and stop after more than ``enough`` documents."""
+    keys: list[Ints] = []
+    counts: list[Ints] = []
+    instances = chain.from_iterable(connection.execute(_INSTANCES, (word,)))
+    while enough is None or sum(map(len, keys)) <= enough:
+        page = np.fromiter(islice(instances, _PAGE), np.int64)
+        if not len(page):
+            break
+        distinct, often = np.unique(page, return_counts=True)
+        kept = holds(distinct)
+        distinct, often = distinct[kept], often[kept]
+        if keys and len(distinct) and keys[-1][-1] == distinct[0]:
+            counts[-1][-1] += often[0]  # a page may end within a document
+            distinct, often = distinct[1:], often[1:]
+        if len(distinct):
+            keys.append(distinct)
+            counts.append(often)
+    if not keys:
+        return Posting(np.empty(0, np.int64), np.empty(0, np.int64))
+    return Posting(np.concatenate(keys), np.concatenate(counts))

@@ -1,0 +1,428 @@
+"""Where a store is, and who has it open: paths, locks, processes and forks.
+
+Derived files: written under a temporary name, renamed, hashed, and verified before use.
+
+These files hold only derived data. A file that is missing or too short, or whose hash is not the one that
+the database records, is not used, and is made again.
+
+The location of a store: its folder, resolved once, and the database file that was opened there.
+
+Mutual exclusion across all threads and processes that have a store open.
+
+Safe forks: a fork waits for transactions, and the child closes the connections that it inherits.
+
+SQLite records in memory which locks the process holds on each file. A forked child inherits these records but
+not the locks. So SQLite in the child believes that it holds locks which it does not hold, and the child's
+writes can be lost when the parent closes (https://sqlite.org/howtocorrupt.html, section 2.6). The records
+disappear once every inherited connection is closed, which is safe only between transactions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import mmap
+import os
+import re
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+import apsw
+import numpy as np
+import xxhash
+
+from linkstore.core.arguments import as_path
+from linkstore.core.text import is_unicode
+from linkstore.engines.embedded.mirror import Array
+from linkstore.errors import (
+    StoreFormatError,
+    StoreMovedError,
+    StoreNotFoundError,
+    StorePermissionError,
+    StoreReadOnlyError,
+)
+
+_ALIGNMENT: Final = 64
+_HASHED_AT_ONCE: Final = 1 << 24
+
+
+def write_file(path: Path, write: Callable[[Path], None]) -> str:
+    """Write a file atomically (either the whole file appears, or none) and return its hash.
+
+    Args:
+        path: The final path.
+        write: Writes the file to the path that it is given.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        digest = file_digest(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_path(path.parent)
+    return digest
+
+
+def sync_path(path: Path) -> None:
+    """Make changes to a file, or to the entries of a folder, durable, if the system supports it."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def file_digest(path: Path) -> str:
+    """Return the XXH3-128 of a file's bytes, in hex."""
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+                for start in range(0, len(view), _HASHED_AT_ONCE):
+                    digest.update(view[start : start + _HASHED_AT_ONCE])
+    return digest.hexdigest()
+
+
+def has_digest(path: Path, digest: str) -> bool:
+    """Say whether the file exists, is readable, and has this hash."""
+    try:
+        return file_digest(path) == digest
+    except OSError as error:
+        raise_if_short(error)
+        return False
+
+
+def raise_if_short(error: OSError) -> None:
+    """Raise an error again if its cause is a shortage of memory or descriptors, not the file.
+
+    Raises:
+        MemoryError: If there was not enough memory to map the file.
+        OSError: The error itself, if too many files are open.
+    """
+    if error.errno == errno.ENOMEM:
+        raise MemoryError(f"no memory to map a file of the store: {error}") from error
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        raise error
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write named arrays to one file that :func:`map_arrays` reads without copying."""
+    layout, at = {}, 0
+    for name, array in arrays.items():
+        layout[name] = {"dtype": array.dtype.str, "shape": array.shape, "at": at}
+        at += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+    header = json.dumps(layout).encode()
+    header += b" " * (-(len(header) + 8) % _ALIGNMENT)
+    with path.open("wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        for array in arrays.values():
+            file.write(np.ascontiguousarray(array).data)
+            file.write(b"\0" * (-array.nbytes % _ALIGNMENT))
+
+
+def map_arrays(path: Path) -> dict[str, Array]:
+    """Return the arrays of a file whose hash was verified, as read-only memory maps."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        layout = json.loads(file.read(size))
+    start, arrays = 8 + size, {}
+    for name, entry in layout.items():
+        shape, dtype = tuple(entry["shape"]), np.dtype(entry["dtype"])
+        if not all(shape):
+            arrays[name] = np.empty(shape, dtype)
+            continue
+        arrays[name] = np.memmap(path, dtype, "r", start + entry["at"], shape).view(np.ndarray)
+    return arrays
+
+
+def remove_others(folder: Path, pattern: str, keep: set[str]) -> None:
+    """Delete the files that match a pattern, except those in ``keep``. A file that is in use may stay."""
+    for path in folder.glob(pattern):
+        if path.name not in keep:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+DATABASE_NAME: Final = "linkstore.db"
+_REMAINS: Final = ("writer.pid", "graph-*.bin", "ann-*.usearch", "vectors*.f32")
+"""Files that a store creates after its database; if they exist without it, the database was lost."""
+FileIdentity = tuple[int, int]
+
+
+class Place:
+    """The folder of a store and its database file.
+
+    The path is made absolute and its symbolic links are followed once. So an open store stays in the same
+    folder if the working directory or a link changes. The database file is identified by its device and
+    inode, which are recorded when it is first opened.
+
+    Args:
+        path: The folder, as the user names it.
+
+    Raises:
+        ArgumentError: If this is not a path.
+        StoreFormatError: If the path cannot name a folder.
+        StoreNotFoundError: If the path is relative and the working directory no longer exists.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.folder = _resolve_folder(as_path("path", path))
+        self.database = self.folder / DATABASE_NAME
+        self._pinned: FileIdentity | None = None
+
+    def prepare(self, *, create: bool) -> None:
+        """Check the folder, and create it if a store is to be created.
+
+        Raises:
+            StoreNotFoundError: If the store does not exist and ``create`` is False.
+            StoreFormatError: If the path is a file, or the database is empty or missing beside its files.
+            StorePermissionError: If this process may not read the folder.
+            StoreReadOnlyError: If the store cannot be created because the folder is read-only.
+        """
+        try:
+            remains = self._find_remains()  # first: another process may be creating the store
+            size = self._get_size()
+        except PermissionError as error:
+            raise StorePermissionError(f"{self.folder} cannot be read: {error.strerror}") from error
+        if not size and remains:
+            state = "is missing" if size is None else "is empty"
+            raise StoreFormatError(
+                f"{self.database} {state}, but {remains[0]} shows that there was a store: restore the"
+                " database from a copy, or delete the folder to start anew"
+            )
+        if size == 0 and not create:
+            raise StoreFormatError(
+                f"{self.database} is empty: making the store was interrupted; open it with create=True"
+            )
+        if size is None and not create:
+            raise StoreNotFoundError(
+                f"there is no linkstore at {self.folder}; create one by adding documents"
+            )
+        if not size:
+            self._make_folder()
+
+    def check(self) -> None:
+        """Compare the file at the path with the one that was opened first.
+
+        Raises:
+            StoreMovedError: If the file is gone or is a different one.
+        """
+        try:
+            found = self.identity()
+        except OSError as error:
+            raise StoreMovedError(
+                f"{self.database} was deleted or moved while the store was open ({error.strerror});"
+                " open the store again where it is now"
+            ) from error
+        if self._pinned is None:
+            self._pinned = found
+        elif found != self._pinned:
+            raise StoreMovedError(
+                f"{self.database} was replaced by another file while the store was open;"
+                " open the store again to use the new one"
+            )
+
+    @property
+    def moved(self) -> bool:
+        """Whether the file at the path is no longer the file that was opened."""
+        try:
+            self.check()
+        except StoreMovedError:
+            return True
+        return False
+
+    def identity(self) -> FileIdentity:
+        """Return the device and inode of the file at the path."""
+        state = self.database.stat()
+        return state.st_dev, state.st_ino
+
+    @property
+    def writable(self) -> bool:
+        """Whether the system allows this process to write the database and to make files beside it."""
+        if not os.access(self.folder, os.W_OK):
+            return False
+        return not self.database.exists() or os.access(self.database, os.W_OK)
+
+    def sync(self) -> None:
+        """Make the emptied log and the removal of files durable, if the system supports it."""
+        with contextlib.suppress(FileNotFoundError):
+            sync_path(Path(f"{self.database}-wal"))
+        sync_path(self.folder)
+
+    def beside(self, suffix: str) -> int:
+        """Return the size of one of SQLite's auxiliary files, such as ``-wal``, or -1 if there is none."""
+        try:
+            return Path(f"{self.database}{suffix}").stat().st_size
+        except FileNotFoundError:
+            return -1
+
+    def contents(self) -> tuple[int, int, int, int]:
+        """Return a value that changes at every write to the database, for readers that cannot take locks."""
+        state = self.database.stat()
+        return state.st_ino, state.st_mtime_ns, state.st_size, self.beside("-wal")
+
+    def _find_remains(self) -> list[str]:
+        if not self.folder.exists():
+            return []
+        if not self.folder.is_dir():
+            raise StoreFormatError(f"{self.folder} is a file; a linkstore is a folder")
+        return [path.name for pattern in _REMAINS for path in self.folder.glob(pattern)]
+
+    def _get_size(self) -> int | None:
+        try:
+            return self.database.stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _make_folder(self) -> None:
+        missing = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for folder in missing:
+                sync_path(folder.parent)
+        except NotADirectoryError as error:
+            raise StoreFormatError(f"{self.folder} cannot be a folder: {error}") from error
+        except OSError as error:
+            raise StoreReadOnlyError(f"no linkstore can be made at {self.folder}: {error}") from error
+        if not self.writable:
+            raise StoreReadOnlyError(f"no linkstore can be made at {self.folder}: it can only be read")
+
+
+def _resolve_folder(path: Path) -> Path:
+    if re.match(r"[a-z]{2,}:/", str(path)):  # pathlib makes one slash of two
+        raise StoreFormatError(
+            f"{str(path)!r} is a URL and not a folder; for a store in Cassandra use LinkStore.cassandra()"
+        )
+    try:
+        folder = path.resolve()
+    except FileNotFoundError as error:
+        raise StoreNotFoundError(f"{path} is relative, and the working directory is gone") from error
+    except (OSError, RuntimeError, ValueError) as error:  # such as a loop of links, or a NUL
+        raise StoreFormatError(f"{str(path)!r} is not a path that a store can have: {error}") from error
+    if not is_unicode(str(folder)):
+        raise StoreFormatError(f"{str(folder)!r} is not a path that a store can have: it is not valid UTF-8")
+    return folder
+
+
+T = TypeVar("T")
+
+
+def run_exclusively(path: Path, work: Callable[[], T], *, wait: bool) -> T | None:
+    """Do some work while holding a lock, or return None if another holds it and ``wait`` is False.
+
+    The lock is the lock of an empty SQLite database. The system releases it when the process ends. Closing
+    the connection releases it too, in one call into C that a signal cannot interrupt.
+
+    Args:
+        path: A file for the lock; created if missing.
+        work: What to do.
+        wait: Whether to wait until the lock is free.
+    """
+    try:
+        connection = apsw.Connection(str(path))
+    except apsw.CantOpenError as error:
+        raise OSError(f"{path}: {error}") from error
+    try:
+        return work() if _try_lock(connection, wait=wait) else None
+    finally:
+        connection.close()
+
+
+def _try_lock(connection: apsw.Connection, *, wait: bool) -> bool:
+    """Try to take the lock and say whether that worked: either of the two statements may fail."""
+    connection.set_busy_handler(_retry_lock if wait else None)
+    try:
+        connection.pragma("journal_mode", "off")  # no journal file: locking must work on a full disk
+        connection.execute("BEGIN EXCLUSIVE")
+    except apsw.BusyError:
+        return False
+    return True
+
+
+def _retry_lock(_: int) -> bool:
+    time.sleep(0.005)
+    return True
+
+
+PATIENCE_SECONDS: Final = 5.0
+"""How long a fork waits for transactions of other threads."""
+
+
+class Forkable(Protocol):
+    """An object that has open connections."""
+
+    def close_inherited(self) -> None:
+        """Close all connections without touching files, in a child, between transactions."""
+        ...
+
+
+class Forks:
+    """The current uses of connections in this process, and the databases that a child must close.
+
+    Attributes:
+        under_way: The thread and the database of each use, by token. A use ends with
+            ``under_way.pop(token, None)``. That is a call into C, which a signal cannot interrupt halfway;
+            it could interrupt a method written in Python.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # close() in a signal handler may need it in the same thread
+        self._forking = 0
+        self.under_way: dict[object, tuple[int, Forkable]] = {}
+        self._open: weakref.WeakSet[Forkable] = weakref.WeakSet()
+
+    def opened(self, database: Forkable) -> None:
+        """Register a database that a child will have to close."""
+        with self._lock:
+            self._open.add(database)
+
+    def enter(self, token: object, database: Forkable) -> None:
+        """Begin a use of connections, after waiting for a fork that is about to happen."""
+        while True:
+            with self._lock:
+                if not self._forking:
+                    self.under_way[token] = threading.get_ident(), database
+                    return
+            time.sleep(0.001)
+
+    def before(self) -> None:
+        """Block new uses, and wait until the uses of other threads end."""
+        with self._lock:
+            self._forking += 1
+        ends, own = time.monotonic() + PATIENCE_SECONDS, threading.get_ident()
+        while time.monotonic() < ends:
+            if all(thread == own for thread, _ in tuple(self.under_way.values())):
+                return
+            time.sleep(0.001)
+
+    def in_parent(self) -> None:
+        """Allow new uses again."""
+        with self._lock:
+            self._forking -= 1
+
+    def in_child(self) -> None:
+        """Close the inherited connections, except those of databases that were in a transaction."""
+        self._lock = threading.RLock()
+        self._forking = 0
+        busy = {id(database) for _, database in self.under_way.values()}
+        inherited, self._open = list(self._open), weakref.WeakSet()
+        self.under_way.clear()
+        with contextlib.ExitStack() as each:  # the error of one must not leave the others open
+            for database in inherited:
+                if id(database) not in busy:
+                    each.callback(database.close_inherited)
+
+
+FORKS: Final = Forks()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=FORKS.before, after_in_parent=FORKS.in_parent, after_in_child=FORKS.in_child)

@@ -1,0 +1,469 @@
+"""The mirror: ids, vectors and links as growing columns, which queries read instead of the tables.
+
+Growing columns: an immutable base, usually memory-mapped, and a tail in memory.
+
+A column is a value: adding rows returns a new column. Both columns share the tail. The new rows lie past the
+end of the old column, so its readers do not see them. An interrupted addition leaves only rows that no column
+includes, and the next addition overwrites them. Rows may be added only to the newest of such columns.
+
+An index from link groups to their members: sorted runs that merge as they grow.
+
+A run has entries sorted by group. New entries form a new run. The last run is merged into the one before it
+while it is more than half as large (a log-structured merge, O'Neil et al. 1996). So there are few runs,
+and the cost of adding an entry stays logarithmic.
+
+The mirror: ids, vectors and links as columns, which queries read instead of the tables.
+
+A mirror is a value: the store up to some change. :mod:`~linkstore.engines.embedded.refresh` makes the
+next mirror from it, which shares its columns. The holder of the current mirror replaces it by a single
+assignment; so even after an interrupt, no reader sees one column more advanced than another. A removed
+document keeps its row, marked with the change that removed it, until the mirror is packed. A reader that
+knows its own change and last key sees exactly its state in any mirror of that change or a later one, unless
+the mirror was packed at a later change.
+
+Rows are numbered in the order in which documents came into the mirror. A reader returns row numbers as refs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from linkstore.core.arrays import Bools, Ints, expand_ranges
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A numpy column of rows of one shape and type.
+
+    Args:
+        base: (n, …) the first rows; may be a memory map.
+        tail: (m, …) memory for further rows; the first ``size`` belong to the column.
+        size: How many rows of ``tail`` belong to the column.
+    """
+
+    base: Array
+    tail: Array
+    size: int
+
+    @classmethod
+    def of(cls, base: Array) -> Column:
+        """Make a column of these rows."""
+        return cls(base, np.empty((0, *base.shape[1:]), dtype=base.dtype), 0)
+
+    def __len__(self) -> int:
+        return len(self.base) + self.size
+
+    def extended(self, rows: Array) -> Column:
+        """Return a column with rows added at the end. The amortised cost depends on these rows alone."""
+        tail, needed = self.tail, self.size + len(rows)
+        if needed > len(tail):
+            grown = np.empty((max(needed, 2 * len(tail), 64), *rows.shape[1:]), self.base.dtype)
+            grown[: self.size] = tail[: self.size]
+            tail = grown
+        tail[self.size : needed] = rows
+        return Column(self.base, tail, needed)
+
+    def take(self, at: Ints) -> Array:
+        """Return the rows at the given positions, as a copy."""
+        base, tail = self.base, self.tail
+        if not len(at):
+            return np.empty((0, *base.shape[1:]), base.dtype)
+        if not len(base):
+            return tail[at]
+        if not self.size or at.max() < len(base):
+            return base[at]
+        rows = np.empty((len(at), *base.shape[1:]), dtype=base.dtype)
+        early = at < len(base)
+        rows[early] = base[at[early]]
+        rows[~early] = tail[at[~early] - len(base)]
+        return rows
+
+    def parts(self, start: int, stop: int) -> list[Array]:
+        """Return rows ``start`` to ``stop``, as one or two views."""
+        split = len(self.base)
+        views = [
+            self.base[start : min(stop, split)],
+            self.tail[max(start - split, 0) : max(stop - split, 0)],
+        ]
+        return [view for view in views if len(view)]
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return rows ``start`` to ``stop``."""
+        views = self.parts(start, stop)
+        if len(views) == 1:
+            return views[0]
+        return np.concatenate(views) if views else self.base[:0]
+
+    def put(self, at: Ints, values: Array | int) -> None:
+        """Set rows in place, to one value for all or to one value each. The base must be in memory.
+
+        This changes all columns that share the rows.
+        """
+        early = at < len(self.base)
+        given = np.broadcast_to(values, at.shape)
+        self.base[at[early]] = given[early]
+        self.tail[at[~early] - len(self.base)] = given[~early]
+
+    def count_up_to(self, value: int) -> int:
+        """Count the rows of an ascending column that are at most ``value``."""
+        base, tail = self.base, self.tail[: self.size]
+        if self.size and value >= tail[0]:
+            return len(base) + int(np.searchsorted(tail, value, "right"))
+        return int(np.searchsorted(base, value, "right"))
+
+    def find(self, values: Ints) -> tuple[Ints, Bools]:
+        """Return the position of each value in an ascending column, and whether the column contains it."""
+        if not len(self):
+            return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
+        at = np.searchsorted(self.base, values)
+        if self.size:
+            late = at == len(self.base)
+            at[late] += np.searchsorted(self.tail[: self.size], values[late])
+        at = np.minimum(at, len(self) - 1)
+        found: Bools = self.take(at) == values
+        return at, found
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """A column of strings; the first ones are packed as UTF-8.
+
+    Args:
+        offsets: (n + 1,) where each packed string starts in ``blob``.
+        blob: The bytes of the packed strings, one after another.
+        tail: Further strings; the first ``size`` belong to the column.
+        size: How many strings of ``tail`` belong to the column.
+    """
+
+    offsets: Array
+    blob: Array
+    tail: list[str]
+    size: int
+
+    @classmethod
+    def of(cls, offsets: Array, blob: Array) -> Strings:
+        """Make a column of these packed strings."""
+        return cls(offsets, blob, [], 0)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1 + self.size
+
+    def extended(self, strings: Sequence[str]) -> Strings:
+        """Return a column with strings added at the end."""
+        self.tail[self.size :] = strings
+        return Strings(self.offsets, self.blob, self.tail, self.size + len(strings))
+
+    def take(self, at: Ints) -> list[str]:
+        """Return the strings at the given positions."""
+        split = len(self.offsets) - 1
+        if not split:
+            return [self.tail[i] for i in at.tolist()]
+        if not len(at):
+            return []
+        early = np.minimum(at, split - 1)
+        starts, stops = self.offsets[early].tolist(), self.offsets[early + 1].tolist()
+        blob = self.blob.data
+        return [
+            str(blob[start:stop], "utf-8") if i < split else self.tail[i - split]
+            for i, start, stop in zip(at.tolist(), starts, stops, strict=True)
+        ]
+
+    def packed(self, at: Ints) -> tuple[Array, Array]:
+        """Return the strings at the given ascending positions, as offsets and blob."""
+        split = len(self.offsets) - 1
+        early = at[at < split]
+        later = [self.tail[i - split].encode() for i in at[len(early) :].tolist()]
+        lengths = np.concatenate(
+            (
+                self.offsets[early + 1] - self.offsets[early],
+                np.fromiter(map(len, later), np.int64, len(later)),
+            )
+        )
+        offsets = np.zeros(len(at) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        kept = np.zeros(split, np.bool_)
+        kept[early] = True
+        blob = self.blob[np.repeat(kept, np.diff(self.offsets))]
+        return offsets, np.concatenate((blob, np.frombuffer(b"".join(later), dtype=np.uint8)))
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRun:
+    """Entries sorted by group; those of one group are in the order in which they were added.
+
+    Args:
+        groups: (g,) the distinct groups, ascending.
+        starts: (g + 1,) where the entries of each group begin, and the end of the last.
+        entries: (n,) entries.
+    """
+
+    groups: Array
+    starts: Array
+    entries: Array
+
+    @classmethod
+    def of(cls, groups: Array, entries: Array) -> SortedRun:
+        """Sort entries by their groups (n,)."""
+        order = np.argsort(groups, kind="stable")
+        distinct, counts = np.unique(groups, return_counts=True)
+        return cls(distinct, _compute_offsets(counts), entries[order])
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def spans(self, groups: Ints) -> tuple[Ints, Ints]:
+        """Return where the entries of each group start, and how many entries it has."""
+        if not len(self.groups):
+            return np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
+        at = np.minimum(np.searchsorted(self.groups, groups), len(self.groups) - 1)
+        starts = self.starts[at].astype(np.int64)
+        counts = np.where(self.groups[at] == groups, self.starts[at + 1] - starts, 0)
+        return starts, counts.astype(np.int64)
+
+    def merged(self, later: SortedRun) -> SortedRun:
+        """Make one run of the entries of both."""
+        groups = np.concatenate(
+            (np.repeat(self.groups, np.diff(self.starts)), np.repeat(later.groups, np.diff(later.starts)))
+        )
+        return SortedRun.of(groups, np.concatenate((self.entries, later.entries)))
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRuns:
+    """The runs of one side of all link groups.
+
+    Args:
+        parts: The runs, oldest first; the first may be memory-mapped.
+    """
+
+    parts: tuple[SortedRun, ...] = ()
+
+    def extended(self, groups: Array, entries: Array) -> SortedRuns:
+        """Return these runs with further entries (n,) of groups (n,)."""
+        if not len(entries):
+            return self
+        runs = [*self.parts, SortedRun.of(groups, entries)]
+        while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
+            later = runs.pop()
+            runs[-1] = runs[-1].merged(later)
+        return SortedRuns(tuple(runs))
+
+    def flat(self) -> tuple[Array, Array]:
+        """Return all entries, run by run: their groups (n,), and the entries (n,)."""
+        groups = [np.repeat(run.groups, np.diff(run.starts)) for run in self.parts]
+        entries = [run.entries for run in self.parts]
+        if not entries:
+            return np.empty(0, np.int32), np.empty(0, np.int32)
+        return np.concatenate(groups), np.concatenate(entries)
+
+    def counts(self, groups: Ints) -> Ints:
+        """Count the entries of each group (g,)."""
+        total = np.zeros(len(groups), dtype=np.int64)
+        for run in self.parts:
+            total += run.spans(groups)[1]
+        return total
+
+    def gather(self, groups: Ints, most: int | None = None) -> tuple[Ints, Ints]:
+        """Return at most ``most`` entries per group and run: positions in ``groups``, and the entries."""
+        owners, entries = [], []
+        for run in self.parts:
+            starts, counts = run.spans(groups)
+            if most is not None:
+                counts = np.minimum(counts, most)
+            owners.append(np.repeat(np.arange(len(groups)), counts))
+            entries.append(run.entries[expand_ranges(starts, counts)])
+        if not owners:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        if len(owners) == 1:
+            return owners[0], entries[0].astype(np.int64)
+        return np.concatenate(owners), np.concatenate(entries).astype(np.int64)
+
+
+def _compute_offsets(counts: Array) -> Array:
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+NEVER_REMOVED: Final = np.iinfo(np.int64).max
+OUT, IN = 1, 2
+SIDE_BITS: Final = {"out": OUT, "in": IN}
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Which state of the store a reader sees.
+
+    Args:
+        change: Number of the last change.
+        last_key: Largest document key given out.
+        last_group: Largest link group key given out.
+        documents: How many documents there are.
+        epoch: How many times link groups have been deleted.
+    """
+
+    change: int
+    last_key: int
+    last_group: int
+    documents: int
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    """Columns over rows of documents, link entries and rows of link groups.
+
+    Args:
+        dimension: The length of the vectors.
+        oldest: The mirror cannot serve readers of states before this change.
+        change: The last change that the mirror includes.
+        last_key: The largest document key at that change.
+        last_group: The largest link group key at that change.
+        epoch: The epoch (see :class:`Stamp`) in which its link groups were last compared with the table.
+        lineage: The vector file that has the same row numbers; None if there is none.
+        dead: How many of its documents have been removed.
+        keys: Document keys, ascending.
+        ids: Document ids.
+        vectors: Document vectors.
+        removed_at: The change that removed each document.
+        links_at: Where the link entries of each document begin, and the end of the last.
+        link_group: Rows of link groups, by entry.
+        link_document: Rows of documents, by entry.
+        link_bits: Sides, by entry.
+        link_weight: Weights, by entry.
+        group_keys: Link group keys, ascending.
+        group_kind: Positions in ``kinds``, by link group.
+        tags: Tags of the link groups.
+        kinds: The kinds that occur.
+        sides: Entries by link group, for each side.
+    """
+
+    dimension: int
+    oldest: int
+    change: int
+    last_key: int
+    last_group: int
+    epoch: int
+    lineage: int | None
+    dead: int
+    keys: Column
+    ids: Strings
+    vectors: Column
+    removed_at: Column
+    links_at: Column
+    link_group: Column
+    link_document: Column
+    link_bits: Column
+    link_weight: Column
+    group_keys: Column
+    group_kind: Column
+    tags: Strings
+    kinds: tuple[str, ...]
+    sides: Mapping[int, SortedRuns]
+
+    @classmethod
+    def of(
+        cls, arrays: Mapping[str, Array], vectors: Array, stamp: Stamp, lineage: int | None = None
+    ) -> Mirror:
+        """Make a mirror of columns in the state of ``stamp``.
+
+        The columns are those of :func:`~linkstore.engines.embedded.mirror.make_empty_columns`.
+        """
+        alive = arrays["alive"]
+        kinds = arrays["kinds"]
+        return cls(
+            dimension=vectors.shape[1],
+            oldest=stamp.change,
+            change=stamp.change,
+            last_key=stamp.last_key,
+            last_group=stamp.last_group,
+            epoch=stamp.epoch,
+            lineage=lineage,
+            dead=int(len(alive) - np.count_nonzero(alive)),
+            keys=Column.of(arrays["keys"]),
+            ids=Strings.of(arrays["id_offsets"], arrays["id_blob"]),
+            vectors=Column.of(vectors),
+            removed_at=Column.of(np.where(alive, NEVER_REMOVED, 0).astype(np.int64)),
+            links_at=Column.of(arrays["links_at"]),
+            link_group=Column.of(arrays["link_group"]),
+            link_document=Column.of(arrays["link_document"]),
+            link_bits=Column.of(arrays["link_bits"]),
+            link_weight=Column.of(arrays["link_weight"]),
+            group_keys=Column.of(arrays["group_keys"]),
+            group_kind=Column.of(arrays["group_kind"]),
+            tags=Strings.of(arrays["tag_offsets"], arrays["tag_blob"]),
+            kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
+            sides={bit: SortedRuns(_make_run(arrays, bit)) for bit in (OUT, IN)},
+        )
+
+    @property
+    def living(self) -> int:
+        """The number of documents that have not been removed."""
+        return len(self.keys) - self.dead
+
+    def rows_seen(self, stamp: Stamp) -> int:
+        """Return how many rows existed in the state of ``stamp``. The rows after them were added later."""
+        return len(self.keys) if stamp.last_key >= self.last_key else self.keys.count_up_to(stamp.last_key)
+
+    def visible(self, rows: Ints, stamp: Stamp) -> Bools | None:
+        """Say which documents exist in the state of ``stamp``. Return None if all do."""
+        seen = self.rows_seen(stamp)
+        if not self.dead and (seen == len(self.keys) or not len(rows) or rows.max() < seen):
+            return None
+        known = rows < seen
+        known[known] = self.removed_at.take(rows[known]) > stamp.change
+        return known
+
+    def all_visible(self, stamp: Stamp, start: int = 0) -> Ints:
+        """Return the rows, from ``start`` on, of the documents that exist in the state of ``stamp``."""
+        seen = self.rows_seen(stamp)
+        if not self.dead:
+            return np.arange(start, seen)
+        return start + np.flatnonzero(self.removed_at.rows(start, seen) > stamp.change)
+
+    def links_of(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return the link entries of documents, and for each the position of its document in ``rows``."""
+        starts, ends = self.links_at.take(rows), self.links_at.take(rows + 1)
+        counts = ends - starts
+        return np.repeat(np.arange(len(rows)), counts), expand_ranges(starts, counts)
+
+
+def make_empty_columns() -> dict[str, Array]:
+    """Make a snapshot's columns of an empty store, in which ``alive`` marks documents not removed."""
+    empty32, empty64, one = np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64)
+    arrays: dict[str, Array] = {
+        "keys": empty64,
+        "id_offsets": one,
+        "id_blob": np.empty(0, np.uint8),
+        "alive": np.empty(0, np.bool_),
+        "links_at": one,
+        "link_group": empty32,
+        "link_document": empty32,
+        "link_bits": np.empty(0, np.uint8),
+        "link_weight": np.empty(0, np.float32),
+        "group_keys": empty64,
+        "group_kind": empty32,
+        "tag_offsets": one,
+        "tag_blob": np.empty(0, np.uint8),
+        "kinds": np.empty(0, np.uint8),
+    }
+    for bit in (OUT, IN):
+        arrays |= {f"run{bit}_groups": empty32, f"run{bit}_starts": one, f"run{bit}_entries": empty32}
+    return arrays
+
+
+def make_empty_mirror(dimension: int) -> Mirror:
+    """Make the mirror of a store before its first change."""
+    return Mirror.of(make_empty_columns(), np.empty((0, dimension), np.float32), Stamp(0, 0, 0, 0))
+
+
+def _make_run(arrays: Mapping[str, Array], bit: int) -> tuple[SortedRun, ...]:
+    run = SortedRun(arrays[f"run{bit}_groups"], arrays[f"run{bit}_starts"], arrays[f"run{bit}_entries"])
+    return (run,) if len(run) else ()

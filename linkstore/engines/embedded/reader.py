@@ -1,0 +1,406 @@
+"""The reader: answers the fetches of one plan from one consistent view of the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import apsw
+import numpy as np
+import orjson
+
+from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities, is_member, sort_unique
+from linkstore.core.filters import Condition
+from linkstore.core.lexical import select_affordable
+from linkstore.core.plans import (
+    Candidates,
+    Documents,
+    Find,
+    Groups,
+    Ids,
+    Lexical,
+    LexicalMatches,
+    Matching,
+    Members,
+    Memberships,
+    Nearest,
+    ReachedMembers,
+    Resolve,
+    StoredDocument,
+    Tags,
+    Vectors,
+    finish_ranking,
+    rank_best,
+    select_by_group,
+)
+from linkstore.engines.contract import LexicalReader, immediate
+from linkstore.engines.embedded import lexical
+from linkstore.engines.embedded import lexical as words
+from linkstore.engines.embedded.database import fetch_rows
+from linkstore.engines.embedded.filters import (
+    LinkVerdicts,
+    ScopeCache,
+    ScopeDocuments,
+    Verdicts,
+    find_large_groups,
+)
+from linkstore.engines.embedded.mirror import SIDE_BITS, Mirror, SortedRuns, Stamp
+from linkstore.engines.embedded.schema import convert_row_errors, read_metadata
+from linkstore.engines.embedded.vectors import PROPOSALS, AnnIndex
+from linkstore.engines.embedded.writing import FIND_GROUPS
+
+MAX_PROPOSALS: Final = 1024
+"""If a filter leaves too few of this many candidates, a search compares with all documents."""
+_ALL_SHARE: Final = 4
+"""If an index proposes more than one in this many documents, the query is compared with all."""
+_NO_ROWS: Final = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreView:
+    """The data that a reader reads.
+
+    Args:
+        connection: In a read transaction.
+        stamp: The state that the transaction sees.
+        mirror: A mirror of that state or a later one.
+        verdicts: Shared cache of the verdicts of filters, by the mirror's rows.
+        scopes: Shared cache of the documents of scopes, as the mirror's rows.
+        links: Shared cache of the verdicts of filters on links, by the mirror's entries.
+        indexes: Approximate indexes, the most complete first; without any, searches are exact.
+    """
+
+    connection: apsw.Connection
+    stamp: Stamp
+    mirror: Mirror
+    verdicts: Verdicts
+    scopes: ScopeCache
+    links: LinkVerdicts
+    indexes: tuple[AnnIndex, ...]
+
+
+class EmbeddedReader(LexicalReader):
+    """Answers from the mirror; only texts, metadata and words come from tables. Refs are the mirror's rows.
+
+    Args:
+        view: The data to read.
+        scope: The condition for documents to exist for the plan.
+        exact_below: If a scope has at most this many documents, the query is compared with each of them,
+            without an index.
+    """
+
+    def __init__(self, view: StoreView, scope: Condition, exact_below: int) -> None:
+        self._view = view
+        self._exact_below = exact_below
+        self._scope = scope
+        self._mirror = view.mirror
+        self._compared: tuple[Floats, Floats] | None = None
+
+    @immediate
+    def nearest(self, fetch: Nearest) -> Candidates:
+        """Ask the index and compare with documents past it, or with all if a filter leaves too few."""
+        if not fetch.k or not self._view.stamp.documents:
+            return Candidates(refs=_NO_ROWS, similarity=np.empty(0, np.float32))
+        if self._view.indexes and not self._scope.always:
+            rows = self._find_inside().rows
+            if len(rows) <= self._exact_below:
+                return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
+        count = max(fetch.k, PROPOSALS)
+        while self._view.indexes and count <= max(MAX_PROPOSALS, fetch.k):
+            proposed, after = self._propose(fetch.vector, count)
+            near = self._select_best(proposed, after, fetch)
+            if len(near.refs) == fetch.k or not after:  # without an index, all were compared
+                return near
+            count *= 4
+        return self._select_best(_NO_ROWS, 0, fetch)
+
+    def _propose(self, vector: Floats, count: int) -> tuple[Ints, int]:
+        """Return candidates from the first available index, and the key up to which it is complete."""
+        for index in self._view.indexes:
+            proposed = index.propose(vector, count, self._view.stamp.change)
+            if proposed is not None:
+                return proposed
+        return _NO_ROWS, 0
+
+    def _select_best(self, proposed: Ints, after: int, fetch: Nearest) -> Candidates:
+        """Return the best of the proposed documents (by key) and of all with keys greater than ``after``."""
+        mirror, stamp = self._mirror, self._view.stamp
+        rows = mirror.all_visible(stamp, mirror.keys.count_up_to(after))
+        if len(proposed):
+            # A growing index may propose documents past the key that it returned.
+            early = self._find_rows(proposed[proposed <= after])
+            visible = mirror.visible(early, stamp)
+            rows = np.concatenate((early if visible is None else early[visible], rows))
+        return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
+
+    def _find_rows(self, keys: Ints) -> Ints:
+        """Return the rows of documents, in the order of the keys, without keys that the mirror lacks."""
+        rows, found = self._mirror.keys.find(keys)
+        return rows[found]
+
+    def _score(self, rows: Ints, vector: Floats) -> Floats:
+        """Return the similarity of documents to a vector.
+
+        Without an index, a query compares the vector with every document anyway. If an index proposes many
+        documents, comparing with all costs less than gathering the proposed ones. The result is kept for the
+        fetches that follow, so that they need not gather the same vectors again.
+        """
+        if not len(rows):  # the vectors of a store that never had a document have no dimension
+            return np.empty(0, np.float32)
+        if self._view.indexes and _ALL_SHARE * len(rows) < len(self._mirror.keys):
+            return cosine_similarities(self._mirror.vectors.take(rows), vector)
+        if self._compared is None or self._compared[0] is not vector:
+            parts = self._mirror.vectors.parts(0, len(self._mirror.keys))
+            self._compared = vector, np.concatenate([cosine_similarities(part, vector) for part in parts])
+        return self._compared[1][rows]
+
+    def _first_passing(self, rows: Ints, scores: Floats, fetch: Nearest | Lexical) -> Candidates:
+        """Return the best ``k`` documents that pass scope and filter, checking as few documents as needed."""
+        unfiltered = fetch.filter.always and self._scope.always
+        take = fetch.k if unfiltered else max(4 * fetch.k, PROPOSALS)
+        while True:
+            order = finish_ranking(rank_best(scores, take), lambda at: self._mirror.ids.take(rows[at]))
+            passing = order[self._holds(rows[order])]
+            passing = passing[self._passes(fetch.filter, rows[passing])]
+            if len(passing) >= fetch.k or take >= len(rows):
+                chosen = passing[: fetch.k]
+                return Candidates(refs=rows[chosen], similarity=scores[chosen])
+            take *= 8
+
+    def _passes(self, condition: Condition, rows: Ints) -> Bools:
+        return self._view.verdicts.of(condition, rows, self._mirror.keys, self._view.connection)
+
+    def _holds(self, rows: Ints) -> Bools:
+        """Say whether each document (n,) is in the scope."""
+        return self._passes(self._scope, rows)
+
+    def _exist(self, rows: Ints) -> Bools | None:
+        """Say whether each document (n,) exists for the plan. Return None if all do."""
+        visible = self._mirror.visible(rows, self._view.stamp)
+        if self._scope.always:
+            return visible
+        if visible is None:
+            return self._holds(rows)
+        visible[visible] = self._holds(rows[visible])
+        return visible
+
+    def _find_inside(self) -> ScopeDocuments:
+        """Return all documents of the scope."""
+
+        def find() -> Ints:
+            rows = self._mirror.all_visible(self._view.stamp)
+            return rows[self._holds(rows)]
+
+        return self._view.scopes.inside(self._scope, self._view.stamp.change, find)
+
+    @immediate
+    def find(self, fetch: Find) -> Candidates:
+        """Look the ids up in the index on ids."""
+        found = dict.fromkeys(fetch.ids)
+        query = "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))"
+        by_id = dict(fetch_rows(self._view.connection, query, (_to_json(list(found)),)))
+        rows = self._find_rows(np.array([by_id[id] for id in found if id in by_id], dtype=np.int64))
+        rows = rows[self._holds(rows)]
+        passing = self._passes(fetch.filter, rows)
+        kept = rows[passing]
+        scores = np.zeros(len(kept), np.float32)
+        if fetch.vector is not None:
+            scores = self._score(kept, fetch.vector)
+        return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
+
+    @immediate
+    def groups(self, fetch: Groups) -> Memberships:
+        """Read the documents' link entries."""
+        mirror = self._mirror
+        document, entry = mirror.links_of(fetch.refs)
+        chosen = (mirror.link_bits.take(entry) & SIDE_BITS[fetch.side]) != 0
+        group = mirror.link_group.take(entry)
+        kind = mirror.group_kind.take(group.astype(np.int64))
+        if fetch.kinds is not None:
+            codes = [code for code, name in enumerate(mirror.kinds) if name in fetch.kinds]
+            chosen &= is_member(kind, np.array(codes, dtype=np.int64))
+        chosen = np.flatnonzero(chosen)
+        weight = self._link_weights(fetch, entry[chosen])
+        passing = weight >= 0
+        chosen = chosen[passing]
+        return Memberships(
+            document=document[chosen],
+            group=group[chosen].astype(np.int64),
+            kind=kind[chosen].astype(np.int64),
+            weight=weight[passing],
+            kinds=mirror.kinds,
+            filtered=int(np.count_nonzero(~passing)),
+        )
+
+    def _link_weights(self, fetch: Groups | Members, entries: Ints) -> Floats:
+        """Return for each entry (m,) the highest weight of its links that pass, or -1 if none passes."""
+        if fetch.links.always:
+            return self._mirror.link_weight.take(entries)
+        view = self._view
+        return view.links.weights(fetch.links, fetch.side, entries, self._mirror, view.connection)
+
+    @immediate
+    def resolve(self, fetch: Resolve) -> Ints:
+        """Look the tags up in the index on tags."""
+        wanted = _to_json(list(dict.fromkeys(fetch.tags)))
+        by_tag = {
+            (kind, tag): key for kind, tag, key in fetch_rows(self._view.connection, FIND_GROUPS, (wanted,))
+        }
+        keys = np.array([by_tag.get(pair, -1) for pair in fetch.tags], dtype=np.int64)
+        rows, found = self._mirror.group_keys.find(keys)
+        return np.where(found, rows, -1)
+
+    @immediate
+    def members(self, fetch: Members) -> ReachedMembers:
+        """Read the runs of that side, and score every member once, however many groups it is in."""
+        mirror, side = self._mirror, self._mirror.sides[SIDE_BITS[fetch.side]]
+        sizes = side.counts(fetch.groups)
+        open_groups = np.flatnonzero(~self._find_hubs(side, fetch.groups, sizes, fetch.cap))
+        owner, entry = side.gather(fetch.groups[open_groups])
+        owner, rows = open_groups[owner], mirror.link_document.take(entry).astype(np.int64)
+        visible = self._exist(rows)
+        if visible is not None:
+            owner, entry, rows = owner[visible], entry[visible], rows[visible]
+            sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
+        kept = (sizes <= fetch.cap)[owner] & ~is_member(rows, fetch.exclude)
+        return self._select_most_similar(
+            owner[kept], entry[kept], rows[kept], np.minimum(sizes, fetch.cap + 1), fetch
+        )
+
+    def _find_hubs(self, side: SortedRuns, groups: Ints, sizes: Ints, cap: int) -> Bools:
+        """Say which groups (g,) certainly have more than ``cap`` members."""
+        if self._scope.always:
+            # Such a group is a hub even if all removed and unseen documents were members of it.
+            return sizes - self._mirror.dead - self._count_unseen() > cap
+
+        def gather(at: Ints, most: int) -> tuple[Ints, Ints]:
+            owner, entry = side.gather(groups[at], most)
+            rows = self._mirror.link_document.take(entry).astype(np.int64)
+            there = self._exist(rows)
+            return (owner, rows) if there is None else (owner[there], rows[there])
+
+        return find_large_groups(gather, sizes, cap)
+
+    def _count_unseen(self) -> int:
+        """Return an upper bound of the number of documents in the mirror that were added after this state."""
+        return len(self._mirror.keys) - self._mirror.rows_seen(self._view.stamp)
+
+    def _select_most_similar(
+        self, owner: Ints, entry: Ints, rows: Ints, sizes: Ints, fetch: Members
+    ) -> ReachedMembers:
+        """Return the first ``take`` members of each group that pass the filter, by similarity, then id."""
+        passing = self._passes(fetch.filter, rows)
+        filtered = len(sort_unique(rows[~passing]))  # a document may be in several groups, but counts once
+        if filtered:
+            owner, entry, rows = owner[passing], entry[passing], rows[passing]
+        weight = self._link_weights(fetch, entry)
+        passing = weight >= 0
+        filtered_links = int(np.count_nonzero(~passing))
+        if filtered_links:
+            owner, rows, weight = owner[passing], rows[passing], weight[passing]
+        once, where = _find_distinct(rows)
+        scores = self._score(once, fetch.vector)[where]
+        order = select_by_group(owner, scores, fetch.take, lambda at: self._mirror.ids.take(rows[at]))
+        return ReachedMembers(
+            group=owner[order],
+            refs=rows[order],
+            similarity=scores[order],
+            weight=weight[order],
+            sizes=sizes,
+            filtered=filtered,
+            filtered_links=filtered_links,
+        )
+
+    @immediate
+    def lexical(self, fetch: Lexical) -> LexicalMatches:
+        """Search with FTS5, and request more matches as long as the filter and ties may leave too few."""
+        if not self._scope.always:
+            return self._lexical_within(fetch)
+        taken, left = select_affordable(words.count_documents(self._view.connection, fetch.terms))
+        rows, scores = _NO_ROWS, np.empty(0, np.float32)
+        limit, enough = fetch.k + PROPOSALS, not (taken and fetch.k)
+        while not enough:
+            found, found_scores = words.search_words(self._view.connection, taken, limit)
+            matched, known = self._mirror.keys.find(found)
+            known[known] = self._passes(fetch.filter, matched[known])
+            rows, scores = self._select_best_matches(matched[known], found_scores[known], fetch.k)
+            enough = len(found) < limit or (len(rows) == fetch.k and scores[-1] > found_scores[-1])
+            limit *= 4
+        return LexicalMatches(refs=rows, score=scores, left_out=tuple(left))
+
+    def _lexical_within(self, fetch: Lexical) -> LexicalMatches:
+        """Score the postings with counts from within the scope."""
+        connection, inside, keys = self._view.connection, self._find_inside(), self._mirror.keys
+        lengths = partial(self._view.scopes.lengths.of, keys=keys, connection=connection)
+
+        def holds(asked: Ints) -> Bools:
+            rows, known = keys.find(asked)
+            known[known] = self._holds(rows[known])
+            return known
+
+        found = lexical.score_documents(
+            connection,
+            fetch.terms,
+            holds,
+            len(inside.rows),
+            lambda asked: lengths(keys.find(asked)[0]),
+            lambda: inside.average(lengths),
+        )
+        chosen = self._first_passing(self._find_rows(found.keys), found.scores, fetch)
+        return LexicalMatches(refs=chosen.refs, score=chosen.similarity, left_out=found.left_out)
+
+    def _select_best_matches(self, rows: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
+        order = finish_ranking(rank_best(scores, k), lambda at: self._mirror.ids.take(rows[at]))
+        return rows[order], scores[order]
+
+    @immediate
+    def matching(self, fetch: Matching) -> Bools:
+        """Look up cached verdicts, and read documents that have none."""
+        return self._passes(fetch.filter, fetch.refs)
+
+    @immediate
+    def vectors(self, fetch: Vectors) -> Floats:
+        """Read the mirror's vectors."""
+        return self._mirror.vectors.take(fetch.refs)
+
+    @immediate
+    def ids(self, fetch: Ids) -> list[str]:
+        """Read the mirror's ids."""
+        return self._mirror.ids.take(fetch.refs)
+
+    @immediate
+    def tags(self, fetch: Tags) -> list[tuple[str, str]]:
+        """Read the mirror's tags."""
+        kinds, codes = self._mirror.kinds, self._mirror.group_kind.take(fetch.groups)
+        tags = self._mirror.tags.take(fetch.groups)
+        return [(kinds[code], tag) for code, tag in zip(codes.tolist(), tags, strict=True)]
+
+    @immediate
+    def documents(self, fetch: Documents) -> list[StoredDocument]:
+        """Read the table of documents."""
+        query = (
+            "SELECT key, id, text, metadata, links FROM document"
+            " WHERE key IN (SELECT value FROM json_each(?))"
+        )
+        keys = self._mirror.keys.take(fetch.refs).tolist()
+        stored = {key: row for key, *row in fetch_rows(self._view.connection, query, (_to_json(keys),))}
+        with convert_row_errors("documents"):
+            return [_make_stored(*stored[key]) for key in keys]
+
+
+def _make_stored(id: str, text: str, metadata: str, links: str | None) -> StoredDocument:
+    return StoredDocument(id=id, text=text, metadata=read_metadata(metadata, links))
+
+
+def _to_json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _find_distinct(rows: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct rows, and the position of each given row among them."""
+    if len(rows) and rows.max() < 8 * len(rows):
+        seen = np.zeros(int(rows.max()) + 1, dtype=np.bool_)
+        seen[rows] = True
+        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[rows]
+    return np.unique(rows, return_inverse=True)

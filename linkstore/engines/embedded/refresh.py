@@ -1,0 +1,393 @@
+"""Bringing a mirror up to date with the tables, and packing it.
+
+Loads rows of SQLite as arrays, for a mirror.
+
+Bringing a mirror up to date with the tables, at the cost of what changed.
+
+Packing of a mirror: new columns without the rows of removed documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final
+
+import apsw
+import numpy as np
+
+from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.engines.embedded.database import fetch_rows
+from linkstore.engines.embedded.mirror import NEVER_REMOVED, Array, Mirror, SortedRun, Stamp
+from linkstore.engines.embedded.schema import convert_row_errors
+from linkstore.errors import BackendError
+
+_BITS_OF_DIRECTION: Final = {"out": 1, "in": 2, "bidir": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRows:
+    """Documents, ascending by key.
+
+    Args:
+        keys: (n,) their keys.
+        ids: (n,) their ids.
+        vectors: (n, d) their vectors.
+    """
+
+    keys: Ints
+    ids: list[str]
+    vectors: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRows:
+    """Link entries ordered by document; a document is on each side of a group at most once.
+
+    Args:
+        document: (m,) document keys, int32.
+        group: (m,) link group keys, int32.
+        bits: (m,) 1 for the out side, 2 for the in side, 3 for both, uint8.
+        weight: (m,) float32.
+    """
+
+    document: Array
+    group: Array
+    bits: Array
+    weight: Array
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """Link groups, ascending by key.
+
+    Args:
+        keys: (g,) their keys.
+        kinds: The kinds that occur.
+        codes: (g,) positions in ``kinds``.
+        tags: (g,) their tags.
+    """
+
+    keys: Ints
+    kinds: list[str]
+    codes: Array
+    tags: list[str]
+
+
+def load_documents(connection: apsw.Connection, after: int, last: int, dimension: int) -> DocumentRows:
+    """Load documents with keys from ``after + 1`` to ``last``, except those without a whole vector."""
+    rows = fetch_rows(
+        connection,
+        "SELECT document.key, id, embedding FROM document JOIN vector USING (key)"
+        " WHERE document.key > ? AND document.key <= ? AND length(embedding) = ? ORDER BY document.key",
+        (after, last, 4 * dimension),
+    )
+    if not rows:
+        return DocumentRows(np.empty(0, np.int64), [], np.empty((0, dimension), np.float32))
+    keys, ids, blobs = zip(*rows, strict=True)
+    with convert_row_errors("documents"):
+        found = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), dimension)
+        _check_texts(ids)
+    return DocumentRows(np.array(keys, dtype=np.int64), list(ids), found)
+
+
+def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
+    """Load the link entries of documents with keys from ``after + 1`` to ``last``."""
+    rows = fetch_rows(
+        connection,
+        "SELECT document, link_group,"
+        " CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END, weight"
+        " FROM link WHERE document > ? AND document <= ?",
+        (after, last),
+    )
+    with convert_row_errors("links"):
+        flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=4 * len(rows)).reshape(-1, 4)
+    return merge_repeats(
+        LinkRows(
+            flat[:, 0].astype(np.int32),
+            flat[:, 1].astype(np.int32),
+            flat[:, 2].astype(np.uint8),
+            flat[:, 3].astype(np.float32),
+        )
+    )
+
+
+def merge_repeats(rows: LinkRows) -> LinkRows:
+    """Merge entries of the same document and group, so that the document counts once on each side.
+
+    A document may have, say, an incoming and a bidirectional link with the same tag. Each side then
+    gets the highest weight of the links on that side.
+    """
+    repeated = find_repeats(rows.document, rows.group)
+    if not repeated.any():
+        return rows
+    pair = np.concatenate(([0], np.cumsum(~repeated)))
+    first = np.flatnonzero(np.concatenate(([True], ~repeated)))
+    out, into = (_find_highest_weights(pair, rows, bit) for bit in (1, 2))
+    both = (out == into).nonzero()[0]
+    sides = [(both, 3, out)] + [
+        (np.flatnonzero((mine != other) & (mine >= 0)), bit, mine)
+        for bit, mine, other in ((1, out, into), (2, into, out))
+    ]
+    at = np.concatenate([pairs for pairs, _, _ in sides])
+    order = np.argsort(at, kind="stable")
+    kept = first[at[order]]
+    return LinkRows(
+        rows.document[kept],
+        rows.group[kept],
+        np.concatenate([np.full(len(pairs), bit, np.uint8) for pairs, bit, _ in sides])[order],
+        np.concatenate([weights[pairs] for pairs, _, weights in sides])[order],
+    )
+
+
+def find_repeats(document: Array, group: Array) -> Bools:
+    """Say for each entry but the first (m - 1,) whether it repeats its predecessor's document and group."""
+    same: Bools = (document[1:] == document[:-1]) & (group[1:] == group[:-1])
+    return same
+
+
+def _find_highest_weights(pair: Array, rows: LinkRows, bit: int) -> Array:
+    """Return the highest weight of each pair of document and group on one side, or -1 if it is not there."""
+    highest = np.full(int(pair[-1]) + 1, -1, dtype=np.float32)
+    np.maximum.at(highest, pair, np.where(rows.bits & bit, rows.weight, np.float32(-1)))
+    return highest
+
+
+def load_groups(connection: apsw.Connection, after: int, last: int) -> GroupRows:
+    """Load link groups with keys from ``after + 1`` to ``last``."""
+    query = "SELECT key, kind, tag FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
+    rows = fetch_rows(connection, query, (after, last))
+    with convert_row_errors("link groups"):
+        _check_texts(chain.from_iterable(row[1:] for row in rows))
+    codes: dict[str, int] = {}
+    values = [codes.setdefault(kind, len(codes)) for _, kind, _ in rows]
+    return GroupRows(
+        np.array([key for key, _, _ in rows], dtype=np.int64),
+        list(codes),
+        np.array(values, dtype=np.int32),
+        [tag for _, _, tag in rows],
+    )
+
+
+def _check_texts(values: Iterable[object]) -> None:
+    for value in values:
+        if type(value) is not str:
+            raise TypeError(f"{value!r} is not a text")
+
+
+_MOST_ENTRIES: Final = np.iinfo(np.int32).max
+
+
+def advance_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
+    """Return a mirror with everything committed up to ``stamp``, or ``mirror`` itself if it has all of that.
+
+    What ``mirror`` shows does not change, and an interrupt at any point is harmless. (Removals are marked
+    in rows that both mirrors share. A mark is the number of the change, and readers of ``mirror`` ignore
+    later changes. Setting a mark twice has no further effect.)
+    """
+    if mirror.change >= stamp.change:
+        return mirror
+    mirror = _add_groups(mirror, connection, stamp)
+    documents = load_documents(connection, mirror.last_key, stamp.last_key, mirror.dimension)
+    links = _convert_to_rows(load_links(connection, mirror.last_key, stamp.last_key), mirror, documents.keys)
+    mirror = _add_links(_add_documents(mirror, documents), links, len(documents.keys))
+    jumped = stamp.last_key - mirror.last_key > len(documents.keys)
+    return replace(
+        mirror,
+        dead=mirror.dead + _mark_removals(mirror, connection),
+        # A skipped key belonged to a document that was added and removed; states in between had it.
+        oldest=stamp.change if jumped else mirror.oldest,
+        change=stamp.change,
+        last_key=stamp.last_key,
+        last_group=stamp.last_group,
+    )
+
+
+def _add_groups(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
+    rows = load_groups(connection, mirror.last_group, stamp.last_group)
+    kinds = tuple(dict.fromkeys((*mirror.kinds, *rows.kinds)))
+    codes = _map_kinds(kinds, rows.kinds)
+    return replace(
+        mirror,
+        kinds=kinds,
+        group_keys=mirror.group_keys.extended(rows.keys),
+        group_kind=mirror.group_kind.extended(codes[rows.codes]),
+        tags=mirror.tags.extended(rows.tags),
+    )
+
+
+def _map_kinds(kinds: Sequence[str], wanted: Sequence[str]) -> Array:
+    at = {kind: code for code, kind in enumerate(kinds)}
+    return np.array([at[kind] for kind in wanted], dtype=np.int32)
+
+
+def _convert_to_rows(links: LinkRows, mirror: Mirror, keys: Array) -> LinkRows:
+    """Convert keys of links to rows, and drop links without a document or link group (damaged store)."""
+    documents = np.searchsorted(keys, links.document)
+    groups, known = mirror.group_keys.find(links.group)
+    known &= np.isin(links.document, keys)
+    return LinkRows(
+        (len(mirror.keys) + documents[known]).astype(np.int32),
+        groups[known].astype(np.int32),
+        links.bits[known],
+        links.weight[known],
+    )
+
+
+def _add_documents(mirror: Mirror, rows: DocumentRows) -> Mirror:
+    return replace(
+        mirror,
+        keys=mirror.keys.extended(rows.keys),
+        ids=mirror.ids.extended(rows.ids),
+        vectors=mirror.vectors.extended(rows.vectors),
+        removed_at=mirror.removed_at.extended(np.full(len(rows.keys), NEVER_REMOVED)),
+    )
+
+
+def _add_links(mirror: Mirror, links: LinkRows, documents: int) -> Mirror:
+    """Add the link entries of the mirror's last ``documents`` documents."""
+    start, first = len(mirror.link_group), len(mirror.keys) - documents
+    if start + len(links.group) > _MOST_ENTRIES:
+        raise BackendError(
+            f"the store holds more than {_MOST_ENTRIES} links; an embedded store cannot follow so many:"
+            " split it, or use Cassandra"
+        )
+    entries = np.arange(start, start + len(links.group), dtype=np.int32)
+    counts = np.bincount(links.document - first, minlength=documents)
+    chosen = {bit: (links.bits & bit) != 0 for bit in mirror.sides}
+    return replace(
+        mirror,
+        link_group=mirror.link_group.extended(links.group),
+        link_document=mirror.link_document.extended(links.document),
+        link_bits=mirror.link_bits.extended(links.bits),
+        link_weight=mirror.link_weight.extended(links.weight),
+        links_at=mirror.links_at.extended(start + np.cumsum(counts)),
+        sides={
+            bit: runs.extended(links.group[chosen[bit]], entries[chosen[bit]])
+            for bit, runs in mirror.sides.items()
+        },
+    )
+
+
+def _mark_removals(mirror: Mirror, connection: apsw.Connection) -> int:
+    """Mark documents that were removed after the mirror's change, and return how many the mirror contains."""
+    if not mirror.last_key:  # the mirror is empty, so there is nothing to mark
+        return 0
+    query = "SELECT key, change FROM departed WHERE change > ? AND key <= ?"
+    bindings = mirror.change, mirror.last_key
+    rows = np.array(fetch_rows(connection, query, bindings), dtype=np.int64).reshape(-1, 2)
+    at, found = mirror.keys.find(rows[:, 0])
+    mirror.removed_at.put(at[found], rows[found, 1])
+    return int(np.count_nonzero(found))
+
+
+LEAST_REMOVED: Final = 500
+"""A mirror with at most this many removed documents is not packed."""
+REMOVED_SHARE: Final = 0.5
+"""A mirror is packed when its removed documents exceed this share of the existing ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """The rows of a mirror that packing keeps.
+
+    Args:
+        rows: Rows of documents, ascending.
+        groups: (g,) whether each link group is kept.
+    """
+
+    rows: Ints
+    groups: Bools
+
+
+def is_sparse(mirror: Mirror) -> bool:
+    """Say whether the mirror has enough removed documents to be worth packing."""
+    return mirror.dead > max(LEAST_REMOVED, REMOVED_SHARE * mirror.living)
+
+
+def pack_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
+    """Return a mirror of the same state without deleted documents and link groups, with new row numbers.
+
+    Args:
+        mirror: In the state of ``stamp``.
+        connection: In a transaction that sees that state.
+        stamp: The state.
+    """
+    rows = mirror.all_visible(stamp)
+    groups = find_living_groups(mirror, connection, stamp)
+    return Mirror.of(collect_columns(mirror, stamp, KeptRows(rows, groups)), mirror.vectors.take(rows), stamp)
+
+
+def find_living_groups(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Bools:
+    """Say whether each link group (g,) is still in the table."""
+    count = mirror.group_keys.count_up_to(stamp.last_group)
+    if mirror.epoch == stamp.epoch:
+        return np.ones(count, np.bool_)
+    keys = np.fromiter((row[0] for row in connection.execute("SELECT key FROM link_group")), np.int64)
+    return np.isin(mirror.group_keys.rows(0, count), keys)
+
+
+def collect_columns(mirror: Mirror, stamp: Stamp, kept: KeptRows) -> dict[str, Array]:
+    """Return all columns except the vectors in the state of ``stamp``, as a snapshot stores them.
+
+    Args:
+        mirror: Of that state or a later one.
+        stamp: The state.
+        kept: The documents and link groups to include.
+    """
+    seen = mirror.rows_seen(stamp)
+    alive = mirror.removed_at.rows(0, seen) > stamp.change
+    chosen = np.zeros(seen, np.bool_)
+    chosen[kept.rows] = True
+    end = int(mirror.links_at.take(np.array([seen]))[0])
+    document, group = mirror.link_document.rows(0, end), mirror.link_group.rows(0, end)
+    entries = chosen[document] & kept.groups[group]
+    groups = np.flatnonzero(kept.groups)
+    id_offsets, id_blob = mirror.ids.packed(kept.rows)
+    tag_offsets, tag_blob = mirror.tags.packed(groups)
+    codes, kind = np.unique(mirror.group_kind.take(groups), return_inverse=True)
+    new_row, new_group, new_entry = (
+        _number_chosen(chosen),
+        _number_chosen(kept.groups),
+        _number_chosen(entries),
+    )
+    new_document = new_row[document[entries]]
+    arrays: dict[str, Array] = {
+        "keys": mirror.keys.take(kept.rows),
+        "id_offsets": id_offsets,
+        "id_blob": id_blob,
+        "alive": alive[kept.rows],
+        "links_at": _count_offsets(new_document, len(kept.rows)),
+        "link_group": new_group[group[entries]],
+        "link_document": new_document,
+        "link_bits": mirror.link_bits.rows(0, end)[entries],
+        "link_weight": mirror.link_weight.rows(0, end)[entries],
+        "group_keys": mirror.group_keys.take(groups),
+        "group_kind": kind.astype(np.int32),
+        "tag_offsets": tag_offsets,
+        "tag_blob": tag_blob,
+        "kinds": np.frombuffer("\0".join(mirror.kinds[code] for code in codes).encode(), dtype=np.uint8),
+    }
+    for bit, runs in mirror.sides.items():
+        of, at = runs.flat()
+        there = at < end
+        there[there] = (entries & alive[document])[at[there]]
+        run = SortedRun.of(new_group[of[there]], new_entry[at[there]])
+        arrays |= {
+            f"run{bit}_groups": run.groups,
+            f"run{bit}_starts": run.starts,
+            f"run{bit}_entries": run.entries,
+        }
+    return arrays
+
+
+def _number_chosen(chosen: Bools) -> Array:
+    """Return the new number of each chosen position, counted among the chosen positions."""
+    return (np.cumsum(chosen) - 1).astype(np.int32)
+
+
+def _count_offsets(documents: Array, count: int) -> Array:
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(documents, minlength=count), out=offsets[1:])
+    return offsets

@@ -1,0 +1,330 @@
+"""The tables of a store, and reading what they record beside documents.
+
+The limits of an embedded store; a change that exceeds one is refused before any of it is written.
+
+The tables, readable in any SQLite browser, and the migration of older files.
+
+Reads the settings and metadata of a store, and checks them: another program may have changed the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import apsw
+import orjson
+
+from linkstore.core.links import LINKS_KEY
+from linkstore.engines.embedded import lexical
+from linkstore.errors import DocumentError, LinkStoreError, StoreFormatError, StoreLimitError
+
+MOST_KEYS: Final = 2**31 - 2
+"""The most document versions ever written, and link groups ever made: both have 32-bit numbers."""
+MOST_TEXT_BYTES: Final = 16 << 20
+"""The largest text of a document, and the largest metadata and links as JSON, in bytes of UTF-8."""
+MOST_WORDS_BYTES: Final = 2 * MOST_TEXT_BYTES
+"""The most bytes of one document's words: case folding turns a few characters into up to eighteen."""
+
+
+def check_sizes(id: str, **sizes: int) -> None:
+    """Refuse a document that is too large.
+
+    Args:
+        id: The document's id.
+        sizes: Bytes of UTF-8 of each part of the document, by the part's name.
+
+    Raises:
+        DocumentError: If a part is too large; the message names the document and the limit.
+    """
+    for part, size in sizes.items():
+        most = MOST_WORDS_BYTES if part == "words" else MOST_TEXT_BYTES
+        if size > most:
+            raise DocumentError(
+                f"document {id!r} cannot be stored: of {part} it has {size:,} bytes, and at most"
+                f" {most:,} are allowed; split it into chunks"
+            )
+
+
+def check_keys(what: str, last: int) -> None:
+    """Refuse a change that would need keys beyond the limit.
+
+    Args:
+        what: What the keys number, in words.
+        last: The last key that the change would assign.
+
+    Raises:
+        StoreLimitError: If ``last`` exceeds the limit, which the message names.
+    """
+    if last > MOST_KEYS:
+        raise StoreLimitError(
+            f"the store would have numbered {last:,} {what} since it was made, and at most {MOST_KEYS:,}"
+            " can be: copy its documents into a new store"
+        )
+
+
+APPLICATION_ID: Final = 0x6C6E6B73
+"""``lnks`` in the file header identifies a linkstore database."""
+FORMAT_VERSION: Final = 4
+
+TABLES: Final = """
+CREATE TABLE setting (
+  name TEXT PRIMARY KEY,
+  value
+) WITHOUT ROWID;
+CREATE TABLE document (
+  key INTEGER PRIMARY KEY,        -- never used again, so what is derived can be told by key
+  id TEXT NOT NULL UNIQUE,
+  text TEXT NOT NULL,
+  metadata TEXT NOT NULL,         -- JSON, without links
+  links TEXT,                     -- JSON, as the author wrote them; NULL: the metadata has none
+  hash BLOB NOT NULL              -- of everything above and the vector
+);
+CREATE TABLE vector (
+  key INTEGER PRIMARY KEY,        -- of the document
+  embedding BLOB NOT NULL         -- float32, little-endian, unit length
+);
+CREATE TABLE link_group (
+  key INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  tag TEXT NOT NULL,
+  UNIQUE (kind, tag)
+);
+CREATE TABLE link (
+  document INTEGER NOT NULL,
+  link_group INTEGER NOT NULL,
+  direction TEXT NOT NULL,        -- in, out, bidir
+  label TEXT,
+  weight REAL NOT NULL,
+  PRIMARY KEY (document, link_group, direction)
+) WITHOUT ROWID;
+CREATE TABLE departed (
+  key INTEGER PRIMARY KEY,        -- a document key that is gone
+  change INTEGER NOT NULL         -- the change that removed it
+);
+CREATE INDEX departed_change ON departed (change);
+CREATE TABLE page (
+  source TEXT NOT NULL,
+  url TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  ids TEXT NOT NULL,              -- JSON list of document ids
+  PRIMARY KEY (source, url)
+) WITHOUT ROWID;
+CREATE TABLE access (
+  id TEXT PRIMARY KEY,            -- of the document; it outlives updates, which change the key
+  at INTEGER NOT NULL             -- microseconds since 1970, UTC
+) WITHOUT ROWID;
+-- word: the words of each document, for lexical search
+INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('documents', 0);
+"""
+
+
+def _migrate_from_2(connection: apsw.Connection) -> None:
+    """Migrate from format 2, whose snapshots numbered rows by document key and split words at vowel signs.
+
+    A new snapshot is taken when the store is opened.
+    """
+    connection.execute("DELETE FROM setting WHERE name = 'snapshot'")
+    lexical.rebuild_word_index(connection)
+
+
+def _migrate_from_1(connection: apsw.Connection) -> None:
+    """Migrate from format 1, which had no words: the migration to format 3 adds them."""
+
+
+def _migrate_from_3(connection: apsw.Connection) -> None:
+    """Migrate from format 3, which did not record when documents were accessed."""
+    connection.execute("CREATE TABLE access (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID")
+
+
+MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {
+    1: _migrate_from_1,
+    2: _migrate_from_2,
+    3: _migrate_from_3,
+}
+"""For each older format version, the function that migrates a file to the next one."""
+
+
+def create_or_migrate(connection: apsw.Connection, path: str) -> None:
+    """Create or migrate the database to the current format, in one transaction.
+
+    Raises:
+        StoreFormatError: If the file is not a linkstore database, or has a newer format.
+    """
+    if _read_format(connection, path) == FORMAT_VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        _upgrade_format(connection, _read_format(connection, path))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def check_format(connection: apsw.Connection, path: str) -> None:
+    """Refuse a database that this version of linkstore cannot read without migration.
+
+    Raises:
+        StoreFormatError: If the file is not a linkstore database, or has another format.
+    """
+    version = _read_format(connection, path)
+    if version != FORMAT_VERSION:
+        raise StoreFormatError(
+            f"{path} has format {version}, and cannot be brought to {FORMAT_VERSION} where nothing can be"
+            " written: open it once where it can be written"
+        )
+
+
+def _upgrade_format(connection: apsw.Connection, version: int) -> None:
+    if version == 0:
+        connection.execute(TABLES)
+        connection.execute(lexical.WORD_TABLE)
+        connection.pragma("application_id", APPLICATION_ID)
+        version = FORMAT_VERSION
+    while version < FORMAT_VERSION:
+        MIGRATIONS[version](connection)
+        version += 1
+    connection.pragma("user_version", version)
+
+
+def _read_format(connection: apsw.Connection, path: str) -> int:
+    """Return the version of the file's format, or 0 for an empty file."""
+    if not connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        return 0
+    version = int(connection.pragma("user_version"))
+    if int(connection.pragma("application_id")) != APPLICATION_ID:
+        raise StoreFormatError(f"{path} is an SQLite database, but not one of linkstore's")
+    if version > FORMAT_VERSION:
+        raise StoreFormatError(
+            f"{path} has format {version}; this linkstore reads up to {FORMAT_VERSION}: upgrade it"
+        )
+    return version
+
+
+COUNTERS: Final = ("change", "last_key", "last_group", "documents")
+_OPTIONAL_COUNTERS: Final = ("epoch", "floor", "unlisted", "generation")
+_LARGEST_COUNTER: Final = {"last_key": MOST_KEYS, "last_group": MOST_KEYS}
+_HIGHEST: Final = (
+    "SELECT (SELECT max(key) FROM document), (SELECT max(key) FROM vector), (SELECT max(key) FROM departed),"
+    " (SELECT max(change) FROM departed), (SELECT max(key) FROM link_group)"
+)
+
+
+def read_settings(connection: apsw.Connection) -> dict[str, Any]:
+    """Read the table of settings and check it.
+
+    Raises:
+        StoreFormatError: If a counter is missing or invalid; ``repair`` restores it.
+    """
+    settings = read_raw_settings(connection)
+    if wrong := find_setting_problems(settings):
+        raise StoreFormatError(
+            f"{connection.filename}: {wrong[0]}; run repair, or restore the store from a copy"
+        )
+    return settings
+
+
+def read_raw_settings(connection: apsw.Connection) -> dict[str, Any]:
+    """Read the table of settings, without checks."""
+    rows: list[Any] = connection.execute("SELECT name, value FROM setting").fetchall()
+    return dict(rows)
+
+
+def find_counter_problems(connection: apsw.Connection) -> list[str]:
+    """Return the problems of the counters, by themselves and compared with the tables."""
+    settings = read_raw_settings(connection)
+    return find_setting_problems(settings) or [
+        f"the setting {name!r} is {settings[name]}, and the tables have {highest}"
+        for name, highest in _read_highest(connection).items()
+        if settings[name] < highest
+    ]
+
+
+def restore_counters(connection: apsw.Connection) -> None:
+    """Restore the counters from the tables, in an open write transaction. No number is assigned twice."""
+    settings, highest = read_raw_settings(connection), _read_highest(connection)
+    count = connection.execute("SELECT count(*) FROM document").get
+    for name in COUNTERS:
+        known = settings.get(name) if _is_counter(name, settings.get(name)) else 0
+        value = count if name == "documents" else max(known or 0, highest[name])
+        connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+    for name in _OPTIONAL_COUNTERS:
+        if name in settings and not _is_counter(name, settings[name]):
+            connection.execute("DELETE FROM setting WHERE name = ?", (name,))
+    if _find_dimension_problem(settings):
+        size = connection.execute(
+            "SELECT length(embedding) FROM vector GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
+        ).get
+        connection.execute("DELETE FROM setting WHERE name = 'dimension'")
+        if size and size % 4 == 0:
+            connection.execute("INSERT INTO setting VALUES ('dimension', ?)", (size // 4,))
+
+
+def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
+    """Return a document's metadata as its author gave it, with its links.
+
+    Raises:
+        ValueError: If a text is not valid JSON.
+        TypeError: If the metadata is not a JSON object.
+    """
+    fields: Any = orjson.loads(metadata) if metadata != "{}" else {}
+    if not isinstance(fields, dict):
+        raise TypeError(f"metadata {metadata!r} is not a JSON object")
+    if links is not None:
+        fields[LINKS_KEY] = orjson.loads(links)
+    return fields
+
+
+@contextlib.contextmanager
+def convert_row_errors(what: str) -> Iterator[None]:
+    """Convert the errors that invalid rows cause to StoreFormatError.
+
+    Args:
+        what: What is being read, such as ``"documents"``.
+    """
+    try:
+        yield
+    except LinkStoreError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError) as error:
+        raise StoreFormatError(
+            f"{what} in the database: there is a value that linkstore does not write ({error}); run verify"
+            " and repair, or restore the store from a copy"
+        ) from error
+
+
+def find_setting_problems(settings: dict[str, Any]) -> list[str]:
+    """Return the problems of the settings by themselves."""
+    found = [
+        f"the setting {name!r} is {settings.get(name)!r}"
+        for name in COUNTERS
+        if not _is_counter(name, settings.get(name))
+    ]
+    found += [
+        f"the setting {name!r} is {settings[name]!r}"
+        for name in _OPTIONAL_COUNTERS
+        if name in settings and not _is_counter(name, settings[name])
+    ]
+    dimension = _find_dimension_problem(settings)
+    return [*found, dimension] if dimension else found
+
+
+def _is_counter(name: str, value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= _LARGEST_COUNTER.get(name, 2**62)
+
+
+def _find_dimension_problem(settings: dict[str, Any]) -> str | None:
+    dimension = settings.get("dimension")
+    if dimension is None or (isinstance(dimension, int) and 0 < dimension < 2**20):
+        return None
+    return f"the setting 'dimension' is {dimension!r}"
+
+
+def _read_highest(connection: apsw.Connection) -> dict[str, int]:
+    *keys, change, group = (
+        value if isinstance(value, int) else 0 for value in next(iter(connection.execute(_HIGHEST)))
+    )
+    return {"last_key": max(keys), "change": change, "last_group": group}

@@ -1,0 +1,342 @@
+"""Writes changes to the tables: documents, links, access times.
+
+Writes a change to the tables; only what differs is written.
+
+Replaces the links of stored documents, which are read and written in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, count, islice, repeat
+from operator import attrgetter
+from typing import Any, Final
+
+import apsw
+import numpy as np
+import orjson
+import xxhash
+
+from linkstore.core.documents import replace_kinds
+from linkstore.core.links import LINKS_KEY, Link, parse_links
+from linkstore.engines.contract import Change, PageEntry, Record, Written
+from linkstore.engines.embedded import lexical
+from linkstore.engines.embedded.database import fetch_rows
+from linkstore.engines.embedded.schema import check_keys, check_sizes, read_metadata, read_settings
+from linkstore.engines.embedded.small_tables import DELETE_ACCESS
+from linkstore.errors import DocumentError
+
+_INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT_VECTOR: Final = "INSERT INTO vector VALUES (?, ?)"
+_INSERT_GROUP: Final = "INSERT INTO link_group VALUES (?, ?, ?)"
+FIND_GROUPS: Final = (
+    "SELECT kind, tag, link_group.key FROM json_each(?) AS wanted CROSS JOIN link_group"
+    " ON kind = json_extract(wanted.value, '$[0]') AND tag = json_extract(wanted.value, '$[1]')"
+)
+_INSERT_LINKS: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
+_KIND, _TAG, _DIRECTION, _LABEL, _WEIGHT = map(attrgetter, ("kind", "tag", "direction", "label", "weight"))
+_ABSENT: Final = (0, b"")
+_LINKS_AT_ONCE: Final = 64
+"""Rows in one statement. Most are links, which take two thirds of the time of single statements."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRecord:
+    """A record with its metadata as JSON, and a hash that shows whether it changed.
+
+    Args:
+        record: The record as given.
+        metadata: The metadata without links, as JSON.
+        links: The links as JSON; None if the metadata has none.
+        digest: Hash of text, metadata, links and vector.
+    """
+
+    record: Record
+    metadata: str
+    links: str | None
+    digest: bytes
+
+
+class GroupKeyCache:
+    """A cache of committed link group keys, so that a popular tag is looked up once.
+
+    Args:
+        limit: The most keys in the cache.
+    """
+
+    def __init__(self, limit: int = 500_000) -> None:
+        self._limit = limit
+        self._state: tuple[int, dict[tuple[str, str], int]] = 0, {}  # one tuple, replaced atomically
+
+    def at(self, epoch: int) -> Mapping[tuple[str, str], int]:
+        """Return the known keys of existing link groups, by kind and tag.
+
+        Args:
+            epoch: How many times link groups have been deleted.
+        """
+        known_at, known = self._state
+        return known if known_at == epoch else {}
+
+    def learn(self, epoch: int, committed: Mapping[tuple[str, str], int]) -> None:
+        """Add keys that were in the table in an epoch, and drop all others if there would be too many."""
+        known_at, known = self._state
+        if epoch > known_at or len(known) + len(committed) > self._limit:
+            self._state = epoch, dict(committed)
+        elif epoch == known_at:
+            known.update(committed)
+
+
+def prepare_records(records: Iterable[Record]) -> list[PreparedRecord]:
+    """Serialise records before the store is locked, and of several with the same id only the last.
+
+    Raises:
+        DocumentError: If metadata is not JSON, or a part is too large; the message names the document.
+    """
+    last = {record.id: record for record in records}
+    return [_prepare_record(record) for record in last.values()]
+
+
+def find_changed_words(connection: apsw.Connection, prepared: Sequence[PreparedRecord]) -> dict[str, str]:
+    """Return the words of new and changed records by id, found before the store is locked.
+
+    See :func:`~linkstore.engines.embedded.lexical.join_words`.
+    """
+    present = _find_present(connection, [item.record.id for item in prepared])
+    return {
+        item.record.id: _find_words(item.record)
+        for item in prepared
+        if present.get(item.record.id, _ABSENT)[1] != item.digest
+    }
+
+
+def _find_words(record: Record) -> str:
+    found = lexical.join_words(record.text, record.metadata)
+    check_sizes(record.id, words=len(found))
+    return found
+
+
+def _find_present(connection: apsw.Connection, ids: list[str]) -> dict[str, tuple[int, bytes]]:
+    """Return the key and hash of each document that is already stored, by id."""
+    rows = fetch_rows(
+        connection,
+        "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))",
+        (orjson.dumps(ids).decode(),),
+    )
+    return {id: (key, digest) for id, key, digest in rows}
+
+
+def _prepare_record(record: Record) -> PreparedRecord:
+    metadata = dict(record.metadata)
+    has_links = LINKS_KEY in metadata
+    links = metadata.pop(LINKS_KEY, None)
+    try:
+        body = orjson.dumps(metadata)
+        linked = orjson.dumps(links) if has_links else None
+        text = record.text.encode()
+    except (TypeError, UnicodeEncodeError, ValueError) as error:
+        raise DocumentError(
+            f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
+        ) from error
+    check_sizes(record.id, text=len(text), metadata=len(body), links=len(linked or b""))
+    hashed = b"".join((text, b"\0%d\0" % len(text), body, b"\0", linked or b"", record.vector.data))
+    digest = xxhash.xxh3_128_digest(hashed)
+    return PreparedRecord(record, body.decode(), None if linked is None else linked.decode(), digest)
+
+
+class ChangeWriter:
+    """Applies one change inside an open write transaction.
+
+    Args:
+        connection: In a write transaction.
+        groups: The cache of link group keys.
+
+    Attributes:
+        learned: Keys of further link groups, to be added to the cache once they are committed.
+        epoch: How many times link groups have been deleted.
+    """
+
+    def __init__(self, connection: apsw.Connection, groups: GroupKeyCache) -> None:
+        self._connection = connection
+        self._groups = groups
+        self.learned: dict[tuple[str, str], int] = {}
+        settings = read_settings(connection)
+        self.epoch: int = settings.get("epoch", 0)
+        self._change: int = settings["change"] + 1
+        self._last_key: int = settings["last_key"]
+        self._last_group: int = settings["last_group"]
+        self._documents: int = settings["documents"]
+
+    def apply(
+        self, change: Change, prepared: Sequence[PreparedRecord], words_known: Mapping[str, str] | None = None
+    ) -> Written:
+        """Write the change, which the caller commits.
+
+        Args:
+            change: What to remove, and the pages.
+            prepared: What to put.
+            words_known: Words of some records: see
+                :func:`~linkstore.engines.embedded.writing.find_changed_words`.
+        """
+        present = self._present([*(p.record.id for p in prepared), *change.remove])
+        removed = [id for id in dict.fromkeys(change.remove) if id in present]
+        put_ids = {p.record.id for p in prepared}
+        removed = [id for id in removed if id not in put_ids]
+        changed = [p for p in prepared if present.get(p.record.id, _ABSENT)[1] != p.digest]
+        replaced = [p.record.id for p in changed if p.record.id in present]
+        self._remove([present[id][0] for id in (*removed, *replaced)])
+        self._connection.executemany(DELETE_ACCESS, [(id,) for id in removed])
+        self._put(changed, words_known or {})
+        self._pages(change.put_pages, change.remove_pages)
+        added = len(changed) - len(replaced)
+        self._documents += added - len(removed)
+        if changed or removed:
+            self._save_settings()
+        return Written(
+            added=added, updated=len(replaced), unchanged=len(prepared) - len(changed), removed=len(removed)
+        )
+
+    def _present(self, ids: list[str]) -> dict[str, tuple[int, bytes]]:
+        return _find_present(self._connection, ids) if self._documents and ids else {}
+
+    def _remove(self, keys: list[int]) -> None:
+        one = [(key,) for key in keys]
+        for statement in (
+            "DELETE FROM document WHERE key = ?",
+            "DELETE FROM vector WHERE key = ?",
+            "DELETE FROM link WHERE document = ?",
+            lexical.DELETE_WORDS,
+        ):
+            self._connection.executemany(statement, one)
+        self._connection.executemany(
+            "INSERT INTO departed VALUES (?, ?)", [(key, self._change) for key in keys]
+        )
+
+    def _put(self, changed: list[PreparedRecord], words_known: Mapping[str, str]) -> None:
+        check_keys("versions of documents", self._last_key + len(changed))
+        keys = range(self._last_key + 1, self._last_key + len(changed) + 1)
+        records = [item.record for item in changed]
+        executemany = self._connection.executemany
+        executemany(_INSERT_DOCUMENT, map(_make_document_row, keys, changed))
+        executemany(
+            lexical.INSERT_WORDS,
+            (
+                (key, words_known.get(one.id) or _find_words(one))
+                for key, one in zip(keys, records, strict=True)
+            ),
+        )
+        executemany(_INSERT_VECTOR, zip(keys, [one.vector.data for one in records], strict=True))
+        self._put_links(keys, [one.links for one in records])
+        self._last_key += len(changed)
+
+    def _put_links(self, keys: Sequence[int], linked: Sequence[tuple[Link, ...]]) -> None:
+        links = list(chain.from_iterable(linked))
+        documents = chain.from_iterable(map(repeat, keys, map(len, linked)))
+        groups = self._group_keys(list(zip(map(_KIND, links), map(_TAG, links), strict=True)))
+        others = (map(field, links) for field in (_DIRECTION, _LABEL, _WEIGHT))
+        values = chain.from_iterable(zip(documents, groups, *others, strict=True))
+        whole, rest = divmod(len(links), _LINKS_AT_ONCE)
+        self._insert_links(values, _LINKS_AT_ONCE, whole)
+        self._insert_links(values, 1, rest)
+
+    def _insert_links(self, values: Iterator[Any], rows: int, times: int) -> None:
+        """Insert links from the values of their columns, ``rows`` of them in each of ``times`` statements."""
+        statement = _INSERT_LINKS + ", (?, ?, ?, ?, ?)" * (rows - 1)
+        self._connection.executemany(statement, (tuple(islice(values, 5 * rows)) for _ in range(times)))
+
+    def _group_keys(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
+        """Return the key of each link group, given by kind and tag, and insert new link groups."""
+        known = self._groups.at(self.epoch)
+        found = list(map(known.get, wanted))
+        missing = {pair: None for pair, key in zip(wanted, found, strict=True) if key is None}
+        if missing:
+            self._learn(list(missing), all_known=len(known) == self._last_group)
+        return [self.learned[pair] if key is None else key for pair, key in zip(wanted, found, strict=True)]
+
+    def _learn(self, missing: list[tuple[str, str]], *, all_known: bool) -> None:
+        """Find the keys of link groups that are not in the cache, and insert new link groups.
+
+        Args:
+            missing: Each once.
+            all_known: Whether the cache has all link groups of the table, so that all of these are new.
+        """
+        if not all_known:
+            rows = fetch_rows(self._connection, FIND_GROUPS, (orjson.dumps(missing).decode(),))
+            self.learned.update({(kind, tag): key for kind, tag, key in rows})
+            missing = [pair for pair in missing if pair not in self.learned]
+        check_keys("link groups", self._last_group + len(missing))
+        made = dict(zip(missing, count(self._last_group + 1)))
+        self._connection.executemany(_INSERT_GROUP, [(key, *pair) for pair, key in made.items()])
+        self.learned.update(made)
+        self._last_group += len(made)
+
+    def _pages(self, put: Sequence[PageEntry], remove: Sequence[tuple[str, str]]) -> None:
+        self._connection.executemany("DELETE FROM page WHERE source = ? AND url = ?", list(remove))
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)",
+            [(page.source, page.url, page.digest, orjson.dumps(page.ids).decode()) for page in put],
+        )
+
+    def _save_settings(self) -> None:
+        values: dict[str, Any] = {
+            "change": self._change,
+            "last_key": self._last_key,
+            "last_group": self._last_group,
+            "documents": self._documents,
+        }
+        self._connection.executemany(
+            "UPDATE setting SET value = ? WHERE name = ?", [(value, name) for name, value in values.items()]
+        )
+
+
+def _make_document_row(key: int, item: PreparedRecord) -> tuple[int, str, str, str, str | None, bytes]:
+    return key, item.record.id, item.record.text, item.metadata, item.links, item.digest
+
+
+_SELECT_LINKS_BY_ID: Final = (
+    "SELECT document.id, links FROM json_each(?) AS wanted CROSS JOIN document ON document.id = wanted.value"
+)
+_SELECT_DOCUMENTS_BY_ID: Final = (
+    "SELECT document.id, text, metadata, embedding FROM json_each(?) AS wanted"
+    " CROSS JOIN document ON document.id = wanted.value JOIN vector ON vector.key = document.key"
+)
+
+
+def prepare_relinked(
+    connection: apsw.Connection, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
+) -> tuple[list[PreparedRecord], int]:
+    """Prepare the documents whose links change for writing, and count the documents that keep their links.
+
+    Text, metadata and vector are the stored ones. If a document keeps its links, only the links are read.
+
+    Args:
+        connection: In the write transaction.
+        kinds: Links of these kinds are removed.
+        links: The links that replace them, by document id.
+    """
+    known = fetch_rows(connection, _SELECT_LINKS_BY_ID, (_ids_to_json(list(links)),))
+    changed = {
+        id: written
+        for id, stored in known
+        if (written := replace_kinds(read_metadata("{}", stored), kinds, links[id])) is not None
+    }
+    rows = fetch_rows(connection, _SELECT_DOCUMENTS_BY_ID, (_ids_to_json(list(changed)),))
+    return prepare_records(_make_relinked_record(row, changed[row[0]]) for row in rows), len(known) - len(
+        changed
+    )
+
+
+def _make_relinked_record(row: tuple[str, str, str, bytes], links: list[Any]) -> Record:
+    id, text, metadata, vector = row
+    fields = {**orjson.loads(metadata), LINKS_KEY: links}
+    return Record(
+        id=id,
+        text=text,
+        metadata=fields,
+        vector=np.frombuffer(vector, np.float32),
+        links=parse_links(fields, id),
+    )
+
+
+def _ids_to_json(ids: list[str]) -> str:
+    return orjson.dumps(ids).decode()

@@ -1,0 +1,416 @@
+"""Calibrates from questions with known answers: a minimum similarity, and the value of candidates.
+
+Proposes a minimum similarity for a store: above the noise, below the answers to questions.
+
+Fits the value of candidates to questions with known answers, for contexts.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+
+from linkstore.context.compiled import Tokenizer, counter_of
+from linkstore.context.value import FEATURES, Evidence
+from linkstore.core.arguments import require, require_list
+from linkstore.core.arrays import Floats, cosine_similarities, normalize_vector
+from linkstore.core.display import format_percent
+from linkstore.core.hits import Hits
+from linkstore.core.plans import Candidates, Find, Ids, Plan
+from linkstore.engines.contract import Record
+from linkstore.errors import EvaluationError
+from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, find_gold_units
+from linkstore.store.linkstore import LinkStore, require_store
+from linkstore.strategies.base import Strategy
+from linkstore.strategies.pagerank import DEFAULT_STRATEGY
+
+DEFAULT_NOISE: Final = 0.05
+"""The share of noise that may reach the minimum."""
+DEFAULT_KEEP: Final = 0.99
+"""The share of questions of which an answer must reach it."""
+SAMPLE_SIZE: Final = 1_000
+"""Number of documents drawn at random, with equal probability."""
+_PARTNERS: Final = 20
+"""Number of others that each of them is compared with."""
+_SAMPLE_BATCH: Final = 1_000
+_FLOOR_STEPS: Final = 1_000
+"""A minimum has three digits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A proposed minimum similarity, and what it lets through.
+
+    Args:
+        min_similarity: The proposal, with three digits.
+        noise: The share of unrelated pairs whose similarity reaches it.
+        pairs: How many pairs were compared: of documents; with questions, of a question and a document that
+            does not answer it.
+        gold: The share of gold answers that reach it, each by its best document; None without questions.
+        answers: How many gold answers there are.
+        asked: The share of questions of which at least one answer reaches it; None without questions.
+        questions: How many questions there are.
+    """
+
+    min_similarity: float
+    noise: float
+    pairs: int
+    gold: float | None = None
+    answers: int = 0
+    asked: float | None = None
+    questions: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the proposal as plain JSON."""
+        return {
+            "min_similarity": self.min_similarity,
+            "noise": self.noise,
+            "pairs": self.pairs,
+            "gold": self.gold,
+            "answers": self.answers,
+            "asked": self.asked,
+            "questions": self.questions,
+        }
+
+    def __str__(self) -> str:
+        told = f"min_similarity {self.min_similarity:.3f}: {format_percent(self.noise)} of {self.pairs:,} "
+        if self.gold is None or self.asked is None:
+            return f"{told}random pairs of documents reach it"
+        return (
+            f"{told}pairs of a question and a document that does not answer it reach it, and"
+            f" {format_percent(self.gold)} of {self.answers:,} gold answers;"
+            f" {format_percent(self.asked)} of {self.questions:,} questions have an answer that reaches it"
+        )
+
+
+def calibrate_floor(
+    store: LinkStore,
+    questions: Sequence[GoldQuestion] = (),
+    *,
+    gold: GoldKind | None = None,
+    noise: float = DEFAULT_NOISE,
+    keep: float = DEFAULT_KEEP,
+    seed: int = 0,
+) -> Floor:
+    """Propose a minimum similarity for the searches of a store, by what its embedding says of its texts.
+
+    Noise means the similarities of texts that have nothing to do with each other: of random pairs of
+    documents, or of questions and documents that do not answer them. The proposal is the least number that at
+    most the share ``noise`` of these similarities reaches. With questions it is the middle between that
+    number and the greatest that the best answers of the share ``keep`` of questions reach. If the second
+    number is the lower one, the proposal is that, and more noise reaches it. A question needs one answer to
+    start from, because links lead to the others. The store is read once from end to end, and stays as it is.
+
+    Args:
+        store: A store with at least 2 documents.
+        questions: Questions with their answers. Without any, documents are compared with each other.
+            Questions are shorter than documents, so their similarities differ: prefer questions.
+        gold: What answers name, see :func:`~linkstore.evaluate.evaluate`.
+        noise: From 0 to 1; default 0.05.
+        keep: From 0 to 1; default 0.99.
+        seed: For the sample of documents.
+
+    Returns:
+        The proposal, which :meth:`~linkstore.LinkStore.set_min_similarity` records.
+
+    Raises:
+        EvaluationError: If the store has too few documents, a share is not from 0 to 1, or a gold answer is
+            not in the store.
+    """
+    require_store(store=store)
+    for name, share in (("noise", noise), ("keep", keep)):
+        require((int, float), "a share from 0 to 1", **{name: share})
+        if not 0 <= share <= 1:
+            raise EvaluationError(f"{name} must be a share from 0 to 1, not {share!r}")
+    heard = _sample_similarities(store, questions, gold, seed)
+    floor = _find_least_reached(heard.unrelated, noise)
+    if questions:
+        most = _find_most_reached(heard.best, keep)
+        floor = round((floor + most) / 2, 3) if floor < most else most
+    return heard.at(min(max(floor, -1.0), 1.0))
+
+
+def measure_floor(
+    store: LinkStore,
+    questions: Sequence[GoldQuestion],
+    min_similarity: float,
+    *,
+    gold: GoldKind | None = None,
+    seed: int = 0,
+) -> Floor:
+    """Return the shares that a given minimum lets through: see :func:`calibrate_floor`.
+
+    Raises:
+        EvaluationError: If the store has too few documents, or a gold answer is not in the store.
+    """
+    return _sample_similarities(store, questions, gold, seed).at(min_similarity)
+
+
+@dataclass(frozen=True, slots=True)
+class _SimilaritySample:
+    """Similarities of texts without relation to each other (n,), and of the answers of each question."""
+
+    unrelated: Floats
+    answered: tuple[Floats, ...] = ()
+
+    @property
+    def best(self) -> Floats:
+        """(q,) the similarity of the best answer of each question."""
+        return np.array([answers.max() for answers in self.answered], dtype=np.float32)
+
+    def at(self, floor: float) -> Floor:
+        """Return the shares that a minimum lets through."""
+        found = Floor(
+            min_similarity=floor, noise=_share_reaching(self.unrelated, floor), pairs=len(self.unrelated)
+        )
+        if not self.answered:
+            return found
+        answered = np.concatenate(self.answered)
+        return replace(
+            found,
+            gold=_share_reaching(answered, floor),
+            answers=len(answered),
+            asked=_share_reaching(self.best, floor),
+            questions=len(self.answered),
+        )
+
+
+def _sample_similarities(
+    store: LinkStore, questions: Sequence[GoldQuestion], gold: GoldKind | None, seed: int
+) -> _SimilaritySample:
+    ids, vectors = _sample_documents(store, seed)
+    if not questions:
+        return _SimilaritySample(_compare_documents(vectors, seed))
+    units = find_gold_units(store, questions, gold)
+    unrelated, answered = [], []
+    for question in questions:
+        asked = normalize_vector(store.embeddings.embed_query(question.question))
+        own = frozenset[str]().union(*(units.documents[answer] for answer in question.gold))
+        others = [at for at, id in enumerate(ids) if id not in own]
+        unrelated.append(cosine_similarities(vectors[others], asked))
+        plan = _find_best_of_answers(question, units, asked)
+        answered.append(store.backend.run(store.backend.answer(plan)))
+    heard = _SimilaritySample(np.concatenate(unrelated), tuple(answered))
+    if not len(heard.unrelated):
+        raise EvaluationError("every document answers every question, so there is no noise to compare with")
+    return heard
+
+
+def _sample_documents(store: LinkStore, seed: int) -> tuple[list[str], Floats]:
+    """Draw documents at random in one pass (reservoir sampling): ids and vectors (n, d).
+
+    Source: J. Vitter, "Random sampling with a reservoir", ACM TOMS 11 (1985), algorithm R.
+    """
+    chance = random.Random(seed)  # noqa: S311 - a sample, no secret
+    drawn: list[tuple[str, Floats]] = []
+    seen, after = 0, None
+    while batch := _scan_batch(store, after):
+        for record in batch:
+            seen += 1
+            if len(drawn) < SAMPLE_SIZE:
+                drawn.append((record.id, record.vector.copy()))
+            elif (at := chance.randrange(seen)) < SAMPLE_SIZE:
+                drawn[at] = record.id, record.vector.copy()
+        after = batch[-1].id
+    if len(drawn) < 2:
+        raise EvaluationError(f"the store has {len(drawn)} documents; a minimum needs at least 2")
+    return [id for id, _ in drawn], np.stack([vector for _, vector in drawn])
+
+
+def _scan_batch(store: LinkStore, after: str | None) -> list[Record]:
+    return store.backend.run(store.backend.scan(after, _SAMPLE_BATCH))
+
+
+def _compare_documents(vectors: Floats, seed: int) -> Floats:
+    """Return similarities of each document with others in a random order, each pair at most once."""
+    count = len(vectors)
+    shuffled = vectors[np.random.default_rng(seed).permutation(count)]
+    shifts = range(1, min((count - 1) // 2, _PARTNERS) + 1)
+    found = [np.vecdot(shuffled, np.roll(shuffled, -shift, axis=0)) for shift in shifts]
+    if count % 2 == 0 and len(shifts) < _PARTNERS:
+        found.append(np.vecdot(shuffled[: count // 2], shuffled[count // 2 :]))
+    unrelated: Floats = np.clip(np.concatenate(found), -1, 1).astype(np.float32)
+    return unrelated
+
+
+def _find_best_of_answers(question: GoldQuestion, units: GoldUnits, asked: Floats) -> Plan[Floats]:
+    """Return the similarity of each gold answer: that of its best document."""
+    answers = [units.documents[answer] for answer in question.gold]
+    wanted = tuple(sorted(frozenset[str]().union(*answers)))
+    found: Candidates = yield Find(ids=wanted, vector=asked)
+    ids: list[str] = yield Ids(refs=found.refs)
+    of = dict(zip(ids, found.similarity.tolist(), strict=True))
+    return np.array([max(of[id] for id in answer if id in of) for answer in answers], dtype=np.float32)
+
+
+def _find_least_reached(values: Floats, share: float) -> float:
+    """Return the least number of three digits that at most this share of values reaches."""
+    ordered = np.sort(values)[::-1]
+    passing = math.floor(share * len(ordered))
+    if passing >= len(ordered):
+        return -1.0
+    highest_below = float(ordered[passing])
+    return (math.floor(highest_below * _FLOOR_STEPS) + 1) / _FLOOR_STEPS
+
+
+def _find_most_reached(values: Floats, share: float) -> float:
+    """Return the greatest number of three digits that at least this share of values reaches."""
+    ordered = np.sort(values)[::-1]
+    needed = math.ceil(share * len(ordered))
+    return math.floor(float(ordered[needed - 1]) * _FLOOR_STEPS) / _FLOOR_STEPS if needed else 1.0
+
+
+def _share_reaching(values: Floats, floor: float) -> float:
+    return float(np.mean(values >= np.float32(floor)))
+
+
+Doubles = npt.NDArray[np.float64]
+MAX_HITS: Final = 100
+"""Number of hits considered for each question."""
+_MAX_ROUNDS: Final = 100
+_RIDGE: Final = 1e-3
+_CONVERGED: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledHits:
+    """Hits of questions and whether they are evidence.
+
+    Args:
+        features: (n, 5) see :meth:`~linkstore.context.value.Evidence.features`.
+        is_evidence: (n,) 1 for the first hit of each gold answer, else 0.
+        questions: How many questions the hits come from.
+    """
+
+    features: Doubles
+    is_evidence: Doubles
+    questions: int
+
+
+def calibrate(
+    source: LinkStore | Sequence[Document],
+    questions: Sequence[GoldQuestion],
+    *,
+    strategy: Strategy | None = None,
+    gold: GoldKind | None = None,
+    embedding: Embeddings | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> dict[str, float]:
+    """Fit the coefficients of :class:`linkstore.context.Calibrated` to questions with known answers.
+
+    Args:
+        source: A store, which stays as it is, or documents, which are put into one in memory.
+        questions: Questions with their answers.
+        strategy: How contexts are searched for; default the default strategy.
+        gold: What answers name, see :func:`~linkstore.evaluate.evaluate`.
+        embedding: For documents only; default wordllama.
+        tokenizer: As for the compiler.
+
+    Returns:
+        The coefficients by name.
+
+    Raises:
+        EvaluationError: If there is no question, a gold answer is not in the store, or no answer is found.
+    """
+    return fit_coefficients([sample_hits(source, questions, strategy, gold, embedding, tokenizer)])
+
+
+def sample_hits(
+    source: LinkStore | Sequence[Document],
+    questions: Sequence[GoldQuestion],
+    strategy: Strategy | None = None,
+    gold: GoldKind | None = None,
+    embedding: Embeddings | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> LabelledHits:
+    """Return the hits of questions as a sample: see :func:`calibrate`."""
+    if not questions:
+        raise EvaluationError("no question is given; pass at least one")
+    if isinstance(source, LinkStore):
+        return _sample_store(source, questions, strategy, gold, tokenizer)
+    require_list("documents, or a store", source=source)
+    with LinkStore.open(":memory:", embedding) as store:
+        store.add_documents(list(source))
+        return _sample_store(store, questions, strategy, gold, tokenizer)
+
+
+def _sample_store(
+    store: LinkStore,
+    questions: Sequence[GoldQuestion],
+    strategy: Strategy | None,
+    gold: GoldKind | None,
+    tokenizer: Tokenizer | None,
+) -> LabelledHits:
+    units = find_gold_units(store, questions, gold)
+    counter = counter_of(tokenizer)
+    features: list[Doubles] = []
+    labels: list[Doubles] = []
+    for question in questions:
+        hits = store.search(question.question, k=MAX_HITS, strategy=strategy or DEFAULT_STRATEGY)
+        if hits:
+            tokens = counter.count([hit.document.page_content for hit in hits])
+            features.append(_make_evidence(hits, tokens).features())
+            labels.append(_label_hits(hits, question, units))
+    if not features:
+        raise EvaluationError("no question has a hit; there is nothing to fit to")
+    return LabelledHits(np.concatenate(features), np.concatenate(labels), len(questions))
+
+
+def _make_evidence(hits: Hits, tokens: Sequence[int]) -> Evidence:
+    score = np.array([hit.score for hit in hits], dtype=np.float64)
+    return Evidence(
+        rank=np.arange(1, len(hits) + 1, dtype=np.float64),
+        score=score,
+        similarity=np.array([hit.similarity for hit in hits], dtype=np.float64),
+        walk=score,
+        tokens=np.array(tokens, dtype=np.float64),
+        strength=np.ones(len(hits)),
+    )
+
+
+def _label_hits(hits: Hits, question: GoldQuestion, units: GoldUnits) -> Doubles:
+    """Return 1 for the first hit of each answer, 0 for further chunks of a page that was already found."""
+    labels = np.zeros(len(hits))
+    for name in question.gold:
+        first = (at for at, hit in enumerate(hits) if hit.document.id in units.documents[name])
+        at = next(first, None)
+        if at is not None:
+            labels[at] = 1.0
+    return labels
+
+
+def fit_coefficients(samples: Sequence[LabelledHits]) -> dict[str, float]:
+    """Fit a logistic regression by Newton's method, with a slight ridge and the same weight for each sample.
+
+    Raises:
+        EvaluationError: If no hit is evidence, or all are.
+    """
+    features = np.concatenate([one.features for one in samples])
+    labels = np.concatenate([one.is_evidence for one in samples])
+    if not 0 < labels.sum() < len(labels):
+        raise EvaluationError("the coefficients cannot be fitted: no hit answers a question, or all do")
+    weights = np.concatenate([np.full(len(one.is_evidence), 100 / one.questions) for one in samples])
+    found = np.zeros(features.shape[1])
+    ridge = _RIDGE * np.eye(len(found))
+    for _ in range(_MAX_ROUNDS):
+        likely = 1.0 / (1.0 + np.exp(-np.clip(features @ found, -500, 500)))
+        slope = features.T @ (weights * (likely - labels)) + _RIDGE * found
+        curvature = (features * (weights * likely * (1 - likely))[:, None]).T @ features + ridge
+        step = np.linalg.solve(curvature, slope)
+        found -= step
+        if np.abs(step).max() < _CONVERGED:
+            break
+    return _name_coefficients(found)
+
+
+def _name_coefficients(found: Doubles) -> dict[str, float]:
+    values: Mapping[str, float] = dict(zip(FEATURES, found.tolist(), strict=True))
+    return {name: round(value, 3) for name, value in values.items()}

@@ -1,0 +1,408 @@
+"""Checks a store: coverage, drift, staleness, names and confidence.
+
+The result of a checkup of a store: figures, and findings.
+
+Names on links: spellings in different link groups, and doubtful names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from linkstore.core.arguments import omit_none, require, require_list
+from linkstore.core.calls import run_in_thread
+from linkstore.core.display import format_percent
+from linkstore.core.links import Link, get_links
+from linkstore.core.urls import is_internal_tag
+from linkstore.engines.contract import Survey
+from linkstore.evaluate.watch import Watch
+from linkstore.extract.names import normalize_name
+from linkstore.ingest.batches import staleness
+from linkstore.ingest.relink import BEGUN_SOURCE
+from linkstore.ingest.source import Source
+from linkstore.store.linkstore import require_store
+from linkstore.store.operations import INCOMPLETE_DIGEST
+from linkstore.store.schema import TYPE_FIELD, Schema
+from linkstore.store.schema_graph import TypeConnectivity, TypedGraph
+
+if TYPE_CHECKING:
+    from linkstore.store.linkstore import LinkStore
+
+Severity = Literal["alarm", "note"]
+MAX_EXAMPLES: Final = 5
+"""How many examples a finding has at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something in a store that needs attention.
+
+    Args:
+        check: What was checked: ``schema``, ``drift``, ``coverage``, ``stale``, ``dangling``, ``names``,
+            ``confidence``, ``sound`` or ``searches``.
+        severity: ``"alarm"``: searches miss something, or may. ``"note"``: it may be as it should be.
+        text: What it is, in words.
+        count: How many documents, links, pages or searches it concerns.
+        examples: The first of these.
+    """
+
+    check: str
+    severity: Severity
+    text: str
+    count: int
+    examples: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        more = ", …" if self.count > len(self.examples) else ""
+        return f"{self.check}: {self.text}" + (
+            f" ({', '.join(self.examples)}{more})" if self.examples else ""
+        )
+
+
+def make_finding(
+    check: str, severity: Severity, text: str, count: int, examples: Iterable[str] = ()
+) -> Finding:
+    """Return a finding with the first of the examples."""
+    shown = tuple(islice(examples, MAX_EXAMPLES))
+    return Finding(check=check, severity=severity, text=text, count=count, examples=shown)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkup:
+    """The content of a store, and what needs attention.
+
+    Args:
+        documents: How many documents there are.
+        pages: How many indexed pages.
+        types: How the documents of each type are joined to others; None stands for those without a type.
+        links: How many links there are of each kind.
+        dangling: Of each kind, how many links lead to no document; links to other sites are not counted.
+        findings: What needs attention, alarms first.
+        skipped: Checks that were not made, each with the reason.
+    """
+
+    documents: int
+    pages: int
+    types: Mapping[str | None, TypeConnectivity]
+    links: Mapping[str, int]
+    dangling: Mapping[str, int]
+    findings: tuple[Finding, ...]
+    skipped: Mapping[str, str]
+
+    @property
+    def alarms(self) -> tuple[Finding, ...]:
+        """The findings that are alarms."""
+        return tuple(one for one in self.findings if one.severity == "alarm")
+
+    @property
+    def healthy(self) -> bool:
+        """Whether there is no alarm."""
+        return not self.alarms
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the checkup as a plain JSON dict, with documents without a type under ``""``."""
+        return {
+            "healthy": self.healthy,
+            "documents": self.documents,
+            "pages": self.pages,
+            "types": {name or "": asdict(standing) for name, standing in self.types.items()},
+            "links": dict(self.links),
+            "dangling": dict(self.dangling),
+            "findings": [asdict(finding) for finding in self.findings],
+            "skipped": dict(self.skipped),
+        }
+
+
+NAME_KINDS: Final = ("entity", "mention")
+"""Kinds of link whose tags are names, by default."""
+CONFIDENCE_KEY: Final = "confidence"
+"""The key in the data of a link for the confidence of its extractor, from 0 to 1."""
+MIN_CONFIDENCE: Final = 0.6
+"""A link with less confidence is doubtful."""
+
+
+class NameCheck:
+    """The names on the links of documents, gathered one by one.
+
+    Args:
+        kinds: Kinds of link whose tags are names.
+    """
+
+    def __init__(self, kinds: Collection[str]) -> None:
+        self._kinds = frozenset(kinds)
+        self._spellings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._scored: Counter[str] = Counter()
+        self._doubtful: Counter[str] = Counter()
+        self._examples: dict[str, list[str]] = defaultdict(list)
+
+    def add(self, id: str, links: Iterable[Link]) -> None:
+        """Add the links of a document."""
+        for link in links:
+            if link.kind in self._kinds:
+                self._spellings[link.kind, normalize_name(link.tag)][link.tag] += 1
+                self._count_confidence(id, link)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield the findings about names."""
+        for kind in sorted(self._kinds):
+            yield from self._find_split(kind)
+            yield from self._unsure(kind)
+
+    def _count_confidence(self, id: str, link: Link) -> None:
+        """Count how sure the extractor of a link was, if the link records it."""
+        confidence = (link.data or {}).get(CONFIDENCE_KEY)
+        if isinstance(confidence, int | float) and not isinstance(confidence, bool):
+            self._scored[link.kind] += 1
+            if confidence < MIN_CONFIDENCE:
+                self._doubtful[link.kind] += 1
+                if len(self._examples[link.kind]) < MAX_EXAMPLES:
+                    self._examples[link.kind].append(f"{link.label or link.tag} in {id}")
+
+    def _find_split(self, kind: str) -> Iterator[Finding]:
+        """Yield names whose spellings are different tags, so that they do not meet."""
+        split = [tags for (of, _), tags in sorted(self._spellings.items()) if of == kind and len(tags) > 1]
+        if split:
+            text = (
+                f"names of the kind {kind!r} with several spellings, which do not meet: {len(split):,};"
+                " join them with linkstore.extract.names"
+            )
+            yield make_finding(
+                "names", "alarm", text, len(split), (" = ".join(map(repr, sorted(tags))) for tags in split)
+            )
+
+    def _unsure(self, kind: str) -> Iterator[Finding]:
+        """Links of which their extractor was unsure."""
+        count = self._doubtful[kind]
+        if count:
+            share = count / self._scored[kind]
+            text = (
+                f"links of the kind {kind!r} with a confidence below {MIN_CONFIDENCE}: {count:,},"
+                f" {format_percent(share)} of those that have one"
+            )
+            yield make_finding("confidence", "note", text, count, self._examples[kind])
+
+
+MAX_VERIFIED: Final = 20_000
+"""Maximum number of documents of a store whose derived data are verified too."""
+_EXTERNAL_KINDS: Final = frozenset({"hyperlink", "citation"})
+"""Kinds whose tags are URLs, which may lead to other sites."""
+
+
+def examine(
+    store: LinkStore,
+    *,
+    sources: Mapping[str, Source] | None = None,
+    names: Collection[str] = NAME_KINDS,
+    watch: Watch | None = None,
+) -> Checkup:
+    """Check a store: its schema, types that no traversal reaches, stale pages, links and names.
+
+    All documents are read once. The time and memory grow with the size of the store. Nothing is written.
+
+    Args:
+        store: The store.
+        sources: Sources to compare with what is stored of them, by their names in the store, made with the
+            settings that they were indexed with. See :func:`~linkstore.ingest.staleness`.
+        names: Kinds of link whose tags are names; default ``"entity"`` and ``"mention"``.
+        watch: A watch over the store. Its alarms are among the findings, and so are types and kinds that
+            none of its searches found.
+
+    Raises:
+        ArgumentError: If an argument has the wrong type.
+        SourceNotFoundError: If a source does not exist.
+    """
+    _check_arguments(store, sources, names, watch)
+    schema = store.schema()
+    graph = TypedGraph(schema.type_field if schema else TYPE_FIELD)
+    named = NameCheck(names)
+    for document in store.scan():
+        links = get_links(document)
+        graph.add(document.id or "", document.metadata, links)
+        named.add(document.id or "", links)
+    survey = store.survey()
+    dangling = _count_dangling_links(survey)
+    findings = [
+        *(_check_schema_problems(store, schema) if schema else ()),
+        *_check_drift(graph, schema),
+        *_check_coverage(survey, schema, dangling),
+        *_check_incomplete(store),
+        *(
+            finding
+            for name, source in (sources or {}).items()
+            for finding in _check_stale(store, source, name)
+        ),
+        *named.findings(),
+        *(_check_sound(store) if survey.documents <= MAX_VERIFIED else ()),
+        *(_check_searches(watch, graph) if watch else ()),
+    ]
+    return Checkup(
+        documents=survey.documents,
+        pages=survey.pages,
+        types=graph.standing(),
+        links=dict(survey.links),
+        dangling=dangling,
+        findings=tuple(sorted(findings, key=lambda one: one.severity != "alarm")),
+        skipped=_list_skipped(store, survey, sources or {}, schema),
+    )
+
+
+async def aexamine(
+    store: LinkStore,
+    *,
+    sources: Mapping[str, Source] | None = None,
+    names: Collection[str] = NAME_KINDS,
+    watch: Watch | None = None,
+) -> Checkup:
+    """Check a store in a thread of its own: see :func:`examine`."""
+    return await run_in_thread(examine, store, sources=sources, names=names, watch=watch)
+
+
+def _check_arguments(store: object, sources: object, names: object, watch: object) -> None:
+    """Raise ArgumentError unless the arguments of :func:`examine` have the right types."""
+    require_store(store=store)
+    require_list("kinds", names=names)
+    require(Mapping, "a dict of sources by their names", **omit_none(sources=sources))
+    require(Watch, "a Watch", **omit_none(watch=watch))
+
+
+def _check_schema_problems(store: LinkStore, schema: Schema) -> Iterator[Finding]:
+    """Yield the problems under the recorded schema."""
+    report = store.check_schema(schema)
+    if report.count:
+        text = f"problems that version {schema.version} of the schema has with the store: {report.count:,}"
+        yield make_finding("schema", "alarm", text, report.count, map(str, report.problems))
+
+
+def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[Finding]:
+    """Yield types of documents that no traversal reaches."""
+    standing = graph.standing()
+    apart = {name for name, one in standing.items() if name is not None and one.alone == one.documents}
+    for one in sorted(apart if len(standing) > 1 else ()):
+        text = f"no link leads to or from any document of the type {one!r}, so no traversal reaches it"
+        yield make_finding("drift", "alarm", text, standing[one].documents)
+    roots = _find_roots(schema) if schema else frozenset[str]()
+    if not roots:
+        return
+    left, ids = graph.unreached(roots)
+    for name, count in left.items():
+        if name is None or name in apart:
+            continue
+        whole = count == standing[name].documents
+        starts = ", ".join(sorted(roots))
+        text = f"no traversal from {starts} reaches {'any' if whole else f'{count:,}'} of the type {name!r}"
+        yield make_finding("drift", "alarm" if whole else "note", text, count, ids if len(left) == 1 else ())
+
+
+def _find_roots(schema: Schema) -> frozenset[str]:
+    """Return the types that no relation leads to: where traversals start."""
+    led = {
+        end
+        for relation in schema.relations
+        for end in (relation.types if relation.both_ways else relation.to_types)
+    }
+    return schema.types - led
+
+
+def _check_coverage(survey: Survey, schema: Schema | None, dangling: Mapping[str, int]) -> Iterator[Finding]:
+    """Yield kinds that lead nowhere, and what the schema names and the store lacks."""
+    for kind, count in dangling.items():
+        every = count >= survey.links.get(kind, 0)
+        share = ", all of them" if every else ""
+        text = f"links of the kind {kind!r} that lead to no document: {count:,}{share}"
+        tags = (tag for of, tag, _ in survey.dangling if of == kind and _is_expected_inside(of, tag))
+        yield make_finding("dangling", "note", text, count, tags)
+    unused = sorted(schema.kinds - survey.links.keys()) if schema and survey.documents else []
+    if unused:
+        text = f"kinds of the schema that no link has: {len(unused):,}"
+        yield make_finding("coverage", "note", text, len(unused), unused)
+
+
+def _count_dangling_links(survey: Survey) -> dict[str, int]:
+    """Return the number of dangling links of each kind, without links to other sites."""
+    counts: dict[str, int] = {}
+    for kind, tag, links in survey.dangling:
+        if _is_expected_inside(kind, tag):
+            counts[kind] = counts.get(kind, 0) + links
+    return dict(sorted(counts.items()))
+
+
+def _is_expected_inside(kind: str, tag: str) -> bool:
+    return kind not in _EXTERNAL_KINDS or is_internal_tag(tag)
+
+
+def _check_incomplete(store: LinkStore) -> Iterator[Finding]:
+    """Yield pages that lost documents since they were indexed."""
+    sources = store.sources()
+    if BEGUN_SOURCE in sources:
+        text = "linking the corpus was interrupted; index a source again, or run linkstore relink"
+        yield make_finding("stale", "alarm", text, sources[BEGUN_SOURCE])
+    pages = sorted(page for page, digest in store.pages(None).items() if digest == INCOMPLETE_DIGEST)
+    if pages:
+        yield make_finding(
+            "stale",
+            "alarm",
+            "pages lost documents since they were indexed; index their source again",
+            len(pages),
+            pages,
+        )
+
+
+def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[Finding]:
+    """Yield pages that are not as they were when they were indexed."""
+    found = staleness(store, source, name)
+    for pages, what in (
+        (found.changed, "that changed since they were indexed"),
+        (found.added, "that are not indexed"),
+        (found.gone, "that are gone from it"),
+    ):
+        if pages:
+            text = f"pages of {name} {what}: {len(pages):,}; index it again"
+            yield make_finding("stale", "alarm", text, len(pages), pages)
+    if found.unread:
+        reasons = (f"{page} ({reason})" for page, reason in found.unread)
+        text = f"parts of {name} that could not be looked at: {len(found.unread):,}"
+        yield make_finding("stale", "note", text, len(found.unread), reasons)
+
+
+def _check_sound(store: LinkStore) -> Iterator[Finding]:
+    """Yield the findings of ``verify``."""
+    for one in store.verify().findings:
+        yield make_finding("sound", "alarm", f"{one.problem}; repair the store", one.count, one.examples)
+
+
+def _check_searches(watch: Watch, graph: TypedGraph) -> Iterator[Finding]:
+    """Yield the alarms of a watch, and what its searches did not come to."""
+    vitals = watch.vitals()
+    for alarm in watch.alarms():
+        yield make_finding("searches", "alarm", alarm.text, vitals.searches)
+    if vitals.searches < max(1, watch.limits.least):
+        return
+    documents, links = graph.counts()
+    types = sorted(name for name in documents.keys() - vitals.types.keys() if name is not None)
+    kinds = sorted(links.keys() - vitals.kinds.keys())
+    for names, what in (
+        (types, "types of documents that none found"),
+        (kinds, "kinds of link none followed"),
+    ):
+        if names:
+            text = f"of the last {vitals.searches:,} searches, {what}: {len(names):,}"
+            yield make_finding("searches", "note", text, len(names), names)
+
+
+def _list_skipped(
+    store: LinkStore, survey: Survey, sources: Mapping[str, Source], schema: Schema | None
+) -> dict[str, str]:
+    """Return the checks that were not made, each with the reason."""
+    reasons: dict[str, str] = {}
+    others = sorted(store.sources().keys() - sources.keys() - {BEGUN_SOURCE})
+    if others:
+        reasons["stale"] = f"these sources were not compared: {', '.join(others)}"
+    if schema is None:
+        reasons["schema"] = "the store records no schema"
+    if survey.documents > MAX_VERIFIED:
+        reasons["sound"] = f"the store has more than {MAX_VERIFIED:,} documents; run linkstore verify"
+    return reasons

@@ -1,0 +1,349 @@
+"""Profiles a corpus: statistics of its links, and how much they can improve the results of questions.
+
+The links of the documents of a corpus: those of its rows, or those that extractors find.
+
+Says in words whether links help.
+
+With questions, the verdict is a measurement: the default compared with the best search without links. The
+second sentence says why: the share of gold answers that dense search misses among its first 5, and the share
+of these that one link from its first 10 hits leads to. Without questions, it is the share of documents that a
+link from another page leads to.
+
+Finds the links that join the answers of a question, and how much they can add to dense search.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from langchain_core.documents import Document
+
+from linkstore.core.arguments import omit_none, require, require_list
+from linkstore.core.arrays import Floats, Ints, normalize_vector
+from linkstore.core.display import format_percent
+from linkstore.core.links import LINKS_KEY, copy_with_links
+from linkstore.core.plans import (
+    Candidates,
+    Find,
+    Groups,
+    Ids,
+    Members,
+    Memberships,
+    Nearest,
+    Plan,
+    ReachedMembers,
+    Side,
+)
+from linkstore.errors import CapabilityError, EvaluationError
+from linkstore.evaluate.link_groups import (
+    HUB_CAP,
+    GoldEdges,
+    GoldProfile,
+    KindProfile,
+    Profile,
+    count_groups,
+    find_largest_groups,
+)
+from linkstore.evaluate.metrics import Comparison, compare_with_baseline, list_compared
+from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, evaluate, find_gold_units
+from linkstore.extract.protocol import CorpusExtractor, LinkExtractor, extractor_names, load_extractor
+from linkstore.store.linkstore import LinkStore, require_store
+from linkstore.strategies.base import HOP_SIDES
+from linkstore.strategies.traversal import NO_REFS
+
+DERIVED_LINKS: Final = ("mention", "entity")
+"""The extractors that find links in texts: what a corpus without links gets unless others are named."""
+
+
+def with_links(documents: Sequence[Document], links: Sequence[str] | None = None) -> list[Document]:
+    """Return copies of documents with the links that are wanted.
+
+    Args:
+        documents: A corpus.
+        links: Names. Links of these kinds are kept, all others dropped. Where no document carries links of
+            a name, the link extractor of that name is run over the corpus, if it reads documents. None: all
+            links that the documents carry, or if they carry none, those that :data:`DERIVED_LINKS` find.
+
+    Raises:
+        EvaluationError: If a name is neither a kind that is carried nor an installed extractor.
+    """
+    require_list("documents", documents=documents)
+    for document in documents:
+        require(Document, "a Document", document=document)
+    require_list("names", **omit_none(links=links))
+    carried = {link["kind"] for document in documents for link in document.metadata.get(LINKS_KEY, ())}
+    if links is None and carried:
+        return list(documents)
+    installed = extractor_names()
+    wanted = [name for name in DERIVED_LINKS if name in installed] if links is None else list(links)
+    unknown = [name for name in wanted if name not in carried and name not in installed]
+    if unknown:
+        raise EvaluationError(
+            f"no document carries links of kind {', '.join(unknown)}, and no extractor of that name is"
+            f" installed; carried: {', '.join(sorted(carried)) or 'none'}; installed: {', '.join(installed)}"
+        )
+    extractors = [load_extractor(name) for name in dict.fromkeys(wanted) if name not in carried]
+    kept = [_keep_kinds(document, frozenset(wanted)) for document in documents]
+    return _derive_links(kept, [one for one in extractors if getattr(one, "source", Document) is Document])
+
+
+def _keep_kinds(document: Document, kinds: frozenset[str]) -> Document:
+    """Return a copy of a document with its links of some kinds."""
+    links = [link for link in document.metadata.get(LINKS_KEY, ()) if link["kind"] in kinds]
+    return document.model_copy(update={"metadata": {**document.metadata, LINKS_KEY: links}})
+
+
+def _derive_links(documents: list[Document], extractors: Sequence[LinkExtractor[Any]]) -> list[Document]:
+    """Return copies with the links that extractors find, after they have observed the whole corpus."""
+    for extractor in extractors:
+        if isinstance(extractor, CorpusExtractor):
+            extractor.observe(documents)
+    if not extractors:
+        return documents
+    return [
+        copy_with_links(document, *(extractor.extract(document) for extractor in extractors))
+        for document in documents
+    ]
+
+
+WELL_LINKED: Final = 0.5
+"""From this share of documents reached on, a corpus is well linked."""
+BARELY_LINKED: Final = 0.1
+"""Below this share, a search finds hardly any link to follow."""
+
+
+def describe_verdict(reached_share: float, gold: GoldProfile | None, comparison: Comparison | None) -> str:
+    """Return the verdict in one or two sentences.
+
+    Args:
+        reached_share: Share of documents that another one leads to by one link other than ``section``.
+        gold: What questions with known answers say about the links, if there are any questions.
+        comparison: What these questions say about the searches.
+    """
+    if gold is None or comparison is None:
+        return _describe_structure(reached_share)
+    return (
+        f"{comparison} Dense search misses {format_percent(gold.headroom, 0)} of the gold "
+        "answers among its first"
+        f" 5, and one link from its first 10 leads to {format_percent(gold.reach, 0)} of what it misses."
+    )
+
+
+def _describe_structure(share: float) -> str:
+    asked = "Questions with known answers (--questions) show whether the links lead to what is asked for."
+    counted = f"{format_percent(share, 0)} of the documents can be reached from another document by one link"
+    if share >= WELL_LINKED:
+        return f"Well linked: {counted}. {asked}"
+    if share >= BARELY_LINKED:
+        return f"Partly linked: {counted}. {asked}"
+    return f"Hardly linked: {counted}, so links can add little to any search."
+
+
+ALL_KINDS: Final = "all"
+"""Stands for all kinds of link together."""
+_FOUND_AMONG: Final = 5
+"""A gold document is missed if it is not among this many results of dense search."""
+_REACHED_FROM: Final = 10
+"""A gold document is within reach if one link joins it to one of this many results."""
+
+Edge = tuple[int, int]
+
+
+def profile_gold(store: LinkStore, questions: Sequence[GoldQuestion], units: GoldUnits) -> GoldProfile:
+    """Search for each question by similarity, and examine the links of its gold answers.
+
+    Args:
+        store: Where the documents are.
+        questions: Questions with their answers.
+        units: The documents of each answer.
+    """
+    tally = _GoldTally()
+    for question in questions:
+        answers = [units.documents[answer] for answer in question.gold]
+        vector = normalize_vector(store.embeddings.embed_query(question.question))
+        tally.add(store.backend.run(store.backend.answer(_examine_question(answers, vector))))
+    return tally.profile(len(questions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _QuestionLinks:
+    """The answers of one question, and the links that join them.
+
+    Args:
+        answers: How many gold answers it has.
+        answer: For each document of an answer, the number of that answer.
+        edges: By kind, the documents that links join: pairs, the smaller ref first, one of them gold and the
+            other not of the same answer.
+        missed: Answers of which dense search has no document among its first.
+        within_reach: Of these, those with a document that a link joins to one of the starts.
+    """
+
+    answers: int
+    answer: Mapping[int, int]
+    edges: Mapping[str, frozenset[Edge]]
+    missed: frozenset[int]
+    within_reach: frozenset[int]
+
+
+@dataclass(slots=True)
+class _GoldTally:
+    """Counts over questions."""
+
+    recalls: list[float] = field(default_factory=list)
+    missed: int = 0
+    within_reach: int = 0
+    gold: int = 0
+    edges: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    joining: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    linked: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def add(self, one: _QuestionLinks) -> None:
+        self.recalls.append(1 - len(one.missed) / one.answers)
+        self.missed += len(one.missed)
+        self.within_reach += len(one.within_reach)
+        if one.answers < 2:
+            return
+        self.gold += one.answers
+        for kind, edges in one.edges.items():
+            joining = {edge for edge in edges if one.answer.keys() >= set(edge)}
+            self.edges[kind] += len(edges)
+            self.joining[kind] += len(joining)
+            self.linked[kind] += len({one.answer[ref] for edge in joining for ref in edge})
+
+    def profile(self, questions: int) -> GoldProfile:
+        return GoldProfile(
+            questions=questions,
+            recall_at_5=float(np.mean(self.recalls)),
+            missed=self.missed,
+            within_reach=self.within_reach,
+            kinds={
+                kind: GoldEdges(
+                    edges=self.edges[kind],
+                    joining=self.joining[kind],
+                    gold=self.gold,
+                    linked=self.linked[kind],
+                )
+                for kind in sorted(self.edges, key=lambda kind: (kind != ALL_KINDS, kind))
+            },
+        )
+
+
+def _examine_question(answers: Sequence[frozenset[str]], vector: Floats) -> Plan[_QuestionLinks]:
+    number = {id: at for at, ids in enumerate(answers) for id in sorted(ids)}
+    found: Candidates = yield Find(ids=tuple(number))
+    ids: list[str] = yield Ids(refs=found.refs)
+    answer = {ref: number[id] for ref, id in zip(found.refs.tolist(), ids, strict=True)}
+    near: Candidates = yield Nearest(vector=vector, k=_REACHED_FROM)
+    edges = yield from _find_edges(found.refs, vector)
+    edges = {kind: _keep_between(pairs, answer) for kind, pairs in edges.items()}
+    missed = set(range(len(answers))) - _find_answers(near.refs[:_FOUND_AMONG].tolist(), answer)
+    starts = frozenset(near.refs.tolist())
+    reached = {ref for edge in edges[ALL_KINDS] if starts.intersection(edge) for ref in edge}
+    return _QuestionLinks(
+        answers=len(answers),
+        answer=answer,
+        edges=edges,
+        missed=frozenset(missed),
+        within_reach=frozenset(missed & _find_answers(reached, answer)),
+    )
+
+
+def _find_answers(refs: Iterable[int], answer: Mapping[int, int]) -> set[int]:
+    return {answer[ref] for ref in refs if ref in answer}
+
+
+def _keep_between(pairs: frozenset[Edge], answer: Mapping[int, int]) -> frozenset[Edge]:
+    """Return the pairs that do not stay within one answer."""
+    return frozenset((one, other) for one, other in pairs if answer.get(one) != answer.get(other))
+
+
+def _find_edges(refs: Ints, vector: Floats) -> Plan[dict[str, frozenset[Edge]]]:
+    """Return the pairs of each of ``refs`` and a document linked to it, by kind and for all kinds."""
+    edges: defaultdict[str, set[Edge]] = defaultdict(set)
+    for leave, arrive in HOP_SIDES["both"]:
+        yield from _add_one_way(refs, vector, leave, arrive, edges)
+    whole = frozenset[Edge]().union(*edges.values())
+    return {kind: frozenset(pairs) for kind, pairs in edges.items()} | {ALL_KINDS: whole}
+
+
+def _add_one_way(
+    refs: Ints, vector: Floats, leave: Side, arrive: Side, edges: defaultdict[str, set[Edge]]
+) -> Plan[None]:
+    """Add the pairs that one direction joins."""
+    own: Memberships = yield Groups(refs=refs, side=leave)
+    groups, place = np.unique(own.group, return_inverse=True)
+    reached: ReachedMembers = yield Members(
+        groups=groups, side=arrive, vector=vector, take=HUB_CAP, cap=HUB_CAP, exclude=NO_REFS
+    )
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    for group, ref in zip(reached.group.tolist(), reached.refs.tolist(), strict=True):
+        members[group].append(ref)
+    sources = refs[own.document].tolist()
+    for source, group, kind in zip(sources, place.tolist(), own.kind.tolist(), strict=True):
+        pairs = {(min(source, ref), max(source, ref)) for ref in members[group] if ref != source}
+        edges[own.kinds[kind]] |= pairs
+
+
+def profile(
+    store: LinkStore, questions: Sequence[GoldQuestion] = (), *, gold: GoldKind | None = None
+) -> Profile:
+    """Describe the links of a store.
+
+    Reads the store three times (more often where it has many millions of links), in batches, on any
+    backend. What is written meanwhile may or may not be counted.
+
+    Args:
+        store: The store, which is not changed.
+        questions: Questions with their answers, to measure how links help to find them. Without questions,
+            the verdict can only say how well documents are linked.
+        gold: What answers name: see :func:`~linkstore.evaluate.evaluate`.
+
+    Raises:
+        EvaluationError: If a gold answer is not in the store.
+    """
+    require_store(store=store)
+    survey = store.survey()
+    counts = count_groups(store.backend, sum(survey.links.values()))
+    dangling = Counter[str]()
+    for kind, _, links in survey.dangling:
+        dangling[kind] += links
+    units = find_gold_units(store, questions, gold) if questions else None
+    found = profile_gold(store, questions, units) if units else None
+    comparison = _compare_searches(store, questions, units.kind) if units else None
+    joined, reached = int(counts.joined.sum()), int(counts.reached.sum())
+    documents = len(counts.joined)
+    return Profile(
+        documents=documents,
+        links={
+            kind: KindProfile(
+                links=links,
+                groups=counts.groups[kind],
+                hubs=counts.hubs[kind],
+                edges=counts.edges[kind],
+                dangling=dangling[kind],
+            )
+            for kind, links in sorted(survey.links.items())
+        },
+        sizes=tuple(counts.sizes.tolist()),
+        largest=find_largest_groups(store.backend, counts),
+        isolated=documents - joined,
+        reached=reached,
+        gold=found,
+        gold_kind=units.kind if units else None,
+        comparison=comparison,
+        verdict=describe_verdict(reached / documents if documents else 0.0, found, comparison),
+    )
+
+
+def _compare_searches(
+    store: LinkStore, questions: Sequence[GoldQuestion], gold: GoldKind
+) -> Comparison | None:
+    """Compare the default with the searches without links that the backend can do."""
+    try:
+        return compare_with_baseline(evaluate(store, questions, list_compared(lexical=True), gold=gold))
+    except CapabilityError:
+        return compare_with_baseline(evaluate(store, questions, list_compared(lexical=False), gold=gold))

@@ -1,0 +1,302 @@
+"""What HTML pages have in common: decoding, limits, head, links, texts.
+
+Limits for HTML pages: estimates the cost of parsing a page before it is parsed.
+
+Parsers of HTML take time and memory in proportion to the page, except for a few constructions. This module
+refuses or rewrites those. The visible text does not change.
+
+Decodes a page as browsers do (HTML Living Standard, section 13.2.3).
+
+What HTML pages have in common, for the link extractor and for ingest: decoding, head, links, anchors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, resolve_encoding
+
+from linkstore.errors import ExtractionError, StrategyError
+from linkstore.extract.html_depth import ElementStack
+from linkstore.extract.html_order import Tag, TagRewriter, find_attribute_names, is_well_nested
+from linkstore.extract.noise import find_noise, find_permalinks, fold_whitespace, get_link_label, is_inside
+
+DEEPEST_ELEMENT: Final = 512
+"""Maximum depth of elements; browsers move deeper ones out to this depth."""
+MOST_ATTRIBUTES: Final = 1000
+"""Maximum number of attributes of one element."""
+MOST_OPTIONS: Final = 1000
+"""Maximum number of options in the lists of a page; further ones are left out, as they are not its text."""
+
+_MOST_REOPENED: Final = 20_000
+_CHARACTERS_EACH: Final = 4
+_MOST_MOVED: Final = 50_000
+_MOST_COMPARED: Final = 10_000_000
+_COMPARED_EACH: Final = 100
+_ROOTS: Final = frozenset({"html", "body"})
+
+
+class UnboundedPageError(ExtractionError):
+    """A page would take far more time or memory to parse than its length says."""
+
+
+def bound_page(page: str) -> str:
+    """Return a page that takes time and memory in proportion to its length.
+
+    Args:
+        page: HTML.
+
+    Returns:
+        The page, in which elements that hold text only hold no tags.
+
+    Raises:
+        UnboundedPageError: If its elements lie too deep, have too many attributes, or are opened or moved too
+            often by tags that are not closed in order.
+    """
+    if is_well_nested(page):
+        return page
+    tags, nesting, options = TagRewriter(page), ElementStack(), 0
+    roots: set[str] = set()
+    for tag in tags:
+        if tag.name == "option" and not tag.closing:
+            options += 1
+            if options > MOST_OPTIONS:
+                tags.leave_out(tag)
+                continue
+        if tag.name in _ROOTS:
+            roots.update(find_attribute_names(tag.attributes))  # a parser gives the first those of all
+            _check_attributes(tag.name, roots)
+        _check_tag(nesting, tag, len(page))
+        tags.in_foreign = nesting.in_foreign
+    return tags.written()
+
+
+def _check_tag(nesting: ElementStack, tag: Tag, length: int) -> None:
+    """Apply a tag to the open elements, and check that the page stays within its bounds."""
+    if tag.text:
+        nesting.text()
+    if tag.closing:
+        nesting.end(tag.name)
+        if nesting.moved > _MOST_MOVED + length:
+            raise UnboundedPageError("elements are closed out of order too often to be moved")
+        return
+    if len(tag.attributes) > MOST_ATTRIBUTES:
+        _check_attributes(tag.name, set(find_attribute_names(tag.attributes)))
+    nesting.start(tag.name, tag.attributes)
+    if nesting.depth > DEEPEST_ELEMENT:
+        raise UnboundedPageError(f"its elements lie more than {DEEPEST_ELEMENT} deep")
+    if nesting.reopened > _MOST_REOPENED + length // _CHARACTERS_EACH:
+        raise UnboundedPageError(
+            "formatting elements that are not closed, and their attributes, would be opened again"
+            f" {nesting.reopened:,} times"
+        )
+    if nesting.compared > _MOST_COMPARED + length * _COMPARED_EACH:
+        raise UnboundedPageError("formatting elements that are not closed have too many attributes")
+
+
+def _check_attributes(name: str, attributes: set[str]) -> None:
+    if len(attributes) > MOST_ATTRIBUTES:
+        raise UnboundedPageError(f"a <{name[:40]}> has more than {MOST_ATTRIBUTES:,} attributes")
+
+
+_ENCODING_NAMES: Final = """
+    utf-8 utf-8-sig utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be
+    cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp866 cp874 cp437 cp850 cp852
+    iso8859-1 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-9 iso8859-10
+    iso8859-11 iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u mac-roman mac-cyrillic tis-620
+    gb18030 big5hkscs euc_jp iso2022_jp cp932 shift_jis cp949 euc_kr iso2022_kr
+"""
+_TEXT_ENCODINGS: Final = frozenset(name.replace("-", "").replace("_", "") for name in _ENCODING_NAMES.split())
+"""What pages are written in. Python knows more names, some of no encodings of text (``zlib``), and decodes
+some in quadratic time (``punycode``)."""
+_SNIFFED: Final = 1024
+_REPLACEMENT: Final = "\ufffd"
+_NON_ASCII: Final = re.compile(f"[^\0-\x7f{_REPLACEMENT}]")
+UTF_8: Final = "utf-8"
+WESTERN: Final = "cp1252"
+"""What browsers read a page in that declares nothing."""
+
+
+class DecodedText(NamedTuple):
+    """The text of a page, and how sure it is."""
+
+    text: str
+    encoding: str
+    """The name that Python has for what it was read in."""
+    guessed: bool = False
+    """Whether nothing declares an encoding, and it is not UTF-8."""
+    replaced: int = 0
+    """How many characters stand for bytes that are not in the encoding, as U+FFFD."""
+
+
+def find_encoding(name: str) -> str:
+    """Return Python's name for an encoding of text. That of Latin-1 means windows-1252, as on the web.
+
+    Raises:
+        StrategyError: If pages are not written in it.
+    """
+    found = resolve_encoding(name.strip())
+    if found is None or not _is_text_encoding(found):
+        raise StrategyError(
+            f"no encoding {name!r}; give one such as utf-8, windows-1252, koi8-r or shift_jis"
+        )
+    return str(found)
+
+
+def decode_html(content: bytes, *, declared: str | None = None, encoding: str | None = None) -> DecodedText:
+    """Decode a page by its byte-order mark, else as told, as its server says, or as it says itself.
+
+    A page that declares nothing is UTF-8, or windows-1252 if more of it is wrong as UTF-8 than right. A
+    declared encoding that is unknown, or that pages are not written in, counts for nothing. Nor does UTF-16
+    where the declaration can be read as ASCII. A byte that is not in the encoding is replaced.
+
+    Args:
+        content: The page.
+        declared: The ``Content-Type`` that its server gives it, if any.
+        encoding: The encoding, whatever it declares.
+
+    Raises:
+        StrategyError: If ``encoding`` is unknown.
+    """
+    marked, mark = read_bom(content)
+    if marked is not None and mark is not None:
+        return decode_as(content[len(mark) :], marked)
+    said = find_declared_encoding(content, declared) if encoding is None else find_encoding(encoding)
+    if said is not None:
+        return decode_as(content, said)
+    found = decode_as(content, UTF_8)
+    if not found.replaced or found.replaced < len(_NON_ASCII.findall(found.text)):
+        return found
+    return decode_as(content, WESTERN)._replace(guessed=True)
+
+
+def find_declared_encoding(content: bytes, header: str | None = None) -> str | None:
+    """Return the encoding of a page without byte-order mark, by its server or itself, None if unknown."""
+    by_server, by_itself = http_content_type_encoding(header), html_body_declared_encoding(content)
+    for name in (by_server, by_itself):
+        if name is None or not _is_text_encoding(name):
+            continue
+        wide = name.startswith(("utf-16", "utf-32"))
+        return UTF_8 if wide and (name != by_server or b"\0" not in content[:_SNIFFED]) else str(name)
+    return None
+
+
+def decode_as(content: bytes, encoding: str) -> DecodedText:
+    """Decode a page in an encoding, and replace bytes that are not in it.
+
+    Args:
+        content: The page, without byte-order mark.
+        encoding: A name that Python has.
+    """
+    try:
+        return DecodedText(content.decode(encoding), encoding)
+    except UnicodeDecodeError:
+        text = content.decode(encoding, "replace")
+    own = content.decode(encoding, "ignore").count(_REPLACEMENT)
+    return DecodedText(text, encoding, replaced=text.count(_REPLACEMENT) - own)
+
+
+def _is_text_encoding(name: str) -> bool:
+    return name.replace("-", "").replace("_", "") in _TEXT_ENCODINGS
+
+
+Tree = LexborHTMLParser
+Node = LexborNode
+
+_BACKLINK_SELECTOR: Final = ":is(.toc-backref, [role=doc-backlink])"
+_LINK_SELECTOR: Final = "a[href], area[href]"
+"""Also selects ``<a xlink:href>`` of SVG."""
+_ANCHOR_SELECTOR: Final = "[id], a[name]:not([id])"
+_UNSEEN_SELECTOR: Final = "script, style, iframe"
+
+
+def parse_html(content: str | bytes) -> Tree:
+    """Parse a page. Bytes are decoded leniently, as browsers do.
+
+    Args:
+        content: HTML, whole or in part. Bytes are read in the encoding that their byte-order mark or
+            ``<meta charset>`` names, else as UTF-8 or windows-1252. What does not decode becomes U+FFFD.
+
+    Returns:
+        The page. Scripts, styles and frames in it are empty.
+
+    Raises:
+        UnboundedPageError: If the page would take far more time or memory to parse than its length says.
+    """
+    text = decode_html(content).text if isinstance(content, bytes) else content
+    tree = LexborHTMLParser(bound_page(text))
+    for element in tree.css(_UNSEEN_SELECTOR):
+        if (inner := element.first_child) is not None:
+            inner.decompose()
+    return tree
+
+
+def find_base_href(tree: Tree) -> str | None:
+    """Return the value of ``<base href>``, or None."""
+    return _find_attribute(tree, "base[href]", "href")
+
+
+def find_canonical_href(tree: Tree) -> str | None:
+    """Return the value of ``<link rel=canonical>``, or None."""
+    return _find_attribute(tree, "link[rel~=canonical i][href]", "href")
+
+
+def find_head_title(tree: Tree) -> str:
+    """Return the text of ``<title>``, empty without one."""
+    found = None if tree.head is None else tree.head.css_first("title")
+    return "" if found is None else fold_whitespace(found.text())
+
+
+def find_page_anchors(tree: Tree) -> Iterator[str]:
+    """Yield the fragments a page owns, in order: every ``id``, and the ``name`` of every ``<a>``."""
+    for node in tree.css(_ANCHOR_SELECTOR):
+        yield from find_node_anchors(node)
+
+
+def find_node_anchors(node: Node) -> Iterator[str]:
+    """Yield the fragments that lead to an element: its ``id``, and its ``name`` if it is an ``<a>``."""
+    anchor = node.id
+    if anchor:
+        yield anchor
+    if node.tag == "a":
+        name = node.attributes.get("name")
+        if name and name != anchor:
+            yield name
+
+
+def find_page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
+    """Return the hyperlinks of a page in order, each ``href`` once, with the first anchor text it has.
+
+    Link noise is left out, unless asked for.
+    """
+    skipped = set() if noise else set(find_noise(tree).kinds)
+    if not noise:
+        skipped.update(link.mem_id for link, _ in find_permalinks(tree))
+        skipped.update(link.mem_id for link in tree.css(_BACKLINK_SELECTOR))
+    links: dict[str, str] = {}
+    known: dict[int, bool] = {}
+    for node in tree.css(_LINK_SELECTOR):
+        attributes = node.attributes
+        href = get_link_target(attributes)
+        if href and not links.get(href) and not (skipped and is_inside(node, skipped, known)):
+            links[href] = get_link_label(node)
+    return links
+
+
+def get_link_target(attributes: dict[str, str | None]) -> str | None:
+    """Return the target of a link, from its attributes. Links of SVG may have ``xlink:href``."""
+    return attributes.get("href") or attributes.get("xlink:href")
+
+
+def is_backlink(attributes: dict[str, str | None]) -> bool:
+    """Say whether a link leads back to what led here: a heading to the contents, a footnote to its mark."""
+    return attributes.get("role") == "doc-backlink" or "toc-backref" in (attributes.get("class") or "")
+
+
+def _find_attribute(tree: Tree, selector: str, name: str) -> str | None:
+    node = None if tree.head is None else tree.head.css_first(selector)
+    value = None if node is None else node.attributes.get(name)
+    return value.strip() or None if value else None

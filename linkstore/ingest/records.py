@@ -1,0 +1,456 @@
+"""Sources of finished documents: JSON lines, and the documents of other loaders.
+
+The tags of documents that are not pages of a site: by their URL, or by their id.
+
+A file of JSON lines as a source: one document per line.
+
+LangChain documents as a source, such as those that a loader or a splitter gives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from io import BufferedReader, TextIOWrapper
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import orjson
+import xxhash
+from langchain_core.documents import Document
+from w3lib.encoding import read_bom
+
+from linkstore.core.arguments import as_path, require, require_list
+from linkstore.core.display import encode_controls, format_count
+from linkstore.core.links import LINKS_KEY, Link, get_links, merge_links, parse_links
+from linkstore.core.text import replace_surrogates
+from linkstore.core.urls import Site, is_short_tag
+from linkstore.errors import DocumentError, LinkError
+from linkstore.extract.html import UTF_8, DecodedText, decode_as, find_encoding
+from linkstore.extract.protocol import LinkExtractor
+from linkstore.ingest.documents import ClaimPolicy, Claims
+from linkstore.ingest.files import SourceNotFoundError
+from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.notes.markdown import NotPlainError, make_plain
+from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
+
+HYPERLINK: Final = "hyperlink"
+"""Kind of the links that authors wrote, whatever the syntax."""
+
+
+def make_id_tag(id: str) -> str:
+    """Return the URL, relative to the root of a site, of a document without one: its id."""
+    return id if "://" in id else f"./{quote(id.lstrip('/'), safe='/:@!$&()*+,;=~')}"
+
+
+def make_incoming_links(url: str, site: Site) -> list[Link]:
+    """Return the hyperlinks that lead to a document: those to its URL.
+
+    Args:
+        url: Absolute, or relative to the root of the site, may have a fragment.
+        site: How documents are named.
+    """
+    tag = site.tag(url)
+    return [Link.incoming(kind=HYPERLINK, tag=tag)] if tag is not None and is_short_tag(tag) else []
+
+
+_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata", "answers"})
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):", re.IGNORECASE)
+_LONGEST_LINE: Final = 16 * 2**20
+_SAMPLE: Final = 64 * 2**10
+_MARK: Final = b"\xef\xbb\xbf"
+_LONGEST_MARK: Final = 4
+
+
+class JsonlSource:
+    """The documents of a file of JSON lines: ``{"id", "text", "title"?, "url"?, "links"?, "metadata"?}``.
+
+    A document answers to its ``url``; without one, to its ``id``; with ``"answers": false``, as ``linkstore
+    export`` writes it, to what its links say alone. A link is a URL, relative to the
+    document's own if it has one; the id of another document, as ``{"id": …}`` or as a string in a document
+    without ``url``; each with an optional ``label``; or a
+    :class:`~linkstore.core.links.Link` as a dict. Of the
+    ids that were read hashes are held, about 100 bytes a line.
+
+    Args:
+        path: The file.
+        prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
+        claims: Which URLs a document may have; see :func:`index_jsonl`.
+        encoding: Of the file; None (default) takes what its byte-order mark says, else UTF-8.
+
+    Raises:
+        SourceNotFoundError: If there is no such file.
+        StrategyError: If ``encoding`` is unknown.
+        LinkError: If the prefix is not a path.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        prefix: str = "",
+        claims: ClaimPolicy = "own",
+        encoding: str | None = None,
+    ) -> None:
+        self._path = as_path("path", path)
+        if not self._path.is_file():
+            raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give a file of JSON lines")
+        self._encoding = None if encoding is None else find_encoding(encoding)
+        self._policy: ClaimPolicy = claims
+        self._site = Site(prefix=prefix)
+
+    @property
+    def name(self) -> str:
+        """The file's absolute path."""
+        return self._path.resolve().as_posix()
+
+    @property
+    def site(self) -> Site:
+        """Names the documents by their ids."""
+        return self._site
+
+    def __len__(self) -> int:
+        """Estimate how many lines there are, by the length of the first ones."""
+        with self._path.open("rb") as file:
+            sample = file.read(_SAMPLE)
+        return round(self._path.stat().st_size * sample.count(b"\n") / len(sample)) if sample else 0
+
+    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        """Yield the documents in the order of their lines. Bad lines are named by their number."""
+        seen: set[bytes] = set()
+        claims = Claims(self._policy, None)
+        with self._path.open("rb") as file:
+            for number, line in _iter_lines(file, self._encoding):
+                if line is not None and not line.text.strip():
+                    continue
+                page = self._page(number, None if line is None else line.text.encode(), seen, claims)
+                yield page
+                if line is not None and line.replaced and isinstance(page, SourcePage):
+                    lost = format_count(line.replaced, "character")
+                    reason = f"{lost} not in {line.encoding}, replaced by U+FFFD"
+                    yield BadInput(name=f"line {number} (encoding)", reason=reason)
+        yield from claims.report()
+
+    def _page(
+        self, number: int, line: bytes | None, seen: set[bytes], claims: Claims
+    ) -> SourcePage | BadInput:
+        where = f"line {number}"
+        if line is None:
+            return BadInput(name=where, reason=f"it has more than {_LONGEST_LINE:,} bytes", hides="")
+        try:
+            fields = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            return BadInput(name=where, reason=f"invalid JSON: {error}", hides="")
+        id = fields.get("id") if isinstance(fields, dict) else None
+        if isinstance(id, int) and not isinstance(id, bool):
+            id = str(id)
+        if not isinstance(id, str) or not id.strip() or "\0" in id:
+            return BadInput(name=where, reason='not an object with an "id"', hides="")
+        key = xxhash.xxh3_128_digest(id.encode())
+        if key in seen:
+            return BadInput(name=where, reason=f"an earlier line has the same id {id!r}")
+        seen.add(key)
+        refused = frozenset(tag for tag in _find_claims(fields, self._site) if not claims.accepted(tag, id))
+        digest = xxhash.xxh3_128_hexdigest(line.strip() + b"".join(map(str.encode, sorted(refused))))
+        read = partial(self._documents, where, id, fields, refused)
+        return SourcePage(url=id, digest=digest, read=read)
+
+    def _documents(
+        self, where: str, id: str, fields: Mapping[str, Any], refused: Collection[str]
+    ) -> list[Document]:
+        try:
+            return [_make_document(id, fields, self._site, refused)]
+        except (ValueError, LinkError) as error:
+            raise UnreadablePageError(f"{where}: {error}") from error
+
+
+def index_jsonl(
+    store: PageStore,
+    path: str | Path,
+    *,
+    source: str | None = None,
+    prefix: str = "",
+    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
+    claims: ClaimPolicy = "own",
+    encoding: str | None = None,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+    prune: bool = False,
+    jobs: int | None = None,
+) -> Summary:
+    """Index a file of JSON lines, a document each: see :func:`index_source` and :class:`JsonlSource`.
+
+    Documents are stored as they are, not divided. While there is a line that cannot be read at all, no
+    document is taken for gone.
+
+    Args:
+        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
+        path: The file.
+        source: Names the file within the store, default its absolute path.
+        prefix: Path below which the documents are stored, next to other sources. See :func:`index_folder`.
+        links: Names of link extractors, or extractors. Of these, those that read documents are asked.
+        claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
+            with a URL: see :mod:`linkstore.ingest.documents`.
+        encoding: Of the file. None (default) takes what its byte-order mark says, else UTF-8. A byte that is
+            not in it is replaced by U+FFFD, and reported with its line.
+        progress: Called after each line.
+        dry_run: Return what would be done, and write nothing.
+        prune: Remove missing pages even if they are more than half of those stored.
+        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
+
+    Raises:
+        SourceNotFoundError: If there is no such file.
+        NothingIndexedError: If none of its lines can be indexed, and none are stored.
+        RemovalRefusedError: If more than half of its stored documents are gone.
+        SourceConflictError: If another source has a document of the same id.
+        LinkError: If the prefix is not a path.
+        ExtractionError: If an extractor is not installed, or cannot be used here.
+    """
+    found = JsonlSource(path, prefix=prefix, claims=claims, encoding=encoding)
+    return index_source(
+        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
+    )
+
+
+def _iter_lines(file: BufferedReader, encoding: str | None) -> Iterator[tuple[int, DecodedText | None]]:
+    """Yield the lines with their numbers, None for one that is too long, most of which is not held."""
+    marked, _ = read_bom(file.peek(_LONGEST_MARK))
+    encoding = marked or encoding or UTF_8
+    read: Callable[[int], bytes] = file.readline
+    if encoding.startswith(("utf-16", "utf-32")):  # not each byte of a line end is one
+        text = TextIOWrapper(file, encoding, errors="replace", newline="\n")
+        encoding, read = UTF_8, lambda most: text.readline(most).encode()
+    number = 0
+    while line := read(_LONGEST_LINE + 1):
+        number += 1
+        if len(line) <= _LONGEST_LINE:
+            yield number, decode_as(line.removeprefix(_MARK) if number == 1 else line, encoding)
+            continue
+        while line and not line.endswith(b"\n"):
+            line = read(_LONGEST_LINE)
+        yield number, None
+
+
+def _find_claims(fields: Mapping[str, Any], site: Site) -> Iterator[str]:
+    """Yield the absolute URLs that a line claims for its document: its ``url``, and links that lead in."""
+    metadata = fields.get("metadata")
+    given = (fields.get("links"), metadata.get(LINKS_KEY) if isinstance(metadata, dict) else None)
+    tags = [
+        link.get("tag")
+        for links in given
+        for link in (links if isinstance(links, list) else ())
+        if isinstance(link, dict) and link.get("kind") == HYPERLINK and link.get("direction") != "out"
+    ]
+    url = fields.get("url")
+    tags.append(site.tag(url) if isinstance(url, str) else None)
+    yield from (tag for tag in tags if isinstance(tag, str) and "://" in tag)
+
+
+def _make_document(id: str, fields: Mapping[str, Any], site: Site, refused: Collection[str]) -> Document:
+    """Make the document of a line.
+
+    Raises:
+        ValueError: If a field is not what it should be.
+    """
+    unknown = sorted(fields.keys() - _KEYS)
+    if unknown:
+        raise ValueError(f"unknown {', '.join(unknown)}; known are {', '.join(sorted(_KEYS))}")
+    text = _get_field(fields, "text", str, "")
+    if not text.strip():
+        raise ValueError('it has no "text"')
+    metadata = dict(_get_field(fields, "metadata", dict, {}))
+    title, url = _get_field(fields, "title", str, ""), _get_field(fields, "url", str, "")
+    metadata |= {key: value for key, value in (("title", title), ("url", url)) if value}
+    own = url if url and site.tag(url) not in refused else make_id_tag(id)
+    answers = _get_field(fields, "answers", bool, True)
+    links = (
+        *parse_links(metadata, id),
+        *(make_incoming_links(own, site) if answers else ()),
+        *filter(None, (_make_link(one, url, site) for one in _get_field(fields, "links", list, []))),
+    )
+    kept = (link for link in links if not (link.leads_in and link.tag in refused))
+    metadata[LINKS_KEY] = [link.to_dict() for link in merge_links(kept)]
+    return Document(id=id, page_content=text, metadata=metadata)
+
+
+def _get_field(fields: Mapping[str, Any], key: str, kind: type, default: Any) -> Any:
+    value = fields.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, kind):
+        raise ValueError(f'"{key}" is a {type(value).__name__}, not a {kind.__name__}')  # noqa: TRY004
+    return value
+
+
+def _make_link(value: Any, url: str, site: Site) -> Link | None:
+    """Make a link of its value in a line, or return None if it leads to no page, such as ``mailto:``."""
+    if isinstance(value, dict) and "kind" in value:
+        return Link.from_dict(value)
+    if isinstance(value, str):
+        value = {"url" if url or _URL.match(value) else "id": value}
+    if not isinstance(value, dict) or value.keys() - {"label"} not in ({"id"}, {"url"}):
+        shown = str(value)[:80]
+        raise ValueError(
+            f'the link {shown!r} is not a URL, {{"id"}}, {{"url"}} or {{"kind", "tag", "direction"}}'
+        )
+    label = _get_field(value, "label", str, "")
+    if "id" in value:
+        tag = site.tag(make_id_tag(str(value["id"])))
+    else:
+        tag = site.tag(_get_field(value, "url", str, ""), page=url)
+    return None if tag is None else Link.outgoing(kind=HYPERLINK, tag=tag, label=label or None)
+
+
+_ORIGINS: Final = ("source", "url", "file_path")
+"""The metadata keys for the origin of a document, the most common first."""
+
+
+class DocumentsSource:
+    """LangChain documents, as they come: each is a page of its own, and no more than one is held.
+
+    A document without id gets one that stays the same while its origin (``source`` or ``url`` of its
+    metadata) and its text do. Of the documents in a row that have one URL for their origin, such as the
+    chunks of a page, the first answers to links to it. Metadata becomes plain JSON.
+
+    Args:
+        documents: Any iterable; read once.
+        name: Names the source within the store.
+        prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
+        claims: Which URLs a document may have; see :func:`index_documents`.
+
+    Raises:
+        LinkError: If the prefix is not a path.
+    """
+
+    def __init__(
+        self, documents: Iterable[Document], name: str, *, prefix: str = "", claims: ClaimPolicy = "own"
+    ) -> None:
+        require_list("documents", documents=documents)
+        require(str, "a string", source=name)
+        self._documents = documents
+        self._name = name
+        self._policy: ClaimPolicy = claims
+        self._site = Site(prefix=prefix)
+
+    @property
+    def name(self) -> str:
+        """The name that was given."""
+        return self._name
+
+    @property
+    def site(self) -> Site:
+        """Names the documents by their ids."""
+        return self._site
+
+    def __len__(self) -> int:
+        """Return how many documents there are, 0 where that is not known beforehand."""
+        return len(self._documents) if isinstance(self._documents, Sequence) else 0
+
+    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        """Yield the documents in order. Those that come twice are reported."""
+        seen: set[bytes] = set()
+        claims = Claims(self._policy, None)
+        before = None
+        for number, document in enumerate(self._documents, start=1):
+            if not isinstance(document, Document):
+                raise DocumentError(f"document {number} must be a Document, not {repr(document)[:200]}")
+            origin = _find_origin(document)
+            id = document.id or _make_id(document, origin)
+            key = xxhash.xxh3_128_digest(id.encode(errors="replace"))
+            if key in seen:
+                yield BadInput(
+                    name=f"document {number}", reason=f"an earlier document has the same id {id!r}"
+                )
+                continue
+            seen.add(key)
+            url = origin if origin != before and "://" in origin else ""
+            before = origin
+            try:
+                metadata = make_plain({key: of for key, of in document.metadata.items() if key != LINKS_KEY})
+                links = [link.to_dict() for link in get_links(document)]
+            except (NotPlainError, LinkError) as error:
+                yield BadInput(name=id, reason=f"document {number}: {error}")
+                continue
+            links += [link.to_dict() for link in make_incoming_links(url, self._site)] if url else []
+            links = [link for link in links if _is_own_link(link, id, claims)]
+            stored = Document(
+                id=id, page_content=document.page_content, metadata={**metadata, LINKS_KEY: links}
+            )
+            yield SourcePage(url=id, digest=_hash_document(stored), read=partial(_list_document, stored))
+        yield from claims.report()
+
+
+def index_documents(
+    store: PageStore,
+    documents: Iterable[Document],
+    *,
+    source: str,
+    prefix: str = "",
+    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
+    claims: ClaimPolicy = "own",
+    progress: Progress | None = None,
+    dry_run: bool = False,
+    prune: bool = False,
+    jobs: int | None = None,
+) -> Summary:
+    """Index LangChain documents, such as ``loader.lazy_load()``: see :func:`index_source`.
+
+    Documents are stored as they are, with the links they carry. Split them first where they are long.
+    Documents of the source's last run that do not come again are removed. If those are more than half, they
+    are removed only with ``prune``.
+
+    Args:
+        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
+        documents: Any iterable, read once, and not held in memory.
+        source: Name of these documents in the store. A later run with the same name replaces them.
+        prefix: Path below which the documents are stored, next to other sources. See :func:`index_folder`.
+        links: Names of link extractors, or extractors. Of these, those that read documents are asked.
+        claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
+            with a URL: see :mod:`linkstore.ingest.documents`.
+        progress: Called after each document.
+        dry_run: Return what would be done, and write nothing.
+        prune: Remove missing documents even if they are more than half of those stored.
+        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
+
+    Raises:
+        DocumentError: If one is not a Document.
+        NothingIndexedError: If none of the documents can be indexed, and none are stored.
+        RemovalRefusedError: If more than half of the stored documents do not come again.
+        SourceConflictError: If another source has a document of the same id.
+        LinkError: If the prefix is not a path.
+        ExtractionError: If an extractor is not installed, or cannot be used here.
+    """
+    found = DocumentsSource(documents, source, prefix=prefix, claims=claims)
+    return index_source(store, found, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs)
+
+
+def _is_own_link(link: Mapping[str, Any], id: str, claims: Claims) -> bool:
+    """Say whether a link may be the document's. A hyperlink that leads in claims a URL."""
+    leads_in = link["kind"] == HYPERLINK and link["direction"] != "out"
+    return not leads_in or claims.accepted(link["tag"], id)
+
+
+def _find_origin(document: Document) -> str:
+    """Return the origin of a document, empty if it is not known."""
+    found = (document.metadata.get(key) for key in _ORIGINS)
+    return next((str(one) for one in found if one), "")
+
+
+def _make_id(document: Document, origin: str) -> str:
+    digest = xxhash.xxh3_128_hexdigest(document.page_content.encode(errors="replace"))
+    cleaned = encode_controls(replace_surrogates(origin))
+    return f"{cleaned}#{digest[:16]}" if cleaned else digest
+
+
+def _hash_document(document: Document) -> str:
+    said = (document.page_content.encode(errors="replace"), orjson.dumps(document.metadata))
+    return xxhash.xxh3_128_hexdigest(b"\0".join(said))
+
+
+def _list_document(document: Document) -> list[Document]:
+    if not document.page_content.strip():
+        raise UnreadablePageError("it has no text")
+    return [document]

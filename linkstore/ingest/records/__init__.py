@@ -1,1 +1,0 @@
-"""Sources of finished documents: JSON lines, and the documents of other loaders."""

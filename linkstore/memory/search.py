@@ -1,0 +1,404 @@
+"""Searches for turns: by meaning, by words, by neighbouring turns, by the history of a conversation.
+
+Searches for turns: by meaning, by words in all their forms, by neighbouring turns and by segments.
+
+In a conversation, an answer follows its question and has few words in common with it. So a turn gains from
+its neighbours, along ``next_turn``: most from a turn before it that asks something, according to the weight
+of the link (:func:`.weigh_next_turn`). It also gains from the turns of its topic segment, along
+``has_turn``, because several turns speak of one subject. If the question names a time, turns of that time
+gain, and those around it half as much, because people speak of an event soon after it.
+
+How the history of a conversation enters a search.
+
+A question is searched for in several *views*: texts that join it with parts of what was said before.
+On dialogues with gold passages (docs/benchmarks.md), the question alone lacks what it leaves out, and the
+whole history hides it; the views below are better than any one text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.filters import Filter, parse_filter
+from linkstore.core.hits import Hit, Hits
+from linkstore.core.lexical import extract_question_terms
+from linkstore.core.plans import (
+    Candidates,
+    Find,
+    Groups,
+    Ids,
+    Matching,
+    Members,
+    Memberships,
+    Plan,
+    ReachedMembers,
+    Tags,
+    rank_refs,
+)
+from linkstore.memory.entities import SPEAKER
+from linkstore.memory.references import ResolvedQuestion, says_little, says_little_alone
+from linkstore.memory.turns import BACK_WEIGHT, HAS_TURN, NEXT_TURN, Turn
+from linkstore.strategies.base import Question, Traversing
+from linkstore.strategies.first_stage import FirstStage, run_first_stage
+from linkstore.strategies.results import make_hits, report_none_found, report_none_returned, select_returned
+from linkstore.strategies.traversal import NO_REFS, FoundDocuments, Trail
+
+LEAST_POOL: Final = 100
+"""Minimum number of turns that each of the two searches returns."""
+LEXICAL_WEIGHT: Final = 1.0
+"""Weight of words, where meaning has weight 1."""
+WHEN_FACTOR: Final = 0.25
+"""Factor for neighbours if the question asks for a time, because the turn itself contains the answer."""
+SECOND_WEIGHT: Final = 0.75
+"""Weight of a turn two links away, where a neighbour has weight 1."""
+SEGMENT_WEIGHT: Final = 0.3
+"""Weight of the turns of a segment, where a turn itself has weight 1."""
+SPEAKER_WEIGHT: Final = 0.15
+"""Weight of the speaker, for turns of the speaker that the question names."""
+TIME_WEIGHT: Final = 0.5
+"""Weight of the time, for turns of the time that the question names; half of it for those near that time."""
+_SEEDS: Final = 40
+"""Number of best turns of the first stage from which turns two links away are reached."""
+_ASKS_FOR_TIME: Final = re.compile(
+    r"^\W*(when|how long|(?:in |on )?(?:what|which) (?:date|day|month|year))\b", re.IGNORECASE
+)
+_FEWEST_LETTERS: Final = 4
+_MOST_FOLLOWING: Final = 4
+"""Maximum number of turns that follow one, if several writers write at once."""
+_MOST_MEMBERS: Final = 64
+_ENDINGS: Final = (
+    ("ies", "y"),
+    ("ied", "y"),
+    ("sses", "ss"),
+    ("ing", ""),
+    ("ed", ""),
+    ("es", ""),
+    ("s", ""),
+    ("ly", ""),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnNeighbours:
+    """Turns next to others: (m,) sources and turns, the weight of the link at the source, similarities."""
+
+    source: Ints
+    refs: Ints
+    weight: Floats
+    similarity: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TurnSearch(Traversing):
+    """Finds turns of conversations; the settings are those of every traversal.
+
+    Args:
+        speaker: Whose turns count more; None for nobody's.
+        times: Filters for turns of the time that the question names, and for those near it; None for no time.
+    """
+
+    speaker: str | None = None
+    times: tuple[Filter, Filter] | None = None
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        """Plan the first stage, then the turns before and after each of its turns, and its segments."""
+        trail = Trail()
+        asked = replace(question, text=" ".join(expand_forms(question.text)))
+        first = yield from run_first_stage(trail, asked, self, max(LEAST_POOL, self.k), LEXICAL_WEIGHT)
+        if not len(first.refs):
+            return report_none_found(trail, question, LEAST_POOL, self, first.highest)
+        faded = np.float32(WHEN_FACTOR if _ASKS_FOR_TIME.match(question.text) else 1.0)
+        after = yield from _find_following(first.refs, question)
+        before = yield from _find_preceding(first.refs, question)
+        best = first.refs[(yield from rank_refs(first.refs, _score_own(first), _SEEDS))]
+        after_next = yield from _find_further(after, best, _find_following, question)
+        before_last = yield from _find_further(before, best, _find_preceding, question)
+        sides = (after, before, after_next, before_last)
+        known = _join_neighbours(first, *sides)
+        own = first.scores_of(known)
+        gained = np.zeros(len(known), dtype=np.float32)
+        for side in sides:
+            share = own[np.searchsorted(known.refs, side.source)] * side.weight * faded
+            np.maximum.at(gained, np.searchsorted(known.refs, side.refs), share)
+        trail.add(known)
+        parts = {
+            "turn": own,
+            "neighbours": gained,
+            "segment": np.float32(SEGMENT_WEIGHT) * (yield from _score_segments(known.refs, own)),
+            "speaker": np.float32(SPEAKER_WEIGHT) * (yield from _match_speaker(self.speaker, known.refs)),
+            "time": np.float32(TIME_WEIGHT) * (yield from _match_times(self.times, known.refs)),
+        }
+        most = np.float32(2 + SEGMENT_WEIGHT + SPEAKER_WEIGHT + TIME_WEIGHT)
+        parts = {name: part / most for name, part in parts.items()}
+        score = sum(parts.values(), start=np.zeros(len(known.refs), dtype=np.float32))
+        chosen = yield from select_returned(trail, score, self.k, question, self.per_page)
+        if not len(chosen):
+            return report_none_returned(trail, self)
+        parts = {name: part[chosen] for name, part in parts.items()}
+        return (yield from make_hits(trail, chosen, self, question, score[chosen], parts))
+
+
+def expand_forms(text: str) -> list[str]:
+    """Return the words of a question, each followed by its other English forms: "paint", "paints", "painted".
+
+    A form that no turn has costs nothing.
+    """
+    asked, _ = extract_question_terms(text)
+    return list(dict.fromkeys(form for word in asked for form in (word, *_inflect(word))))
+
+
+def _inflect(word: str) -> list[str]:
+    """Return the other forms of a word: with endings, or if it has an ending, its stem and other endings."""
+    if len(word) < _FEWEST_LETTERS or not word.isascii() or not word.isalpha():
+        return []
+    stem, stripped = _stem(word)
+    if not stripped:
+        bare = stem.removesuffix("e")
+        plural = f"{stem[:-1]}ies" if stem.endswith("y") else f"{stem}s"
+        return [plural, f"{bare}ed", f"{bare}ing"]
+    silent = [] if stem.endswith("y") else [f"{stem}e"]
+    return [stem, *silent, f"{stem}s", f"{stem}ed", f"{stem}ing"]
+
+
+def _stem(word: str) -> tuple[str, bool]:
+    """Return a word without its ending, and whether it had one."""
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            stem = word.removesuffix(ending) + instead
+            doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz"
+            return (stem[:-1] if doubled else stem), True
+    return word, False
+
+
+def _find_following(refs: Ints, question: Question) -> Plan[TurnNeighbours]:
+    """Find the turns that follow given turns."""
+    left: Memberships = yield Groups(refs=refs, side="out", kinds=frozenset({NEXT_TURN}))
+    groups, at = np.unique(left.group, return_inverse=True)
+    reached: ReachedMembers = yield Members(
+        groups=groups,
+        side="in",
+        vector=question.vector,
+        take=_MOST_FOLLOWING,
+        cap=_MOST_MEMBERS,
+        exclude=NO_REFS,
+    )
+    return _pair_neighbours(refs, left, at, reached.group, reached.refs, reached.similarity)
+
+
+def _find_preceding(refs: Ints, question: Question) -> Plan[TurnNeighbours]:
+    """Find the turns that given turns follow. The tag of the link is their id, so no link group is read."""
+    left: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({NEXT_TURN}))
+    groups, at = np.unique(left.group, return_inverse=True)
+    tags: list[tuple[str, str]] = yield Tags(groups=groups)
+    found: Candidates = yield Find(ids=tuple(id for _, id in tags), vector=question.vector)
+    ids: list[str] = yield Ids(refs=found.refs)
+    place = {id: place for place, (_, id) in enumerate(tags)}
+    of = np.array([place[id] for id in ids], dtype=np.int64)
+    return _pair_neighbours(refs, left, at, of, found.refs, found.similarity)
+
+
+def _pair_neighbours(
+    refs: Ints, left: Memberships, at: Ints, of: Ints, reached: Ints, similarity: Floats
+) -> TurnNeighbours:
+    """Pair the turns reached with the turns that were left.
+
+    Args:
+        refs: The turns that were left.
+        left: Their link groups.
+        at: (m,) the link group of each entry of ``left``, as a position.
+        of: (n,) that of each turn reached.
+        reached: (n,) the turns reached.
+        similarity: (n,) theirs.
+    """
+    leaving, arriving = _pair_equal(at, of)
+    return TurnNeighbours(
+        source=refs[left.document[leaving]],
+        refs=reached[arriving],
+        weight=left.weight[leaving],
+        similarity=similarity[arriving],
+    )
+
+
+def _find_further(
+    near: TurnNeighbours,
+    best: Ints,
+    step: Callable[[Ints, Question], Plan[TurnNeighbours]],
+    question: Question,
+) -> Plan[TurnNeighbours]:
+    """Find the turns two links away from the best ones, from the turns one link away and the way to go on."""
+    chosen = np.flatnonzero(np.isin(near.source, best))
+    reached = near.refs[chosen]
+    further = yield from step(np.unique(reached), question)
+    first, second = _pair_equal(reached, further.source)
+    weight = np.minimum(near.weight[chosen[first]], further.weight[second])
+    return TurnNeighbours(
+        source=near.source[chosen[first]],
+        refs=further.refs[second],
+        weight=np.minimum(weight, np.float32(BACK_WEIGHT)) * np.float32(SECOND_WEIGHT),
+        similarity=further.similarity[second],
+    )
+
+
+def _score_segments(refs: Ints, own: Floats) -> Plan[Floats]:
+    """Score the segment of each turn, (n,), 1 for the best: the root of its turns' squared scores.
+
+    Squares count a few turns that answer well more than many that hardly do.
+    """
+    share = np.zeros(len(refs), dtype=np.float32)
+    within: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({HAS_TURN}))
+    if len(within.group):
+        segments, at = np.unique(within.group, return_inverse=True)
+        total = np.sqrt(np.bincount(at, weights=own[within.document] ** 2, minlength=len(segments)))
+        share[within.document] = total[at] / max(float(total.max()), 1e-9)
+    return share
+
+
+def _match_speaker(speaker: str | None, refs: Ints) -> Plan[Floats]:
+    """Return 1 for the turns of a speaker, 0 for others, (n,)."""
+    if speaker is None:
+        return np.zeros(len(refs), dtype=np.float32)
+    theirs: Bools = yield Matching(refs=refs, filter=parse_filter({SPEAKER: speaker}))
+    return theirs.astype(np.float32)
+
+
+def _match_times(times: tuple[Filter, Filter] | None, refs: Ints) -> Plan[Floats]:
+    """Return 1 for the turns of a time, a half for those near it, 0 for others, (n,)."""
+    share = np.zeros(len(refs), dtype=np.float32)
+    for span in times or ():
+        passing: Bools = yield Matching(refs=refs, filter=parse_filter(span))
+        share += passing / np.float32(2)
+    return share
+
+
+def _score_own(first: FirstStage) -> Floats:
+    return first.scores(first.refs, first.similarity)
+
+
+def _pair_equal(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """Return all pairs of positions with equal values."""
+    equal = left[:, None] == right[None, :]
+    first, second = np.nonzero(equal)
+    return first, second
+
+
+def _join_neighbours(first: FirstStage, *sides: TurnNeighbours) -> FoundDocuments:
+    refs = np.concatenate((first.refs, *(side.refs for side in sides)))
+    similarity = np.concatenate((first.similarity, *(side.similarity for side in sides)))
+    distinct, at = np.unique(refs, return_index=True)
+    return FoundDocuments(
+        refs=distinct, similarity=similarity[at], weight=np.ones(len(distinct), dtype=np.float32)
+    )
+
+
+CARRIED_WEIGHT: Final = 0.25
+"""Weight of a view that says less than the other, which has weight 1: in a search for turns the one with the
+previous query, in one for knowledge a question alone that depends on the history."""
+REPLACED_WEIGHT: Final = 0.5
+"""Weight of an earlier question with a part replaced, in a search for turns."""
+ANSWER_CHARACTERS: Final = 400
+"""Number of characters of the previous answer in a view, because its beginning says what it is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryView:
+    """A text to search for.
+
+    Args:
+        name: For :attr:`~linkstore.core.hits.Hit.contributions`.
+        text: The text.
+        without: Ids of documents that this view must not find: those that the text was made from.
+        weight: Its weight relative to other views.
+    """
+
+    name: str
+    text: str
+    without: frozenset[str] = frozenset()
+    weight: float = 1.0
+
+
+def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]) -> list[QueryView]:
+    """Return the texts to search knowledge for.
+
+    - A question that goes on with the name that was answered is searched for before this answer.
+    - Any other question is searched for alone, after the previous query, and before the previous answer,
+      unless that is too short to say what it is about ("Got it."). The view with the answer would find the
+      documents that this answer came from; they are left out.
+    - After such a short answer, a question with a pronoun and no name ("How much did it cost?") counts more
+      after the previous query than alone, because it alone says little.
+    """
+    last = _find_last_asked(recent)
+    if last is None or resolved.exact:
+        return [_view_alone(resolved.text)]
+    answer = (last.response or "").strip()
+    behind = QueryView(
+        name="previous answer",
+        text=f"{question}\n{answer[:ANSWER_CHARACTERS]}",
+        without=frozenset(last.sources),
+    )
+    if resolved.named:
+        return [behind]
+    little = says_little(answer)
+    leans = little and says_little_alone(question)
+    alone = replace(_view_alone(resolved.text), weight=CARRIED_WEIGHT if leans else 1.0)
+    views = [alone, _view_behind_query(last, question)]
+    return views if little and resolved.name is None else [*views, behind]
+
+
+def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]) -> list[QueryView]:
+    """Return the texts to search turns for: first the question, then what it continues.
+
+    The previous turns are stored themselves. Together with a short question, the words of the previous query
+    would find that turn and those around it, whatever is asked.
+    """
+    last = _find_last_asked(recent)
+    if last is None or resolved.exact or resolved.named:
+        return [_view_alone(resolved.text)]
+    if not resolved.depends:
+        return [_view_alone(question)]
+    if resolved.whole:
+        return [
+            _view_alone(question),
+            QueryView(name="earlier question", text=resolved.text, weight=REPLACED_WEIGHT),
+        ]
+    return [_view_alone(resolved.text), replace(_view_behind_query(last, question), weight=CARRIED_WEIGHT)]
+
+
+def _find_last_asked(recent: Sequence[Turn]) -> Turn | None:
+    """Return the last turn, if its query says anything."""
+    return recent[-1] if recent and recent[-1].query.strip() else None
+
+
+def _view_alone(text: str) -> QueryView:
+    return QueryView(name="question", text=text)
+
+
+def _view_behind_query(last: Turn, question: str) -> QueryView:
+    return QueryView(name="previous query", text=f"{last.query}\n{question}")
+
+
+def fuse_views(views: Sequence[QueryView], found: Sequence[Hits], k: int) -> tuple[Hit, ...]:
+    """Fuse the hits of several views: each view counts by its weight, scaled to its best hit."""
+    total = sum(view.weight for view in views)
+    best: dict[str, Hit] = {}
+    parts: dict[str, dict[str, float]] = {}
+    for view, hits in zip(views, found, strict=True):
+        kept = [hit for hit in hits if hit.document.id not in view.without]
+        top = max((hit.score for hit in kept), default=0.0)
+        for hit in kept:
+            id = str(hit.document.id)
+            share = max(hit.score, 0.0) / top * view.weight / total if top > 0 else 0.0
+            parts.setdefault(id, {})[view.name] = share
+            if id not in best or hit.score > best[id].score:
+                best[id] = hit
+    hits_ = [_join_parts(hit, parts[id]) for id, hit in best.items()]
+    return tuple(sorted(hits_, key=lambda hit: (-hit.score, str(hit.document.id)))[:k])
+
+
+def _join_parts(hit: Hit, parts: Mapping[str, float]) -> Hit:
+    return replace(hit, score=sum(parts.values()), contributions=dict(parts))

@@ -1,0 +1,405 @@
+"""Every chain of links that leads to a document; documents where independent chains meet rank first.
+
+Every chain of links from where a search starts to what it reached, and which of them are independent.
+
+Every chain of links that leads to a document. Those where independent chains meet rank first.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from linkstore.core.arguments import require_at_least, require_within
+from linkstore.core.arrays import Floats, Ints, find_positions, is_member, match_equal, sort_unique
+from linkstore.core.filters import Condition
+from linkstore.core.hits import Chain, Hits, Triple
+from linkstore.core.plans import Documents, Ids, Plan, StoredDocument, Tags, rank_refs
+from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
+from linkstore.strategies.first_stage import FirstStage, run_first_stage
+from linkstore.strategies.results import (
+    collect_data,
+    collect_labels,
+    make_hits,
+    report_none_found,
+    report_none_returned,
+    select_returned,
+)
+from linkstore.strategies.traversal import (
+    NO_REFS,
+    Crossing,
+    Trail,
+    add_own_starts,
+    apply_beam,
+    limit_nodes,
+    make_hop,
+    make_unlinked,
+)
+
+MAX_CHAINS: Final = 10_000
+"""How many chains one search makes at most, before it stops making longer ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """A link between two documents of a trail.
+
+    Args:
+        source: Position in the trail of the document that was left.
+        target: Position of the document arrived at.
+        kind: Of the link.
+        tag: Of the link.
+        forward: Whether it was followed in its direction.
+        weight: Product of the weights of both links and of the kind.
+    """
+
+    source: int
+    target: int
+    kind: str
+    tag: str
+    forward: bool
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeChain:
+    """A chain of edges.
+
+    Args:
+        positions: The positions of its documents, from the start, one more than edges.
+        edges: In order.
+        strength: How well its start matches the question, times its weight: in [0, 1].
+        rank: What ways are ordered by: stronger, then shorter ones, then by the ids and links on the way.
+    """
+
+    positions: tuple[int, ...]
+    edges: tuple[Edge, ...]
+    strength: float
+    rank: tuple[object, ...]
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of link that the chain follows."""
+        return frozenset(edge.kind for edge in self.edges)
+
+    def is_independent_of(self, other: EdgeChain) -> bool:
+        """Say whether two chains are independent.
+
+        They are if they follow different kinds, and have no document in common except their start and end.
+        """
+        common = set(self.positions[:-1]) & set(other.positions[:-1])
+        shared_start = {self.positions[0]} & {other.positions[0]}
+        return self.kinds != other.kinds and common <= shared_start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeChains:
+    """All ways of a trail.
+
+    Args:
+        to: For each position that was reached by links, the ways to it, strongest first.
+        unmade: How many ways were not made longer because there were too many.
+    """
+
+    to: Mapping[int, Sequence[EdgeChain]]
+    unmade: int
+
+
+def find_edges(trail: Trail, crossings: Sequence[Crossing]) -> Plan[list[Edge]]:
+    """Return the links followed between documents of the trail: one for each pair and kind."""
+    columns = [_join_crossing(trail, crossing) for crossing in crossings]
+    groups = sort_unique(np.concatenate([group for _, _, group, _ in columns])) if columns else None
+    if groups is None or not len(groups):
+        return []
+    named: list[tuple[str, str]] = yield Tags(groups=groups)
+    best: dict[tuple[int, int, str], Edge] = {}
+    for crossing, (source, target, group, weight) in zip(crossings, columns, strict=True):
+        at = np.searchsorted(groups, group).tolist()
+        forward = crossing.leave == "out"
+        for row in zip(source.tolist(), target.tolist(), at, weight.tolist(), strict=True):
+            kind, tag = named[row[2]]
+            edge = Edge(source=row[0], target=row[1], kind=kind, tag=tag, forward=forward, weight=row[3])
+            key = edge.source, edge.target, kind
+            if key not in best or _rank_edge(edge) < _rank_edge(best[key]):
+                best[key] = edge
+    return list(best.values())
+
+
+def _rank_edge(edge: Edge) -> tuple[float, bool, str]:
+    return -edge.weight, not edge.forward, edge.tag
+
+
+def _join_crossing(trail: Trail, crossing: Crossing) -> tuple[Ints, Ints, Ints, Floats]:
+    """Join departures with arrivals.
+
+    Returns (m,) positions left and arrived at, link groups and weights.
+    """
+    left, reached = crossing.departures, crossing.answer
+    order = np.argsort(left.group, kind="stable")
+    arriving, at = match_equal(crossing.groups[reached.group], left.group[order])
+    leaving = order[at]
+    source = left.source[leaving]
+    by_ref = np.argsort(trail.refs)
+    place = find_positions(reached.refs[arriving], trail.refs[by_ref])
+    target = np.where(place >= 0, by_ref[place], -1)
+    path = trail.weight[source]
+    whole = left.strength[leaving] * reached.weight[arriving]
+    weight = np.divide(whole, path, out=np.zeros_like(whole), where=path > 0)
+    kept = (target >= 0) & (target != source)
+    return source[kept], target[kept], left.group[leaving][kept], weight[kept]
+
+
+def find_chains(
+    trail: Trail, starts: Mapping[int, float], edges: Sequence[Edge], depth: int, keep: int
+) -> Plan[EdgeChains]:
+    """Find the ways of at most ``depth`` edges from the starts of a search.
+
+    No way meets a document twice.
+
+    Args:
+        trail: The trail of the search.
+        starts: Positions of its starts, and how well each matches the question, from 0 to 1.
+        edges: The edges between its documents.
+        depth: The maximum number of edges of a way.
+        keep: How many ways to one document are kept that have the same length and kinds, the strongest.
+    """
+    ids: list[str] = yield Ids(refs=trail.refs)
+    leaving: dict[int, list[Edge]] = defaultdict(list)
+    for edge in sorted(edges, key=lambda edge: (-edge.weight, ids[edge.target], edge.kind)):
+        leaving[edge.source].append(edge)
+    ends = [_start_chain(at, starts[at], ids) for at in sorted(starts, key=ids.__getitem__)]
+    found: dict[int, list[EdgeChain]] = defaultdict(list)
+    made = unmade = 0
+    for _ in range(depth):
+        longer: list[EdgeChain] = []
+        for way in ends:
+            following = [edge for edge in leaving[way.positions[-1]] if edge.target not in way.positions]
+            room = max(0, MAX_CHAINS - made)
+            longer += [_extend_chain(way, edge, ids) for edge in following[:room]]
+            unmade += max(0, len(following) - room)
+            made += min(room, len(following))
+        ends = _keep_strongest_chains(longer, keep)
+        if not ends:
+            break
+        for way in ends:
+            found[way.positions[-1]].append(way)
+    to = {position: sorted(ways, key=lambda way: way.rank) for position, ways in found.items()}
+    return EdgeChains(to=to, unmade=unmade)
+
+
+def _start_chain(at: int, strength: float, ids: Sequence[str]) -> EdgeChain:
+    return EdgeChain(positions=(at,), edges=(), strength=strength, rank=(-strength, 0, (ids[at],)))
+
+
+def _extend_chain(way: EdgeChain, edge: Edge, ids: Sequence[str]) -> EdgeChain:
+    positions, edges = (*way.positions, edge.target), (*way.edges, edge)
+    strength = way.strength * edge.weight
+    passed = tuple(ids[at] for at in positions)
+    links = tuple((each.kind, each.tag) for each in edges)
+    rank = (-strength, len(edges), passed, links)
+    return EdgeChain(positions=positions, edges=edges, strength=strength, rank=rank)
+
+
+def _keep_strongest_chains(ways: Iterable[EdgeChain], keep: int) -> list[EdgeChain]:
+    """Return the ``keep`` strongest ways to each document for each set of kinds, in order of rank."""
+    kept: list[EdgeChain] = []
+    counts: dict[tuple[int, frozenset[str]], int] = defaultdict(int)
+    for way in sorted(ways, key=lambda way: way.rank):
+        key = way.positions[-1], way.kinds
+        counts[key] += 1
+        if counts[key] <= keep:
+            kept.append(way)
+    return kept
+
+
+def select_independent_chains(ways: Sequence[EdgeChain]) -> list[EdgeChain]:
+    """Select ways that are independent of each other, one by one from the strongest on."""
+    chosen: list[EdgeChain] = []
+    for way in ways:
+        if all(way.is_independent_of(other) for other in chosen):
+            chosen.append(way)
+    return chosen
+
+
+ROOT_MATCH: Final = 1.0
+"""How well a start matches that the caller named; of others the first stage says it, from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AllPaths(Traversing):
+    """Follow links to ``depth``, and return every chain that led to a document, as typed triples.
+
+    Documents where several independent chains meet rank above those with one. Two chains to a document are
+    independent if the sets of link kinds that they follow differ, and they share no document other than the
+    one they lead to and, if they start from the same document, that one. So the answer to a question about
+    two relations is the document where both arrive::
+
+        drug —[BELONGS_TO]→ class —[GOVERNED_BY]→ regulation
+        drug —[HAS_APPROVAL]→ approval —[IN_JURISDICTION]→ jurisdiction —[ENFORCES]→ regulation
+
+    A search starts from the ``start_k`` best documents of a first stage that joins dense and lexical search,
+    and from ``initial_roots`` and ``initial_links``. A score is the sum of four
+    :attr:`~linkstore.core.hits.Hit.contributions`: ``meeting``, 1 for each independent chain after the first;
+    ``start``, half of how well the documents match that the independent chains start from, from 0 to 1 (1 for
+    roots), times the weights of the links on the way, on average; ``meaning`` and ``words``, half of how well
+    the document itself matches.
+
+    Where the backend has no lexical search, meaning alone makes the first stage. ``explain()`` says so.
+
+    Args:
+        k: Maximum number of documents to return. Default 10.
+        per_page: Maximum number of documents of one page to return. Default None, no maximum.
+        start_k: How many documents of the first stage to start from. Default 4.
+        depth: Maximum number of links in a chain. Default 3.
+        chains: Maximum number of chains of each hit. Default 8. Among the chains to one document that have
+            the same length and the same kinds, only this many are considered, the strongest.
+        pool: How many documents each search of the first stage gives. Default 100.
+        lexical: Weight of words relative to meaning, where 0 leaves them out. Default 1.
+    """
+
+    start_k: int = DEFAULT_SEEDS
+    depth: int = 3
+    chains: int = 8
+    pool: int = 100
+    lexical: float = 1.0
+
+    def __post_init__(self) -> None:
+        Traversing.__post_init__(self)
+        require_at_least(0, start_k=self.start_k, depth=self.depth)
+        require_at_least(1, chains=self.chains, pool=self.pool)
+        require_within(0, 100, lexical=self.lexical)
+
+    @property
+    def hops(self) -> int:
+        """See :attr:`Strategy.hops`."""
+        return self.depth
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        """Plan the first stage, ``depth`` hops that do not exclude what is known, the chains, one ranking."""
+        trail = Trail()
+        stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
+        best = yield from rank_refs(stage.refs, stage.scores(stage.refs, stage.similarity), self.start_k)
+        found = make_unlinked(stage.refs[best], stage.similarity[best])
+        starting = yield from add_own_starts(trail, found, question, self)
+        trail.add((yield from limit_nodes(trail, starting, 0, self)))
+        if not len(trail):
+            best_similarity = stage.highest if self.start_k else None
+            return report_none_found(trail, question, self.start_k, self, best_similarity)
+        starts = _score_starts(trail, stage, found.refs)
+        crossings = yield from self._follow_crossings(trail, question)
+        edges = yield from find_edges(trail, crossings)
+        ways = yield from find_chains(trail, starts, edges, self.depth, self.chains)
+        trail.cut("paths", ways.unmade, None, f"links that would make more than {MAX_CHAINS:,} chains")
+        return (yield from self._rank(trail, stage, starts, ways, question))
+
+    def _follow_crossings(self, trail: Trail, question: Question) -> Plan[list[Crossing]]:
+        """Follow links hop by hop. Documents that are known already are reached again."""
+        crossings: list[Crossing] = []
+        frontier = np.arange(len(trail))
+        for depth in range(1, self.depth + 1):
+            frontier = yield from apply_beam(trail, frontier, self)
+            hopped = yield from make_hop(trail, frontier, question, self, exclude=NO_REFS)
+            crossings += hopped.crossings
+            found = hopped.found
+            fresh = found.take(~is_member(found.refs, trail.refs))
+            frontier = trail.add((yield from limit_nodes(trail, fresh, depth, self)))
+            if not len(frontier):
+                break
+        return crossings
+
+    def _rank(
+        self,
+        trail: Trail,
+        stage: FirstStage,
+        starts: Mapping[int, float],
+        ways: EdgeChains,
+        question: Question,
+    ) -> Plan[Hits]:
+        met = {position: select_independent_chains(to) for position, to in ways.to.items()}
+        parts = _score_parts(trail, stage, starts, met)
+        scores = functools.reduce(np.add, parts.values())
+        # Twice the part of chains: the other parts add up to at most 1, so they only decide among equals.
+        chosen = yield from select_returned(trail, scores + parts["meeting"], self.k, question, self.per_page)
+        if not len(chosen):
+            return report_none_returned(trail, self)
+        shown = self._choose_shown(trail, chosen, ways, met)
+        taken = {name: part[chosen] for name, part in parts.items()}
+        hits = yield from make_hits(trail, chosen, self, question, scores[chosen], taken)
+        chains = yield from _make_chains(trail, shown, met, question.link_filter)
+        with_chains = (replace(hit, chains=chains[at]) for hit, at in zip(hits, chosen.tolist(), strict=True))
+        return replace(hits, hits=tuple(with_chains))
+
+    def _choose_shown(
+        self, trail: Trail, chosen: Ints, ways: EdgeChains, met: Mapping[int, list[EdgeChain]]
+    ) -> dict[int, list[EdgeChain]]:
+        """Choose the chains to show for each document that is returned, the independent ones first."""
+        shown: dict[int, list[EdgeChain]] = {}
+        left_out = 0
+        for at in chosen.tolist():
+            first = met.get(at, [])
+            ordered = [*first, *(way for way in ways.to.get(at, ()) if way not in first)]
+            shown[at] = ordered[: self.chains]
+            left_out += len(ordered) - len(shown[at])
+        trail.cut("paths", left_out, None, f"chains past the first {self.chains} of a document")
+        return shown
+
+
+def _score_starts(trail: Trail, stage: FirstStage, found: Ints) -> dict[int, float]:
+    """Return how well each start matches.
+
+    Args:
+        trail: Holds only the starts yet.
+        stage: The first stage.
+        found: The refs of the starts that come from the first stage.
+    """
+    match = stage.scores(trail.refs, trail.similarity)
+    match[~is_member(trail.refs, found)] = ROOT_MATCH
+    return dict(enumerate((match * trail.weight).tolist()))
+
+
+def _score_parts(
+    trail: Trail, stage: FirstStage, starts: Mapping[int, float], met: Mapping[int, list[EdgeChain]]
+) -> dict[str, Floats]:
+    """Return the parts of the scores, (n,) each."""
+    meeting, start = np.zeros((2, len(trail)), dtype=np.float32)
+    start[list(starts)] = list(starts.values())
+    for position, ways in met.items():
+        meeting[position] = len(ways) - 1
+        start[position] = max(float(start[position]), sum(way.strength for way in ways) / len(ways))
+    half = np.float32(0.5)
+    words = half * stage.by_words(trail.refs)
+    meaning = half * stage.scores(trail.refs, trail.similarity) - words
+    return {"meeting": meeting, "start": half * start, "meaning": meaning, "words": words}
+
+
+def _make_chains(
+    trail: Trail,
+    shown: Mapping[int, list[EdgeChain]],
+    met: Mapping[int, list[EdgeChain]],
+    condition: Condition,
+) -> Plan[dict[int, tuple[Chain, ...]]]:
+    """Make the chains of each position, with the labels and data that documents give to their links."""
+    involved = sorted({at for ways in shown.values() for way in ways for at in way.positions})
+    stored: list[StoredDocument] = yield Documents(refs=trail.refs[involved])
+    ids = {at: one.id for at, one in zip(involved, stored, strict=True)}
+    labels = {at: collect_labels(one.metadata) for at, one in zip(involved, stored, strict=True)}
+    data = {at: collect_data(one.metadata, condition) for at, one in zip(involved, stored, strict=True)}
+
+    def triple(edge: Edge) -> Triple:
+        subject, object_ = (edge.source, edge.target) if edge.forward else (edge.target, edge.source)
+        link = (edge.kind, edge.tag)
+        label = labels[subject].get(link) or labels[object_].get(link)
+        told = data[subject].get(link)
+        return Triple(subject=ids[subject], kind=edge.kind, object=ids[object_], label=label, data=told)
+
+    return {
+        position: tuple(
+            Chain(ids[way.positions[0]], tuple(map(triple, way.edges)), way in met[position]) for way in ways
+        )
+        for position, ways in shown.items()
+    }

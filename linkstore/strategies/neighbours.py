@@ -1,0 +1,99 @@
+"""The neighbours of a document: what it links to and what links to it, by link group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from linkstore.core.arrays import Floats, sort_unique
+from linkstore.core.links import LINKS_KEY, Link, parse_links
+from linkstore.core.plans import (
+    Candidates,
+    Documents,
+    Find,
+    Groups,
+    Ids,
+    Members,
+    Memberships,
+    Plan,
+    ReachedMembers,
+    Side,
+    StoredDocument,
+    Tags,
+    Vectors,
+)
+
+MAX_SHOWN_MEMBERS: Final = 1000
+"""How many members of a link group are listed at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """One link of a document, and who is at its other end.
+
+    Args:
+        link: The document's own link.
+        ids: The other documents, most similar to this one first.
+        more: Whether there are more than are listed: the link group is a hub.
+    """
+
+    link: Link
+    ids: tuple[str, ...]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """Both directions of a document's links.
+
+    Args:
+        id: The document.
+        outgoing: Links that lead away from it, with the documents they lead to.
+        incoming: Links that lead to it, with the documents they come from.
+    """
+
+    id: str
+    outgoing: tuple[Neighbour, ...]
+    incoming: tuple[Neighbour, ...]
+
+
+def find_neighbours(id: str) -> Plan[Neighbours | None]:
+    """Return the neighbours of the document with this id, or None if there is no such document."""
+    found: Candidates = yield Find(ids=(id,))
+    if not len(found.refs):
+        return None
+    documents: list[StoredDocument] = yield Documents(refs=found.refs)
+    own = parse_links({LINKS_KEY: documents[0].metadata.get(LINKS_KEY)}, id)
+    outgoing = yield from _find_side(found, "out", "in", [link for link in own if link.leads_out])
+    incoming = yield from _find_side(found, "in", "out", [link for link in own if link.leads_in])
+    return Neighbours(id=id, outgoing=outgoing, incoming=incoming)
+
+
+def _find_side(found: Candidates, leave: Side, arrive: Side, own: list[Link]) -> Plan[tuple[Neighbour, ...]]:
+    left: Memberships = yield Groups(refs=found.refs, side=leave)
+    groups = sort_unique(left.group)
+    vectors: Floats = yield Vectors(refs=found.refs)
+    tags: list[tuple[str, str]] = yield Tags(groups=groups)
+    reached: ReachedMembers = yield Members(
+        groups=groups,
+        side=arrive,
+        vector=vectors[0],
+        take=MAX_SHOWN_MEMBERS,
+        cap=MAX_SHOWN_MEMBERS,
+        exclude=found.refs,
+    )
+    members: list[str] = yield Ids(refs=reached.refs)
+    ids: dict[tuple[str, str], list[str]] = {}
+    for position, other in zip(reached.group.tolist(), members, strict=True):
+        ids.setdefault(tags[position], []).append(other)
+    large = {tags[at] for at in np.flatnonzero(reached.sizes > MAX_SHOWN_MEMBERS).tolist()}
+    return tuple(
+        Neighbour(
+            link=link,
+            ids=tuple(ids.get((link.kind, link.tag), ())),
+            more=(link.kind, link.tag) in large,
+        )
+        for link in own
+    )

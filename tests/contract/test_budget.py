@@ -1,0 +1,88 @@
+"""The size of the house: what nobody counts grows again. Pay for what you add by removing something."""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import tokenize
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from linkstore import LinkStore
+from linkstore.memory import ConversationMemory
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = (ROOT / "linkstore", ROOT / "extractors" / "linkstore_extractors")
+MAX_LINES = 40_900
+MAX_MODULES = 240
+MAX_FILES = {"add": 25, "similarity_search": 35, "search": 39, "recall": 51}
+"""Files of linkstore that run, in a process that has done the same before."""
+
+
+def modules() -> list[Path]:
+    return [path for package in PACKAGES for path in package.rglob("*.py")]
+
+
+def count_code(path: Path) -> int:
+    """Count the lines of a module without docstrings, comments and blanks."""
+    source = path.read_text()
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                left_out.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    ignored = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in {*ignored, tokenize.ENDMARKER}:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - left_out)
+
+
+def files_crossed(call: Callable[[], object]) -> set[str]:
+    """Return the files of linkstore whose functions a call runs."""
+    crossed: set[str] = set()
+    package = str(ROOT / "linkstore")
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            crossed.add(frame.f_code.co_filename.removeprefix(package))
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return crossed
+
+
+@pytest.fixture
+def calls(tmp_path) -> Iterator[dict[str, Callable[[], object]]]:
+    with LinkStore.open(tmp_path / "kb") as store:
+        memory = ConversationMemory(store)
+        for number in range(3):
+            store.add_texts([f"A hub has {number} links."], ids=[f"h{number}"])
+        memory.add("s", "What is a hub?", "A hub has many links.")
+        yield {
+            "add": lambda: store.add_texts(["A spoke has one link."], ids=["spoke"]),
+            "similarity_search": lambda: store.similarity_search("What is a hub?"),
+            "search": lambda: store.search("What is a hub?"),
+            "recall": lambda: memory.recall("s", "How many links does it have?"),
+        }
+
+
+def test_there_are_no_more_lines_and_modules_than_agreed():
+    assert sum(map(count_code, modules())) <= MAX_LINES
+    assert len(modules()) <= MAX_MODULES
+
+
+@pytest.mark.parametrize("name", MAX_FILES)
+def test_a_call_runs_through_no_more_files_than_agreed(calls, name):
+    calls[name]()
+    crossed = files_crossed(calls[name])
+    assert len(crossed) <= MAX_FILES[name], sorted(crossed)
