@@ -104,7 +104,7 @@ _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
 
 
 def get_exit_code(error: BaseException) -> int:
-    """The exit code that an error or interrupt ends the command with."""
+    """Return the exit code that an error or interrupt ends the command with."""
     if isinstance(error, KeyboardInterrupt):
         return _SIGNALLED + error.number if isinstance(error, Terminated) else INTERRUPTED
     return next((code for kind, code in _CODES if isinstance(error, kind)), OTHER)

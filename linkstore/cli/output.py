@@ -121,7 +121,7 @@ def complain(message: str) -> None:
 
 
 def _make_console(*, stderr: bool) -> Console:
-    """Breaks lines at words in a terminal, and not at all elsewhere."""
+    """Break lines at words in a terminal, and not at all elsewhere."""
     from rich.console import Console
 
     console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)

@@ -66,7 +66,7 @@ def make_record(id: str, text: Any, vector: Any, attributes: str | None, entries
 
 
 def _parse_attributes(text: str | None) -> dict[str, Any]:
-    """The metadata in a column of JSON, if it would come back as it is."""
+    """Return the metadata in a column of JSON, if it would come back as it is."""
     if text is None:
         return {}
     try:
@@ -152,7 +152,7 @@ class Layout:
         return (*(name for name, _ in self.keys), _BODY, _VECTOR, *self.optional)
 
     def name(self, key: Sequence[Any]) -> str:
-        """The document's id: its key; in a clustered table with its partition before it."""
+        """Return the document's id: its key, in a clustered table with its partition before it."""
         *parts, own = map(str, key)
         return "/".join((*(quote(part, safe="") for part in parts), own))
 
@@ -161,18 +161,18 @@ class Layout:
         return tuple(_READERS[kind](word) for (_, kind), word in zip(self.keys, words, strict=True))
 
     def first(self) -> str:
-        """The first rows in the order of the ring; values: the limit."""
+        """Select the first rows in the order of the ring. Values: the limit."""
         return f"{self._select()} LIMIT ?"
 
     def rest_of_partition(self) -> str:
-        """The next rows of a partition; values: the last key, the limit."""
+        """Select the next rows of a partition. Values: the last key, the limit."""
         same = " AND ".join(f"{_quote_column(name)} = ?" for name, _ in self.partition)
         order = "<" if self.descending else ">"
         columns, places = _join_column_names(self.clustering), _make_placeholders(self.clustering)
         return f"{self._select()} WHERE {same} AND ({columns}) {order} ({places}) LIMIT ?"
 
     def next_partitions(self) -> str:
-        """The rows of the partitions after one; values: its key, the limit."""
+        """Select the rows of the partitions after one. Values: its key, the limit."""
         columns, places = _join_column_names(self.partition), _make_placeholders(self.partition)
         return f"{self._select()} WHERE token({columns}) > token({places}) LIMIT ?"
 
@@ -188,7 +188,7 @@ def is_community(columns: Sequence[ColumnRow]) -> bool:
 
 
 def read_layout(keyspace: str, table: str, columns: Sequence[ColumnRow]) -> Layout:
-    """The layout of a table, from its columns in the schema.
+    """Return the layout of a table, from its columns in the schema.
 
     Raises:
         StoreNotFoundError: If there are none.
@@ -269,7 +269,7 @@ class CommunityTable:
         self._embedding = find_recorded_name(embedding)
 
     def manifest(self) -> Manifest:
-        """The embedding that was named, and the dimension of the table's vectors."""
+        """Return the embedding that was named, and the dimension of the table's vectors."""
         return Manifest(embedding=self._embedding, dimension=self._layout.dimension)
 
     def batch(self, after: str | None, limit: int) -> Batch:
@@ -299,12 +299,12 @@ class CommunityTable:
         return make_record(id, text, vector, named.get("attributes_blob"), named.get("metadata_s"))
 
     def _split(self, row: Row) -> tuple[Row, str]:
-        """A row's key, and the id that its document gets."""
+        """Return a row's key, and the id that its document gets."""
         key = row[: len(self._layout.keys)]
         return key, self._layout.name(key)
 
     def _rows(self, after: str | None, limit: int) -> list[Row]:
-        """The next rows: those left of the partition, then other partitions."""
+        """Read the next rows: those left of the partition, then other partitions."""
         if after is None:
             return self._read(self._layout.first(), (), limit)
         key = self._layout.key(orjson.loads(after))
@@ -324,7 +324,7 @@ class CommunityTable:
 
 @contextmanager
 def open_source(url: str, embedding: str | None = None) -> Iterator[Source]:
-    """The store at a URL: a linkstore, or a table of langchain-community, by its columns.
+    """Open the store at a URL: a linkstore, or a table of langchain-community, by its columns.
 
     Args:
         url: ``cassandra://host:port/keyspace/table``.

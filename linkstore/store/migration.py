@@ -96,7 +96,7 @@ class MigrationTally:
         self.refused.update(step.refused)
 
     def report(self, *, pages: int, resumed: bool) -> MigrationReport:
-        """The report of all steps."""
+        """Return the report of all steps."""
         return MigrationReport(
             written=Written(**self.written),
             links=dict(sorted(self.links.items())),
@@ -126,7 +126,7 @@ class Journal:
         self._head = {"format": _FORMAT, **asdict(manifest)}
 
     def read(self) -> list[BatchOutcome]:
-        """The steps of earlier runs, in order; none if there is no file.
+        """Return the steps of earlier runs, in order, or none if there is no file.
 
         Raises:
             CheckpointError: If it is not a checkpoint, or belongs to another migration.
@@ -158,7 +158,7 @@ class Journal:
                 file.write(orjson.dumps(asdict(step)) + b"\n")
 
     def remove(self) -> None:
-        """The migration is done."""
+        """Remove the file, since the migration is done."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
@@ -189,7 +189,7 @@ class Source(Protocol):
     """Documents that are read from a cursor on, in an order that stays the same from run to run."""
 
     def manifest(self) -> Manifest:
-        """The embedding that its vectors are from."""
+        """Return the embedding that the vectors of the source are from."""
         ...
 
     def batch(self, after: str | None, limit: int) -> Batch:
@@ -197,7 +197,7 @@ class Source(Protocol):
         ...
 
     def pages(self) -> Sequence[PageEntry]:
-        """The records of indexed pages."""
+        """Return the records of indexed pages."""
         ...
 
 
@@ -319,7 +319,7 @@ def _claim_embedding(target: Backend, manifest: Manifest) -> None:
 
 
 def _resume_tally(journal: Journal, target: Backend) -> MigrationTally:
-    """The progress of earlier runs; none if the target does not have it any more."""
+    """Return the progress of earlier runs, or none if the target no longer has it."""
     steps = journal.read()
     last = next((step.last for step in reversed(steps) if step.last is not None), None)
     tally = MigrationTally()
@@ -423,7 +423,7 @@ def _copy_accesses(source: Backend, target: Backend, limit: int) -> None:
 
 
 def find_recorded_name(embedding: Embeddings | str) -> str:
-    """The name that a store built with this embedding records, so that it opens with it.
+    """Return the name that a store built with this embedding records, so that it opens with it.
 
     Args:
         embedding: An embedding or its name: a short one such as ``wordllama`` gives the full one, and one
