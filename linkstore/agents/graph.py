@@ -9,7 +9,6 @@ from typing import Any, Final
 from langchain_core.runnables import RunnableLambda
 
 from linkstore.agents import steps
-from linkstore.agents import steps as passages
 from linkstore.agents.model_calls import ReadingSources
 from linkstore.agents.state import (
     Reading,
@@ -34,9 +33,9 @@ STEP_FUNCTIONS: Final[dict[str, StepFunction]] = {
     "elements": steps.choose_elements,
     "facts": steps.read_facts,
     "search": steps.search_passages,
-    "chunk": passages.read_chunk,
-    "neighbours": passages.choose_neighbours,
-    "answer": passages.write_answer,
+    "chunk": steps.read_chunk,
+    "neighbours": steps.choose_neighbours,
+    "answer": steps.write_answer,
 }
 """The nodes of the graph, by name."""
 Graph = CompiledStateGraph[Reading, None, Reading, Reading]

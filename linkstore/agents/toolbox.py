@@ -20,9 +20,6 @@ from pydantic import (
 )
 
 from linkstore.agents import document_tools, link_tools
-from linkstore.agents import document_tools as searching
-from linkstore.agents import document_tools as writing
-from linkstore.agents import link_tools as linked
 from linkstore.agents.document_tools import AddRequest, DeleteRequest, SearchRequest
 from linkstore.agents.tool_answers import StoreView, ToolAnswer, ToolLimits
 from linkstore.core.arguments import require
@@ -90,7 +87,7 @@ class Toolbox:
     def search(self, question: str, hops: int | None = None) -> Operation[ToolAnswer]:
         """Search: see :func:`.search_documents`; ``hops`` is ``usual_hops`` by default."""
         chosen = self.usual_hops if hops is None else hops
-        return searching.search_documents(self.view, question, chosen, self.limits, self.ceiling)
+        return document_tools.search_documents(self.view, question, chosen, self.limits, self.ceiling)
 
     def follow(
         self, id: str, kinds: Sequence[str] | None = None, direction: HopDirection = "forward"
@@ -98,7 +95,7 @@ class Toolbox:
         """Follow links: see :func:`linkstore.agents.link_tools.follow_links`."""
         if not self.ceiling:
             raise StrategyError("the ceiling is 0: no links may be followed here; use search and read")
-        return linked.follow_links(self.view, id, kinds, direction, self.limits)
+        return link_tools.follow_links(self.view, id, kinds, direction, self.limits)
 
     def read(self, id: str, offset: int = 0) -> Operation[ToolAnswer]:
         """Read a document: see :func:`linkstore.agents.document_tools.read_document`."""
@@ -106,7 +103,7 @@ class Toolbox:
 
     def links(self, id: str) -> Operation[ToolAnswer]:
         """List links: see :func:`linkstore.agents.link_tools.list_links`."""
-        return linked.list_links(self.view, id, self.limits)
+        return link_tools.list_links(self.view, id, self.limits)
 
     def schema(self) -> Operation[ToolAnswer]:
         """Describe the schema: see :func:`linkstore.agents.link_tools.describe_schema`."""
@@ -120,11 +117,11 @@ class Toolbox:
         links: Sequence[Mapping[str, Any]] | None = None,
     ) -> Operation[ToolAnswer]:
         """Add a document: see :func:`linkstore.agents.document_tools.add_document`."""
-        return writing.add_document(self.view, id, text, metadata, links)
+        return document_tools.add_document(self.view, id, text, metadata, links)
 
     def delete(self, id: str) -> Operation[ToolAnswer]:
         """Delete a document: see :func:`linkstore.agents.document_tools.delete_document`."""
-        return writing.delete_document(self.view, id)
+        return document_tools.delete_document(self.view, id)
 
     def _wait(self, request: object) -> Any:
         match request:

@@ -22,7 +22,6 @@ from linkstore.core.plans import Operation
 from linkstore.engines.contract import LinkedPage, PageEntry, Report, Survey, Written
 from linkstore.errors import DocumentError, SchemaError
 from linkstore.store import operations, schema_graph
-from linkstore.store import schema_graph as schemacheck
 from linkstore.store.driving import DrivenStore
 from linkstore.store.schema import Mode, Problem, Schema
 from linkstore.store.schema_graph import Reach, SchemaReport
@@ -208,11 +207,11 @@ class SchemaMethods(DrivenStore):
 
     def schema_problems(self) -> list[Problem]:
         """Return the last 1,000 problems that the mode ``"warn"`` recorded, oldest first."""
-        return self._run(schemacheck.read_problems(self.backend))
+        return self._run(schema_graph.read_problems(self.backend))
 
     async def aschema_problems(self) -> list[Problem]:
         """Return the problems that the mode ``"warn"`` recorded: see :meth:`schema_problems`."""
-        return await self._arun(schemacheck.read_problems(self.backend))
+        return await self._arun(schema_graph.read_problems(self.backend))
 
     def reach(self, type: str, depth: int | None = None, *, type_field: str | None = None) -> Reach:
         """Find the documents that a traversal from documents of a type can and cannot reach.
@@ -236,7 +235,7 @@ class SchemaMethods(DrivenStore):
         return await self._arun(schema_graph.compute_reach(self.backend, type, depth, type_field))
 
     def _read_schema(self) -> Operation[Schema | None]:
-        recorded = yield from schemacheck.read_schema(self.backend)
+        recorded = yield from schema_graph.read_schema(self.backend)
         return recorded.schema if recorded else None
 
     def _check(self, schema: Schema | None) -> Operation[SchemaReport]:

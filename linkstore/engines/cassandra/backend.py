@@ -11,8 +11,6 @@ from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.links import Link
 from linkstore.core.plans import Operation, Plan
 from linkstore.core.vocabulary import Vocabulary
-from linkstore.engines.cassandra import tables as notes
-from linkstore.engines.cassandra import tables as schema
 from linkstore.engines.cassandra.clock import Clock, check_clocks
 from linkstore.engines.cassandra.derived import DerivedRows
 from linkstore.engines.cassandra.driver import Session
@@ -29,10 +27,15 @@ from linkstore.engines.cassandra.statements import Tables, can_name_tables
 from linkstore.engines.cassandra.tables import (
     Accesses,
     NameRegister,
+    claim_embedding,
     collect_link_names,
     collect_record_names,
     collect_stored_names,
+    exchange_note,
     read_entries,
+    read_note,
+    read_settings,
+    set_up_tables,
 )
 from linkstore.engines.cassandra.tables import inspect_names as other_findings
 from linkstore.engines.cassandra.writing import ChangeWriter, Relinker, check_document_sizes, prepare_records
@@ -94,9 +97,7 @@ class CassandraBackend(Backend):
         buckets, lexical = self._settings.buckets, self._settings.lexical
         self._nodes = max(1, len(session.cluster.metadata.all_hosts()))
         self.run(check_clocks(self._nodes, self._settings.max_clock_skew))
-        recorded = self.run(
-            schema.set_up_tables(self._tables, create=create, buckets=buckets, lexical=lexical)
-        )
+        recorded = self.run(set_up_tables(self._tables, create=create, buckets=buckets, lexical=lexical))
         self._buckets = recorded.buckets
         self._manifest = recorded.manifest
         self._placement = Placement(session, keyspace)
@@ -144,13 +145,13 @@ class CassandraBackend(Backend):
         """Read the table of settings, until an embedding is recorded there."""
         self._check_open()
         if self._manifest.dimension is None:
-            self._manifest = (yield from schema.read_settings(self._tables)).manifest
+            self._manifest = (yield from read_settings(self._tables)).manifest
         return self._manifest
 
     def claim(self, manifest: Manifest) -> Operation[Manifest]:
         """Create the tables of documents and members, then record the embedding unless one is recorded."""
         self._check_open()
-        self._manifest = yield from schema.claim_embedding(self._tables, manifest, self._nodes)
+        self._manifest = yield from claim_embedding(self._tables, manifest, self._nodes)
         return self._manifest
 
     def write(self, change: Change) -> Operation[Written]:
@@ -225,12 +226,12 @@ class CassandraBackend(Backend):
     def note(self, name: str) -> Operation[str | None]:
         """Read a note from the table of settings."""
         self._check_open()
-        return (yield from notes.read_note(self._tables, name))
+        return (yield from read_note(self._tables, name))
 
     def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
         """Write to the table of settings, with a lightweight transaction."""
         self._check_open()
-        return (yield from notes.exchange_note(self._tables, name, value, expected))
+        return (yield from exchange_note(self._tables, name, value, expected))
 
     def flush(self) -> Operation[None]:
         """Do nothing: the server updates its index with the documents."""

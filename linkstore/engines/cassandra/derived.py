@@ -16,10 +16,7 @@ import numpy as np
 import orjson
 
 from linkstore.core.plans import Operation
-from linkstore.engines.cassandra import rows as codes
-from linkstore.engines.cassandra import statements
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra import statements as derived_cql
 from linkstore.engines.cassandra.members import DocumentMembers, MemberStatements
 from linkstore.engines.cassandra.postings import (
     SHARDS,
@@ -33,6 +30,7 @@ from linkstore.engines.cassandra.requests import Requests, Statement
 from linkstore.engines.cassandra.rows import (
     ReplacedLinks,
     derive_memberships,
+    encode_vectors,
     extract_links_json,
     find_last_replaced,
     is_whole,
@@ -100,7 +98,7 @@ class MemberRounds:
 
     def __init__(self, tables: Tables, expected: int) -> None:
         parts = max(_MIN_RANGES, expected // _ROWS_PER_RANGE)
-        self._left = _split_by_range(derived_cql.read_member_range(tables), parts)
+        self._left = _split_by_range(cql.read_member_range(tables), parts)
 
     def next(self) -> Operation[list[FoundRow] | None]:
         """Read the next members. Return None after the last range."""
@@ -131,7 +129,7 @@ class PostingRounds:
     def next(self) -> Operation[list[FoundRow] | None]:
         """Read the next postings. Return None after the last ones."""
         if self._left is None:
-            ranges = _split_by_range(derived_cql.read_word_partitions(self._tables), SHARDS)
+            ranges = _split_by_range(cql.read_word_partitions(self._tables), SHARDS)
             answers = yield Requests(statements=tuple(ranges), what="compare words with documents")
             self._left = [(partition, None) for partitions in answers for partition in partitions]
         if not self._left:
@@ -148,9 +146,9 @@ class PostingRounds:
 
     def _make_statement(self, partition: WordPartition, after: Row | None) -> Statement:
         if after is None:
-            first = derived_cql.read_postings_first(self._tables)
+            first = cql.read_postings_first(self._tables)
             return Statement(cql=first, values=(*partition, POSTINGS_PER_PAGE), page_limit=POSTINGS_PER_PAGE)
-        following = derived_cql.read_postings_after(self._tables)
+        following = cql.read_postings_after(self._tables)
         return Statement(
             cql=following, values=(*partition, *after, POSTINGS_PER_PAGE), page_limit=POSTINGS_PER_PAGE
         )
@@ -241,7 +239,7 @@ class DerivedRows:
             ids: The documents.
             now: The states about to be written. Their words are reused where the text is the same.
         """
-        rows = yield from self._fetcher.by_id(statements.read_states(self._tables), ids, "read documents")
+        rows = yield from self._fetcher.by_id(cql.read_states(self._tables), ids, "read documents")
         return {row[0]: self._make_stored_state(row, now.get(row[0])) for row in rows if is_whole(row)}
 
     def coded(self, ids: Sequence[str]) -> Operation[dict[str, DocumentState]]:
@@ -319,7 +317,7 @@ class DerivedRows:
 def _add_codes(states: Sequence[DocumentState]) -> list[DocumentState]:
     if not states:
         return []
-    packed = codes.encode_vectors(np.stack([state.members.vector for state in states]))
+    packed = encode_vectors(np.stack([state.members.vector for state in states]))
     return [
         replace(state, members=replace(state.members, code=code))
         for state, code in zip(states, packed, strict=True)

@@ -30,7 +30,7 @@ from linkstore.core.lexical import (
     select_affordable,
 )
 from linkstore.core.plans import Lexical, LexicalMatches, Operation, finish_ranking, rank_best
-from linkstore.engines.cassandra import statements as derived_cql
+from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.postings import (
     EVERY_DOCUMENT,
     EVERY_DOCUMENT_SHARDS,
@@ -308,7 +308,7 @@ class WordSearch:
         if totals is None:
             limits[EVERY_DOCUMENT] = a_part
         keys = [(word, one) for word in limits for one in list_partitions(word, self._buckets)]
-        text = derived_cql.read_first_postings(self._tables)
+        text = cql.read_first_postings(self._tables)
         answers = yield from self._read(
             [Statement(cql=text, values=(*at, word, limits[word])) for word, at in keys]
         )
@@ -331,7 +331,7 @@ class WordSearch:
     def _read_more(self, words: Sequence[WordRows]) -> Operation[None]:
         """Read more documents of words: all, or as many as a search reads at most."""
         keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
-        text, limit = derived_cql.read_next_postings(self._tables), self._a_part
+        text, limit = cql.read_next_postings(self._tables), self._a_part
         answers = yield from self._read(
             [
                 Statement(cql=text, values=(*at, rows.word, *locate_posting(rows.parts[at][-1]), limit))

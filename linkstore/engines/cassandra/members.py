@@ -22,8 +22,7 @@ import xxhash
 
 from linkstore.core.arrays import Floats
 from linkstore.core.plans import Operation, Side
-from linkstore.engines.cassandra import statements
-from linkstore.engines.cassandra import statements as derived_cql
+from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.requests import Requests, Statement
 from linkstore.engines.cassandra.rows import (
@@ -137,7 +136,7 @@ class MemberStatements:
                 [*_pack_member_key(row), pack_list([id for (id,) in row[_PARTITION_KEY_COLUMNS:]])]
                 for row in part
             )
-            text = statements.delete_members(self._tables, len(part))
+            text = cql.delete_members(self._tables, len(part))
             yield pack_batch(text, at, values, routing)
 
     def _write(self, rows: Iterable[MemberRow], at: int, *, replace: bool) -> Iterator[Statement]:
@@ -147,7 +146,7 @@ class MemberStatements:
         for part, routing in self._make_batches(rows_of):
             values = map(self._pack_row, part)
             lifetime = bool(self._lifetime)
-            text = statements.write_members(self._tables, len(part), replace=replace, lifetime=lifetime)
+            text = cql.write_members(self._tables, len(part), replace=replace, lifetime=lifetime)
             yield pack_batch(text, at, values, routing)
 
     def _pack_row(self, row: _FlatMember) -> list[bytes]:
@@ -300,7 +299,7 @@ class GroupReader:
         """Read the next rows of partitions."""
         if not parts:
             return
-        text = derived_cql.read_more_members(self._tables)
+        text = cql.read_more_members(self._tables)
         statements = tuple(
             Statement(cql=text, values=(*part.group, side, part.bucket, part.rows[-1][1], most))
             for part in parts
@@ -315,8 +314,8 @@ class GroupReader:
         """Read the members of the groups in ``full``, and the sizes of those in ``light``."""
         found, counted = {group: GroupRows() for group in (*full, *light)}, set(light)
         asked = [
-            *self._make_statements(derived_cql.read_members(self._tables), full, side, limit),
-            *self._make_statements(derived_cql.count_members(self._tables), light, side, limit),
+            *self._make_statements(cql.read_members(self._tables), full, side, limit),
+            *self._make_statements(cql.count_members(self._tables), light, side, limit),
         ]
         if asked:
             answers = yield Requests(

@@ -27,8 +27,7 @@ import xxhash
 
 from linkstore.core.lexical import extract_document_terms, get_document_name
 from linkstore.core.plans import Operation
-from linkstore.engines.cassandra import statements
-from linkstore.engines.cassandra import statements as derived_cql
+from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.members import find_bucket
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.requests import Requests, Statement
@@ -168,14 +167,12 @@ class PostingStatements:
         """Delete rows, except for states added after ``at``."""
         for part, routing in self._make_batches([(*key, b"") for key in keys]):
             values = (_pack_posting_key(row) for row in part)
-            yield pack_batch(statements.delete_postings(self._tables, len(part)), at, values, routing)
+            yield pack_batch(cql.delete_postings(self._tables, len(part)), at, values, routing)
 
     def _write(self, rows: Iterable[PostingRow], at: int, *, replace: bool) -> Iterator[Statement]:
         lifetime = [_INT.pack(seconds) for seconds in self._lifetime]
         for part, routing in self._make_batches([(*key, state) for key, state in rows]):
-            text = statements.write_postings(
-                self._tables, len(part), replace=replace, lifetime=bool(lifetime)
-            )
+            text = cql.write_postings(self._tables, len(part), replace=replace, lifetime=bool(lifetime))
             values = ([*lifetime, pack_states(row[-1]), *_pack_posting_key(row)] for row in part)
             yield pack_batch(text, at, values, routing)
 
@@ -288,10 +285,8 @@ def _is_unfinished(reading: PostingReading, most: int | None) -> bool:
 def _make_page_statement(tables: Tables, reading: PostingReading, page: int) -> Statement:
     key = (*reading.partition, reading.word)
     if reading.last is None:
-        return Statement(cql=derived_cql.read_first_postings(tables), values=(*key, page))
-    return Statement(
-        cql=derived_cql.read_next_postings(tables), values=(*key, *locate_posting(reading.last), page)
-    )
+        return Statement(cql=cql.read_first_postings(tables), values=(*key, page))
+    return Statement(cql=cql.read_next_postings(tables), values=(*key, *locate_posting(reading.last), page))
 
 
 def split_states(rows: Sequence[ServerPosting]) -> list[ReadPosting]:

@@ -36,7 +36,6 @@ import orjson
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import Operation
 from linkstore.core.vocabulary import Vocabulary, collect_names
-from linkstore.engines.cassandra import statements
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.clock import MAX_CHECKED_NODES
 from linkstore.engines.cassandra.derived import Row, read_documents_after
@@ -60,7 +59,7 @@ _NOTE_PREFIX: Final = "note "
 
 def read_note(tables: Tables, name: str) -> Operation[str | None]:
     """Return the note of a name, or None if there is none."""
-    statement = Statement(cql=statements.read_named_settings(tables), values=([_NOTE_PREFIX + name],))
+    statement = Statement(cql=cql.read_named_settings(tables), values=([_NOTE_PREFIX + name],))
     (rows,) = yield Requests(statements=(statement,), what="read a note")
     return rows[0][1] if rows else None
 
@@ -77,12 +76,12 @@ def exchange_note(
         return (yield from read_note(tables, name))
     key = _NOTE_PREFIX + name
     if expected is None:
-        statement = Statement(cql=statements.insert_setting(tables), values=(key, value), level="write")
+        statement = Statement(cql=cql.insert_setting(tables), values=(key, value), level="write")
     elif value is None:
-        statement = Statement(cql=statements.remove_setting(tables), values=(key, expected), level="write")
+        statement = Statement(cql=cql.remove_setting(tables), values=(key, expected), level="write")
     else:
         values = (value, key, expected)
-        statement = Statement(cql=statements.exchange_setting(tables), values=values, level="write")
+        statement = Statement(cql=cql.exchange_setting(tables), values=values, level="write")
     yield Requests(statements=(statement,), what="write a note")
     return (yield from read_note(tables, name))
 
@@ -162,7 +161,7 @@ def forget_accesses(
     keys = [make_access_key(*one) for one in documents]
     for start in range(0, len(keys), _ACCESSES_PER_STATEMENT):
         values = at, keys[start : start + _ACCESSES_PER_STATEMENT]
-        yield Statement(cql=statements.delete_accesses(tables), values=values, level="write")
+        yield Statement(cql=cql.delete_accesses(tables), values=values, level="write")
 
 
 class Accesses:
@@ -185,7 +184,7 @@ class Accesses:
         If a document is removed while its access is recorded, the access remains but is not read.
         """
         there = yield from self._fetcher.present(list(times))
-        text = statements.write_access(self._tables, lifetime=self._lifetime is not None)
+        text = cql.write_access(self._tables, lifetime=self._lifetime is not None)
         lifetime = () if self._lifetime is None else (self._lifetime,)
         rows = ((make_access_key(id, born), times[id], times[id], *lifetime) for id, born in there.items())
         yield from run_writes(
@@ -197,9 +196,7 @@ class Accesses:
         """Return the access times of the documents that are stored and have one."""
         there = yield from self._fetcher.present(list(dict.fromkeys(ids)))
         ids_of = {make_access_key(id, born): id for id, born in there.items()}
-        rows = yield from self._fetcher.by_id(
-            statements.read_accesses(self._tables), list(ids_of), "read accesses"
-        )
+        rows = yield from self._fetcher.by_id(cql.read_accesses(self._tables), list(ids_of), "read accesses")
         return {ids_of[key]: time for key, time in rows}
 
 
@@ -405,7 +402,7 @@ def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) 
                 f" {tables.name!r} would use: {', '.join(sorted(existing))}. Take another name for the store,"
                 " or drop them"
             )
-        yield from _run_schema_statements(statements.create_small_tables(tables))
+        yield from _run_schema_statements(cql.create_small_tables(tables))
         words = "built" if lexical else "none"
         values = {"buckets": str(buckets), "words": words, "version": str(SCHEMA_VERSION)}
         yield from _record_settings(tables, values)
@@ -425,7 +422,7 @@ def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) 
 
 def read_settings(tables: Tables) -> Operation[StoreSettings]:
     """Read the settings."""
-    statement = Statement(cql=statements.read_named_settings(tables), values=(_STORE_SETTINGS,))
+    statement = Statement(cql=cql.read_named_settings(tables), values=(_STORE_SETTINGS,))
     (rows,) = yield Requests(statements=(statement,), what="read what the store records of itself")
     found: dict[str, str] = dict(rows)
     dimension = found.get("dimension")
@@ -450,9 +447,9 @@ def claim_embedding(tables: Tables, manifest: Manifest, nodes: int) -> Operation
     wanted = orjson.dumps([manifest.dimension, manifest.embedding]).decode()
     settled = yield from _record_settings(tables, {_CLAIM_SETTING: wanted})
     dimension, embedding = orjson.loads(settled[_CLAIM_SETTING])
-    yield from _run_schema_statements(statements.create_tables(tables, dimension))
+    yield from _run_schema_statements(cql.create_tables(tables, dimension))
     if recorded.lexical:
-        yield from _run_schema_statements((statements.create_word_table(tables),))
+        yield from _run_schema_statements((cql.create_word_table(tables),))
     yield from _wait_for_indexes(tables, dimension, nodes)
     values = {} if embedding is None else {"embedding": embedding}
     yield from _record_settings(tables, {**values, "dimension": str(dimension)})
@@ -465,19 +462,19 @@ def _migrate_tables(tables: Tables, recorded: StoreSettings, version: int) -> Op
     The version is written last. If a client stops before, the next one starts again.
     """
     if recorded.manifest.dimension is not None:
-        yield from _run_schema_statements((statements.add_document_columns(tables),))
+        yield from _run_schema_statements((cql.add_document_columns(tables),))
         if version == _VERSION_WITHOUT_NAMES:
             names, _ = yield from collect_stored_names(tables)
             yield from NameRegister(tables).learn(names)
-    yield from _run_schema_statements((statements.create_access_table(tables),))
+    yield from _run_schema_statements((cql.create_access_table(tables),))
     values = (str(SCHEMA_VERSION), "version", str(version))
-    statement = Statement(cql=statements.exchange_setting(tables), values=values, level="write")
+    statement = Statement(cql=cql.exchange_setting(tables), values=values, level="write")
     yield Requests(statements=(statement,), what="record what the store is")
 
 
 def _record_settings(tables: Tables, values: Mapping[str, str]) -> Operation[dict[str, str]]:
     """Record settings in this order, except those already recorded, and return the recorded values."""
-    text = statements.insert_setting(tables)
+    text = cql.insert_setting(tables)
     settled = {}
     for name, value in values.items():
         statement = Statement(cql=text, values=(name, value), level="write")
@@ -499,7 +496,7 @@ def _wait_for_indexes(tables: Tables, dimension: int, nodes: int) -> Operation[N
     """
     vector = np.eye(1, dimension, dtype=np.float32)[0]
     search = Statement(
-        cql=statements.select_nearest(tables, 1, whole=False),
+        cql=cql.select_nearest(tables, 1, whole=False),
         values=("", "", vector, 1),
         level="one",
         page_limit=1,
@@ -508,6 +505,6 @@ def _wait_for_indexes(tables: Tables, dimension: int, nodes: int) -> Operation[N
 
 
 def _read_table_names(tables: Tables) -> Operation[set[str]]:
-    statement = Statement(cql=statements.READ_TABLE_NAMES, values=(tables.keyspace,), level="one")
+    statement = Statement(cql=cql.READ_TABLE_NAMES, values=(tables.keyspace,), level="one")
     (rows,) = yield Requests(statements=(statement,), what="look for the tables")
     return {name for (name,) in rows}

@@ -55,10 +55,7 @@ import orjson
 from linkstore.core.documents import replace_kinds
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import Operation
-from linkstore.engines.cassandra import rows, statements
-from linkstore.engines.cassandra import rows as codes
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra import tables as entries
 from linkstore.engines.cassandra.clock import Clock
 from linkstore.engines.cassandra.derived import DerivedRows, DocumentChange, DocumentState
 from linkstore.engines.cassandra.lexical import CorpusStatistics
@@ -69,6 +66,7 @@ from linkstore.engines.cassandra.rows import (
     ReplacedLinks,
     compute_digest,
     derive_memberships,
+    encode_vectors,
     extract_links_json,
     find_last_replaced,
     is_whole,
@@ -85,7 +83,7 @@ from linkstore.engines.cassandra.rows import (
 )
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables
-from linkstore.engines.cassandra.tables import forget_accesses
+from linkstore.engines.cassandra.tables import EntryName, forget_accesses, read_entry_times
 from linkstore.engines.contract import Change, PageEntry, Record, Written
 from linkstore.errors import ClockSkewError, DocumentError, StoreBusyError, StoreUnavailableError
 
@@ -119,7 +117,7 @@ def prepare_records(records: Sequence[Record]) -> list[PreparedDocument]:
     last = list({record.id: record for record in records}.values())
     if not last:
         return []
-    packed = codes.encode_vectors(np.stack([record.vector for record in last]))
+    packed = encode_vectors(np.stack([record.vector for record in last]))
     return [_prepare_record(record, code) for record, code in zip(last, packed, strict=True)]
 
 
@@ -178,12 +176,12 @@ class DocumentStatements:
             part_of = [items[position] for position in share.positions]
             rows = [(*_pack_document(one, born.get(one.record.id, at)), *self._lifetime) for one in part_of]
             for part in split_batches(rows, DOCUMENT_BATCH_SIZES):
-                text = statements.write_documents(self._tables, len(part), lifetime=bool(self._lifetime))
+                text = cql.write_documents(self._tables, len(part), lifetime=bool(self._lifetime))
                 yield pack_batch(text, at, part, routing=part[0][0])
 
     def delete(self, ids: Sequence[str], at: int) -> Iterator[Statement]:
         """Delete documents that were written before ``at``."""
-        text = statements.delete_documents(self._tables)
+        text = cql.delete_documents(self._tables)
         for share in self._fetcher.by_replica(self._tables.name, [(id,) for id in ids]):
             for start in range(0, len(share.positions), DOCUMENTS_PER_DELETION):
                 part = [ids[position] for position in share.positions[start : start + DOCUMENTS_PER_DELETION]]
@@ -414,14 +412,14 @@ class ChangeWriter:
     def _write_pages(self, change: Change) -> Operation[None]:
         put = {(page.source, page.url): page for page in change.put_pages}
         removed = [name for name in dict.fromkeys(change.remove_pages) if name not in put]
-        known = yield from entries.read_entry_times(self._tables, (*put, *removed))
+        known = yield from read_entry_times(self._tables, (*put, *removed))
         self._begin(*known.values())
         yield from run_writes("remove page entries", self._make_removals(removed))
         yield from self._put_pages(list(put.values()))
         added = [page for name, page in put.items() if name not in known]
         yield from self._until_there(added, self._find_missing_pages, self._put_pages, "page entries")
 
-    def _make_removals(self, names: Iterable[entries.EntryName]) -> Iterator[Statement]:
+    def _make_removals(self, names: Iterable[EntryName]) -> Iterator[Statement]:
         text = cql.delete_page(self._tables)
         return (Statement(cql=text, values=(self._at, *name), level="write") for name in names)
 
@@ -435,7 +433,7 @@ class ChangeWriter:
         yield from run_writes("write page entries", statements)
 
     def _find_missing_pages(self, added: Sequence[PageEntry]) -> Operation[list[PageEntry]]:
-        there = yield from entries.read_entry_times(self._tables, ((page.source, page.url) for page in added))
+        there = yield from read_entry_times(self._tables, ((page.source, page.url) for page in added))
         return [page for page in added if (page.source, page.url) not in there]
 
     def _make_timestamp_values(self) -> tuple[int, ...]:
@@ -559,7 +557,7 @@ class Relinker:
     def _make_cell(self, step: _Relink) -> Statement:
         lifetime = step.before.lifetime
         stamp = (step.at,) if lifetime is None else (step.at, lifetime)
-        text = statements.write_links(self._tables, lifetime=lifetime is not None)
+        text = cql.write_links(self._tables, lifetime=lifetime is not None)
         return Statement(cql=text, values=(*stamp, dict(step.cells), step.members.id), level="write")
 
 
@@ -578,7 +576,7 @@ def _plan_relink(before: DocumentState, kinds: Collection[str], links: Sequence[
 
 
 def _encode_members(members: DocumentMembers) -> DocumentMembers:
-    (code,) = rows.encode_vectors(members.vector[None])
+    (code,) = encode_vectors(members.vector[None])
     return replace(members, code=code)
 
 

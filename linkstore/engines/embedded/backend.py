@@ -40,8 +40,6 @@ from linkstore.engines.contract import (
     immediate,
 )
 from linkstore.engines.embedded import maintenance, small_tables, snapshot, statistics, verification
-from linkstore.engines.embedded import small_tables as notes
-from linkstore.engines.embedded import verification as inspection
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.location import Place
 from linkstore.engines.embedded.maintenance import ProcessLocal, StoreResources, Upkeep
@@ -263,7 +261,7 @@ class EmbeddedBackend(Backend):
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
         """Read the tables in the order of the index on ids."""
-        return self._current().read(lambda connection: inspection.read_records(connection, after, limit))
+        return self._current().read(lambda connection: verification.read_records(connection, after, limit))
 
     @immediate
     def survey(self) -> Survey:
@@ -279,13 +277,13 @@ class EmbeddedBackend(Backend):
     @immediate
     def note(self, name: str) -> str | None:
         """Read the table of settings."""
-        return self._current().read(lambda connection: notes.read_note(connection, name))
+        return self._current().read(lambda connection: small_tables.read_note(connection, name))
 
     @immediate
     def set_note(self, name: str, value: str | None, expected: str | None) -> str | None:
         """Write to the table of settings, in one transaction."""
         return self._current().write(
-            lambda connection: notes.exchange_note(connection, name, value, expected)
+            lambda connection: small_tables.exchange_note(connection, name, value, expected)
         )
 
     @immediate
@@ -314,7 +312,7 @@ class EmbeddedBackend(Backend):
         recorded = parse_snapshot(read_raw_settings(connection))
         damaged = self._upkeep.damaged_files(recorded) if recorded else []
         with convert_row_errors("tables"):
-            return list(inspection.inspect_tables(connection, damaged))
+            return list(verification.inspect_tables(connection, damaged))
 
     def _compare_derived(self, view: StoreView) -> list[Finding]:
         recorded = parse_snapshot(read_settings(view.connection))
@@ -331,7 +329,7 @@ class EmbeddedBackend(Backend):
 
         def mend(connection: apsw.Connection) -> Snapshot | None:
             with convert_row_errors("tables"):
-                inspection.repair_tables(connection)
+                verification.repair_tables(connection)
             maintenance.begin_epoch(
                 connection
             )  # a link group may be deleted whose key other processes remember

@@ -36,7 +36,6 @@ from linkstore.core.plans import (
 )
 from linkstore.engines.contract import LexicalReader, immediate
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded import lexical as words
 from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.filters import (
     LinkVerdicts,
@@ -317,11 +316,11 @@ class EmbeddedReader(LexicalReader):
         """Search with FTS5, and request more matches as long as the filter and ties may leave too few."""
         if not self._scope.always:
             return self._lexical_within(fetch)
-        taken, left = select_affordable(words.count_documents(self._view.connection, fetch.terms))
+        taken, left = select_affordable(lexical.count_documents(self._view.connection, fetch.terms))
         rows, scores = _NO_ROWS, np.empty(0, np.float32)
         limit, enough = fetch.k + PROPOSALS, not (taken and fetch.k)
         while not enough:
-            found, found_scores = words.search_words(self._view.connection, taken, limit)
+            found, found_scores = lexical.search_words(self._view.connection, taken, limit)
             matched, known = self._mirror.keys.find(found)
             known[known] = self._passes(fetch.filter, matched[known])
             rows, scores = self._select_best_matches(matched[known], found_scores[known], fetch.k)
