@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 
 from linkstore.core.links import Link, merge_links
 from linkstore.errors import ExtractionError, MissingExtraError
-from linkstore_extractors.mentions import make_name_tag
+from linkstore.extract.phrases import make_name_tag
 
 MODEL: Final = "urchade/gliner_small-v2.1"
 LABELS: Final = ("person", "organization", "location", "creative work", "event", "product")

@@ -10,17 +10,16 @@ from langchain_core.documents import Document
 from linkstore.core.links import Link
 from linkstore.core.text import tokenize
 from linkstore.errors import ExtractionError
-from linkstore.extract.protocol import UpkeepExtractor
-from linkstore.strategies.query_names import MAX_NAME_WORDS, NAMING_KINDS
-from linkstore_extractors.mentions import (
+from linkstore.extract.phrases import (
     MOST_NAME_WORDS,
     Automaton,
-    MentionExtractor,
-    MentionSettings,
     find_written_forms,
     make_haystack,
     make_name_tag,
 )
+from linkstore.extract.protocol import UpkeepExtractor
+from linkstore.strategies.query_names import MAX_NAME_WORDS, NAMING_KINDS
+from linkstore_extractors.mentions import MentionExtractor, MentionSettings
 
 WORDS = ["\u037a", "New", "York", "City", "new", "york", "O'Neill", "Élan", "is", "İzmir", "ß", "½", "1984"]
 WORDS += [
