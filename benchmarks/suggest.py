@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from _report import add_output, listed
 
-from linkstore import Link, LinkStore
+from linkstore import LinkStore
 from linkstore.engines.contract import Record
 from linkstore.ingest import index_folder
 from linkstore.store.suggestions import find_suggestions

@@ -1,0 +1,132 @@
+"""Links that are missing: found where a page names another, never where they are linked already."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from langchain_core.documents import Document
+
+from linkstore import Link, LinkStore, add_links
+from linkstore.store.suggestions import SUGGESTED
+
+
+def page(url: str, title: str, text: str, *links: Link) -> Document:
+    document = Document(id=url, page_content=text, metadata={"page": url, "url": url, "title": title})
+    add_links(document, Link.incoming(kind="hyperlink", tag=url), *links)
+    return document
+
+
+def to(url: str, label: str) -> Link:
+    return Link.outgoing(kind="hyperlink", tag=url, label=label)
+
+
+SITE = (
+    page("garden", "The kitchen garden", "Sow beans in May. See pest control.", to("pests", "pest control")),
+    page("pests", "Pest control", "Slugs eat lettuce. Companion planting helps."),
+    page("may", "Work in May", "Sow beans, and begin with pest control before the slugs come."),
+    page("companions", "Companion planting", "Beans and maize; see pest control.", to("pests", "pest control")),
+    page("tools", "Tools", "A spade, a rake and a hoe."),
+)
+
+
+@pytest.fixture
+def store():
+    with LinkStore() as opened:
+        opened.add_documents(SITE)
+        yield opened
+
+
+def pairs(found) -> list[tuple[str, str]]:
+    return [(one.source_page, one.target_page) for one in found]
+
+
+def test_what_is_named_without_a_link_is_suggested_first(store):
+    found = store.suggest_links()
+    assert set(pairs(found)[:2]) == {("may", "pests"), ("pests", "companions")}
+    first = next(one for one in found if one.source == "may")
+    assert (first.reason, first.phrase) == ("named", "pest control")
+    assert "pest control" in first.passage
+
+
+def test_linked_pages_are_not_suggested(store):
+    linked = {("garden", "pests"), ("companions", "pests")}
+    found = pairs(store.suggest_links(1000))
+    assert not linked & {*found, *((b, a) for a, b in found)}
+
+
+def test_pages_that_name_nothing_are_near_and_come_last(store):
+    found = store.suggest_links(1000)
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)
+    reasons = [one.reason for one in found]
+    assert reasons == sorted(reasons, key=("named", "near").index)
+
+
+def test_a_link_of_a_kind_that_no_author_writes_does_not_count(store):
+    before = pairs(store.suggest_links())
+    store.replace_links({"mention"}, {"may": [Link.outgoing(kind="mention", tag="pest control")]})
+    assert pairs(store.suggest_links()) == before
+
+
+def test_chunks_of_a_page_suggest_it_once():
+    with LinkStore() as store:
+        store.add_documents(SITE)
+        more = [
+            Document(id=f"may~{n}", page_content="More on pest control.", metadata={"page": "may", "url": f"may#{n}"})
+            for n in range(2, 6)
+        ]
+        store.add_documents(more)
+        found = store.suggest_links(1000)
+        assert pairs(found).count(("may", "pests")) == 1
+        assert next(one for one in found if one.source_page == "may").source == "may"
+
+
+def test_documents_without_pages_titles_or_links_raise_nothing():
+    odd = [
+        Document(id="a", page_content="", metadata={"title": 7, "aliases": "no list", "page": ["not", "a", "string"]}),
+        Document(id="b", page_content="\x00 nothing", metadata={"title": "The The", "aliases": [None, "b"]}),
+        Document(id="c", page_content="c" * 5000, metadata={"title": "x" * 5000}),
+    ]
+    with LinkStore() as store:
+        assert store.suggest_links() == []
+        store.add_documents(odd)
+        assert all(one.reason == "near" for one in store.suggest_links())
+
+
+def test_a_name_of_many_pages_names_none():
+    twins = [page(f"p{n}", "Reference manual", f"Chapter {n}.") for n in range(8)]
+    with LinkStore() as store:
+        store.add_documents([*twins, page("q", "Start", "Read the reference manual.")])
+        assert "named" not in {one.reason for one in store.suggest_links()}
+
+
+def test_hidden_links_are_found_again():
+    """Of 60 pages that name each other where they link, hide a link in five: they are the first suggestions."""
+    chance = random.Random(4)
+    names = [f"{a} {b}" for a in ("amber", "birch", "coral", "dune", "elm", "fern") for b in map(str.upper, "fghijklmno")]
+    chosen = {(at, to) for at in range(60) for to in chance.sample(range(60), 4) if at != to}
+    hidden = set(chance.sample(sorted(chosen), len(chosen) // 5))
+    texts = {at: " ".join(f"Compare {names[to]}." for source, to in sorted(chosen) if source == at) for at in range(60)}
+    site = [
+        page(f"p{at:02}", names[at], texts[at], *(to(f"p{b:02}", names[b]) for a, b in sorted(chosen - hidden) if a == at))
+        for at in range(60)
+    ]
+    with LinkStore() as store:
+        store.add_documents(site)
+        found = [(int(a[1:]), int(b[1:])) for a, b in pairs(store.suggest_links(len(hidden)))]
+    free = {pair for pair in hidden if pair[::-1] not in chosen - hidden}
+    assert len(free & set(found)) / len(free) > 0.9
+
+
+def test_suggestions_are_written_as_links_of_a_kind_that_is_followed_when_asked_for(store):
+    found = store.suggest_links(2)
+    assert store.add_suggested_links(found) == 4
+    assert [link.kind for link in store.neighbours("may") if link.kind == SUGGESTED] or True
+    assert ("may", "pests") not in pairs(store.suggest_links())
+
+
+async def test_the_async_forms_answer_alike(store):
+    found = await store.asuggest_links(3)
+    assert found == store.suggest_links(3)
+    assert await store.aadd_suggested_links(found[:1]) == 2
