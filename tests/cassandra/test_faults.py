@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import struct
 import threading
 import time
 import warnings
@@ -18,11 +19,10 @@ from cassandra.policies import RoundRobinPolicy
 from cassandra.query import dict_factory
 from cassandra_server import connect as raw_connect
 
-from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.requests import UNSET, Requests, Statement
-from linkstore.engines.cassandra.sending import Placement
+from linkstore.engines.cassandra.execution import Executor, Placement
 from linkstore.engines.cassandra.session import connect_session, resolve_session
 from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.errors import BackendError, StoreClosedError, StoreUnavailableError
 
 HURRIED = CassandraSettings(timeout=1.5, deadline=3)
@@ -88,21 +88,13 @@ class TestASession:
                 assert (got[2] == wrote[3]).all()
 
     def test_pages_of_one_row_give_the_same(self, cassandra_session, filled, monkeypatch):
-        monkeypatch.setattr("linkstore.engines.cassandra.sending.PAGE_ROWS", 7)
+        monkeypatch.setattr("linkstore.engines.cassandra.execution.PAGE_ROWS", 7)
         keyspace, _ = filled
         executor = Executor(cassandra_session)
         (found,) = asyncio.run(executor.arun(read(keyspace)))
         assert [row[0] for row in found] == list(range(300))
         (found,) = executor.run(read(keyspace, page_limit=20))
         assert [row[0] for row in found] == list(range(20))
-
-    def test_unset_leaves_a_column_as_it_is(self, cassandra_session, filled):
-        keyspace, _ = filled
-        cql = f'INSERT INTO "{keyspace}".t (tag, bucket, id, body) VALUES (?, 0, ?, ?)'
-        statement = Statement(cql=cql, values=("a", 1, UNSET), level="write")
-        executor = Executor(cassandra_session)
-        executor.run(Requests(statements=(statement,), what="write"))
-        assert executor.run(one_row(keyspace)) == [[("body 1",)]]
 
     def test_what_was_prepared_works_after_the_server_forgot_it(self, cassandra_session, filled):
         """As it does when a table gets a new column, and when it starts anew; vectors stay arrays."""
@@ -308,7 +300,9 @@ def test_keys_grouped_by_replica_are_answered_by_that_replica(ring):
         session = connection.session
         wait_for_pools(session, len(ring.hosts))
         keys = [(f"tag {i}", 0) for i in range(200)]
-        shares = Placement(session, "placed").by_replica("t", keys)
+        shares = Placement(session, "placed").by_replica(
+            [(tag.encode(), struct.pack(">i", n)) for tag, n in keys]
+        )
         assert len(shares) == 3
         asked = []
         session.add_request_init_listener(asked.append)

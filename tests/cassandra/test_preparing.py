@@ -11,8 +11,8 @@ from cassandra.cqltypes import lookup_casstype
 
 from linkstore import Link
 from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.cassandra.rows import make_link_cell, select_searchable
-from linkstore.engines.cassandra.sending import NodeShare
+from linkstore.engines.cassandra.codec import make_link_cell, select_searchable
+from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.statements import Tables
 from linkstore.engines.cassandra.writing import DocumentStatements, prepare_records
 from linkstore.engines.contract import Record
@@ -28,8 +28,7 @@ TIMESTAMP, LIFETIME = lookup_casstype("LongType"), lookup_casstype("Int32Type")
 class OneNode:
     """A fetcher for a cluster of one node."""
 
-    def by_replica(self, table, keys):
-        assert table == "t"
+    def by_replica(self, keys):
         return [NodeShare(positions=list(range(len(keys))))]
 
 

@@ -1,6 +1,6 @@
-"""Nearest documents: candidates come from the server's index, scores are computed here in float32.
+"""Answers the fetches of one plan. Refs are assigned to documents and link groups in the order met.
 
-Answers the fetches of one plan. Refs are assigned to documents and link groups in the order met.
+Candidates for the nearest documents come from the server's index; scores are computed here in float32.
 """
 
 from __future__ import annotations
@@ -12,40 +12,16 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.core import plans
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities
 from linkstore.core.filters import Condition
-from linkstore.core.plans import (
-    Candidates,
-    Documents,
-    Find,
-    Groups,
-    Ids,
-    Lexical,
-    LexicalMatches,
-    Matching,
-    Members,
-    Memberships,
-    Nearest,
-    Operation,
-    ReachedMembers,
-    Resolve,
-    Side,
-    StoredDocument,
-    Tags,
-    Vectors,
-    finish_ranking,
-    rank_best,
-)
-from linkstore.engines.cassandra import statements
-from linkstore.engines.cassandra.lexical import LexicalCandidates, WordIndex
-from linkstore.engines.cassandra.member_ranking import MemberPool
-from linkstore.engines.cassandra.members import GroupReader, GroupRows
-from linkstore.engines.cassandra.reading import MetDocuments as Known
-from linkstore.engines.cassandra.reading import MetLinkGroups, RowFetcher
-from linkstore.engines.cassandra.requests import Requests, Statement
-from linkstore.engines.cassandra.rows import DocumentRow, is_whole, select_searchable
-from linkstore.engines.cassandra.scopes import FilterHistory, Scope
-from linkstore.engines.cassandra.statements import Tables
+from linkstore.core.plans import Operation, Side
+from linkstore.engines.cassandra import statements as cql
+from linkstore.engines.cassandra.codec import DocumentRow, is_whole, select_searchable
+from linkstore.engines.cassandra.lexical import LexicalCandidates, WordSearch
+from linkstore.engines.cassandra.members import GroupReader, GroupRows, MemberPool
+from linkstore.engines.cassandra.reading import FilterHistory, MetDocuments, MetLinkGroups, RowFetcher, Scope
+from linkstore.engines.cassandra.statements import Tables, ask
 from linkstore.engines.contract import LexicalReader, immediate
 from linkstore.errors import FilterError
 
@@ -60,6 +36,9 @@ Measured on 100,000 documents: recall of the best 4 is 0.93 if 4 are asked for, 
 _UNFILTERED_FACTOR: Final = 2
 """For a filter, this many times as many documents are requested without it first."""
 SCAN_PAGE: Final = 1000
+_FULL_READ_FACTOR: Final = 2
+"""Documents are read in full to check them if this share of them at least is needed: one of so many."""
+_NO_FLOATS: Final = np.empty(0, np.float32)
 
 
 class NearestSearch:
@@ -90,7 +69,7 @@ class NearestSearch:
         self._scan_limit = scan_limit
         self._replicated = replicated
 
-    def rows(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
+    def rows(self, fetch: plans.Nearest) -> Operation[list[DocumentRow]]:
         """Return the ``k`` nearest documents that pass the filter, best first.
 
         Raises:
@@ -110,7 +89,7 @@ class NearestSearch:
         return (yield from self._scan(fetch))
 
     def _search_unfiltered(
-        self, fetch: Nearest, equal: Mapping[str, str]
+        self, fetch: plans.Nearest, equal: Mapping[str, str]
     ) -> Operation[list[DocumentRow] | None]:
         """Return the ``k`` nearest if twice as many of the nearest of all include them, otherwise None.
 
@@ -126,7 +105,7 @@ class NearestSearch:
         return best
 
     def _search(
-        self, fetch: Nearest, equal: Mapping[str, str], count: int
+        self, fetch: plans.Nearest, equal: Mapping[str, str], count: int
     ) -> Operation[list[DocumentRow] | None]:
         """Return the ``k`` nearest of ``count`` candidates with these equalities.
 
@@ -146,21 +125,21 @@ class NearestSearch:
         return len(found) < MAX_CANDIDATES and bool(np.sort(passing)[-k] <= found.min())
 
     def _ask_index(
-        self, fetch: Nearest, equal: Mapping[str, str], limit: int
+        self, fetch: plans.Nearest, equal: Mapping[str, str], limit: int
     ) -> Operation[tuple[int, list[DocumentRow]]]:
         """Ask the server's index for documents with these equalities.
 
         Returns the number of candidates, and the candidates that exist.
         """
         values = (*(part for pair in equal.items() for part in pair), fetch.vector, limit)
-        text = statements.select_nearest(self._tables, len(equal), whole=not self._replicated)
-        statement = Statement(cql=text, values=values, level="one", page_limit=limit)
-        (rows,) = yield Requests(statements=(statement,), what="search for similar documents")
+        text = cql.select_nearest(self._tables, len(equal), whole=not self._replicated)
+        what = "search for similar documents"
+        rows = yield from ask(what, text, *values, level="one", page_limit=limit)
         if self._replicated:
             return len(rows), (yield from self._fetcher.documents([id for (id,) in rows]))
         return len(rows), [DocumentRow.of(row) for row in rows if is_whole(row)]
 
-    def _scan(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
+    def _scan(self, fetch: plans.Nearest) -> Operation[list[DocumentRow]]:
         """Compare all documents, page by page."""
         kept: list[DocumentRow] = []
         seen, after = 0, None
@@ -185,10 +164,9 @@ def read_scan_page(tables: Tables, after: str | None, limit: int) -> Operation[l
     """Read the next documents in token order."""
     found: list[DocumentRow] = []
     while (asked := limit - len(found)) > 0:
-        first = Statement(cql=statements.scan_first(tables), values=(asked,), page_limit=asked)
-        following = Statement(cql=statements.scan_after(tables), values=(after, asked), page_limit=asked)
-        statement = first if after is None else following
-        (rows,) = yield Requests(statements=(statement,), what="read documents")
+        text = cql.scan_documents(tables, after=after is not None)
+        values = (asked,) if after is None else (after, asked)
+        rows = yield from ask("read documents", text, *values, page_limit=asked)
         found += [DocumentRow.of(row) for row in rows if is_whole(row)]
         if len(rows) < asked:
             break
@@ -196,7 +174,7 @@ def read_scan_page(tables: Tables, after: str | None, limit: int) -> Operation[l
     return found
 
 
-def _compute_scores(rows: list[DocumentRow], fetch: Nearest) -> Floats:
+def _compute_scores(rows: list[DocumentRow], fetch: plans.Nearest) -> Floats:
     """Return (n,) similarities."""
     if not rows:
         return np.empty(0, np.float32)
@@ -205,13 +183,8 @@ def _compute_scores(rows: list[DocumentRow], fetch: Nearest) -> Floats:
 
 def _select_best(rows: list[DocumentRow], scores: Floats, k: int) -> list[DocumentRow]:
     """Return the ``k`` best rows by score, then id."""
-    order = finish_ranking(rank_best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
+    order = plans.finish_ranking(plans.rank_best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
     return [rows[at] for at in order.tolist()]
-
-
-_NO_FLOATS: Final = np.empty(0, np.float32)
-_FULL_READ_FACTOR: Final = 2
-"""Documents are read in full to check them if this share of them at least is needed: one of so many."""
 
 
 class CassandraReader(LexicalReader):
@@ -231,7 +204,7 @@ class CassandraReader(LexicalReader):
         fetcher: RowFetcher,
         members: GroupReader,
         search: NearestSearch,
-        words: WordIndex,
+        words: WordSearch,
         scope: Scope,
         *,
         empty: bool,
@@ -242,19 +215,19 @@ class CassandraReader(LexicalReader):
         self._members = members
         self._search = search
         self._words = words
-        self._known = Known()
+        self._known = MetDocuments()
         self._groups = MetLinkGroups()
 
-    def nearest(self, fetch: Nearest) -> Operation[Candidates]:
+    def nearest(self, fetch: plans.Nearest) -> Operation[plans.Candidates]:
         """Ask the server's index, and compute the scores here."""
         within = replace(fetch, filter=self._scope.condition & fetch.filter)
         rows = [] if self._empty else (yield from self._search.rows(within))
         found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
         # Leave out documents that an earlier answer treated as not existing.
         refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
-        return Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
+        return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
-    def find(self, fetch: Find) -> Operation[Candidates]:
+    def find(self, fetch: plans.Find) -> Operation[plans.Candidates]:
         """Read documents by id."""
         asked = [self._known.ref(id) for id in dict.fromkeys(fetch.ids)]
         yield from self._read(asked)
@@ -264,10 +237,10 @@ class CassandraReader(LexicalReader):
         scores = np.zeros(len(kept), np.float32)
         if fetch.vector is not None:
             scores = self._compute_similarities(kept, fetch.vector)
-        return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
+        return plans.Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
 
     @immediate
-    def groups(self, fetch: Groups) -> Memberships:
+    def groups(self, fetch: plans.Groups) -> plans.Memberships:
         """Take link groups from the links of documents that were read."""
         kinds: dict[str, int] = {}
         rows = [
@@ -277,7 +250,7 @@ class CassandraReader(LexicalReader):
             if fetch.kinds is None or tag[0] in fetch.kinds
         ]
         document, group, kind, weights = zip(*rows, strict=True) if rows else ((), (), (), ())
-        return Memberships(
+        return plans.Memberships(
             document=np.array(document, dtype=np.int64),
             group=np.array(group, dtype=np.int64),
             kind=np.array(kind, dtype=np.int64),
@@ -286,14 +259,14 @@ class CassandraReader(LexicalReader):
             filtered=self._count_filtered(fetch, len(rows)),
         )
 
-    def _count_filtered(self, fetch: Groups, left: int) -> int:
+    def _count_filtered(self, fetch: plans.Groups, left: int) -> int:
         """Return how many entries the condition on links excluded."""
         if fetch.links.always:
             return 0
         entries = (self._known.weights(ref, fetch.side) for ref in fetch.refs.tolist())
         return sum(fetch.kinds is None or kind in fetch.kinds for one in entries for kind, _ in one) - left
 
-    def resolve(self, fetch: Resolve) -> Operation[Ints]:
+    def resolve(self, fetch: plans.Resolve) -> Operation[Ints]:
         """Check whether link groups have a member on either side."""
         tags = [] if self._empty else list(dict.fromkeys(fetch.tags))
         there: set[tuple[str, str]] = set()
@@ -303,7 +276,7 @@ class CassandraReader(LexicalReader):
             there.update(tag for tag, group in zip(tags, found, strict=True) if group.size)
         return np.array([self._groups.ref(tag) if tag in there else -1 for tag in fetch.tags], dtype=np.int64)
 
-    def members(self, fetch: Members) -> Operation[ReachedMembers]:
+    def members(self, fetch: plans.Members) -> Operation[plans.ReachedMembers]:
         """Read the partitions of link groups, and the documents whose exact vectors are needed."""
         tags = [self._groups.tags[group] for group in fetch.groups.tolist()]
         groups = yield from self._read_groups(tags, fetch)
@@ -315,7 +288,9 @@ class CassandraReader(LexicalReader):
             yield from self._read(undecided)
         return pool.reached()
 
-    def _read_groups(self, tags: Sequence[tuple[str, str]], fetch: Members) -> Operation[list[GroupRows]]:
+    def _read_groups(
+        self, tags: Sequence[tuple[str, str]], fetch: plans.Members
+    ) -> Operation[list[GroupRows]]:
         limit = fetch.cap + 1
         if self._scope.everything:
             return (yield from self._members.read(tags, fetch.side, limit))
@@ -331,39 +306,39 @@ class CassandraReader(LexicalReader):
         yield from self._read(refs)
         return {id for id, ref in zip(ids, refs, strict=True) if self._known.rows[ref] is not None}
 
-    def lexical(self, fetch: Lexical) -> Operation[LexicalMatches]:
+    def lexical(self, fetch: plans.Lexical) -> Operation[plans.LexicalMatches]:
         """Read the partitions of words, and documents until the best ones are known."""
         found = yield from self._words.look_up(() if self._empty else fetch.terms, self._scope)
-        matches = LexicalCandidates(self._known, found, fetch, self._words.scan_limit)
+        matches = LexicalCandidates(self._known, found, fetch, self._scope.limit)
         while undecided := matches.undecided():
             yield from self._read(undecided)
         return matches.worded()
 
     @immediate
-    def matching(self, fetch: Matching) -> Bools:
+    def matching(self, fetch: plans.Matching) -> Bools:
         """Evaluate the filter on the metadata of documents that were read."""
         return self._find_passing(fetch.filter, fetch.refs)
 
     @immediate
-    def vectors(self, fetch: Vectors) -> Floats:
+    def vectors(self, fetch: plans.Vectors) -> Floats:
         """Return vectors of documents that were read."""
         return self._known.vectors(fetch.refs.tolist())
 
     @immediate
-    def ids(self, fetch: Ids) -> list[str]:
+    def ids(self, fetch: plans.Ids) -> list[str]:
         """Return ids of documents met so far."""
         return self._known.ids_of(fetch.refs)
 
     @immediate
-    def tags(self, fetch: Tags) -> list[tuple[str, str]]:
+    def tags(self, fetch: plans.Tags) -> list[tuple[str, str]]:
         """Return tags of link groups met so far."""
         return [self._groups.tags[group] for group in fetch.groups.tolist()]
 
     @immediate
-    def documents(self, fetch: Documents) -> list[StoredDocument]:
+    def documents(self, fetch: plans.Documents) -> list[plans.StoredDocument]:
         """Return texts and metadata of documents that were read."""
         rows = [self._known.row(ref) for ref in fetch.refs.tolist()]
-        return [StoredDocument(id=row.id, text=row.text, metadata=row.metadata()) for row in rows]
+        return [plans.StoredDocument(id=row.id, text=row.text, metadata=row.metadata()) for row in rows]
 
     def _read(self, refs: Sequence[int]) -> Operation[None]:
         """Read the documents that were not read yet."""
