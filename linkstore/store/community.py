@@ -25,6 +25,7 @@ from linkstore.core.arrays import normalize_vectors
 from linkstore.core.documents import check_id
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.codec import unpack_vector
 from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.session import connect_session, resolve_session
@@ -296,7 +297,8 @@ class CommunityTable:
     def _record(self, id: str, values: Sequence[Any]) -> Record:
         text, vector, *metadata = values
         named = dict(zip(self._layout.optional, metadata, strict=True))
-        return make_record(id, text, vector, named.get("attributes_blob"), named.get("metadata_s"))
+        given = None if vector is None else unpack_vector(vector)
+        return make_record(id, text, given, named.get("attributes_blob"), named.get("metadata_s"))
 
     def _split(self, row: Row) -> tuple[Row, str]:
         """Return a row's key, and the id that its document gets."""

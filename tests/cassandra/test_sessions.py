@@ -6,14 +6,13 @@ import random
 import time
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 import cassio.config
 from cassandra.connection import ConnectionShutdown
-from cassandra.cqltypes import Int32Type, UTF8Type, lookup_casstype
+from cassandra.cqltypes import Int32Type, UTF8Type
 from cassandra.metadata import KeyspaceMetadata, Metadata
 from cassandra.policies import HostDistance
 from cassandra.pool import Host
@@ -21,7 +20,7 @@ from cassandra.protocol import ColumnMetadata
 from cassandra.query import PreparedStatement
 from fake_cassandra import FakeSession
 
-from linkstore.engines.cassandra.execution import Placement, accept_arrays
+from linkstore.engines.cassandra.execution import Placement
 from linkstore.engines.cassandra.session import StoreAddress, connect_session, parse_address, resolve_session
 from linkstore.errors import BackendError, StoreUnavailableError
 
@@ -270,26 +269,3 @@ def test_with_one_node_or_no_ring_all_are_in_one_group_and_no_keys_are_in_none()
         (share,) = Placement(session, "ks").by_replica([(b"a",), (b"b",)])
         assert share == ([0, 1], None)
         assert Placement(session, "ks").by_replica([]) == []
-
-
-# --- vectors ------------------------------------------------------------------------------------
-
-
-def prepared_with_vectors():
-    kind = lookup_casstype(VECTOR)
-    bind = [ColumnMetadata("ks", "t", "v", kind), ColumnMetadata("ks", "t", "a", UTF8Type)]
-    return kind, accept_arrays(PreparedStatement(bind, b"id", None, "q", None, 5, [], b""))
-
-
-def test_vectors_are_sent_from_arrays_with_the_drivers_own_bytes():
-    kind, prepared = prepared_with_vectors()
-    vector = np.array([0.1, -2.5, 3e-9], dtype=np.float32)
-    for given in (vector, vector.astype(np.float64), vector.tolist()):
-        assert prepared.bind((given, "x")).values[0] == kind.serialize(vector, 5)
-
-
-def test_a_vector_of_another_dimension_is_refused():
-    _, prepared = prepared_with_vectors()
-    for wrong in ([1.0], np.zeros((3, 1)), [1.0] * 4):
-        with pytest.raises(ValueError, match="3 dimensions"):
-            prepared.bind((wrong, "x"))

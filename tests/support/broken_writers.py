@@ -37,17 +37,17 @@ def skips_rows_that_seem_to_be_there() -> Patches:
     """A row that the stored document has already is not added again."""
 
     def put_part(self, prepared):
-        before = yield from self._derived.stored([item.record.id for item in prepared])
+        before = yield from self.derived.stored([item.record.id for item in prepared])
 
         def add(states, at, lifetime=None):
-            return _add(self._derived, [_without(state, before.get(state.id)) for state in states], at)
+            return _add(self.derived, [_without(state, before.get(state.id)) for state in states], at)
 
-        mine = _Overlaid(self._derived, {"add": add})
-        writer, self._derived = self._derived, mine
+        mine = _Overlaid(self.derived, {"add": add})
+        writer, self.derived = self.derived, mine
         try:
             return (yield from _put_part(self, prepared))
         finally:
-            self._derived = writer
+            self.derived = writer
 
     return [(ChangeWriter, "_put_part", put_part)]
 
@@ -62,7 +62,7 @@ def adds_rows_after_the_document() -> Patches:
 
     def put(self, changed, new):
         steps = yield from _put(self, changed, new)
-        yield from run_writes("write members and words", _add(self._derived, new.values(), self._at))
+        yield from run_writes("write members and words", _add(self.derived, new.values(), self._at))
         return steps
 
     return [(DerivedRows, "add", lambda self, states, at, lifetime=None: ()), (ChangeWriter, "_put", put)]

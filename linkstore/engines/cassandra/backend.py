@@ -16,13 +16,12 @@ from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.execution import Executor, Placement
 from linkstore.engines.cassandra.lexical import CorpusStatistics, WordSearch
 from linkstore.engines.cassandra.members import GroupReader
-from linkstore.engines.cassandra.reader import CassandraReader, NearestSearch, read_scan_page
+from linkstore.engines.cassandra.reader import CassandraReader, read_scan_page
 from linkstore.engines.cassandra.reading import FilterHistory, RowFetcher, Scope
 from linkstore.engines.cassandra.repair import RowInspection, count_content, find_most_linked
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables, can_name_tables
 from linkstore.engines.cassandra.tables import (
-    Accesses,
     NameRegister,
     check_clocks,
     claim_embedding,
@@ -31,9 +30,11 @@ from linkstore.engines.cassandra.tables import (
     collect_stored_names,
     exchange_note,
     inspect_names,
+    read_accesses,
     read_entries,
     read_note,
     read_settings,
+    record_accesses,
     set_up_tables,
 )
 from linkstore.engines.cassandra.writing import (
@@ -108,11 +109,10 @@ class CassandraBackend(Backend):
         self._fetcher = RowFetcher(self._tables, self._placement)
         self._members = GroupReader(self._tables, self._fetcher, self._buckets)
         self._corpus = CorpusStatistics()
-        self._experience = FilterHistory()
+        self._history = FilterHistory()
         self._words = WordSearch(self._tables, self._buckets, self._corpus, indexed=recorded.lexical)
         self._derived = DerivedRows(self._tables, self._fetcher, self._buckets, lexical=recorded.lexical)
         self._names = NameRegister(self._tables)
-        self._accesses = Accesses(self._tables, self._fetcher, self._settings.ttl)
 
     def beside(self, name: str, *, create: bool) -> CassandraBackend:
         """Open a further store over the same session, in tables whose names end with this name.
@@ -186,13 +186,13 @@ class CassandraBackend(Backend):
         """Write to the table of accesses."""
         if not (yield from self._is_claimed()):
             return 0
-        return (yield from self._accesses.touch(times))
+        return (yield from record_accesses(self._tables, self._fetcher, times, self._settings.ttl))
 
     def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
         """Read the table of accesses."""
         if not (yield from self._is_claimed()):
             return {}
-        return (yield from self._accesses.accessed(ids))
+        return (yield from read_accesses(self._tables, self._fetcher, ids))
 
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
         """Read the table of pages."""
@@ -283,11 +283,9 @@ class CassandraBackend(Backend):
         """Read what the plan fetches, each document at most once."""
         self._check_open()
         claimed = yield from self._is_claimed()
-        limit, replicated = self._settings.scan_limit, self._placement.is_replicated
-        parts = self._tables, self._fetcher
-        search = NearestSearch(*parts, limit, self._experience, replicated=replicated)
-        within = Scope(scope, *parts, limit, self._experience)
-        reader = CassandraReader(self._fetcher, self._members, search, self._words, within, empty=not claimed)
+        within = Scope(scope, self._tables, self._fetcher, self._settings.scan_limit, self._history)
+        replicated = self._placement.is_replicated
+        reader = CassandraReader(within, self._members, self._words, replicated=replicated, empty=not claimed)
         return (yield from answer_plan(plan, reader.answer))
 
     def close(self) -> None:

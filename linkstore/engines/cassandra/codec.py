@@ -43,6 +43,7 @@ BATCH_BYTES: Final = 4_500
 ROW_BYTES: Final = 60
 """Bytes that the server counts for a row in addition to its values."""
 _LONG: Final = struct.Struct(">q")
+Value = TypeVar("Value")
 PackedRow = TypeVar("PackedRow", bound=Sequence[bytes | None])
 
 
@@ -68,6 +69,11 @@ def split_batches(
         count = next(fitting, 1)
         yield rows[start : start + count]
         start += count
+
+
+def split_list(values: Sequence[Value], size: int) -> list[Sequence[Value]]:
+    """Split a list into parts of a size, of which the last may be smaller."""
+    return [values[start : start + size] for start in range(0, len(values), size)]
 
 
 def pack_batch(
@@ -172,6 +178,16 @@ SINGLE_STATE_OFFSET: Final = 2 * _SIZE.size
 """Bytes before the state in a set of one: the number of elements, and the size of the element."""
 
 
+def pack_vector(vector: Floats) -> bytes:
+    """Pack a vector (d,) in the format of the native protocol."""
+    return vector.astype(">f4").tobytes()
+
+
+def unpack_vector(packed: bytes) -> Floats:
+    """Return a vector (d,) float32."""
+    return np.frombuffer(packed, dtype=">f4").astype(np.float32)
+
+
 def pack_states(*states: bytes) -> bytes:
     """Pack a set of states in the format of the native protocol."""
     return _SIZE.pack(len(states)) + join_sized(states)
@@ -252,7 +268,7 @@ class DocumentRow:
     def of(cls, row: tuple[Any, ...]) -> DocumentRow:
         """Make a document from id, body, attributes, links, digest, vector, replaced links."""
         id, text, attributes, links, _, vector, relinked = row
-        return cls(id, text, attributes, merge_replaced_links(links, relinked), vector)
+        return cls(id, text, attributes, merge_replaced_links(links, relinked), unpack_vector(vector))
 
     @property
     def links(self) -> list[StoredLink]:

@@ -242,7 +242,7 @@ class DerivedRows:
         rows = [row for row in rows if codec.is_whole(row)]
         if not rows:
             return []
-        codes = codec.encode_vectors(np.stack([row[5] for row in rows]))
+        codes = codec.encode_vectors(np.stack([codec.unpack_vector(row[5]) for row in rows]))
         return [self._make_state(row, code, now.get(row[0])) for row, code in zip(rows, codes, strict=True)]
 
     def _make_state(self, row: Row, code: bytes, now: DocumentState | None) -> DocumentState:
@@ -259,7 +259,7 @@ class DerivedRows:
             attributes=attributes,
             code=code,
             members=derive_members(id, weights, code, self._buckets),
-            postings=self._derive_postings(id, text, orjson.loads(attributes), now),
+            postings=self._derive_postings(id, text, orjson.loads(attributes), now) if self._lexical else {},
         )
 
     def _derive_postings(
@@ -289,8 +289,9 @@ class DerivedRows:
             differing: list[tuple[RowKey, bytes]] = []
             gone: list[RowKey] = []
             for step in steps:
-                before = step.before.rows[number] if step.before else {}
-                now = step.now.rows[number] if step.now else {}
+                if step.before is None:
+                    continue
+                before, now = step.before.rows[number], step.now.rows[number] if step.now else {}
                 if now is not before:
                     differing += (
                         (key, state) for key, state in now.items() if before.get(key, state) != state

@@ -4,9 +4,8 @@ The statements of an operation are a flight. It belongs to one thread or one eve
 :meth:`StatementFlight.advance` whenever the flight wakes it. The driver's thread only appends results to a
 queue. So sync and async callers share one state machine, which needs no locks.
 
-The driver converts a vector<float, n> to a list, at about 0.3 µs per component. In the native protocol a
-vector is big-endian float32, which numpy reads and writes in one step. Sets and tuples, which in these tables
-are links and states, are left as bytes and parsed where they are needed.
+The driver converts a vector<float, n> to a list, at about 0.3 µs per component. So vectors are left as bytes,
+and sets and tuples too, which in these tables are links and states. :mod:`.codec` parses and packs them.
 """
 
 from __future__ import annotations
@@ -21,15 +20,12 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from io import BytesIO
 from itertools import count
 from types import TracebackType
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
-import numpy as np
-
-from linkstore.core.arrays import Floats
 from linkstore.core.calls import run_in_thread
 from linkstore.engines.cassandra import driver
 from linkstore.engines.cassandra.driver import (
@@ -61,6 +57,7 @@ _LOST_FAULT: Final = Fault(
 )
 _CUSTOM_TYPE_CODE: Final = 0
 """The native protocol's code for types given by name, such as vectors."""
+_VECTOR_TYPE: Final = ".VectorType("
 _DriverRows: Any = protocol.ProtocolHandler.message_types_by_opcode[protocol.ResultMessage.opcode]
 """The driver's class for results."""
 
@@ -456,13 +453,13 @@ class Sender:
                 kind: Any = type(self.session)
                 hurried = _Proxy(self.session, default_timeout=self._timeout)
                 hurried.prepare_on_all_hosts = partial(kind.prepare_on_all_hosts, hurried)
-                self._prepared[cql] = accept_arrays(kind.prepare(hurried, cql))
+                self._prepared[cql] = kind.prepare(hurried, cql)
 
     def send(self, statement: Statement, *, page: bytes | None, timeout: float) -> Any:
         """Send a prepared statement without waiting for its answer.
 
         The driver reads results with the session's protocol handler. So it is called with a proxy of the
-        session that has another handler: vectors become float32 arrays (d,), sets and tuples stay bytes.
+        session that has another handler, which leaves vectors, sets and tuples as bytes.
 
         Args:
             statement: What to send.
@@ -483,7 +480,7 @@ class Sender:
         if self.session.cluster._config_mode != cluster._ConfigMode.LEGACY:  # noqa: SLF001 - nothing else tells
             options["execution_profile"] = self._profile
         execute: Any = type(self.session).execute_async
-        return execute(_Proxy(self.session, client_protocol_handler=_ArrayHandler), bound, **options)
+        return execute(_Proxy(self.session, client_protocol_handler=_PackedHandler), bound, **options)
 
     def _bind(self, statement: Statement) -> Any:
         if statement.level == "schema":
@@ -574,62 +571,26 @@ class _Proxy:
         return getattr(self._thing, name)
 
 
-def accept_arrays(prepared: Any) -> Any:
-    """Make a prepared statement accept vectors as arrays (d,), and return the statement."""
-    columns = prepared.column_metadata or ()
-    prepared.column_metadata = [column._replace(type=_make_array_type(column.type)) for column in columns]
-    return prepared
-
-
-class _ArrayRows(_DriverRows):  # type: ignore[misc]
-    """Results with vectors as arrays, and sets and tuples as bytes."""
+class _PackedRows(_DriverRows):  # type: ignore[misc]
+    """Results with vectors, sets and tuples as bytes."""
 
     @classmethod
     def read_type(cls, f: BytesIO, user_type_map: Any) -> Any:
         start = f.tell()
-        if protocol.read_short(f) == _CUSTOM_TYPE_CODE:
-            return _find_custom_type(protocol.read_string(f))
+        if protocol.read_short(f) == _CUSTOM_TYPE_CODE and _VECTOR_TYPE in protocol.read_string(f):
+            return cqltypes.BytesType
         f.seek(start)
         kind = super().read_type(f, user_type_map)
         return cqltypes.BytesType if issubclass(kind, cqltypes.SetType | cqltypes.TupleType) else kind
 
 
-class _ArrayHandler(protocol.ProtocolHandler):  # type: ignore[misc]
+class _PackedHandler(protocol.ProtocolHandler):  # type: ignore[misc]
     """The driver's protocol handler, with another class for results."""
 
     message_types_by_opcode: ClassVar[dict[int, type]] = {
         **protocol.ProtocolHandler.message_types_by_opcode,
-        _DriverRows.opcode: _ArrayRows,
+        _DriverRows.opcode: _PackedRows,
     }
-
-
-@cache
-def _find_custom_type(name: str) -> Any:
-    """Return the type of a column by the server's name, cached because each result repeats the name."""
-    return _make_array_type(cqltypes.lookup_casstype(name))
-
-
-def _make_array_type(kind: Any) -> Any:
-    """Return a type that converts to and from arrays, for a vector of floats.
-
-    For any other type, return the type itself.
-    """
-    if not issubclass(kind, cqltypes.VectorType) or kind.subtype is not cqltypes.FloatType:
-        return kind
-
-    def serialize(vector: Floats, _protocol_version: int) -> bytes:
-        packed = np.asarray(vector, dtype=">f4")
-        if packed.shape != (kind.vector_size,):
-            raise ValueError(
-                f"a vector of shape {packed.shape} where the table has {kind.vector_size} dimensions"
-            )
-        return packed.tobytes()
-
-    def deserialize(packed: bytes, _protocol_version: int) -> Floats:
-        return np.frombuffer(packed, dtype=">f4").astype(np.float32)
-
-    methods = {"serialize": staticmethod(serialize), "deserialize": staticmethod(deserialize)}
-    return type(kind.__name__, (kind,), methods)
 
 
 class NodeShare(NamedTuple):

@@ -8,7 +8,6 @@ among the members taken from its group, or if it may be among the best documents
 from __future__ import annotations
 
 import struct
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
@@ -31,7 +30,7 @@ from linkstore.core.plans import Members, Operation, ReachedMembers, Side, selec
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket, pack_member_state
-from linkstore.engines.cassandra.reading import MetDocuments, RowFetcher, ScopeCheck, remember_value
+from linkstore.engines.cassandra.reading import MetDocuments, RecentValues, RowFetcher, ScopeCheck
 from linkstore.engines.cassandra.statements import Requests, Statement, Tables
 
 ReadMember = tuple[str, str, bytes]
@@ -62,16 +61,6 @@ class GroupRows:
     rows: list[ReadMember] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _GroupPartition:
-    """A partition of a link group: the page read last, and whether there may be more."""
-
-    group: GroupKey
-    bucket: int
-    rows: list[ReadMember]
-    more: bool
-
-
 class GroupReader:
     """Reads link groups by kind and tag.
 
@@ -88,7 +77,7 @@ class GroupReader:
         self._tables = tables
         self._fetcher = fetcher
         self._buckets = list(range(buckets))
-        self._hubs: OrderedDict[tuple[str, str, Side], int] = OrderedDict()
+        self._hubs: RecentValues[tuple[str, str, Side], int] = RecentValues(MAX_REMEMBERED_HUBS)
 
     def read(self, groups: Sequence[GroupKey], side: Side, limit: int) -> Operation[list[GroupRows]]:
         """Read the members on one side of each link group, up to ``limit`` per partition."""
@@ -102,7 +91,10 @@ class GroupReader:
         if smaller:
             found |= yield from self._read_rows(smaller, [], side, limit)
         for group in asked:
-            self._remember((*group, side), found[group], limit)
+            if found[group].size < limit:
+                self._hubs.pop((*group, side), None)
+            else:
+                self._hubs.remember((*group, side), found[group].size)
         return [found[group] for group in groups]
 
     def read_within(
@@ -118,40 +110,28 @@ class GroupReader:
         """
         asked = list(dict.fromkeys(groups))
         found = yield from self._read_rows(asked, [], side, limit)
-        parts = [part for group in asked for part in self._list_partitions(group, found[group], limit)]
+        pages: dict[tuple[GroupKey, int], list[ReadMember]] = {}
         for group in asked:
-            found[group].rows.clear()
-        most = limit
-        while parts:
-            within = yield from held([row[1] for part in parts for row in part.rows])
-            for part in parts:
-                found[part.group].rows += [row for row in part.rows if row[1] in within]
-            parts = [part for part in parts if part.more and len(found[part.group].rows) < limit]
+            for row in found[group].rows:
+                pages.setdefault((group, find_bucket(row[1], len(self._buckets))), []).append(row)
+            found[group].rows = []
+        most, text = limit, cql.read_more_members(self._tables)
+        while pages:
+            within = yield from held([row[1] for rows in pages.values() for row in rows])
+            for (group, _), rows in pages.items():
+                found[group].rows += [row for row in rows if row[1] in within]
+            full = {at: rows[-1][1] for at, rows in pages.items() if len(rows) >= most}
+            last = {at: id for at, id in full.items() if len(found[at[0]].rows) < limit}
             most = min(_MEMBER_PAGE_GROWTH * most, _LARGEST_MEMBER_PAGE)
-            yield from self._read_further(parts, side, most)
+            statements = tuple(
+                Statement(cql=text, values=(*group, side, bucket, id, most))
+                for (group, bucket), id in last.items()
+            )
+            answers = (yield Requests(statements=statements, what="read link groups")) if statements else ()
+            pages = {at: rows for at, rows in zip(last, answers, strict=True) if rows}
         for members in found.values():
             members.size = len(members.rows)
         return [found[group] for group in groups]
-
-    def _list_partitions(self, group: GroupKey, found: GroupRows, limit: int) -> Iterator[_GroupPartition]:
-        """Return the partitions of a link group, with the rows that were read."""
-        of: dict[int, list[ReadMember]] = {}
-        for row in found.rows:
-            of.setdefault(find_bucket(row[1], len(self._buckets)), []).append(row)
-        return (_GroupPartition(group, at, rows, len(rows) >= limit) for at, rows in of.items())
-
-    def _read_further(self, parts: Sequence[_GroupPartition], side: Side, most: int) -> Operation[None]:
-        """Read the next rows of partitions."""
-        if not parts:
-            return
-        text = cql.read_more_members(self._tables)
-        statements = tuple(
-            Statement(cql=text, values=(*part.group, side, part.bucket, part.rows[-1][1], most))
-            for part in parts
-        )
-        answers = yield Requests(statements=statements, what="read link groups")
-        for part, rows in zip(parts, answers, strict=True):
-            part.rows, part.more = list(rows), len(rows) == most
 
     def _read_rows(
         self, full: Sequence[GroupKey], light: Sequence[GroupKey], side: Side, limit: int
@@ -185,13 +165,6 @@ class GroupReader:
             for part, routing in self._fetcher.parts(keys):
                 values = (kind, [tags[at] for at in part], side, self._buckets, limit)
                 yield kind, Statement(cql=text, values=values, routing=routing)
-
-    def _remember(self, key: tuple[str, str, Side], group: GroupRows, limit: int) -> None:
-        """Remember a hub, up to a number of them."""
-        if group.size < limit:
-            self._hubs.pop(key, None)
-        else:
-            remember_value(self._hubs, key, group.size, MAX_REMEMBERED_HUBS)
 
 
 class MemberPool:

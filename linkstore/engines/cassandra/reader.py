@@ -5,6 +5,7 @@ Candidates for the nearest documents come from the server's index; scores are co
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,8 +21,14 @@ from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import DocumentRow, is_whole, select_searchable
 from linkstore.engines.cassandra.lexical import LexicalCandidates, WordSearch
 from linkstore.engines.cassandra.members import GroupReader, GroupRows, MemberPool
-from linkstore.engines.cassandra.reading import FilterHistory, MetDocuments, MetLinkGroups, RowFetcher, Scope
-from linkstore.engines.cassandra.statements import Tables, ask
+from linkstore.engines.cassandra.reading import (
+    FEW_NEAR_LIFETIME,
+    MetDocuments,
+    MetLinkGroups,
+    Scope,
+    make_search,
+)
+from linkstore.engines.cassandra.statements import Requests, Tables, ask
 from linkstore.engines.contract import LexicalReader, immediate
 from linkstore.errors import FilterError
 
@@ -39,125 +46,6 @@ SCAN_PAGE: Final = 1000
 _FULL_READ_FACTOR: Final = 2
 """Documents are read in full to check them if this share of them at least is needed: one of so many."""
 _NO_FLOATS: Final = np.empty(0, np.float32)
-
-
-class NearestSearch:
-    """Answers :class:`~linkstore.core.plans.Nearest`.
-
-    Args:
-        tables: The tables of the store.
-        fetcher: Reads documents at the consistency level of reads.
-        scan_limit: Maximum number of documents to scan if fewer of the 1,000 nearest pass the filter than
-            were requested.
-        experience: What is known about the equalities of filters.
-        replicated: Whether a partition has several replicas. The index answers from a single replica. Then
-            the documents it returns are read again at the consistency level of reads.
-    """
-
-    def __init__(
-        self,
-        tables: Tables,
-        fetcher: RowFetcher,
-        scan_limit: int,
-        experience: FilterHistory,
-        *,
-        replicated: bool,
-    ) -> None:
-        self._experience = experience
-        self._tables = tables
-        self._fetcher = fetcher
-        self._scan_limit = scan_limit
-        self._replicated = replicated
-
-    def rows(self, fetch: plans.Nearest) -> Operation[list[DocumentRow]]:
-        """Return the ``k`` nearest documents that pass the filter, best first.
-
-        Raises:
-            FilterError: If more documents would have to be looked at than the limit allows.
-        """
-        if not fetch.k:
-            return []
-        equal = select_searchable(dict(fetch.filter.equalities))
-        if equal and (best := (yield from self._search_unfiltered(fetch, equal))) is not None:
-            return best
-        count = fetch.k + EXTRA_CANDIDATES
-        while count <= 4 * MAX_CANDIDATES:
-            best = yield from self._search(fetch, equal, min(count, MAX_CANDIDATES))
-            if best is not None:
-                return best
-            count *= 4
-        return (yield from self._scan(fetch))
-
-    def _search_unfiltered(
-        self, fetch: plans.Nearest, equal: Mapping[str, str]
-    ) -> Operation[list[DocumentRow] | None]:
-        """Return the ``k`` nearest if twice as many of the nearest of all include them, otherwise None.
-
-        If many documents satisfy the equalities of the filter, the index takes several times as long to find
-        the nearest of these as to find the nearest of all.
-        """
-        count = _UNFILTERED_FACTOR * fetch.k + EXTRA_CANDIDATES
-        if count > MAX_CANDIDATES or not self._experience.may_be_near(equal):
-            return None
-        best = yield from self._search(fetch, {}, count)
-        if best is None:
-            self._experience.learn_few_near(equal)
-        return best
-
-    def _search(
-        self, fetch: plans.Nearest, equal: Mapping[str, str], count: int
-    ) -> Operation[list[DocumentRow] | None]:
-        """Return the ``k`` nearest of ``count`` candidates with these equalities.
-
-        None if other documents may be among the nearest.
-        """
-        proposed, found = yield from self._ask_index(fetch, equal, count)
-        scores = _compute_scores(found, fetch)
-        passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in found])
-        passing = np.flatnonzero(passes)
-        enough = len(passing) >= fetch.k and not self._is_tied_at_end(scores[passing], scores, fetch.k)
-        if proposed < count or enough:
-            return _select_best([found[at] for at in passing.tolist()], scores[passing], fetch.k)
-        return None
-
-    def _is_tied_at_end(self, passing: Floats, found: Floats, k: int) -> bool:
-        """Say whether documents beyond the candidates may have the same score as the last result."""
-        return len(found) < MAX_CANDIDATES and bool(np.sort(passing)[-k] <= found.min())
-
-    def _ask_index(
-        self, fetch: plans.Nearest, equal: Mapping[str, str], limit: int
-    ) -> Operation[tuple[int, list[DocumentRow]]]:
-        """Ask the server's index for documents with these equalities.
-
-        Returns the number of candidates, and the candidates that exist.
-        """
-        values = (*(part for pair in equal.items() for part in pair), fetch.vector, limit)
-        text = cql.select_nearest(self._tables, len(equal), whole=not self._replicated)
-        what = "search for similar documents"
-        rows = yield from ask(what, text, *values, level="one", page_limit=limit)
-        if self._replicated:
-            return len(rows), (yield from self._fetcher.documents([id for (id,) in rows]))
-        return len(rows), [DocumentRow.of(row) for row in rows if is_whole(row)]
-
-    def _scan(self, fetch: plans.Nearest) -> Operation[list[DocumentRow]]:
-        """Compare all documents, page by page."""
-        kept: list[DocumentRow] = []
-        seen, after = 0, None
-        while True:
-            page = yield from read_scan_page(self._tables, after, SCAN_PAGE)
-            seen += len(page)
-            kept += [row for row in page if fetch.filter.matches(row.metadata())]
-            kept = _select_best(kept, _compute_scores(kept, fetch), fetch.k)
-            if len(page) < SCAN_PAGE:
-                return kept
-            if seen >= self._scan_limit:
-                raise FilterError(
-                    f"the filter leaves fewer than {fetch.k} of the {MAX_CANDIDATES:,} "
-                    "nearest documents, and to look"
-                    f" at all takes more than scan_limit ({self._scan_limit:,}): add an equality, which the"
-                    " server looks up, or raise scan_limit"
-                )
-            after = page[-1].id
 
 
 def read_scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentRow]]:
@@ -191,41 +79,122 @@ class CassandraReader(LexicalReader):
     """Reads each document at most once, with all its columns.
 
     Args:
-        fetcher: Reads documents by id.
+        scope: Which documents exist for the plan, and what reads them.
         members: Reads link groups.
-        search: Finds documents by similarity.
         words: Finds documents by words, if the store indexes them.
-        scope: Which documents exist for the plan.
+        replicated: Whether a partition has several replicas. The index answers from a single replica. Then
+            the documents it returns are read again at the consistency level of reads.
         empty: Whether the store never had a document. Then it has no tables to read.
     """
 
     def __init__(
-        self,
-        fetcher: RowFetcher,
-        members: GroupReader,
-        search: NearestSearch,
-        words: WordSearch,
-        scope: Scope,
-        *,
-        empty: bool,
+        self, scope: Scope, members: GroupReader, words: WordSearch, *, replicated: bool, empty: bool
     ) -> None:
         self._scope = scope
-        self._empty = empty
-        self._fetcher = fetcher
         self._members = members
-        self._search = search
         self._words = words
+        self._replicated = replicated
+        self._empty = empty
         self._known = MetDocuments()
         self._groups = MetLinkGroups()
 
     def nearest(self, fetch: plans.Nearest) -> Operation[plans.Candidates]:
         """Ask the server's index, and compute the scores here."""
         within = replace(fetch, filter=self._scope.condition & fetch.filter)
-        rows = [] if self._empty else (yield from self._search.rows(within))
+        rows = [] if self._empty else (yield from self._find_nearest(within))
         found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
         # Leave out documents that an earlier answer treated as not existing.
         refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
         return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
+
+    def _find_nearest(self, fetch: plans.Nearest) -> Operation[list[DocumentRow]]:
+        """Return the ``k`` nearest documents that pass the filter, best first.
+
+        Raises:
+            FilterError: If more documents would have to be looked at than the limit allows.
+        """
+        if not fetch.k:
+            return []
+        equal = select_searchable(dict(fetch.filter.equalities))
+        if equal and (best := (yield from self._search_unfiltered(fetch, equal))) is not None:
+            return best
+        count = fetch.k + EXTRA_CANDIDATES
+        while count <= 4 * MAX_CANDIDATES:
+            best = yield from self._search(fetch, equal, min(count, MAX_CANDIDATES))
+            if best is not None:
+                return best
+            count *= 4
+        return (yield from self._scan(fetch))
+
+    def _search_unfiltered(
+        self, fetch: plans.Nearest, equal: Mapping[str, str]
+    ) -> Operation[list[DocumentRow] | None]:
+        """Return the ``k`` nearest if twice as many of the nearest of all include them, otherwise None.
+
+        If many documents satisfy the equalities of the filter, the index takes several times as long to find
+        the nearest of these as to find the nearest of all.
+        """
+        count = _UNFILTERED_FACTOR * fetch.k + EXTRA_CANDIDATES
+        key, few_near = frozenset(equal.items()), self._scope.history.few_near
+        if count > MAX_CANDIDATES or time.monotonic() < few_near.get(key, 0.0):
+            return None
+        best = yield from self._search(fetch, {}, count)
+        if best is None:
+            few_near.remember(key, time.monotonic() + FEW_NEAR_LIFETIME)
+        return best
+
+    def _search(
+        self, fetch: plans.Nearest, equal: Mapping[str, str], count: int
+    ) -> Operation[list[DocumentRow] | None]:
+        """Return the ``k`` nearest of ``count`` candidates with these equalities.
+
+        None if other documents may be among the nearest.
+        """
+        proposed, found = yield from self._ask_index(fetch, equal, count)
+        scores = _compute_scores(found, fetch)
+        passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in found])
+        passing = np.flatnonzero(passes)
+        enough = len(passing) >= fetch.k and not self._is_tied_at_end(scores[passing], scores, fetch.k)
+        if proposed < count or enough:
+            return _select_best([found[at] for at in passing.tolist()], scores[passing], fetch.k)
+        return None
+
+    def _is_tied_at_end(self, passing: Floats, found: Floats, k: int) -> bool:
+        """Say whether documents beyond the candidates may have the same score as the last result."""
+        return len(found) < MAX_CANDIDATES and bool(np.sort(passing)[-k] <= found.min())
+
+    def _ask_index(
+        self, fetch: plans.Nearest, equal: Mapping[str, str], limit: int
+    ) -> Operation[tuple[int, list[DocumentRow]]]:
+        """Ask the server's index for documents with these equalities.
+
+        Returns the number of candidates, and the candidates that exist.
+        """
+        search = make_search(self._scope.tables, equal, fetch.vector, limit, whole=not self._replicated)
+        (rows,) = yield Requests(statements=(search,), what="search for similar documents")
+        if self._replicated:
+            return len(rows), (yield from self._scope.fetcher.documents([id for (id,) in rows]))
+        return len(rows), [DocumentRow.of(row) for row in rows if is_whole(row)]
+
+    def _scan(self, fetch: plans.Nearest) -> Operation[list[DocumentRow]]:
+        """Compare all documents, page by page."""
+        kept: list[DocumentRow] = []
+        seen, after = 0, None
+        while True:
+            page = yield from read_scan_page(self._scope.tables, after, SCAN_PAGE)
+            seen += len(page)
+            kept += [row for row in page if fetch.filter.matches(row.metadata())]
+            kept = _select_best(kept, _compute_scores(kept, fetch), fetch.k)
+            if len(page) < SCAN_PAGE:
+                return kept
+            if seen >= self._scope.limit:
+                raise FilterError(
+                    f"the filter leaves fewer than {fetch.k} of the {MAX_CANDIDATES:,} "
+                    "nearest documents, and to look"
+                    f" at all takes more than scan_limit ({self._scope.limit:,}): add an equality, which the"
+                    " server looks up, or raise scan_limit"
+                )
+            after = page[-1].id
 
     def find(self, fetch: plans.Find) -> Operation[plans.Candidates]:
         """Read documents by id."""
@@ -344,7 +313,7 @@ class CassandraReader(LexicalReader):
         """Read the documents that were not read yet."""
         unread = list(dict.fromkeys(self._known.unread(refs)))
         ids = [] if self._empty else [self._known.ids[ref] for ref in unread]
-        rows = yield from self._fetcher.documents(ids)
+        rows = yield from self._scope.fetcher.documents(ids)
         for row in rows:
             if self._scope.holds(row):
                 self._known.keep(row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +15,14 @@ from linkstore.core.arrays import Bools, Floats, Ints
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.plans import Operation, Side
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.codec import DocumentRow, is_possible_id, is_whole, select_searchable
+from linkstore.engines.cassandra.codec import (
+    DocumentRow,
+    is_possible_id,
+    is_whole,
+    pack_vector,
+    select_searchable,
+    split_list,
+)
 from linkstore.engines.cassandra.execution import NodeShare, Placement
 from linkstore.engines.cassandra.statements import Requests, Statement, Tables, ask
 from linkstore.errors import FilterError
@@ -31,7 +38,7 @@ MAX_REMEMBERED_FILTERS: Final = 1_000
 """For how many combinations of equalities."""
 FEW_NEAR_LIFETIME: Final = 60.0
 """How long it is remembered that few of the nearest documents satisfy them."""
-Equalities = tuple[tuple[str, str], ...]
+Equalities = frozenset[tuple[str, str]]
 K = TypeVar("K")
 V = TypeVar("V")
 _MAX_CHECKED_BY_ID: Final = 1_000
@@ -137,6 +144,16 @@ class MetDocuments:
         return [self.ids[ref] for ref in refs.tolist()]
 
 
+def make_search(
+    tables: Tables, equal: Mapping[str, str], vector: Floats, limit: int, *, whole: bool
+) -> Statement:
+    """Return the statement that asks the server's index for documents, nearest first."""
+    terms = (part.encode() for pair in equal.items() for part in pair)
+    values = [*terms, pack_vector(vector), struct.pack(">i", limit)]
+    text = cql.select_nearest(tables, len(equal), whole=whole)
+    return Statement(cql=text, values=values, packed=True, level="one", page_limit=limit)
+
+
 class MetLinkGroups:
     """The link groups met by a plan: a ref for each (kind, tag)."""
 
@@ -196,60 +213,48 @@ class RowFetcher:
                 MAX_KEYS_PER_STATEMENT,
                 max(MIN_KEYS_PER_STATEMENT, -(-len(share.positions) // STATEMENTS_PER_NODE)),
             )
-            for start in range(0, len(share.positions), size):
-                yield share.positions[start : start + size], share.routing
+            for part in split_list(share.positions, size):
+                yield list(part), share.routing
 
     def by_replica(self, keys: Sequence[tuple[bytes, ...]]) -> list[NodeShare]:
         """Group keys by replica, see :meth:`Placement.by_replica`."""
         return self._placement.by_replica(keys)
 
 
-class FilterHistory:
-    """Remembers how many documents satisfy equalities, and whether most of the nearest ones do.
+class RecentValues(OrderedDict[K, V]):
+    """Values by key, of which the oldest is forgotten if there are too many.
 
-    Threads may use it without a lock. At worst, something that was learned is forgotten.
+    Threads may use it without a lock. At worst, a value is forgotten.
+
+    Args:
+        most: How many values are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def remember(self, key: K, value: V) -> None:
+        """Store a value, which is the newest now."""
+        self[key] = value
+        with suppress(KeyError):
+            self.move_to_end(key)
+            if len(self) > self._most:
+                self.popitem(last=False)
+
+
+class FilterHistory:
+    """What a client has learned about filters, by their equalities. It affects only how documents are found.
+
+    Attributes:
+        more_than: A number that the documents satisfying them exceed. It is that of the last listing of these
+            documents, which was not complete.
+        few_near: Until when it counts that too few of the nearest documents satisfied them.
     """
 
     def __init__(self) -> None:
-        self._more_than: OrderedDict[Equalities, int] = OrderedDict()
-        self._few_near: OrderedDict[Equalities, float] = OrderedDict()
-
-    def more_than(self, asked: Mapping[str, str]) -> int:
-        """Return a number that the documents satisfying the equalities exceed, 0 if none is known.
-
-        The number is that of the last listing of these documents, which was not complete.
-        """
-        return self._more_than.get(_sort_equalities(asked), 0)
-
-    def learn_more_than(self, asked: Mapping[str, str], number: int) -> None:
-        """Remember that a listing of this many documents was not complete."""
-        remember_value(self._more_than, _sort_equalities(asked), number, MAX_REMEMBERED_FILTERS)
-
-    def may_be_near(self, asked: Mapping[str, str]) -> bool:
-        """Say whether enough of the nearest documents may satisfy the equalities."""
-        return time.monotonic() >= self._few_near.get(_sort_equalities(asked), 0.0)
-
-    def learn_few_near(self, asked: Mapping[str, str]) -> None:
-        """Remember that too few of the nearest documents satisfied the equalities."""
-        remember_value(
-            self._few_near,
-            _sort_equalities(asked),
-            time.monotonic() + FEW_NEAR_LIFETIME,
-            MAX_REMEMBERED_FILTERS,
-        )
-
-
-def _sort_equalities(asked: Mapping[str, str]) -> Equalities:
-    return tuple(sorted(asked.items()))
-
-
-def remember_value(known: OrderedDict[K, V], key: K, value: V, most: int) -> None:
-    """Store a value, and forget the oldest one if there are too many. Other threads may do so as well."""
-    known[key] = value
-    with suppress(KeyError):
-        known.move_to_end(key)
-        if len(known) > most:
-            known.popitem(last=False)
+        self.more_than: RecentValues[Equalities, int] = RecentValues(MAX_REMEMBERED_FILTERS)
+        self.few_near: RecentValues[Equalities, float] = RecentValues(MAX_REMEMBERED_FILTERS)
 
 
 class Scope:
@@ -264,18 +269,18 @@ class Scope:
         tables: The tables of the store.
         fetcher: Reads documents by id.
         limit: Maximum number of documents to check.
-        experience: What is known about the equalities of filters.
+        history: What is known about the equalities of filters.
     """
 
     def __init__(
-        self, condition: Condition, tables: Tables, fetcher: RowFetcher, limit: int, experience: FilterHistory
+        self, condition: Condition, tables: Tables, fetcher: RowFetcher, limit: int, history: FilterHistory
     ) -> None:
         self.condition = condition
-        self._experience = experience
+        self.history = history
         self.limit = limit
         self._judged = 0
-        self._tables = tables
-        self._fetcher = fetcher
+        self.tables = tables
+        self.fetcher = fetcher
         self._verdicts: dict[str, bool] = {}
         self._listed: set[str] | None = None
         self._equalities = select_searchable(dict(condition.equalities))
@@ -310,8 +315,8 @@ class Scope:
             unknown = self._list_unknown(asked)
         if not sample:
             self.charge(len(unknown))
-        for start in range(0, len(unknown), _CHECKS_PER_READ):
-            yield from self._check(unknown[start : start + _CHECKS_PER_READ])
+        for part in split_list(unknown, _CHECKS_PER_READ):
+            yield from self._check(part)
         return {id for id in asked if self._verdict(id)}
 
     def charge(self, documents: int) -> None:
@@ -335,10 +340,10 @@ class Scope:
         known = self._verdicts.get(id)
         return known if known is not None else self._listed is not None and id in self._listed
 
-    def _check(self, ids: list[str]) -> Operation[None]:
+    def _check(self, ids: Sequence[str]) -> Operation[None]:
         """Check documents by their metadata."""
-        statement = cql.read_attributes(self._tables)
-        rows = yield from self._fetcher.by_id(statement, ids, "read what filters ask for")
+        statement = cql.read_attributes(self.tables)
+        rows = yield from self.fetcher.by_id(statement, ids, "read what filters ask for")
         self._verdicts.update(dict.fromkeys(ids, False))
         self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
 
@@ -352,18 +357,18 @@ class Scope:
         if self._judged + len(unknown) > self.limit:
             return _MAX_LISTED
         to_check = min(len(self._verdicts) + len(unknown), _MAX_LISTED)
-        more_than = self._experience.more_than(self._equalities)
+        more_than = self.history.more_than.get(frozenset(self._equalities.items()), 0)
         return to_check if to_check > max(_MAX_CHECKED_BY_ID, _LISTING_GROWTH * more_than) else 0
 
     def _list(self, at_most: int) -> Operation[None]:
         """List the documents of the scope by the server's index, only some of them if there are more."""
         values = (*(part for pair in self._equalities.items() for part in pair), at_most + 1)
-        text = cql.read_equal(self._tables, len(self._equalities))
+        text = cql.read_equal(self.tables, len(self._equalities))
         rows = yield from ask("look up the documents of a filter", text, *values)
         if len(rows) <= at_most:
             self._listed = {id for id, attributes in rows if self._passes(attributes)}
             return
-        self._experience.learn_more_than(self._equalities, at_most)
+        self.history.more_than.remember(frozenset(self._equalities.items()), at_most)
         for id, attributes in rows:
             if id not in self._verdicts:
                 self._verdicts[id] = self._passes(attributes)

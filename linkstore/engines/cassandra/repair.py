@@ -210,9 +210,8 @@ class RowInspection:
 
     def _compare_again(self, number: int, rows_of: Mapping[str, list[FoundRow]]) -> Operation[Differences]:
         """Compare the rows of some documents, which are read again."""
-        differences, ids = Differences(), list(rows_of)
-        for start in range(0, len(ids), DOCUMENTS_PER_PAGE):
-            part = ids[start : start + DOCUMENTS_PER_PAGE]
+        differences = Differences()
+        for part in codec.split_list(list(rows_of), DOCUMENTS_PER_PAGE):
             states = yield from self._derived.stored(part)
             for id in part:
                 state = states.get(id)
@@ -235,9 +234,8 @@ def _read_rows(table: DerivedTable, take: Callable[[Iterable[Row]], None]) -> Op
     ends = [_FIRST_TOKEN + _TOKENS * n // _RANGES for n in range(_RANGES)] + [_FIRST_TOKEN + _TOKENS - 1]
     text = cql.read_row_range(table)
     ranges = [Statement(cql=text, values=ends[at : at + 2]) for at in range(_RANGES)]
-    for start in range(0, _RANGES, CONCURRENT_READS):
-        part = tuple(ranges[start : start + CONCURRENT_READS])
-        yield Requests(statements=part, what="compare members and words with documents", take=take)
+    for part in codec.split_list(ranges, CONCURRENT_READS):
+        yield Requests(statements=tuple(part), what="compare members and words with documents", take=take)
 
 
 def _hash_row(key: Iterable[object], states: Sequence[bytes]) -> int:

@@ -73,6 +73,11 @@ def run_writes(what: str, statements: Iterable[Statement]) -> Operation[None]:
         yield Requests(statements=all_of_them, what=what)
 
 
+def run_each(what: str, cql: str, rows: Iterable[Sequence[Any]]) -> Operation[None]:
+    """Run a statement that writes once for each row of values, with ``what`` as in :class:`Requests`."""
+    yield from run_writes(what, (Statement(cql=cql, values=row, level="write") for row in rows))
+
+
 def ask(
     what: str, cql: str, *values: Any, level: Level = "read", page_limit: int | None = None
 ) -> Operation[list[Row]]:
@@ -154,29 +159,14 @@ class Tables:
         return self._quote("_accesses")
 
     @property
-    def members_name(self) -> str:
-        """The table of members, spelled as in the schema."""
-        return f"{self.name}_members"
-
-    @property
-    def words_name(self) -> str:
-        """The table of words, spelled as in the schema."""
-        return f"{self.name}_words"
-
-    @property
-    def settings_name(self) -> str:
-        """The table of settings, spelled as in the schema."""
-        return f"{self.name}_settings"
-
-    @property
     def member_rows(self) -> DerivedTable:
         """The rows of members."""
-        return DerivedTable(self.members_name, self.members, ("kind", "tag", "side", "bucket"), ("id",))
+        return DerivedTable(self.members, ("kind", "tag", "side", "bucket"), ("id",))
 
     @property
     def word_rows(self) -> DerivedTable:
         """The rows of words."""
-        return DerivedTable(self.words_name, self.words, ("shard", "bucket"), ("word", "hash", "id"))
+        return DerivedTable(self.words, ("shard", "bucket"), ("word", "hash", "id"))
 
     def _quote(self, suffix: str) -> str:
         keyspace = self.keyspace.replace('"', '""')
@@ -188,14 +178,12 @@ class DerivedTable:
     """A table whose rows are derived from documents: members, or words.
 
     Args:
-        name: Its name, spelled as in the schema.
-        quoted: Its name in statements.
+        name: Its name, quoted.
         partition: The columns of the key of a partition.
         clustering: The other columns of the key of a row; the last is the document's id.
     """
 
     name: str
-    quoted: str
     partition: tuple[str, ...]
     clustering: tuple[str, ...]
 
@@ -223,7 +211,7 @@ from a short outage. Rows are overwritten often; leveled compaction keeps each r
 
 
 _ADDED_COLUMNS: Final = ("relinked map<text, text>", "born bigint")
-"""Links that were replaced since the document was written, by kind (see :func:`.rows.current_links`), and
+"""Links that were replaced since the document was written, by kind (:func:`.codec.merge_replaced_links`), and
 when the document was added: its first timestamp, which updates keep."""
 
 
@@ -241,7 +229,7 @@ def create_access_table(tables: Tables) -> str:
     """Create the table of access times.
 
     It is separate from the documents because a write to a document's row also goes to the vector index.
-    :func:`.accesses.key_of` describes ``id``, :func:`write_access` the timestamps.
+    :func:`.tables.make_access_key` describes ``id``, :func:`write_access` the timestamps.
     """
     return f"CREATE TABLE IF NOT EXISTS {tables.accesses} (id text PRIMARY KEY, at bigint)"
 
@@ -270,7 +258,7 @@ def add_document_columns(tables: Tables) -> str:
 def create_word_table(tables: Tables) -> str:
     """Create the table of words. A partition has many words, so that a document writes to few partitions.
 
-    :mod:`.postings` describes ``hash`` and ``states``.
+    :mod:`.derived` describes ``hash`` and ``states``.
     """
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.words} (shard int, bucket int, word text, hash blob, id text,"
@@ -324,7 +312,7 @@ _OTHER_WRITE_TIMES: Final = "WRITETIME(body), WRITETIME(attributes), WRITETIME(v
 """Of columns that are not read, whether there are any; a row that lacks one is no document."""
 _DOCUMENT_COLUMNS: Final = "id, body, attributes, links, digest, vector, relinked"
 _STATE_COLUMNS: Final = "id, WRITETIME(digest), links, body, attributes, vector, TTL(digest), born, relinked"
-"""What a document must have comes first in both: see :func:`.rows.is_whole`."""
+"""What a document must have comes first in both: see :func:`.codec.is_whole`."""
 
 
 def select_nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
@@ -556,7 +544,7 @@ def read_row_range(table: DerivedTable) -> str:
     """
     token = f"token({', '.join(table.partition)})"
     return (
-        f"SELECT {', '.join(table.key)}, states, WRITETIME(states) FROM {table.quoted}"
+        f"SELECT {', '.join(table.key)}, states, WRITETIME(states) FROM {table.name}"
         f" WHERE {token} > ? AND {token} <= ?"
     )
 
@@ -572,9 +560,9 @@ def write_rows(table: DerivedTable, count: int, *, replace: bool, lifetime: bool
     """
     using = " USING TTL ?" if lifetime else ""
     states = "?" if replace else "states + ?"
-    return repeat_in_batch(f"UPDATE {table.quoted}{using} SET states = {states} {table.where}", count)
+    return repeat_in_batch(f"UPDATE {table.name}{using} SET states = {states} {table.where}", count)
 
 
 def delete_rows(table: DerivedTable, count: int) -> str:
     """Delete members or words. Values: timestamp, and for each the columns of its key."""
-    return repeat_in_batch(f"DELETE FROM {table.quoted} {table.where}", count)
+    return repeat_in_batch(f"DELETE FROM {table.name} {table.where}", count)

@@ -33,8 +33,16 @@ from linkstore.core.vocabulary import Vocabulary, collect_names
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.derived import read_documents_after
-from linkstore.engines.cassandra.reading import RowFetcher
-from linkstore.engines.cassandra.statements import Requests, Row, Statement, Tables, ask, run_writes
+from linkstore.engines.cassandra.reading import RowFetcher, make_search
+from linkstore.engines.cassandra.statements import (
+    Requests,
+    Row,
+    Statement,
+    Tables,
+    ask,
+    run_each,
+    run_writes,
+)
 from linkstore.engines.contract import Finding, Manifest, PageEntry, Record
 from linkstore.errors import BackendError, ClockSkewError, StoreFormatError, StoreNotFoundError
 
@@ -129,9 +137,9 @@ def _read_named(text: str, names: Iterable[EntryName]) -> Operation[list[Row]]:
     for source, url in names:
         urls[source][url] = None
     statements = tuple(
-        Statement(cql=text, values=(source, list(of)[start : start + _URLS_PER_STATEMENT]))
+        Statement(cql=text, values=(source, part))
         for source, of in urls.items()
-        for start in range(0, len(of), _URLS_PER_STATEMENT)
+        for part in codec.split_list(list(of), _URLS_PER_STATEMENT)
     )
     answers = (yield Requests(statements=statements, what=_READING_ENTRIES)) if statements else ()
     return [row for rows in answers for row in rows]
@@ -142,53 +150,36 @@ def make_access_key(id: str, born: int | None) -> str:
     return id if born is None else f"{born} {id}"
 
 
-def forget_accesses(
-    tables: Tables, documents: Iterable[tuple[str, int | None]], at: int
-) -> Iterator[Statement]:
+def forget_accesses(tables: Tables, documents: Iterable[tuple[str, int | None]], at: int) -> Operation[None]:
     """Delete the accesses of removed documents: ids, and when they were added.
 
     Accesses later than ``at`` remain, and are never read.
     """
-    keys = [make_access_key(*one) for one in documents]
-    for start in range(0, len(keys), _ACCESSES_PER_STATEMENT):
-        values = at, keys[start : start + _ACCESSES_PER_STATEMENT]
-        yield Statement(cql=cql.delete_accesses(tables), values=values, level="write")
+    parts = codec.split_list([make_access_key(*one) for one in documents], _ACCESSES_PER_STATEMENT)
+    yield from run_each("delete accesses", cql.delete_accesses(tables), ((at, part) for part in parts))
 
 
-class Accesses:
-    """Records and reads accesses.
+def record_accesses(
+    tables: Tables, fetcher: RowFetcher, times: Mapping[str, int], lifetime: int | None
+) -> Operation[int]:
+    """Record the access times of stored documents, and return the number of documents recorded.
 
-    Args:
-        tables: The tables of the store.
-        fetcher: Reads which documents there are.
-        lifetime: Seconds until what is written expires. None: never.
+    If a document is removed while its access is recorded, the access remains but is not read.
     """
+    there = yield from fetcher.present(list(times))
+    text = cql.write_access(tables, lifetime=lifetime is not None)
+    expiry = () if lifetime is None else (lifetime,)
+    rows = ((make_access_key(id, born), times[id], times[id], *expiry) for id, born in there.items())
+    yield from run_each("record accesses", text, rows)
+    return len(there)
 
-    def __init__(self, tables: Tables, fetcher: RowFetcher, lifetime: int | None) -> None:
-        self._tables = tables
-        self._fetcher = fetcher
-        self._lifetime = lifetime
 
-    def touch(self, times: Mapping[str, int]) -> Operation[int]:
-        """Record the access times of stored documents, and return the number of documents recorded.
-
-        If a document is removed while its access is recorded, the access remains but is not read.
-        """
-        there = yield from self._fetcher.present(list(times))
-        text = cql.write_access(self._tables, lifetime=self._lifetime is not None)
-        lifetime = () if self._lifetime is None else (self._lifetime,)
-        rows = ((make_access_key(id, born), times[id], times[id], *lifetime) for id, born in there.items())
-        yield from run_writes(
-            "record accesses", (Statement(cql=text, values=row, level="write") for row in rows)
-        )
-        return len(there)
-
-    def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
-        """Return the access times of the documents that are stored and have one."""
-        there = yield from self._fetcher.present(list(dict.fromkeys(ids)))
-        ids_of = {make_access_key(id, born): id for id, born in there.items()}
-        rows = yield from self._fetcher.by_id(cql.read_accesses(self._tables), list(ids_of), "read accesses")
-        return {ids_of[key]: time for key, time in rows}
+def read_accesses(tables: Tables, fetcher: RowFetcher, ids: Sequence[str]) -> Operation[dict[str, int]]:
+    """Return the access times of the documents that are stored and have one."""
+    there = yield from fetcher.present(list(dict.fromkeys(ids)))
+    ids_of = {make_access_key(id, born): id for id, born in there.items()}
+    rows = yield from fetcher.by_id(cql.read_accesses(tables), list(ids_of), "read accesses")
+    return {ids_of[key]: time for key, time in rows}
 
 
 class NameRegister:
@@ -226,9 +217,7 @@ class NameRegister:
         unknown = list(_list_setting_names(asked - self._known))
         if unknown:
             text = cql.read_named_settings(self._tables)
-            parts = (
-                unknown[at : at + _SETTINGS_PER_READ] for at in range(0, len(unknown), _SETTINGS_PER_READ)
-            )
+            parts = codec.split_list(unknown, _SETTINGS_PER_READ)
             statements = tuple(Statement(cql=text, values=(part,)) for part in parts)
             answers = yield Requests(statements=statements, what=_READING_NAMES)
             found = _parse_setting_names(name for rows in answers for name, _ in rows)
@@ -352,7 +341,7 @@ def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) 
         StoreFormatError: If it is of a version that this linkstore does not know.
     """
     existing = tables.all_names & (yield from _read_table_names(tables))
-    begun = tables.settings_name in existing
+    begun = f"{tables.name}_settings" in existing
     recorded = (yield from read_settings(tables)) if begun else None
     if recorded is None or recorded.version is None:
         if not create:
@@ -454,12 +443,7 @@ def _wait_for_indexes(tables: Tables, dimension: int, nodes: int) -> Operation[N
     A node can answer from an index some time after it was created. Until then the search is repeated.
     """
     vector = np.eye(1, dimension, dtype=np.float32)[0]
-    search = Statement(
-        cql=cql.select_nearest(tables, 1, whole=False),
-        values=("", "", vector, 1),
-        level="one",
-        page_limit=1,
-    )
+    search = make_search(tables, {"": ""}, vector, 1, whole=False)
     yield Requests(statements=(search,) * min(nodes, MAX_CHECKED_NODES), what="use the new indexes")
 
 

@@ -58,8 +58,8 @@ from linkstore.engines.cassandra.derived import (
 from linkstore.engines.cassandra.lexical import CorpusStatistics
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Requests, Statement, Tables, run_writes
-from linkstore.engines.cassandra.tables import EntryName, forget_accesses, read_entry_times
+from linkstore.engines.cassandra.statements import Requests, Statement, Tables, run_each, run_writes
+from linkstore.engines.cassandra.tables import forget_accesses, read_entry_times
 from linkstore.engines.contract import Change, PageEntry, Record, Written
 from linkstore.errors import ClockSkewError, DocumentError, StoreBusyError, StoreUnavailableError
 
@@ -85,7 +85,6 @@ _TIMESTAMP_SPREAD: Final = 1_000
 """Clients that must write later than the same timestamp spread over so many microseconds."""
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
-One = TypeVar("One")
 
 
 class Clock:
@@ -177,44 +176,41 @@ def _prepare_record(record: Record, code: bytes) -> PreparedDocument:
 Added = TypeVar("Added", PreparedDocument, PageEntry)
 
 
-class DocumentStatements:
-    """Statements that write and delete documents.
+def make_document_writes(
+    tables: Tables,
+    fetcher: RowFetcher,
+    items: Sequence[PreparedDocument],
+    at: int,
+    born: Mapping[str, int | None],
+    lifetime: int | None = None,
+) -> Iterator[Statement]:
+    """Write documents with one timestamp.
 
     Args:
         tables: The tables of the store.
         fetcher: Finds the nodes of documents.
+        items: The documents.
+        at: The timestamp.
+        born: When those of them that exist were added.
         lifetime: Seconds until documents expire. None: never.
     """
+    expiry = () if lifetime is None else (_INT.pack(lifetime),)
+    for share in fetcher.by_replica([(item.record.id.encode(),) for item in items]):
+        part_of = [items[position] for position in share.positions]
+        rows = [(*_pack_document(one, born.get(one.record.id, at)), *expiry) for one in part_of]
+        for part in codec.split_batches(rows, DOCUMENT_BATCH_SIZES):
+            text = cql.write_documents(tables, len(part), lifetime=bool(expiry))
+            yield codec.pack_batch(text, at, part, routing=part[0][0])
 
-    def __init__(self, tables: Tables, fetcher: RowFetcher, lifetime: int | None) -> None:
-        self._tables = tables
-        self._fetcher = fetcher
-        self._lifetime = () if lifetime is None else (_INT.pack(lifetime),)
 
-    def write(
-        self, items: Sequence[PreparedDocument], at: int, born: Mapping[str, int | None]
-    ) -> Iterator[Statement]:
-        """Write documents with one timestamp.
-
-        Args:
-            items: The documents.
-            at: The timestamp.
-            born: When those of them that exist were added.
-        """
-        for share in self._fetcher.by_replica([(item.record.id.encode(),) for item in items]):
-            part_of = [items[position] for position in share.positions]
-            rows = [(*_pack_document(one, born.get(one.record.id, at)), *self._lifetime) for one in part_of]
-            for part in codec.split_batches(rows, DOCUMENT_BATCH_SIZES):
-                text = cql.write_documents(self._tables, len(part), lifetime=bool(self._lifetime))
-                yield codec.pack_batch(text, at, part, routing=part[0][0])
-
-    def delete(self, ids: Sequence[str], at: int) -> Iterator[Statement]:
-        """Delete documents that were written before ``at``."""
-        text = cql.delete_documents(self._tables)
-        for share in self._fetcher.by_replica([(id.encode(),) for id in ids]):
-            for start in range(0, len(share.positions), DOCUMENTS_PER_DELETION):
-                part = [ids[position] for position in share.positions[start : start + DOCUMENTS_PER_DELETION]]
-                yield Statement(cql=text, values=(at, part), level="write", routing=part[0].encode())
+def make_document_deletions(
+    tables: Tables, fetcher: RowFetcher, ids: Sequence[str], at: int
+) -> Iterator[Statement]:
+    """Delete documents that were written before ``at``."""
+    for share in fetcher.by_replica([(id.encode(),) for id in ids]):
+        for part in codec.split_list([ids[position] for position in share.positions], DOCUMENTS_PER_DELETION):
+            text = cql.delete_documents(tables)
+            yield Statement(cql=text, values=(at, part), level="write", routing=part[0].encode())
 
 
 def _pack_document(item: PreparedDocument, born: int | None) -> tuple[bytes | None, ...]:
@@ -226,7 +222,7 @@ def _pack_document(item: PreparedDocument, born: int | None) -> tuple[bytes | No
         codec.pack_map(codec.select_searchable(record.metadata)),
         codec.pack_cell(codec.make_link_cell(item.links, record.links)),
         item.digest,
-        record.vector.astype(">f4").tobytes(),
+        codec.pack_vector(record.vector),
         None if born is None else _LONG.pack(born),
     )
 
@@ -248,6 +244,7 @@ class KnownState:
     lifetime: int | None
 
 
+@dataclass(slots=True)
 class ChangeWriter:
     """Carries out one change.
 
@@ -260,36 +257,23 @@ class ChangeWriter:
         corpus: Is told how many documents were written.
     """
 
-    def __init__(
-        self,
-        tables: Tables,
-        fetcher: RowFetcher,
-        clock: Clock,
-        derived: DerivedRows,
-        settings: CassandraSettings,
-        corpus: CorpusStatistics,
-    ) -> None:
-        self._tables = tables
-        self._fetcher = fetcher
-        self._clock = clock
-        self._derived = derived
-        self._documents = DocumentStatements(tables, fetcher, settings.ttl)
-        self._lifetime = settings.ttl
-        self._looks = settings.reads_see_writes
-        self._waits = 2 * settings.max_clock_skew + 1
-        self._in_time = max(settings.settle / 2, settings.deadline)
-        self._corpus = corpus
-        self._at = 0
-        self._since = 0.0
+    tables: Tables
+    fetcher: RowFetcher
+    clock: Clock
+    derived: DerivedRows
+    settings: CassandraSettings
+    corpus: CorpusStatistics
+    _at: int = 0
+    _since: float = 0.0
 
     def apply(self, change: Change, prepared: Sequence[PreparedDocument]) -> Operation[Written]:
         """Write the change, some documents at a time, then its page entries."""
         put_ids = {item.record.id for item in prepared}
         removals = [id for id in dict.fromkeys(change.remove) if id not in put_ids]
         counts = Counter[str]()
-        for part in _split_parts(prepared):
+        for part in codec.split_list(prepared, DOCUMENTS_PER_TIMESTAMP):
             counts += yield from self._put_part(part)
-        for ids in _split_parts(removals):
+        for ids in codec.split_list(removals, DOCUMENTS_PER_TIMESTAMP):
             counts += yield from self._remove_part(ids)
         yield from self._write_pages(change)
         return Written(**counts)
@@ -305,9 +289,9 @@ class ChangeWriter:
         return Counter(added=len(added), updated=updated, unchanged=len(prepared) - len(changed))
 
     def _store(self, items: Sequence[PreparedDocument]) -> Operation[None]:
-        new = {item.record.id: self._derived.state(item.record, item.attributes, item.code) for item in items}
+        new = {item.record.id: self.derived.state(item.record, item.attributes, item.code) for item in items}
         yield from run_writes(
-            "write members and words", self._derived.add(new.values(), self._at, self._lifetime)
+            "write members and words", self.derived.add(new.values(), self._at, self.settings.ttl)
         )
         yield from self._finish((yield from self._put(items, new)))
 
@@ -326,8 +310,9 @@ class ChangeWriter:
             ClockSkewError: If something is still missing after the longest time that clocks may differ.
         """
         wait, waited = FIRST_WAIT_SECONDS, 0.0
-        while added and self._looks and (added := (yield from missing(added))):
-            if waited > self._waits:
+        longest = 2 * self.settings.max_clock_skew + 1
+        while added and self.settings.reads_see_writes and (added := (yield from missing(added))):
+            if waited > longest:
                 raise ClockSkewError(
                     f"{len(added)} {what} were written and are not there, also not after {waited:.1f} s"
                     f" ({', '.join(map(_format_item, added[:3]))}): they were removed by "
@@ -341,7 +326,7 @@ class ChangeWriter:
             yield from write(added)
 
     def _find_missing(self, added: Sequence[PreparedDocument]) -> Operation[list[PreparedDocument]]:
-        there = yield from self._fetcher.present([item.record.id for item in added])
+        there = yield from self.fetcher.present([item.record.id for item in added])
         return [item for item in added if item.record.id not in there]
 
     def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
@@ -352,18 +337,18 @@ class ChangeWriter:
 
     def _begin(self, *replaced: int) -> None:
         """Take a timestamp that is later than those of what is replaced."""
-        self._at = self._clock.now(after=max(replaced, default=0))
+        self._at = self.clock.now(after=max(replaced, default=0))
         self._since = time.monotonic()
 
     def _finish(self, steps: Sequence[DocumentChange]) -> Operation[None]:
         yield from run_writes(
-            "finish members and words", self._derived.finish(steps, self._at, self._lifetime)
+            "finish members and words", self.derived.finish(steps, self._at, self.settings.ttl)
         )
         self._update_corpus(steps)
 
     def _read_digests(self, ids: Sequence[str]) -> Operation[dict[str, KnownState]]:
         """Read what identifies the states of existing documents, and of those that lack a column."""
-        rows = yield from self._fetcher.by_id(cql.read_digests(self._tables), ids, "read documents")
+        rows = yield from self.fetcher.by_id(cql.read_digests(self.tables), ids, "read documents")
         return {
             id: KnownState(
                 digest=digest if codec.is_whole(times) else None,
@@ -387,7 +372,7 @@ class ChangeWriter:
             known is None
             or (known.digest, known.links) != (item.digest, item.links)
             or known.lifetime is not None
-            or self._lifetime is not None
+            or self.settings.ttl is not None
         )
 
     def _put(
@@ -395,14 +380,16 @@ class ChangeWriter:
     ) -> Operation[list[DocumentChange]]:
         """Write documents, directly after reading the states that they replace."""
         steps: list[DocumentChange] = []
-        for start in range(0, len(changed), DOCUMENTS_PER_WRITE):
-            part = changed[start : start + DOCUMENTS_PER_WRITE]
+        for part in codec.split_list(changed, DOCUMENTS_PER_WRITE):
             self._check_time()
-            before = yield from self._derived.stored([item.record.id for item in part], new)
+            before = yield from self.derived.stored([item.record.id for item in part], new)
             overtaken = {id for id, state in before.items() if state.written > self._at}
             written = [item for item in part if item.record.id not in overtaken]
             born = {id: state.born for id, state in before.items()}
-            yield from run_writes("write documents", self._documents.write(written, self._at, born))
+            yield from run_writes(
+                "write documents",
+                make_document_writes(self.tables, self.fetcher, written, self._at, born, self.settings.ttl),
+            )
             steps += [DocumentChange(now=None, before=new[id]) for id in overtaken]
             ids = (item.record.id for item in written)
             steps += [DocumentChange(now=new[id], before=before.get(id)) for id in ids]
@@ -411,76 +398,59 @@ class ChangeWriter:
     def _remove(self, known: Mapping[str, KnownState]) -> Operation[list[DocumentChange]]:
         """Delete documents, directly after reading their states."""
         steps: list[DocumentChange] = []
-        ids = list(known)
-        for start in range(0, len(ids), DOCUMENTS_PER_WRITE):
-            part = ids[start : start + DOCUMENTS_PER_WRITE]
-            before = yield from self._derived.stored(part, {})
+        for part in codec.split_list(list(known), DOCUMENTS_PER_WRITE):
+            before = yield from self.derived.stored(part, {})
             gone = [state for state in before.values() if state.written < self._at]
             named = [state.id for state in gone]
             named += [id for id in part if id not in before and known[id].digest is None]
-            yield from run_writes("delete documents", self._documents.delete(named, self._at))
-            forgotten = ((state.id, state.born) for state in gone)
-            yield from run_writes("delete accesses", forget_accesses(self._tables, forgotten, self._at))
+            deletions = make_document_deletions(self.tables, self.fetcher, named, self._at)
+            yield from run_writes("delete documents", deletions)
+            yield from forget_accesses(self.tables, ((state.id, state.born) for state in gone), self._at)
             steps += [DocumentChange(now=None, before=state) for state in gone]
         return steps
 
     def _check_time(self) -> None:
         """Fail if writing took too long: ``repair`` of another client might have removed the added rows."""
         spent = time.monotonic() - self._since
-        if spent > self._in_time:
+        allowed = max(self.settings.settle / 2, self.settings.deadline)
+        if spent > allowed:
             raise StoreUnavailableError(
                 f"could not write documents: writing their members and words took {spent:.0f} s, and at most"
-                f" {self._in_time:.0f} s are allowed (half of settle in CassandraSettings). Check the load of"
+                f" {allowed:.0f} s are allowed (half of settle in CassandraSettings). Check the load of"
                 " the server, then write them again."
             )
 
     def _write_pages(self, change: Change) -> Operation[None]:
         put = {(page.source, page.url): page for page in change.put_pages}
         removed = [name for name in dict.fromkeys(change.remove_pages) if name not in put]
-        known = yield from read_entry_times(self._tables, (*put, *removed))
+        known = yield from read_entry_times(self.tables, (*put, *removed))
         self._begin(*known.values())
-        yield from run_writes("remove page entries", self._make_removals(removed))
+        gone = ((self._at, *name) for name in removed)
+        yield from run_each("remove page entries", cql.delete_page(self.tables), gone)
         yield from self._put_pages(list(put.values()))
         added = [page for name, page in put.items() if name not in known]
         yield from self._until_there(added, self._find_missing_pages, self._put_pages, "page entries")
 
-    def _make_removals(self, names: Iterable[EntryName]) -> Iterator[Statement]:
-        text = cql.delete_page(self._tables)
-        return (Statement(cql=text, values=(self._at, *name), level="write") for name in names)
-
     def _put_pages(self, pages: Sequence[PageEntry]) -> Operation[None]:
-        text = cql.write_page(self._tables, lifetime=self._lifetime is not None)
-        rows = (
-            (page.source, page.url, page.digest, list(page.ids), *self._make_timestamp_values())
-            for page in pages
-        )
-        statements = (Statement(cql=text, values=row, level="write") for row in rows)
-        yield from run_writes("write page entries", statements)
+        text = cql.write_page(self.tables, lifetime=self.settings.ttl is not None)
+        stamp = (self._at,) if self.settings.ttl is None else (self._at, self.settings.ttl)
+        rows = ((page.source, page.url, page.digest, list(page.ids), *stamp) for page in pages)
+        yield from run_each("write page entries", text, rows)
 
     def _find_missing_pages(self, added: Sequence[PageEntry]) -> Operation[list[PageEntry]]:
-        there = yield from read_entry_times(self._tables, ((page.source, page.url) for page in added))
+        there = yield from read_entry_times(self.tables, ((page.source, page.url) for page in added))
         return [page for page in added if (page.source, page.url) not in there]
-
-    def _make_timestamp_values(self) -> tuple[int, ...]:
-        return (self._at,) if self._lifetime is None else (self._at, self._lifetime)
 
     def _update_corpus(self, steps: Sequence[DocumentChange]) -> None:
         """Tell the corpus how the numbers of documents and words changed."""
         now = [step.now for step in steps if step.now]
         before = [step.before for step in steps if step.before and step.before.written]
         written, replaced = ([(state.attributes, state.words[0]) for state in part] for part in (now, before))
-        self._corpus.add(written, replaced)
+        self.corpus.add(written, replaced)
 
 
 def _format_item(one: PreparedDocument | PageEntry) -> str:
     return repr(one.url if isinstance(one, PageEntry) else one.record.id)
-
-
-def _split_parts(whole: Sequence[One]) -> Iterator[Sequence[One]]:
-    return (
-        whole[start : start + DOCUMENTS_PER_TIMESTAMP]
-        for start in range(0, len(whole), DOCUMENTS_PER_TIMESTAMP)
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
