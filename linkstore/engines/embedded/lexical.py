@@ -54,7 +54,8 @@ def rebuild_word_index(connection: apsw.Connection) -> None:
     """Rebuild the index of words from all documents."""
     connection.execute("DROP TABLE IF EXISTS word")
     connection.execute(WORD_TABLE)
-    documents = connection.execute("SELECT key, text, metadata FROM document WHERE json_valid(metadata)")
+    readable = "iif(json_valid(metadata), metadata, '{}')"
+    documents = connection.execute(f"SELECT key, text, {readable} FROM document")
     connection.executemany(INSERT_WORDS, _make_word_rows(documents))
 
 
@@ -158,8 +159,8 @@ def score_documents(
         found[word] if having[word] <= POSTINGS else _read_posting(connection, word, holds) for word in taken
     ]
     keys = np.unique(np.concatenate([np.empty(0, np.int64), *(posting.keys for posting in postings)]))
+    mean = average() if len(keys) else 1.0  # first, because it reads all lengths of the scope at once
     scores, sizes = np.zeros(len(keys)), lengths(keys).astype(np.float64)
-    mean = average() if len(keys) else 1.0
     for posting in postings:
         at = np.searchsorted(keys, posting.keys)
         frequency = inverse_frequency(documents, len(posting.keys))

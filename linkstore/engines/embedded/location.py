@@ -30,7 +30,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import apsw
 import numpy as np
@@ -46,6 +46,9 @@ from linkstore.errors import (
     StorePermissionError,
     StoreReadOnlyError,
 )
+
+if TYPE_CHECKING:
+    from linkstore.engines.embedded.database import Database
 
 _ALIGNMENT: Final = 64
 _HASHED_AT_ONCE: Final = 1 << 24
@@ -358,38 +361,31 @@ PATIENCE_SECONDS: Final = 5.0
 """How long a fork waits for transactions of other threads."""
 
 
-class Forkable(Protocol):
-    """An object that has open connections."""
-
-    def close_inherited(self) -> None:
-        """Close all connections without touching files, in a child, between transactions."""
-        ...
-
-
 class Forks:
     """The current uses of connections in this process, and the databases that a child must close.
 
     Attributes:
+        lock: Held while a use begins, and while a child opens a store; new in each child.
         under_way: The thread and the database of each use, by token. A use ends with
             ``under_way.pop(token, None)``. That is a call into C, which a signal cannot interrupt halfway;
             it could interrupt a method written in Python.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # close() in a signal handler may need it in the same thread
+        self.lock = threading.RLock()  # close() in a signal handler may need it in the same thread
         self._forking = 0
-        self.under_way: dict[object, tuple[int, Forkable]] = {}
-        self._open: weakref.WeakSet[Forkable] = weakref.WeakSet()
+        self.under_way: dict[object, tuple[int, Database]] = {}
+        self._open: weakref.WeakSet[Database] = weakref.WeakSet()
 
-    def opened(self, database: Forkable) -> None:
+    def opened(self, database: Database) -> None:
         """Register a database that a child will have to close."""
-        with self._lock:
+        with self.lock:
             self._open.add(database)
 
-    def enter(self, token: object, database: Forkable) -> None:
+    def enter(self, token: object, database: Database) -> None:
         """Begin a use of connections, after waiting for a fork that is about to happen."""
         while True:
-            with self._lock:
+            with self.lock:
                 if not self._forking:
                     self.under_way[token] = threading.get_ident(), database
                     return
@@ -397,7 +393,7 @@ class Forks:
 
     def before(self) -> None:
         """Block new uses, and wait until the uses of other threads end."""
-        with self._lock:
+        with self.lock:
             self._forking += 1
         ends, own = time.monotonic() + PATIENCE_SECONDS, threading.get_ident()
         while time.monotonic() < ends:
@@ -407,12 +403,12 @@ class Forks:
 
     def in_parent(self) -> None:
         """Allow new uses again."""
-        with self._lock:
+        with self.lock:
             self._forking -= 1
 
     def in_child(self) -> None:
         """Close the inherited connections, except those of databases that were in a transaction."""
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._forking = 0
         busy = {id(database) for _, database in self.under_way.values()}
         inherited, self._open = list(self._open), weakref.WeakSet()
