@@ -105,7 +105,7 @@ def test_links_that_were_replaced_leave_no_trace(tmp_path) -> None:
 
 
 def test_a_reader_in_the_way_of_compaction_is_named(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("linkstore.engines.embedded.connection.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("linkstore.engines.embedded.database.BUSY_SECONDS", 0.2)
     store = backend(tmp_path / "kb")
     put(store, 0, 50)
     other = apsw.Connection(str(tmp_path / "kb" / "linkstore.db"))

@@ -14,8 +14,7 @@ from stores import backend, nearest, put, records, vectors
 from linkstore.core.plans import Candidates, Ids, Nearest, Plan
 from linkstore.engines.contract import Change
 from linkstore.engines.embedded import EmbeddedSettings
-from linkstore.engines.embedded import connection as connecting
-from linkstore.engines.embedded import database as log
+from linkstore.engines.embedded import database as connecting
 
 ASKED = vectors([10_000])[0]
 FULL, NORMAL = 2, 1
@@ -73,7 +72,7 @@ def test_verify_is_right_on_a_store_that_was_searched_by_words_before_it_was_wri
 def test_the_log_stays_bounded_while_readers_overlap(tmp_path, monkeypatch) -> None:
     """Two readers, of which one is always reading, so that no commit finds a moment without any."""
     bound = 400_000
-    monkeypatch.setattr(log, "LOG_BYTES", bound)
+    monkeypatch.setattr(connecting, "LOG_BYTES", bound)
     store = backend(tmp_path / "kb")
     put(store, 0, 10)
     stop, turns = threading.Event(), [threading.Event(), threading.Event()]
@@ -112,7 +111,7 @@ def test_the_log_stays_bounded_while_readers_overlap(tmp_path, monkeypatch) -> N
 
 def test_an_idle_log_is_not_larger_than_half_the_database(tmp_path, monkeypatch) -> None:
     """SQLite folds a log in but never cuts it off: it stays as large as it ever was."""
-    monkeypatch.setattr(log, "LEAST_LOG_BYTES", 50_000)
+    monkeypatch.setattr(connecting, "LEAST_LOG_BYTES", 50_000)
     store = backend(tmp_path / "kb")
     place = store._database.place
     for version in range(12):
@@ -126,7 +125,7 @@ def _fields(one) -> dict:
 
 
 def test_a_reader_that_stays_keeps_a_writer_only_for_a_moment(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(log, "LOG_BYTES", 100_000)
+    monkeypatch.setattr(connecting, "LOG_BYTES", 100_000)
     store = backend(tmp_path / "kb")
     put(store, 0, 10)
     began, go_on = threading.Event(), threading.Event()

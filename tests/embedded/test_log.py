@@ -8,8 +8,8 @@ import apsw
 import pytest
 from stores import backend, nearest, put, vectors
 
-from linkstore.engines.embedded import connection as connecting
 from linkstore.engines.embedded import database
+from linkstore.engines.embedded import database as connecting
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from stores import backend, nearest, put, record, times, vectors
 
 from linkstore.core.arrays import cosine_similarities
 from linkstore.engines.contract import Change
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, connection, derived
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, database, derived
 
 ASKED = vectors([10_000])[0]
 ROWS_AT_ONCE = 64
@@ -58,7 +58,7 @@ def live(root: str, durable: str, checkpoint: str) -> None:
     import os
 
     small(pytest.MonkeyPatch())
-    connection.CHECKPOINT_PAGES = int(checkpoint)
+    database.CHECKPOINT_PAGES = int(checkpoint)
     acknowledgements = os.open(f"{root}/{ACKNOWLEDGED}", os.O_WRONLY | os.O_CREAT, 0o600)
     store = backend(f"{root}/kb", settings(durable == "durable"))
     for step, (versions, gone, flush) in enumerate(changes()):

@@ -35,7 +35,7 @@ from stores import (
 from linkstore import LinkStore
 from linkstore.core.arrays import normalize_vectors
 from linkstore.engines.contract import Change
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, connection, database
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, database
 from linkstore.errors import StoreBusyError, StoreClosedError
 from linkstore.strategies import Eager, Similarity
 
@@ -108,8 +108,7 @@ def test_writers_that_wait_in_vain_say_for_whom_after_5_seconds_each(tmp_path) -
 
 
 def test_readers_do_not_wait_for_a_writer(tmp_path, monkeypatch) -> None:
-    for module in (connection, database):
-        monkeypatch.setattr(module, "BUSY_SECONDS", 60.0)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 60.0)
     store = backend(tmp_path / "kb")
     put(store, 0, 100)
     child = holding(tmp_path / "kb")
