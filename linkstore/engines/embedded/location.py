@@ -1,20 +1,13 @@
-"""Where a store is, and who has it open: paths, locks, processes and forks.
+"""Where a store is, and who has it open: its folder and files, the lock of its derived files, and forks.
 
-Derived files: written under a temporary name, renamed, hashed, and verified before use.
-
-These files hold only derived data. A file that is missing or too short, or whose hash is not the one that
-the database records, is not used, and is made again.
-
-The location of a store: its folder, resolved once, and the database file that was opened there.
-
-Mutual exclusion across all threads and processes that have a store open.
-
-Safe forks: a fork waits for transactions, and the child closes the connections that it inherits.
+Derived files are written under a temporary name and renamed. One that is missing or too short, or whose hash
+is not the one that the database records, is not used, and is made again.
 
 SQLite records in memory which locks the process holds on each file. A forked child inherits these records but
 not the locks. So SQLite in the child believes that it holds locks which it does not hold, and the child's
 writes can be lost when the parent closes (https://sqlite.org/howtocorrupt.html, section 2.6). The records
-disappear once every inherited connection is closed, which is safe only between transactions.
+disappear once every inherited connection is closed, which is safe only between transactions. So a fork waits
+for transactions, and the child closes the connections that it inherits.
 """
 
 from __future__ import annotations
@@ -50,6 +43,13 @@ from linkstore.errors import (
 if TYPE_CHECKING:
     from linkstore.engines.embedded.database import Database
 
+T = TypeVar("T")
+DATABASE_NAME: Final = "linkstore.db"
+_REMAINS: Final = ("writer.pid", "graph-*.bin", "ann-*.usearch", "vectors*.f32")
+"""Files that a store creates after its database; if they exist without it, the database was lost."""
+FileIdentity = tuple[int, int]
+PATIENCE_SECONDS: Final = 5.0
+"""How long a fork waits for transactions of other threads."""
 _ALIGNMENT: Final = 64
 _HASHED_AT_ONCE: Final = 1 << 24
 
@@ -154,12 +154,6 @@ def remove_others(folder: Path, pattern: str, keep: set[str]) -> None:
         if path.name not in keep:
             with contextlib.suppress(OSError):
                 path.unlink()
-
-
-DATABASE_NAME: Final = "linkstore.db"
-_REMAINS: Final = ("writer.pid", "graph-*.bin", "ann-*.usearch", "vectors*.f32")
-"""Files that a store creates after its database; if they exist without it, the database was lost."""
-FileIdentity = tuple[int, int]
 
 
 class Place:
@@ -317,9 +311,6 @@ def _resolve_folder(path: Path) -> Path:
     return folder
 
 
-T = TypeVar("T")
-
-
 def run_exclusively(path: Path, work: Callable[[], T], *, wait: bool) -> T | None:
     """Do some work while holding a lock, or return None if another holds it and ``wait`` is False.
 
@@ -355,10 +346,6 @@ def _try_lock(connection: apsw.Connection, *, wait: bool) -> bool:
 def _retry_lock(_: int) -> bool:
     time.sleep(0.005)
     return True
-
-
-PATIENCE_SECONDS: Final = 5.0
-"""How long a fork waits for transactions of other threads."""
 
 
 class Forks:

@@ -1,27 +1,18 @@
-"""The mirror: ids, vectors and links as growing columns, which queries read instead of the tables.
+"""The mirror: ids, vectors and links as columns, which queries read instead of the tables.
 
-Growing columns: an immutable base, usually memory-mapped, and a tail in memory.
+A mirror is a value: the store after some change. :mod:`~linkstore.engines.embedded.refresh` makes the next
+mirror from it. The holder of the current mirror replaces it by a single assignment; so even after an
+interrupt, no reader sees one column more advanced than another. A removed document keeps its row, marked
+with the change that removed it, until the mirror is packed. Rows are numbered in the order in which documents
+came into the mirror, and a reader returns row numbers as refs.
 
-A column is a value: adding rows returns a new column. Both columns share the tail. The new rows lie past the
-end of the old column, so its readers do not see them. An interrupted addition leaves only rows that no column
-includes, and the next addition overwrites them. Rows may be added only to the newest of such columns.
+The columns of both mirrors share their memory: new rows lie past the end of the old column, so its readers do
+not see them. An interrupted addition leaves only rows that no column includes, and the next addition
+overwrites them. Rows may be added only to the newest of such columns.
 
-An index from link groups to their members: sorted runs that merge as they grow.
-
-A run has entries sorted by group. New entries form a new run. The last run is merged into the one before it
-while it is more than half as large (a log-structured merge, O'Neil et al. 1996). So there are few runs,
-and the cost of adding an entry stays logarithmic.
-
-The mirror: ids, vectors and links as columns, which queries read instead of the tables.
-
-A mirror is a value: the store up to some change. :mod:`~linkstore.engines.embedded.refresh` makes the
-next mirror from it, which shares its columns. The holder of the current mirror replaces it by a single
-assignment; so even after an interrupt, no reader sees one column more advanced than another. A removed
-document keeps its row, marked with the change that removed it, until the mirror is packed. A reader that
-knows its own change and last key sees exactly its state in any mirror of that change or a later one, unless
-the mirror was packed at a later change.
-
-Rows are numbered in the order in which documents came into the mirror. A reader returns row numbers as refs.
+The members of link groups are runs of entries sorted by group. New entries form a new run. The last run is
+merged into the one before it while it is more than half as large (a log-structured merge, O'Neil et al.
+1996). So there are few runs, and the cost of adding an entry stays logarithmic.
 """
 
 from __future__ import annotations
@@ -36,6 +27,9 @@ import numpy.typing as npt
 from linkstore.core.arrays import Bools, Ints, expand_ranges
 
 Array = npt.NDArray[Any]
+NEVER_REMOVED: Final = np.iinfo(np.int64).max
+OUT, IN = 1, 2
+SIDE_BITS: Final = {"out": OUT, "in": IN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +290,6 @@ def compute_offsets(counts: Array) -> Array:
     offsets = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
-
-
-NEVER_REMOVED: Final = np.iinfo(np.int64).max
-OUT, IN = 1, 2
-SIDE_BITS: Final = {"out": OUT, "in": IN}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,4 @@
-"""Reading all records, comparing derived data with the tables, and repairing it.
-
-Operations on the whole store: reading all records, checking and repairing.
-
-Comparison of derived data (mirror, snapshot and index) with the tables.
-"""
+"""Operations on the whole store: reading all records, comparing derived data with the tables, rebuilding."""
 
 from __future__ import annotations
 

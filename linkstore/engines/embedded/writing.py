@@ -1,9 +1,4 @@
-"""Writes changes to the tables: documents, links, access times.
-
-Writes a change to the tables; only what differs is written.
-
-Replaces the links of stored documents, which are read and written in one transaction.
-"""
+"""Writes a change to the tables, of which only what differs is written, and replaces links of documents."""
 
 from __future__ import annotations
 
@@ -35,6 +30,13 @@ FIND_GROUPS: Final = (
 )
 _INSERT_LINKS: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
 _DELETE_ACCESS: Final = "DELETE FROM access WHERE id = ?"
+_SELECT_LINKS_BY_ID: Final = (
+    "SELECT document.id, links FROM json_each(?) AS wanted CROSS JOIN document ON document.id = wanted.value"
+)
+_SELECT_DOCUMENTS_BY_ID: Final = (
+    "SELECT document.id, text, metadata, embedding FROM json_each(?) AS wanted"
+    " CROSS JOIN document ON document.id = wanted.value JOIN vector ON vector.key = document.key"
+)
 _KIND, _TAG, _DIRECTION, _LABEL, _WEIGHT = map(attrgetter, ("kind", "tag", "direction", "label", "weight"))
 _ABSENT: Final = (0, b"")
 _LINKS_AT_ONCE: Final = 64
@@ -293,15 +295,6 @@ class ChangeWriter:
 
 def _make_document_row(key: int, item: PreparedRecord) -> tuple[int, str, str, str, str | None, bytes]:
     return key, item.record.id, item.record.text, item.metadata, item.links, item.digest
-
-
-_SELECT_LINKS_BY_ID: Final = (
-    "SELECT document.id, links FROM json_each(?) AS wanted CROSS JOIN document ON document.id = wanted.value"
-)
-_SELECT_DOCUMENTS_BY_ID: Final = (
-    "SELECT document.id, text, metadata, embedding FROM json_each(?) AS wanted"
-    " CROSS JOIN document ON document.id = wanted.value JOIN vector ON vector.key = document.key"
-)
 
 
 def prepare_relinked(
