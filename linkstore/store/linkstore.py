@@ -28,7 +28,7 @@ from linkstore.core.plans import Operation, Plan
 from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 from linkstore.embeddings.names import get_embedding
 from linkstore.engines.contract import Backend, Manifest
-from linkstore.engines.embedded.backend import EmbeddedBackend, EmbeddedSettings
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.errors import ArgumentError
 from linkstore.store.core import CoreStore
 from linkstore.store.driving import close_on_failure
