@@ -75,7 +75,9 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """Of each link group, the ``take`` documents on ``side`` most similar to ``vector``: Reached.
+    """Of each link group, the ``take`` documents on ``side`` most similar to ``vector``: ReachedMembers.
+
+    Without a vector their similarity is 0, so those with the smallest ids are taken.
 
     A group with more than ``cap`` documents on that side, counted before ``filter`` and ``links``, is a hub:
     it contributes no documents. ``exclude`` lists documents to leave out. The answer has only documents with
@@ -90,7 +92,7 @@ class Members:
 
     groups: Ints
     side: Side
-    vector: Floats
+    vector: Floats | None = None
     take: int
     cap: int
     exclude: Ints
