@@ -19,7 +19,7 @@ ids that decide nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -95,7 +95,7 @@ class Members:
     vector: Floats | None = None
     take: int
     cap: int
-    exclude: Ints
+    exclude: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     filter: Condition = EVERYTHING
     links: Condition = EVERYTHING
     strength: Floats | None = None

@@ -59,8 +59,8 @@ from linkstore.errors import (
 )
 from linkstore.store.schema_graph import check_documents, check_links
 from linkstore.strategies.base import SearchOptions, Strategy
-from linkstore.strategies.max_depth import check_depth, limit_depth
 from linkstore.strategies.observers import count_reached
+from linkstore.strategies.traversal import check_depth, limit_depth
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -99,11 +99,11 @@ def search(
     text = query if isinstance(query, str) else ""
     given = None if isinstance(query, str) else convert_question(query)
     question = options.question(_PLACEHOLDER_VECTOR, text)  # raise on an invalid link before embedding
-    check_depth(strategy, max_depth)
+    check_depth(strategy, strategy.hops, max_depth)
     vector = (yield EmbedQuery(text)) if given is None else given
     manifest: Manifest = yield EngineRequest(backend.manifest())
     question = replace(question, vector=normalize_vector(vector, manifest.dimension))
-    plan = limit_depth(strategy.plan(question), max_depth, str(strategy))
+    plan = limit_depth(strategy.plan(question), strategy, max_depth)
     if reached is not None:
         plan = count_reached(plan, reached)
     hits: Hits = yield EngineRequest(backend.answer(plan, options.conditions.scope))

@@ -1,9 +1,4 @@
-"""Every chain of links that leads to a document; documents where independent chains meet rank first.
-
-Every chain of links from where a search starts to what it reached, and which of them are independent.
-
-Every chain of links that leads to a document. Those where independent chains meet rank first.
-"""
+"""Every chain of links that leads to a document; documents where independent chains meet rank first."""
 
 from __future__ import annotations
 
@@ -11,47 +6,45 @@ import functools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from linkstore.core.arguments import require_at_least, require_within
-from linkstore.core.arrays import Floats, Ints, find_positions, is_member, match_equal, sort_unique
-from linkstore.core.filters import Condition
+from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Chain, Hits, Triple
 from linkstore.core.plans import Documents, Ids, Plan, StoredDocument, Tags, rank_refs
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
-from linkstore.strategies.first_stage import FirstStage, run_first_stage
+from linkstore.strategies.first_stage import FirstStage, add_own_starts, run_first_stage
 from linkstore.strategies.results import (
-    collect_data,
-    collect_labels,
+    LinkTexts,
     make_hits,
     report_none_found,
     report_none_returned,
     select_returned,
 )
 from linkstore.strategies.traversal import (
-    NO_REFS,
-    Crossing,
+    NO_EDGES,
+    Edges,
+    FoundDocuments,
     Trail,
-    add_own_starts,
     apply_beam,
     limit_nodes,
     make_hop,
-    make_unlinked,
 )
 
 MAX_CHAINS: Final = 10_000
 """How many chains one search makes at most, before it stops making longer ones."""
+ROOT_MATCH: Final = 1.0
+"""How well a start matches that the caller named; of others the first stage says it, from 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
-    """A link between two documents of a trail.
+class Edge(NamedTuple):
+    """A link between two documents of a trail, by their positions.
 
     Args:
-        source: Position in the trail of the document that was left.
-        target: Position of the document arrived at.
+        source: The document that was left.
+        target: The document arrived at.
         kind: Of the link.
         tag: Of the link.
         forward: Whether it was followed in its direction.
@@ -110,48 +103,33 @@ class EdgeChains:
     unmade: int
 
 
-def find_edges(trail: Trail, crossings: Sequence[Crossing]) -> Plan[list[Edge]]:
-    """Return the links followed between documents of the trail: one for each pair and kind."""
-    columns = [_join_crossing(trail, crossing) for crossing in crossings]
-    groups = sort_unique(np.concatenate([group for _, _, group, _ in columns])) if columns else None
-    if groups is None or not len(groups):
-        return []
-    named: list[tuple[str, str]] = yield Tags(groups=groups)
-    best: dict[tuple[int, int, str], Edge] = {}
-    for crossing, (source, target, group, weight) in zip(crossings, columns, strict=True):
-        at = np.searchsorted(groups, group).tolist()
-        forward = crossing.leave == "out"
-        for row in zip(source.tolist(), target.tolist(), at, weight.tolist(), strict=True):
-            kind, tag = named[row[2]]
-            edge = Edge(source=row[0], target=row[1], kind=kind, tag=tag, forward=forward, weight=row[3])
-            key = edge.source, edge.target, kind
-            if key not in best or _rank_edge(edge) < _rank_edge(best[key]):
-                best[key] = edge
-    return list(best.values())
+def select_edges(trail: Trail, edges: Edges) -> Plan[list[Edge]]:
+    """Return the links between documents of the trail, the best one for each pair and kind.
 
-
-def _rank_edge(edge: Edge) -> tuple[float, bool, str]:
-    return -edge.weight, not edge.forward, edge.tag
-
-
-def _join_crossing(trail: Trail, crossing: Crossing) -> tuple[Ints, Ints, Ints, Floats]:
-    """Join departures with arrivals.
-
-    Returns (m,) positions left and arrived at, link groups and weights.
+    Args:
+        trail: The trail of the search.
+        edges: From positions in the trail to documents.
     """
-    left, reached = crossing.departures, crossing.answer
-    order = np.argsort(left.group, kind="stable")
-    arriving, at = match_equal(crossing.groups[reached.group], left.group[order])
-    leaving = order[at]
-    source = left.source[leaving]
     by_ref = np.argsort(trail.refs)
-    place = find_positions(reached.refs[arriving], trail.refs[by_ref])
+    place = find_positions(edges.target, trail.refs[by_ref])
     target = np.where(place >= 0, by_ref[place], -1)
-    path = trail.weight[source]
-    whole = left.strength[leaving] * reached.weight[arriving]
-    weight = np.divide(whole, path, out=np.zeros_like(whole), where=path > 0)
-    kept = (target >= 0) & (target != source)
-    return source[kept], target[kept], left.group[leaving][kept], weight[kept]
+    kept = (target >= 0) & (target != edges.source)
+    edges = replace(edges, target=target).take(kept)
+    path = trail.weight[edges.source]
+    weight = np.divide(edges.path_weight, path, out=np.zeros_like(path), where=path > 0)
+    groups, at = np.unique(edges.group, return_inverse=True)
+    if not len(groups):
+        return []
+    tags: list[tuple[str, str]] = yield Tags(groups=groups)
+    columns = (edges.source, edges.target, at, edges.forward, weight)
+    best: dict[tuple[int, int, str], Edge] = {}
+    for source, target, group, forward, weight in zip(*(column.tolist() for column in columns), strict=True):
+        kind, tag = tags[group]
+        edge = Edge(source, target, kind, tag, forward, weight)
+        known = best.setdefault((source, target, kind), edge)
+        if (-weight, not forward, tag) < (-known.weight, not known.forward, known.tag):
+            best[source, target, kind] = edge
+    return list(best.values())
 
 
 def find_chains(
@@ -226,10 +204,6 @@ def select_independent_chains(ways: Sequence[EdgeChain]) -> list[EdgeChain]:
     return chosen
 
 
-ROOT_MATCH: Final = 1.0
-"""How well a start matches that the caller named; of others the first stage says it, from 0 to 1."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AllPaths(Traversing):
     """Follow links to ``depth``, and return every chain that led to a document, as typed triples.
@@ -284,33 +258,31 @@ class AllPaths(Traversing):
         trail = Trail()
         stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
         best = yield from rank_refs(stage.refs, stage.scores(stage.refs, stage.similarity), self.start_k)
-        found = make_unlinked(stage.refs[best], stage.similarity[best])
+        found = FoundDocuments.unlinked(stage.refs[best], stage.similarity[best])
         starting = yield from add_own_starts(trail, found, question, self)
         trail.add((yield from limit_nodes(trail, starting, 0, self)))
         if not len(trail):
             best_similarity = stage.highest if self.start_k else None
             return report_none_found(trail, question, self.start_k, self, best_similarity)
         starts = _score_starts(trail, stage, found.refs)
-        crossings = yield from self._follow_crossings(trail, question)
-        edges = yield from find_edges(trail, crossings)
+        edges = yield from select_edges(trail, (yield from self._follow_all(trail, question)))
         ways = yield from find_chains(trail, starts, edges, self.depth, self.chains)
         trail.cut("paths", ways.unmade, None, f"links that would make more than {MAX_CHAINS:,} chains")
         return (yield from self._rank(trail, stage, starts, ways, question))
 
-    def _follow_crossings(self, trail: Trail, question: Question) -> Plan[list[Crossing]]:
+    def _follow_all(self, trail: Trail, question: Question) -> Plan[Edges]:
         """Follow links hop by hop. Documents that are known already are reached again."""
-        crossings: list[Crossing] = []
+        parts = [NO_EDGES]
         frontier = np.arange(len(trail))
         for depth in range(1, self.depth + 1):
             frontier = yield from apply_beam(trail, frontier, self)
-            hopped = yield from make_hop(trail, frontier, question, self, exclude=NO_REFS)
-            crossings += hopped.crossings
-            found = hopped.found
+            found = yield from make_hop(trail, frontier, question, self)
+            parts.append(found.edges)
             fresh = found.take(~is_member(found.refs, trail.refs))
-            frontier = trail.add((yield from limit_nodes(trail, fresh, depth, self)))
+            frontier = trail.add((yield from limit_nodes(trail, fresh, depth, self)), depth)
             if not len(frontier):
                 break
-        return crossings
+        return Edges.concatenate(parts)
 
     def _rank(
         self,
@@ -330,7 +302,7 @@ class AllPaths(Traversing):
         shown = self._choose_shown(trail, chosen, ways, met)
         taken = {name: part[chosen] for name, part in parts.items()}
         hits = yield from make_hits(trail, chosen, self, question, scores[chosen], taken)
-        chains = yield from _make_chains(trail, shown, met, question.link_filter)
+        chains = yield from _make_chains(trail, shown, met, question)
         with_chains = (replace(hit, chains=chains[at]) for hit, at in zip(hits, chosen.tolist(), strict=True))
         return replace(hits, hits=tuple(with_chains))
 
@@ -381,25 +353,29 @@ def _make_chains(
     trail: Trail,
     shown: Mapping[int, list[EdgeChain]],
     met: Mapping[int, list[EdgeChain]],
-    condition: Condition,
+    question: Question,
 ) -> Plan[dict[int, tuple[Chain, ...]]]:
     """Make the chains of each position, with the labels and data that documents give to their links."""
     involved = sorted({at for ways in shown.values() for way in ways for at in way.positions})
     stored: list[StoredDocument] = yield Documents(refs=trail.refs[involved])
-    ids = {at: one.id for at, one in zip(involved, stored, strict=True)}
-    labels = {at: collect_labels(one.metadata) for at, one in zip(involved, stored, strict=True)}
-    data = {at: collect_data(one.metadata, condition) for at, one in zip(involved, stored, strict=True)}
+    documents = dict(zip(involved, stored, strict=True))
+    texts = LinkTexts(documents, question)
 
     def triple(edge: Edge) -> Triple:
         subject, object_ = (edge.source, edge.target) if edge.forward else (edge.target, edge.source)
         link = (edge.kind, edge.tag)
-        label = labels[subject].get(link) or labels[object_].get(link)
-        told = data[subject].get(link)
-        return Triple(subject=ids[subject], kind=edge.kind, object=ids[object_], label=label, data=told)
+        return Triple(
+            subject=documents[subject].id,
+            kind=edge.kind,
+            object=documents[object_].id,
+            label=texts.label(link, subject, object_),
+            data=texts.data(link, subject),
+        )
 
     return {
         position: tuple(
-            Chain(ids[way.positions[0]], tuple(map(triple, way.edges)), way in met[position]) for way in ways
+            Chain(documents[way.positions[0]].id, tuple(map(triple, way.edges)), way in met[position])
+            for way in ways
         )
         for position, ways in shown.items()
     }

@@ -1,11 +1,4 @@
-"""Strategies: base classes, questions, reranking, options of a search.
-
-Reranking: a callable scores the texts of the best hits.
-
-Base classes of strategies.
-
-The options of a search besides the strategy: filters and additional starting points.
-"""
+"""The base classes of strategies, the question and the options that they get, and reranking."""
 
 from __future__ import annotations
 
@@ -349,5 +342,5 @@ class SearchOptions:
             link_filter=self.conditions.link,
             result_filter=self.conditions.result,
             roots=tuple(dict.fromkeys(self.initial_roots)),
-            links=merge_links(self.initial_links),
+            links=merge_links(self.initial_links) if self.initial_links else (),
         )

@@ -1,26 +1,56 @@
-"""The first stage: documents by similarity and by words; searches that end there.
-
-The first stage: documents by similarity and by words, on one scale.
-
-Plain k-NN search.
-
-Plain search by words.
-"""
+"""Where a search starts: documents by similarity, words, names, ids and links; searches that end there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from linkstore.core.arrays import Floats, Ints, cosine_similarities, find_positions, is_member, sort_unique
 from linkstore.core.hits import Hits
-from linkstore.core.lexical import MAX_QUESTION_WORDS, POSTINGS, extract_question_terms
-from linkstore.core.plans import Candidates, Lexical, LexicalMatches, Nearest, Plan, Vectors
+from linkstore.core.lexical import (
+    MAX_QUESTION_CHARACTERS,
+    MAX_QUESTION_WORDS,
+    POSTINGS,
+    extract_question_terms,
+)
+from linkstore.core.plans import (
+    Candidates,
+    Find,
+    Ids,
+    Lexical,
+    LexicalMatches,
+    Nearest,
+    Plan,
+    Resolve,
+    Vectors,
+    number_equals,
+)
+from linkstore.core.text import tokenize
 from linkstore.errors import CapabilityError, StrategyError
-from linkstore.strategies.base import Question, Strategy, Traversing
+from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
 from linkstore.strategies.results import fetch_first_returned, make_hits
-from linkstore.strategies.traversal import NO_REFS, NO_SCORES, FoundDocuments, Trail
+from linkstore.strategies.traversal import (
+    NO_REFS,
+    NO_SCORES,
+    QUERY,
+    Edges,
+    FoundDocuments,
+    Trail,
+    follow_groups,
+    note_cuts,
+)
+
+NAMING_KINDS: Final = ("mention", "heading")
+"""Kinds of links by which texts and questions lead to what they name: documents and sections."""
+MAX_NAME_WORDS: Final = 12
+"""How many words of a query a name may have."""
+MAX_SEARCHED_WORDS: Final = 256
+"""Number of words of a query that are searched for names."""
+SURE_NAME_WORDS: Final = 3
+"""A name with fewer words than this is often an ordinary word, and counts less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +93,10 @@ class FirstStage:
 
     def joined(self, others: FoundDocuments) -> FoundDocuments:
         """Return the first stage's documents and others, each once, with the links that led to the others."""
-        refs, at = np.unique(np.concatenate((self.refs, others.refs)), return_index=True)
-        return FoundDocuments(
-            refs=refs,
-            similarity=np.concatenate((self.similarity, others.similarity))[at],
-            weight=np.ones(len(refs), dtype=np.float32),
-            edges=others.edges,
+        return FoundDocuments.unlinked(
+            np.concatenate((self.refs, others.refs)),
+            np.concatenate((self.similarity, others.similarity)),
+            others.edges,
         )
 
     @property
@@ -141,6 +169,233 @@ def note_cut_words(trail: Trail, more: int, found: LexicalMatches) -> None:
     trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {left}")
     of_them = f"only about {POSTINGS:,} of the documents with a word were looked at: {sampled}"
     trail.cut("lexical", len(found.sampled), 0, of_them)
+
+
+def find_seeds(
+    trail: Trail, k: int, question: Question, controls: Traversing
+) -> Plan[tuple[FoundDocuments, float | None]]:
+    """Find the documents that a search starts from: the ``k`` nearest, the named roots, the linked ones.
+
+    Returns them and the highest similarity of any document, even below the minimum, None for an empty store.
+    """
+    near: Candidates = yield Nearest(vector=question.vector, k=k, filter=question.seed_filter)
+    above = near.similarity >= np.float32(controls.floor)
+    trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
+    found = FoundDocuments.unlinked(near.refs[above], near.similarity[above])
+    best = float(near.similarity[0]) if len(near.refs) else None
+    return (yield from add_own_starts(trail, found, question, controls)), best
+
+
+def add_own_starts(
+    trail: Trail, found: FoundDocuments, question: Question, controls: Traversing
+) -> Plan[FoundDocuments]:
+    """Add the roots of the question and the targets of its own links to the documents found."""
+    if question.roots:
+        roots = yield from fetch_roots(trail, question)
+        found = FoundDocuments.unlinked(
+            np.concatenate((found.refs, roots.refs)), np.concatenate((found.similarity, roots.similarity))
+        )
+    if not question.links:
+        return found
+    linked = yield from fetch_linked(trail, found.refs, question, controls)
+    return FoundDocuments(
+        refs=np.concatenate((found.refs, linked.refs)),
+        similarity=np.concatenate((found.similarity, linked.similarity)),
+        weight=np.concatenate((found.weight, linked.weight)),
+        edges=linked.edges,
+    )
+
+
+def fetch_roots(trail: Trail, question: Question) -> Plan[Candidates]:
+    """Fetch the roots that the question names by id."""
+    found: Candidates = yield Find(ids=question.roots, vector=question.vector, filter=question.seed_filter)
+    trail.cut("filter", found.filtered, 0, "initial_roots that seed_filter excludes")
+    missing = len(set(question.roots)) - len(found.refs) - found.filtered
+    trail.cut("missing", missing, 0, "initial_roots that are not in the store")
+    return found
+
+
+def fetch_linked(trail: Trail, known: Ints, question: Question, controls: Traversing) -> Plan[FoundDocuments]:
+    """Fetch the documents that the question's own links lead to, except the known ones.
+
+    The links are followed as if the query were a document with these links.
+    """
+    parts: list[Edges] = []
+    asked: set[tuple[str, str]] = set()
+    answered: set[tuple[str, str]] = set()
+    for leave, arrive in HOP_SIDES[controls.direction]:
+        usable = [
+            link
+            for link in question.links
+            if (link.leads_out if leave == "out" else link.leads_in) and controls.weight_of(link.kind) > 0
+        ]
+        tags = tuple((link.kind, link.tag) for link in usable)
+        refs: Ints = yield Resolve(tags=tags)
+        weights = np.array([link.weight * controls.weight_of(link.kind) for link in usable], dtype=np.float32)
+        hop = yield from follow_groups(
+            refs[refs >= 0],
+            arrive,
+            weights[refs >= 0],
+            question.link_filter,
+            vector=question.vector,
+            take=controls.adjacent_k,
+            cap=controls.hub_cap,
+            exclude=known,
+            filter=question.seed_filter,
+        )
+        yield from note_cuts(trail, hop, 0, controls)
+        asked.update(tags)
+        peopled = is_member(refs, hop.groups[hop.reached.sizes > 0])
+        answered.update(tag for tag, leads in zip(tags, peopled, strict=True) if leads)
+        parts.append(_leave_query(hop.edges))
+    trail.cut("missing", len(asked - answered), 0, "initial_links that lead to no document")
+    return FoundDocuments.linked(Edges.concatenate(parts))
+
+
+def _leave_query(edges: Edges) -> Edges:
+    """Return the edges as edges from the query."""
+    return replace(edges, source=np.full(len(edges), QUERY))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionTargets:
+    """Documents that a question itself leads to: by names in it, by its links, by ids.
+
+    Args:
+        found: The documents, with the links that led to them.
+        share: (n,) how surely each is meant, in (0, 1].
+    """
+
+    found: FoundDocuments
+    share: Floats
+
+    def shares(self, refs: Ints) -> Floats:
+        """Return (m,) the shares of any documents, 0 for those not asked for."""
+        shares = np.zeros(len(refs), dtype=np.float32)
+        order = np.argsort(self.found.refs)
+        at = find_positions(refs, self.found.refs[order])
+        shares[at >= 0] = self.share[order[at[at >= 0]]]
+        return shares
+
+
+NO_TARGETS: Final = QuestionTargets(
+    found=FoundDocuments(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES), share=NO_SCORES
+)
+
+
+def find_question_targets(
+    trail: Trail, question: Question, controls: Traversing, kinds: Sequence[str], most: int, cap: int
+) -> Plan[QuestionTargets]:
+    """Return all documents that the question itself leads to, each once, with its surest share.
+
+    Roots have the share 1. Documents that ``initial_links`` lead to have the weight of the link.
+
+    Args:
+        trail: The trail of the search.
+        question: The question.
+        controls: How its links are followed.
+        kinds: See :func:`find_named_documents`, as for ``most`` and ``cap``.
+        most: How many documents names lead to at most.
+        cap: A name of more documents than this is ignored.
+    """
+    parts = [(yield from find_named_documents(question, kinds, most, cap))]
+    if question.roots:
+        roots = yield from fetch_roots(trail, question)
+        found = FoundDocuments.unlinked(roots.refs, roots.similarity)
+        parts.append(QuestionTargets(found=found, share=found.weight))
+    if question.links:
+        found = yield from fetch_linked(trail, NO_REFS, question, controls)
+        parts.append(QuestionTargets(found=found, share=found.weight))
+    if len(parts) == 1:
+        return parts[0]
+    refs = np.concatenate([part.found.refs for part in parts])
+    similarity = np.concatenate([part.found.similarity for part in parts])
+    share: Floats = np.concatenate([part.share for part in parts])
+    order = np.lexsort((-share, refs))
+    chosen = order[number_equals(refs[order]) == 0]
+    edges = Edges.concatenate([part.found.edges for part in parts])
+    found = FoundDocuments.unlinked(refs[chosen], similarity[chosen], edges)
+    return QuestionTargets(found=found, share=share[chosen])
+
+
+def find_named_documents(
+    question: Question, kinds: Sequence[str], most: int, cap: int
+) -> Plan[QuestionTargets]:
+    """Find the documents that the query names, longest names first from left to right.
+
+    A name leads to documents as a link with its words as the tag would, also as a possessive or, if it has
+    several words, as a plural. Of n documents with the same name, each has a share of 1/n. A name of one
+    word has a third of this, and one of two words two thirds.
+
+    Args:
+        question: The question.
+        kinds: The kinds of the links that have names as tags.
+        most: Maximum number of documents: those with the largest share, then the most similar, then by id.
+        cap: A name of more documents than this is ignored.
+    """
+    words = tokenize(question.text[:MAX_QUESTION_CHARACTERS])[:MAX_SEARCHED_WORDS]
+    grams = [
+        (at, size, kind, name)
+        for at in range(len(words))
+        for size in range(min(MAX_NAME_WORDS, len(words) - at), 0, -1)
+        for name in _list_spellings(" ".join(words[at : at + size]))
+        for kind in kinds
+    ]
+    if not grams or not most:
+        return NO_TARGETS
+    refs: Ints = yield Resolve(tags=tuple((kind, name) for _, _, kind, name in grams))
+    known, first = np.unique(refs, return_index=True)
+    named = np.sort(first[known >= 0])
+    if not len(named):
+        return NO_TARGETS
+    hop = yield from follow_groups(
+        refs[named],
+        "in",
+        source=named,
+        vector=question.vector,
+        take=cap,
+        cap=cap,
+        filter=question.seed_filter,
+    )
+    borne = set(hop.groups[hop.reached.sizes > 0].tolist())
+    meant = _select_longest_names([(at, size) for at, size, _, _ in grams], refs.tolist(), borne)
+    # Of equally rare names the first one makes the path.
+    edges = hop.edges.take(np.argsort(hop.edges.source, kind="stable"))
+    edges = edges.take(np.array([group in meant for group in edges.group.tolist()], dtype=np.bool_))
+    ids: list[str] = yield Ids(refs=edges.target)
+    lengths = np.array([min(SURE_NAME_WORDS, grams[gram][1]) for gram in edges.source.tolist()])
+    share = ((lengths / SURE_NAME_WORDS).astype(np.float32) / edges.size).astype(np.float32)
+    best: dict[str, int] = {}
+    for row, id in enumerate(ids):
+        if id not in best or share[row] > share[best[id]]:
+            best[id] = row
+    ordered = sorted(best, key=lambda id: (-share[best[id]], -edges.similarity[best[id]], id))
+    chosen = np.array([best[id] for id in ordered[:most]], dtype=np.int64)
+    edges = _leave_query(edges.take(chosen))
+    found = FoundDocuments(
+        refs=edges.target, similarity=edges.similarity, weight=np.ones_like(edges.weight), edges=edges
+    )
+    return QuestionTargets(found=found, share=share[chosen])
+
+
+def _list_spellings(words: str) -> list[str]:
+    """Return the words, and what they name as a possessive or as a plural of several words."""
+    if words.endswith("'s"):
+        return [words, words.removesuffix("'s")]
+    plural = " " in words and words.endswith("s") and not words.endswith("ss")
+    return [words, words.removesuffix("s")] if plural else [words]
+
+
+def _select_longest_names(grams: list[tuple[int, int]], refs: list[int], borne: set[int]) -> set[int]:
+    """Return the names in the query from left to right, the longest at each place."""
+    meant: set[int] = set()
+    free = 0
+    last = (-1, 0)
+    for (at, size), ref in zip(grams, refs, strict=True):
+        if ref in borne and (at >= free or (at, size) == last):
+            meant.add(ref)
+            free, last = at + size, (at, size)
+    return meant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
