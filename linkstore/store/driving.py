@@ -267,7 +267,7 @@ def check_known_types(backend: Backend, options: SearchOptions) -> Operation[Non
     Raises:
         UnknownNameError: For the first type that the schema lacks, with the most similar one that it has.
     """
-    asked = [pair for one in options.conditions.of_documents for pair in one.equalities]
+    asked = [pair for one in options.document_filters for pair in one.equalities]
     recorded = (yield from read_schema(backend)) if asked else None
     if recorded is not None:
         schema = recorded.schema

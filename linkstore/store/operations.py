@@ -44,7 +44,7 @@ from linkstore.core.documents import (
 )
 from linkstore.core.hits import Hits
 from linkstore.core.links import LINKS_KEY, Link, merge_links, parse_links
-from linkstore.core.plans import Candidates, Documents, Find, Operation, Plan, StoredDocument
+from linkstore.core.plans import Operation, Plan, read_documents
 from linkstore.core.processes import run_without_collector
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.names import embedding_name, has_model
@@ -106,7 +106,7 @@ def search(
     plan = limit_depth(strategy.plan(question), strategy, max_depth)
     if reached is not None:
         plan = count_reached(plan, reached)
-    hits: Hits = yield EngineRequest(backend.answer(plan, options.conditions.scope))
+    hits: Hits = yield EngineRequest(backend.answer(plan, options.scope))
     return (yield from strategy.judged(question, hits))
 
 
@@ -236,8 +236,7 @@ def delete(backend: Backend, ids: Sequence[str]) -> Operation[Written]:
 
 def _find_pages(ids: tuple[str, ...]) -> Plan[list[str]]:
     """Return the pages of documents, without duplicates. A document without a page counts as its own."""
-    found: Candidates = yield Find(ids=ids)
-    stored: list[StoredDocument] = yield Documents(refs=found.refs)
+    stored = yield from read_documents(ids)
     named = (one.metadata.get("page", one.id) for one in stored)
     return list(dict.fromkeys(id for id in named if is_storable(id)))
 

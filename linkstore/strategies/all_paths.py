@@ -90,17 +90,8 @@ class EdgeChain:
         return self.kinds != other.kinds and common <= shared_start
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeChains:
-    """All ways of a trail.
-
-    Args:
-        to: For each position that was reached by links, the ways to it, strongest first.
-        unmade: How many ways were not made longer because there were too many.
-    """
-
-    to: Mapping[int, Sequence[EdgeChain]]
-    unmade: int
+ChainsTo = Mapping[int, Sequence[EdgeChain]]
+"""Chains to documents, by position, the strongest first."""
 
 
 def select_edges(trail: Trail, edges: Edges) -> Plan[list[Edge]]:
@@ -134,23 +125,23 @@ def select_edges(trail: Trail, edges: Edges) -> Plan[list[Edge]]:
 
 def find_chains(
     trail: Trail, starts: Mapping[int, float], edges: Sequence[Edge], depth: int, keep: int
-) -> Plan[EdgeChains]:
-    """Find the ways of at most ``depth`` edges from the starts of a search.
+) -> Plan[ChainsTo]:
+    """Find the chains of at most ``depth`` edges from the starts of a search, by the position they lead to.
 
-    No way meets a document twice.
+    No chain meets a document twice. The strongest come first.
 
     Args:
-        trail: The trail of the search.
+        trail: The trail of the search, which notes how many chains were not made longer.
         starts: Positions of its starts, and how well each matches the question, from 0 to 1.
         edges: The edges between its documents.
-        depth: The maximum number of edges of a way.
-        keep: How many ways to one document are kept that have the same length and kinds, the strongest.
+        depth: The maximum number of edges of a chain.
+        keep: How many chains to one document are kept that have the same length and kinds, the strongest.
     """
     ids: list[str] = yield Ids(refs=trail.refs)
     leaving: dict[int, list[Edge]] = defaultdict(list)
     for edge in sorted(edges, key=lambda edge: (-edge.weight, ids[edge.target], edge.kind)):
         leaving[edge.source].append(edge)
-    ends = [_start_chain(at, starts[at], ids) for at in sorted(starts, key=ids.__getitem__)]
+    ends = [_make_chain((at,), (), starts[at], ids) for at in sorted(starts, key=ids.__getitem__)]
     found: dict[int, list[EdgeChain]] = defaultdict(list)
     made = unmade = 0
     for _ in range(depth):
@@ -158,7 +149,9 @@ def find_chains(
         for way in ends:
             following = [edge for edge in leaving[way.positions[-1]] if edge.target not in way.positions]
             room = max(0, MAX_CHAINS - made)
-            longer += [_extend_chain(way, edge, ids) for edge in following[:room]]
+            for edge in following[:room]:
+                positions, passed = (*way.positions, edge.target), (*way.edges, edge)
+                longer.append(_make_chain(positions, passed, way.strength * edge.weight, ids))
             unmade += max(0, len(following) - room)
             made += min(room, len(following))
         ends = _keep_strongest_chains(longer, keep)
@@ -166,20 +159,15 @@ def find_chains(
             break
         for way in ends:
             found[way.positions[-1]].append(way)
-    to = {position: sorted(ways, key=lambda way: way.rank) for position, ways in found.items()}
-    return EdgeChains(to=to, unmade=unmade)
+    trail.cut("paths", unmade, None, f"links that would make more than {MAX_CHAINS:,} chains")
+    return {position: sorted(ways, key=lambda way: way.rank) for position, ways in found.items()}
 
 
-def _start_chain(at: int, strength: float, ids: Sequence[str]) -> EdgeChain:
-    return EdgeChain(positions=(at,), edges=(), strength=strength, rank=(-strength, 0, (ids[at],)))
-
-
-def _extend_chain(way: EdgeChain, edge: Edge, ids: Sequence[str]) -> EdgeChain:
-    positions, edges = (*way.positions, edge.target), (*way.edges, edge)
-    strength = way.strength * edge.weight
+def _make_chain(
+    positions: tuple[int, ...], edges: tuple[Edge, ...], strength: float, ids: Sequence[str]
+) -> EdgeChain:
     passed = tuple(ids[at] for at in positions)
-    links = tuple((each.kind, each.tag) for each in edges)
-    rank = (-strength, len(edges), passed, links)
+    rank = (-strength, len(edges), passed, tuple((edge.kind, edge.tag) for edge in edges))
     return EdgeChain(positions=positions, edges=edges, strength=strength, rank=rank)
 
 
@@ -248,11 +236,6 @@ class AllPaths(Traversing):
         require_at_least(1, chains=self.chains, pool=self.pool)
         require_within(0, 100, lexical=self.lexical)
 
-    @property
-    def hops(self) -> int:
-        """See :attr:`Strategy.hops`."""
-        return self.depth
-
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan the first stage, ``depth`` hops that do not exclude what is known, the chains, one ranking."""
         trail = Trail()
@@ -267,7 +250,6 @@ class AllPaths(Traversing):
         starts = _score_starts(trail, stage, found.refs)
         edges = yield from select_edges(trail, (yield from self._follow_all(trail, question)))
         ways = yield from find_chains(trail, starts, edges, self.depth, self.chains)
-        trail.cut("paths", ways.unmade, None, f"links that would make more than {MAX_CHAINS:,} chains")
         return (yield from self._rank(trail, stage, starts, ways, question))
 
     def _follow_all(self, trail: Trail, question: Question) -> Plan[Edges]:
@@ -289,10 +271,10 @@ class AllPaths(Traversing):
         trail: Trail,
         stage: FirstStage,
         starts: Mapping[int, float],
-        ways: EdgeChains,
+        ways: ChainsTo,
         question: Question,
     ) -> Plan[Hits]:
-        met = {position: select_independent_chains(to) for position, to in ways.to.items()}
+        met = {position: select_independent_chains(to) for position, to in ways.items()}
         parts = _score_parts(trail, stage, starts, met)
         scores = functools.reduce(np.add, parts.values())
         # Twice the part of chains: the other parts add up to at most 1, so they only decide among equals.
@@ -307,14 +289,18 @@ class AllPaths(Traversing):
         return replace(hits, hits=tuple(with_chains))
 
     def _choose_shown(
-        self, trail: Trail, chosen: Ints, ways: EdgeChains, met: Mapping[int, list[EdgeChain]]
+        self,
+        trail: Trail,
+        chosen: Ints,
+        ways: ChainsTo,
+        met: ChainsTo,
     ) -> dict[int, list[EdgeChain]]:
         """Choose the chains to show for each document that is returned, the independent ones first."""
         shown: dict[int, list[EdgeChain]] = {}
         left_out = 0
         for at in chosen.tolist():
             first = met.get(at, [])
-            ordered = [*first, *(way for way in ways.to.get(at, ()) if way not in first)]
+            ordered = [*first, *(way for way in ways.get(at, ()) if way not in first)]
             shown[at] = ordered[: self.chains]
             left_out += len(ordered) - len(shown[at])
         trail.cut("paths", left_out, None, f"chains past the first {self.chains} of a document")
@@ -335,7 +321,7 @@ def _score_starts(trail: Trail, stage: FirstStage, found: Ints) -> dict[int, flo
 
 
 def _score_parts(
-    trail: Trail, stage: FirstStage, starts: Mapping[int, float], met: Mapping[int, list[EdgeChain]]
+    trail: Trail, stage: FirstStage, starts: Mapping[int, float], met: ChainsTo
 ) -> dict[str, Floats]:
     """Return the parts of the scores, (n,) each."""
     meeting, start = np.zeros((2, len(trail)), dtype=np.float32)
@@ -351,8 +337,8 @@ def _score_parts(
 
 def _make_chains(
     trail: Trail,
-    shown: Mapping[int, list[EdgeChain]],
-    met: Mapping[int, list[EdgeChain]],
+    shown: ChainsTo,
+    met: ChainsTo,
     question: Question,
 ) -> Plan[dict[int, tuple[Chain, ...]]]:
     """Make the chains of each position, with the labels and data that documents give to their links."""

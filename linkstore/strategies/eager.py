@@ -9,7 +9,7 @@ from linkstore.core.hits import Hits
 from linkstore.core.plans import Plan
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
 from linkstore.strategies.first_stage import find_seeds
-from linkstore.strategies.results import make_hits, report_none_found, report_none_returned, select_returned
+from linkstore.strategies.results import make_best_hits, report_none_found
 from linkstore.strategies.traversal import Trail, apply_beam, limit_nodes, make_hop
 
 
@@ -34,11 +34,6 @@ class Eager(Traversing):
         Traversing.__post_init__(self)
         require_at_least(0, start_k=self.start_k, depth=self.depth)
 
-    @property
-    def hops(self) -> int:
-        """See :attr:`Strategy.hops`."""
-        return self.depth
-
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan seeds, ``depth`` hops of two fetches each, one ranking, one fetch of texts."""
         trail = Trail()
@@ -53,10 +48,7 @@ class Eager(Traversing):
             frontier = trail.add((yield from limit_nodes(trail, found, depth, self)), depth)
             if not len(frontier):
                 break
-        chosen = yield from select_returned(trail, trail.score, self.k, question, self.per_page)
-        if not len(chosen):
-            return report_none_returned(trail, self)
-        return (yield from make_hits(trail, chosen, self, question))
+        return (yield from make_best_hits(trail, self, question, trail.score))
 
     def _count_wanted(self, question: Question, *, last: bool) -> int | None:
         """Return how many of a hop's documents, the best, can be returned or followed, or None for all."""

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints, cosine_similarities, find_positions, is_member, sort_unique
 from linkstore.core.hits import Hits
 from linkstore.core.lexical import (
@@ -16,18 +17,7 @@ from linkstore.core.lexical import (
     POSTINGS,
     extract_question_terms,
 )
-from linkstore.core.plans import (
-    Candidates,
-    Find,
-    Ids,
-    Lexical,
-    LexicalMatches,
-    Nearest,
-    Plan,
-    Resolve,
-    Vectors,
-    number_equals,
-)
+from linkstore.core.plans import Plan, number_equals
 from linkstore.core.text import tokenize
 from linkstore.errors import CapabilityError, StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
@@ -51,6 +41,7 @@ MAX_SEARCHED_WORDS: Final = 256
 """Number of words of a query that are searched for names."""
 SURE_NAME_WORDS: Final = 3
 """A name with fewer words than this is often an ordinary word, and counts less."""
+NONE_FOUND: Final = FoundDocuments(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,14 +108,14 @@ def run_first_stage(
 
     If the backend has no lexical search, only similarity counts, and the trail says so.
     """
-    near: Candidates = yield Nearest(vector=question.vector, k=pool, filter=question.seed_filter)
+    near: plans.Candidates = yield plans.Nearest(vector=question.vector, k=pool, filter=question.seed_filter)
     found = yield from _search_by_words(trail, question, pool if lexical else 0)
     refs = sort_unique(np.concatenate((near.refs, found.refs)))
     similarity = np.zeros(len(refs), dtype=np.float32)
     similarity[np.searchsorted(refs, near.refs)] = near.similarity
     others = refs[~is_member(refs, near.refs)]
     if len(others):
-        vectors: Floats = yield Vectors(refs=others)
+        vectors: Floats = yield plans.Vectors(refs=others)
         similarity[np.searchsorted(refs, others)] = cosine_similarities(vectors, question.vector)
     words = np.zeros(len(refs), dtype=np.float32)
     if len(found.refs):
@@ -142,13 +133,13 @@ def run_first_stage(
     )
 
 
-def _search_by_words(trail: Trail, question: Question, pool: int) -> Plan[LexicalMatches]:
-    none = LexicalMatches(refs=NO_REFS, score=NO_SCORES)
+def _search_by_words(trail: Trail, question: Question, pool: int) -> Plan[plans.LexicalMatches]:
+    none = plans.LexicalMatches(refs=NO_REFS, score=NO_SCORES)
     asked, more = extract_question_terms(question.text)
     if not asked or not pool:
         return none
     try:
-        found: LexicalMatches = yield Lexical(terms=asked, k=pool, filter=question.seed_filter)
+        found: plans.LexicalMatches = yield plans.Lexical(terms=asked, k=pool, filter=question.seed_filter)
     except CapabilityError as error:
         trail.cut("lexical", len(asked), 0, f"words not looked up: {error}")
         return none
@@ -156,7 +147,7 @@ def _search_by_words(trail: Trail, question: Question, pool: int) -> Plan[Lexica
     return found
 
 
-def note_cut_words(trail: Trail, more: int, found: LexicalMatches) -> None:
+def note_cut_words(trail: Trail, more: int, found: plans.LexicalMatches) -> None:
     """Note which words of a question were not looked up, or not in all documents.
 
     Args:
@@ -178,7 +169,7 @@ def find_seeds(
 
     Returns them and the highest similarity of any document, even below the minimum, None for an empty store.
     """
-    near: Candidates = yield Nearest(vector=question.vector, k=k, filter=question.seed_filter)
+    near: plans.Candidates = yield plans.Nearest(vector=question.vector, k=k, filter=question.seed_filter)
     above = near.similarity >= np.float32(controls.floor)
     trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
     found = FoundDocuments.unlinked(near.refs[above], near.similarity[above])
@@ -206,9 +197,11 @@ def add_own_starts(
     )
 
 
-def fetch_roots(trail: Trail, question: Question) -> Plan[Candidates]:
+def fetch_roots(trail: Trail, question: Question) -> Plan[plans.Candidates]:
     """Fetch the roots that the question names by id."""
-    found: Candidates = yield Find(ids=question.roots, vector=question.vector, filter=question.seed_filter)
+    found: plans.Candidates = yield plans.Find(
+        ids=question.roots, vector=question.vector, filter=question.seed_filter
+    )
     trail.cut("filter", found.filtered, 0, "initial_roots that seed_filter excludes")
     missing = len(set(question.roots)) - len(found.refs) - found.filtered
     trail.cut("missing", missing, 0, "initial_roots that are not in the store")
@@ -230,7 +223,7 @@ def fetch_linked(trail: Trail, known: Ints, question: Question, controls: Traver
             if (link.leads_out if leave == "out" else link.leads_in) and controls.weight_of(link.kind) > 0
         ]
         tags = tuple((link.kind, link.tag) for link in usable)
-        refs: Ints = yield Resolve(tags=tags)
+        refs: Ints = yield plans.Resolve(tags=tags)
         weights = np.array([link.weight * controls.weight_of(link.kind) for link in usable], dtype=np.float32)
         hop = yield from follow_groups(
             refs[refs >= 0],
@@ -257,38 +250,13 @@ def _leave_query(edges: Edges) -> Edges:
     return replace(edges, source=np.full(len(edges), QUERY))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionTargets:
-    """Documents that a question itself leads to: by names in it, by its links, by ids.
-
-    Args:
-        found: The documents, with the links that led to them.
-        share: (n,) how surely each is meant, in (0, 1].
-    """
-
-    found: FoundDocuments
-    share: Floats
-
-    def shares(self, refs: Ints) -> Floats:
-        """Return (m,) the shares of any documents, 0 for those not asked for."""
-        shares = np.zeros(len(refs), dtype=np.float32)
-        order = np.argsort(self.found.refs)
-        at = find_positions(refs, self.found.refs[order])
-        shares[at >= 0] = self.share[order[at[at >= 0]]]
-        return shares
-
-
-NO_TARGETS: Final = QuestionTargets(
-    found=FoundDocuments(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES), share=NO_SCORES
-)
-
-
 def find_question_targets(
     trail: Trail, question: Question, controls: Traversing, kinds: Sequence[str], most: int, cap: int
-) -> Plan[QuestionTargets]:
-    """Return all documents that the question itself leads to, each once, with its surest share.
+) -> Plan[FoundDocuments]:
+    """Return all documents that the question itself leads to: by names, by ids, and by its links.
 
-    Roots have the share 1. Documents that ``initial_links`` lead to have the weight of the link.
+    The weight of each is how surely it is meant, in (0, 1]: 1 for roots, the weight of the link for documents
+    that ``initial_links`` lead to, and for others as :func:`find_named_documents` says.
 
     Args:
         trail: The trail of the search.
@@ -301,36 +269,35 @@ def find_question_targets(
     parts = [(yield from find_named_documents(question, kinds, most, cap))]
     if question.roots:
         roots = yield from fetch_roots(trail, question)
-        found = FoundDocuments.unlinked(roots.refs, roots.similarity)
-        parts.append(QuestionTargets(found=found, share=found.weight))
+        parts.append(FoundDocuments.unlinked(roots.refs, roots.similarity))
     if question.links:
-        found = yield from fetch_linked(trail, NO_REFS, question, controls)
-        parts.append(QuestionTargets(found=found, share=found.weight))
-    if len(parts) == 1:
-        return parts[0]
-    refs = np.concatenate([part.found.refs for part in parts])
-    similarity = np.concatenate([part.found.similarity for part in parts])
-    share: Floats = np.concatenate([part.share for part in parts])
-    order = np.lexsort((-share, refs))
-    chosen = order[number_equals(refs[order]) == 0]
-    edges = Edges.concatenate([part.found.edges for part in parts])
-    found = FoundDocuments.unlinked(refs[chosen], similarity[chosen], edges)
-    return QuestionTargets(found=found, share=share[chosen])
+        parts.append((yield from fetch_linked(trail, NO_REFS, question, controls)))
+    refs = np.concatenate([part.refs for part in parts])
+    similarity = np.concatenate([part.similarity for part in parts])
+    weight = np.concatenate([part.weight for part in parts])
+    order = np.lexsort((-weight, refs))
+    best = order[number_equals(refs[order]) == 0]
+    return FoundDocuments(
+        refs=refs[best],
+        similarity=similarity[best],
+        weight=weight[best],
+        edges=Edges.concatenate([part.edges for part in parts]),
+    )
 
 
 def find_named_documents(
     question: Question, kinds: Sequence[str], most: int, cap: int
-) -> Plan[QuestionTargets]:
+) -> Plan[FoundDocuments]:
     """Find the documents that the query names, longest names first from left to right.
 
     A name leads to documents as a link with its words as the tag would, also as a possessive or, if it has
-    several words, as a plural. Of n documents with the same name, each has a share of 1/n. A name of one
+    several words, as a plural. Of n documents with the same name, each has the weight 1/n. A name of one
     word has a third of this, and one of two words two thirds.
 
     Args:
         question: The question.
         kinds: The kinds of the links that have names as tags.
-        most: Maximum number of documents: those with the largest share, then the most similar, then by id.
+        most: Maximum number of documents: those with the largest weight, then the most similar, then by id.
         cap: A name of more documents than this is ignored.
     """
     words = tokenize(question.text[:MAX_QUESTION_CHARACTERS])[:MAX_SEARCHED_WORDS]
@@ -342,12 +309,12 @@ def find_named_documents(
         for kind in kinds
     ]
     if not grams or not most:
-        return NO_TARGETS
-    refs: Ints = yield Resolve(tags=tuple((kind, name) for _, _, kind, name in grams))
+        return NONE_FOUND
+    refs: Ints = yield plans.Resolve(tags=tuple((kind, name) for _, _, kind, name in grams))
     known, first = np.unique(refs, return_index=True)
     named = np.sort(first[known >= 0])
     if not len(named):
-        return NO_TARGETS
+        return NONE_FOUND
     hop = yield from follow_groups(
         refs[named],
         "in",
@@ -362,7 +329,7 @@ def find_named_documents(
     # Of equally rare names the first one makes the path.
     edges = hop.edges.take(np.argsort(hop.edges.source, kind="stable"))
     edges = edges.take(np.array([group in meant for group in edges.group.tolist()], dtype=np.bool_))
-    ids: list[str] = yield Ids(refs=edges.target)
+    ids: list[str] = yield plans.Ids(refs=edges.target)
     lengths = np.array([min(SURE_NAME_WORDS, grams[gram][1]) for gram in edges.source.tolist()])
     share = ((lengths / SURE_NAME_WORDS).astype(np.float32) / edges.size).astype(np.float32)
     best: dict[str, int] = {}
@@ -372,10 +339,7 @@ def find_named_documents(
     ordered = sorted(best, key=lambda id: (-share[best[id]], -edges.similarity[best[id]], id))
     chosen = np.array([best[id] for id in ordered[:most]], dtype=np.int64)
     edges = _leave_query(edges.take(chosen))
-    found = FoundDocuments(
-        refs=edges.target, similarity=edges.similarity, weight=np.ones_like(edges.weight), edges=edges
-    )
-    return QuestionTargets(found=found, share=share[chosen])
+    return FoundDocuments(refs=edges.target, similarity=edges.similarity, weight=share[chosen], edges=edges)
 
 
 def _list_spellings(words: str) -> list[str]:
@@ -414,8 +378,8 @@ class Similarity(Strategy):
         condition = question.seed_filter & question.result_filter
         trail = Trail()
 
-        def nearest(k: int) -> Nearest:
-            return Nearest(vector=question.vector, k=k, filter=condition)
+        def nearest(k: int) -> plans.Nearest:
+            return plans.Nearest(vector=question.vector, k=k, filter=condition)
 
         near, kept = yield from fetch_first_returned(trail, nearest, self.k, self.per_page)
         refs, similarity = near.refs[kept], near.similarity[kept]
@@ -450,8 +414,8 @@ class Words(Strategy):
         condition = question.seed_filter & question.result_filter
         trail = Trail()
 
-        def matching(k: int) -> Lexical:
-            return Lexical(terms=asked, k=k, filter=condition)
+        def matching(k: int) -> plans.Lexical:
+            return plans.Lexical(terms=asked, k=k, filter=condition)
 
         found, kept = yield from fetch_first_returned(trail, matching, self.k, self.per_page)
         note_cut_words(trail, more, found)
@@ -463,7 +427,7 @@ class Words(Strategy):
                 reason += f", of the about {POSTINGS:,} that were looked at"
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         refs, score = found.refs[kept], found.score[kept]
-        vectors: Floats = yield Vectors(refs=refs)
+        vectors: Floats = yield plans.Vectors(refs=refs)
         similarity = cosine_similarities(vectors, question.vector)
         weight = np.ones(len(refs), dtype=np.float32)
         positions = trail.add(FoundDocuments(refs=refs, similarity=similarity, weight=weight))

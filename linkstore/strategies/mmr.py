@@ -128,11 +128,6 @@ class Mmr(Traversing):
         require_within(0, 1, lambda_mult=self.lambda_mult)
         require_within(-math.inf, math.inf, score_threshold=self.score_threshold)
 
-    @property
-    def hops(self) -> int:
-        """See :attr:`Strategy.hops`."""
-        return self.depth
-
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan seeds and their vectors, then for each pick one hop and the vectors of what it reached."""
         trail, pool = Trail(), CandidatePool(self.lambda_mult)

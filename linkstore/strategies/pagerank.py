@@ -30,18 +30,11 @@ from linkstore.strategies.base import (
 from linkstore.strategies.first_stage import (
     NAMING_KINDS,
     FirstStage,
-    QuestionTargets,
     find_question_targets,
     run_first_stage,
 )
-from linkstore.strategies.results import (
-    find_pages,
-    make_hits,
-    report_none_found,
-    report_none_returned,
-    select_returned,
-)
-from linkstore.strategies.traversal import Edges, Trail, limit_nodes, make_hop
+from linkstore.strategies.results import find_pages, make_best_hits, report_none_found
+from linkstore.strategies.traversal import Edges, FoundDocuments, Trail, limit_nodes, make_hop
 
 Doubles = npt.NDArray[np.float64]
 PAGERANK_ROUNDS: Final = 40
@@ -282,11 +275,11 @@ class PageRank(Traversing):
         own = yield from find_question_targets(
             trail, question, self, self.named_kinds, self.named, min(self.named_cap, self.hub_cap)
         )
-        known = stage.joined(own.found)
+        known = stage.joined(own)
         if not len(known):
             return report_none_found(trail, question, self.pool, self, stage.highest)
         seeds = known.refs[(yield from rank_refs(known.refs, stage.scores_of(known), self.start_k))]
-        starting = is_member(known.refs, np.concatenate((seeds, own.found.refs)))
+        starting = is_member(known.refs, np.concatenate((seeds, own.refs)))
         frontier = trail.add((yield from limit_nodes(trail, known.take(starting), 0, self)))
         around = yield from make_hop(trail, frontier, question, self)
         fresh = around.take(~is_member(around.refs, trail.refs))
@@ -306,7 +299,7 @@ class PageRank(Traversing):
             yield from rerank_hits(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k)
         )
 
-    def _make_teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: QuestionTargets) -> Doubles:
+    def _make_teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: FoundDocuments) -> Doubles:
         """Return the (n,) share of jumps to each start.
 
         Seeds have a share by match and rank, other starts by how surely they are named.
@@ -314,27 +307,20 @@ class PageRank(Traversing):
         teleport = stage.scores(trail.refs, trail.similarity).astype(np.float64) ** self.sharpness
         for rank, ref in enumerate(seeds.tolist()):
             teleport[trail.refs == ref] *= self.decay**rank
-        teleport[~is_member(trail.refs, np.concatenate((seeds, own.found.refs)))] = 0
-        teleport += (teleport.max(initial=0) or 1.0) * own.shares(trail.refs)
+        teleport[~is_member(trail.refs, np.concatenate((seeds, own.refs)))] = 0
+        by_ref = np.argsort(own.refs)
+        at = find_positions(trail.refs, own.refs[by_ref])
+        named = np.where(at >= 0, own.weight[by_ref[at]], 0) if len(own) else 0
+        teleport += (teleport.max(initial=0) or 1.0) * named
         if not teleport.any():
             teleport[:] = 1.0  # nothing matches at all
         return teleport
 
-    def _rank(
-        self,
-        trail: Trail,
-        stage: FirstStage,
-        time: Doubles,
-        question: Question,
-    ) -> Plan[Hits]:
+    def _rank(self, trail: Trail, stage: FirstStage, time: Doubles, question: Question) -> Plan[Hits]:
         parts = yield from self._add_page_evidence(trail, stage, self._make_parts(trail, stage, time))
         scores = _sum_parts(parts)
         k = self.k if self.reranker is None else max(self.k, self.rerank_k)
-        chosen = yield from select_returned(trail, scores, k, question, self.per_page)
-        if not len(chosen):
-            return report_none_returned(trail, self)
-        taken = {name: part[chosen] for name, part in parts.items()}
-        return (yield from make_hits(trail, chosen, self, question, scores[chosen], taken))
+        return (yield from make_best_hits(trail, self, question, scores, parts, k))
 
     def _add_page_evidence(
         self, trail: Trail, stage: FirstStage, parts: dict[str, Floats]

@@ -14,25 +14,14 @@ from typing import Any, Final
 import numpy as np
 from langchain_core.documents import Document
 
+from linkstore.core import plans
 from linkstore.core.arguments import MAX_SETTING
 from linkstore.core.arrays import Bools, Floats, Ints, is_member, sort_unique
 from linkstore.core.display import format_count
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.hits import Hit, Hits, Path, Step
 from linkstore.core.links import LINKS_KEY, Link, parse_links
-from linkstore.core.plans import (
-    Documents,
-    Fetch,
-    Groups,
-    Ids,
-    Matching,
-    Memberships,
-    Plan,
-    StoredDocument,
-    Tags,
-    number_equals,
-    rank_refs,
-)
+from linkstore.core.plans import Plan, number_equals, rank_refs
 from linkstore.strategies.base import Question, Strategy, Traversing
 from linkstore.strategies.traversal import NO_EDGES, QUERY, Edges, Trail
 
@@ -54,9 +43,9 @@ def find_pages(refs: Ints) -> Plan[Ints]:
     Args:
         refs: (n,) documents.
     """
-    named: Memberships = yield Groups(refs=refs, side="in", kinds=SECTION_KINDS)
+    named: plans.Memberships = yield plans.Groups(refs=refs, side="in", kinds=SECTION_KINDS)
     groups, at = np.unique(named.group, return_inverse=True)
-    tags: list[tuple[str, str]] = yield Tags(groups=groups)
+    tags: list[tuple[str, str]] = yield plans.Tags(groups=groups)
     names = [tag.partition("#")[0] for _, tag in tags]
     number = {name: place for place, name in enumerate(sorted(set(names)))}
     numbers = np.array([number[name] for name in names], dtype=np.int64)
@@ -110,7 +99,7 @@ def select_passing(trail: Trail, positions: Ints, question: Question) -> Plan[In
     """Return the positions whose documents may be returned."""
     if question.result_filter.always or not len(positions):
         return positions
-    passes: Bools = yield Matching(refs=trail.refs[positions], filter=question.result_filter)
+    passes: Bools = yield plans.Matching(refs=trail.refs[positions], filter=question.result_filter)
     return positions[passes]
 
 
@@ -149,7 +138,7 @@ def count_passed_over(kept: Ints, ranked: int, k: int) -> int:
 
 
 def fetch_first_returned(
-    trail: Trail, ask: Callable[[int], Fetch], k: int, per_page: int | None
+    trail: Trail, ask: Callable[[int], plans.Fetch], k: int, per_page: int | None
 ) -> Plan[tuple[Any, Ints]]:
     """Fetch the best documents, and return the answer and the positions in it of those to return.
 
@@ -175,7 +164,7 @@ def fetch_first_returned(
         wanted = min(PAGE_LOOKUP_FACTOR * wanted, MAX_SETTING)
 
 
-def report_none_returned(trail: Trail, strategy: Traversing, wanted: str = "result_filter") -> Hits:
+def report_none_returned(trail: Trail, strategy: Strategy, wanted: str = "result_filter") -> Hits:
     """Return the result of a search that may not return any of the documents reached."""
     reason = f"of {format_count(len(trail), 'document')} reached, none passes {wanted}"
     return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(strategy))
@@ -224,11 +213,11 @@ def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, Arrival]]:
 
     Ids are fetched only where edges to the same target have several sources.
     """
-    tags: list[Tag] = yield Tags(groups=edges.group)
+    tags: list[Tag] = yield plans.Tags(groups=edges.group)
     differ = (edges.target[1:] == edges.target[:-1]) & (edges.source[1:] != edges.source[:-1])
     tied = sort_unique(edges.source[is_member(edges.target, edges.target[1:][differ])])
     tied = tied[tied != QUERY]
-    known: list[str] = (yield Ids(refs=trail.refs[tied])) if len(tied) else []
+    known: list[str] = (yield plans.Ids(refs=trail.refs[tied])) if len(tied) else []
     ids = dict(zip(tied.tolist(), known, strict=True))
     best: dict[int, tuple[str, Tag, int]] = {}
     for position, source, tag in zip(edges.target.tolist(), edges.source.tolist(), tags, strict=True):
@@ -246,7 +235,7 @@ class LinkTexts:
         question: Its links are those of the position :data:`QUERY`; its ``link_filter`` selects data.
     """
 
-    def __init__(self, documents: Mapping[int, StoredDocument], question: Question) -> None:
+    def __init__(self, documents: Mapping[int, plans.StoredDocument], question: Question) -> None:
         self._documents = documents
         self._condition = question.link_filter
         labels = {(link.kind, link.tag): link.label for link in question.links if link.label}
@@ -289,6 +278,33 @@ def _collect_data(links: Iterable[Link], condition: Condition) -> dict[Tag, Link
     return data
 
 
+def make_best_hits(
+    trail: Trail,
+    strategy: Strategy,
+    question: Question,
+    scores: Floats,
+    parts: Mapping[str, Floats] | None = None,
+    k: int | None = None,
+) -> Plan[Hits]:
+    """Make hits of the ``k`` best documents of the trail that may be returned: see :func:`make_hits`.
+
+    Args:
+        trail: What the search reached.
+        strategy: Says how many documents of one page, and by default how many, are returned.
+        question: The question with the ``result_filter``.
+        scores: (n,) scores of the documents of the trail.
+        parts: The parts of the scores, (n,) each. Default: the similarity, and what links take from it.
+        k: Maximum number of hits. Default: that of the strategy.
+    """
+    chosen = yield from select_returned(
+        trail, scores, strategy.k if k is None else k, question, strategy.per_page
+    )
+    if not len(chosen):
+        return report_none_returned(trail, strategy)
+    taken = None if parts is None else {name: part[chosen] for name, part in parts.items()}
+    return (yield from make_hits(trail, chosen, strategy, question, scores[chosen], taken))
+
+
 def make_hits(
     trail: Trail,
     positions: Ints,
@@ -311,7 +327,7 @@ def make_hits(
     arrivals = yield from find_arrivals(trail, positions)
     paths = {position: _list_path(position, arrivals) for position in positions.tolist()}
     involved = list(dict.fromkeys(at for path in paths.values() for at in reversed(path)))
-    stored: list[StoredDocument] = yield Documents(refs=trail.refs[involved])
+    stored: list[plans.StoredDocument] = yield plans.Documents(refs=trail.refs[involved])
     documents = dict(zip(involved, stored, strict=True))
     texts = LinkTexts(documents, question)
     steps = {at: _make_step(documents[at], at, arrivals.get(at), texts) for at in involved}
@@ -347,7 +363,7 @@ def _list_path(position: int, arrivals: Mapping[int, Arrival]) -> list[int]:
     return path[::-1]
 
 
-def _make_step(stored: StoredDocument, at: int, arrival: Arrival | None, texts: LinkTexts) -> Step:
+def _make_step(stored: plans.StoredDocument, at: int, arrival: Arrival | None, texts: LinkTexts) -> Step:
     url = stored.metadata.get("url")
     url = url if isinstance(url, str) else None
     if arrival is None:

@@ -13,35 +13,21 @@ from typing import Any, Final, Required, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
+from linkstore.core import plans
 from linkstore.core.arrays import (
     Bools,
     Floats,
     Ints,
     damp_similarity,
     find_positions,
-    match_equal,
+    join_equal,
     sort_unique,
 )
 from linkstore.core.calls import observe_plan
 from linkstore.core.display import format_count
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.hits import Cut
-from linkstore.core.plans import (
-    Fetch,
-    Find,
-    Groups,
-    Lexical,
-    Members,
-    Memberships,
-    Nearest,
-    Plan,
-    ReachedMembers,
-    Resolve,
-    Side,
-    Tags,
-    number_equals,
-    rank_refs,
-)
+from linkstore.core.plans import Plan, Side, number_equals, rank_refs
 from linkstore.errors import StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
 
@@ -126,8 +112,13 @@ class Hop:
     source: Ints
     group: Ints
     groups: Ints
-    reached: ReachedMembers
+    reached: plans.ReachedMembers
     excluded: int = 0
+
+    @property
+    def size(self) -> Ints:
+        """(n,) how many documents each group has on the other side, counted to at most ``cap`` + 1."""
+        return self.reached.sizes[np.searchsorted(self.groups, self.group)]
 
 
 class Arrival(TypedDict, total=False):
@@ -163,7 +154,7 @@ def follow_links(
         arrival: Which documents of each link group are wanted.
     """
     tested = links if leave == "out" else EVERYTHING
-    left: Memberships = yield Groups(refs=refs, side=leave, kinds=kinds, links=tested)
+    left: plans.Memberships = yield plans.Groups(refs=refs, side=leave, kinds=kinds, links=tested)
     weights = np.array([weigh(kind) for kind in left.kinds], dtype=np.float32)[left.kind]
     path = np.ones(len(refs), dtype=np.float32) if strength is None else strength
     rows = weights > 0
@@ -203,12 +194,10 @@ def follow_groups(
     best = np.zeros(len(groups), dtype=np.float32)
     np.maximum.at(best, np.searchsorted(groups, group), strength)
     tested = links if arrive == "out" else EVERYTHING
-    reached: ReachedMembers = yield Members(
+    reached: plans.ReachedMembers = yield plans.Members(
         groups=groups, side=arrive, links=tested, strength=best, **arrival
     )
-    order = np.argsort(group, kind="stable")
-    arriving, at = match_equal(groups[reached.group], group[order])
-    leaving = order[at]
+    leaving, arriving = join_equal(group, groups[reached.group])
     edges = Edges(
         source=source[leaving],
         target=reached.refs[arriving],
@@ -220,6 +209,16 @@ def follow_groups(
         size=reached.sizes[reached.group[arriving]],
     )
     return Hop(edges=edges, source=source, group=group, groups=groups, reached=reached)
+
+
+def follow_tags(tags: Sequence[tuple[str, str]], arrive: Side, **arrival: Unpack[Arrival]) -> Plan[Hop]:
+    """Follow link groups, by (kind, tag), to the documents on one side: see :func:`follow_groups`.
+
+    The sources of the edges are positions in ``tags``. Those that no document has are left out.
+    """
+    groups: Ints = yield plans.Resolve(tags=tuple(tags))
+    there = np.flatnonzero(groups >= 0)
+    return (yield from follow_groups(groups[there], arrive, source=there, **arrival))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,7 +363,7 @@ def note_cuts(trail: Trail, hop: Hop, depth: int, controls: Traversing) -> Plan[
     trail.cut("filter", hop.reached.filtered_links, depth, EXCLUDED_LINKS_NOTE)
     hubs = hop.groups[hop.reached.sizes > controls.hub_cap]
     if len(hubs):
-        tags: list[tuple[str, str]] = yield Tags(groups=hubs)
+        tags: list[tuple[str, str]] = yield plans.Tags(groups=hubs)
         shown = ", ".join(f"{kind} {tag}" for kind, tag in sorted(tags)[:MAX_SHOWN_HUBS])
         more = "" if len(hubs) <= MAX_SHOWN_HUBS else f" and {len(hubs) - MAX_SHOWN_HUBS} more"
         trail.cut("hub", len(hubs), depth, f"more than hub_cap {controls.hub_cap} members: {shown}{more}")
@@ -430,23 +429,23 @@ class _DepthLimit:
         self._documents: dict[int, int] = {}
         self._groups: dict[int, int] = {}
 
-    def check(self, fetch: Fetch) -> None:
+    def check(self, fetch: plans.Fetch) -> None:
         """Raise if the fetch follows one link more than allowed."""
-        if isinstance(fetch, Members):
+        if isinstance(fetch, plans.Members):
             depth = max((self._groups.get(group, -1) for group in fetch.groups.tolist()), default=-1) + 1
             check_depth(self._strategy, depth, self._max_depth)
 
-    def learn(self, fetch: Fetch, answer: Any) -> None:
+    def learn(self, fetch: plans.Fetch, answer: Any) -> None:
         """Note how far away is what an answer contains."""
         match fetch:
-            case Nearest() | Find() | Lexical():
+            case plans.Nearest() | plans.Find() | plans.Lexical():
                 _note_depths(self._documents, answer.refs, repeat(0))
-            case Resolve():  # the query itself names these groups: their documents are starts
+            case plans.Resolve():  # the query itself names these groups: their documents are starts
                 _note_depths(self._groups, answer, repeat(-1))
-            case Groups():
+            case plans.Groups():
                 left = fetch.refs[answer.document].tolist()
                 _note_depths(self._groups, answer.group, (self._documents.get(ref, -1) for ref in left))
-            case Members():
+            case plans.Members():
                 through = fetch.groups[answer.group].tolist()
                 depths = (self._groups.get(group, -1) + 1 for group in through)
                 _note_depths(self._documents, answer.refs, depths)
