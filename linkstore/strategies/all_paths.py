@@ -267,12 +267,7 @@ class AllPaths(Traversing):
         return Edges.concatenate(parts)
 
     def _rank(
-        self,
-        trail: Trail,
-        stage: FirstStage,
-        starts: Mapping[int, float],
-        ways: ChainsTo,
-        question: Question,
+        self, trail: Trail, stage: FirstStage, starts: Mapping[int, float], ways: ChainsTo, question: Question
     ) -> Plan[Hits]:
         met = {position: select_independent_chains(to) for position, to in ways.items()}
         parts = _score_parts(trail, stage, starts, met)
@@ -289,11 +284,7 @@ class AllPaths(Traversing):
         return replace(hits, hits=tuple(with_chains))
 
     def _choose_shown(
-        self,
-        trail: Trail,
-        chosen: Ints,
-        ways: ChainsTo,
-        met: ChainsTo,
+        self, trail: Trail, chosen: Ints, ways: ChainsTo, met: ChainsTo
     ) -> dict[int, list[EdgeChain]]:
         """Choose the chains to show for each document that is returned, the independent ones first."""
         shown: dict[int, list[EdgeChain]] = {}
@@ -336,10 +327,7 @@ def _score_parts(
 
 
 def _make_chains(
-    trail: Trail,
-    shown: ChainsTo,
-    met: ChainsTo,
-    question: Question,
+    trail: Trail, shown: ChainsTo, met: ChainsTo, question: Question
 ) -> Plan[dict[int, tuple[Chain, ...]]]:
     """Make the chains of each position, with the labels and data that documents give to their links."""
     involved = sorted({at for ways in shown.values() for way in ways for at in way.positions})

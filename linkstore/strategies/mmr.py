@@ -20,14 +20,7 @@ from linkstore.strategies.results import (
     report_none_returned,
     select_passing,
 )
-from linkstore.strategies.traversal import (
-    NO_REFS,
-    NO_SCORES,
-    Trail,
-    apply_beam,
-    limit_nodes,
-    make_hop,
-)
+from linkstore.strategies.traversal import NO_REFS, NO_SCORES, Trail, apply_beam, limit_nodes, make_hop
 
 
 class CandidatePool:

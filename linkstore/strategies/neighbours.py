@@ -71,9 +71,7 @@ def _find_side(refs: Ints, vector: Floats, leave: Side, own: list[Link]) -> Plan
     large = {tags[at] for at in np.flatnonzero(hop.reached.sizes > MAX_SHOWN_MEMBERS).tolist()}
     return tuple(
         Neighbour(
-            link=link,
-            ids=tuple(ids.get((link.kind, link.tag), ())),
-            more=(link.kind, link.tag) in large,
+            link=link, ids=tuple(ids.get((link.kind, link.tag), ())), more=(link.kind, link.tag) in large
         )
         for link in own
     )

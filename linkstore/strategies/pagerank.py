@@ -27,12 +27,7 @@ from linkstore.strategies.base import (
     Traversing,
     rerank_hits,
 )
-from linkstore.strategies.first_stage import (
-    NAMING_KINDS,
-    FirstStage,
-    find_question_targets,
-    run_first_stage,
-)
+from linkstore.strategies.first_stage import NAMING_KINDS, FirstStage, find_question_targets, run_first_stage
 from linkstore.strategies.results import find_pages, make_best_hits, report_none_found
 from linkstore.strategies.traversal import Edges, FoundDocuments, Trail, limit_nodes, make_hop
 

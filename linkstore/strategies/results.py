@@ -23,7 +23,7 @@ from linkstore.core.hits import Hit, Hits, Path, Step
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import Plan, number_equals, rank_refs
 from linkstore.strategies.base import Question, Strategy, Traversing
-from linkstore.strategies.traversal import NO_EDGES, QUERY, Edges, Trail
+from linkstore.strategies.traversal import NO_EDGES, NO_REFS, QUERY, Edges, Trail
 
 SECTION_KINDS: Final = frozenset({"section"})
 """The kind of link that names a chunk by its page and section: ``/guide#install``."""
@@ -185,8 +185,8 @@ def find_arrivals(trail: Trail, positions: Ints) -> Plan[dict[int, Arrival]]:
     Plain seeds have no entry.
     """
     arrivals: dict[int, Arrival] = {}
-    edges = Edges.concatenate([NO_EDGES, *trail.edges])
-    wanted = sort_unique(positions)
+    edges = Edges.concatenate(trail.edges or [NO_EDGES])
+    wanted = sort_unique(positions) if len(edges) else NO_REFS
     while len(wanted):
         leading = _select_best(trail, edges.take(is_member(edges.target, wanted)))
         if not len(leading):

@@ -74,15 +74,17 @@ class Edges:
 
     def take(self, rows: Ints | Bools) -> Edges:
         """Return only the chosen rows."""
-        return Edges(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
+        return Edges(**{name: getattr(self, name)[rows] for name in _COLUMNS})
 
     @classmethod
     def concatenate(cls, parts: Sequence[Edges]) -> Edges:
         """Return the rows of several tables, at least one, in one."""
-        columns = [one.name for one in fields(cls)]
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in columns})
+        if len(parts) == 1:
+            return parts[0]
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS})
 
 
+_COLUMNS: Final = tuple(one.name for one in fields(Edges))
 NO_EDGES: Final = Edges(
     source=NO_REFS,
     target=NO_REFS,
@@ -136,6 +138,7 @@ def follow_links(
     refs: Ints,
     leave: Side,
     *,
+    source: Ints | None = None,
     kinds: frozenset[str] | None = None,
     weigh: Callable[[str], float] = lambda _: 1.0,
     strength: Floats | None = None,
@@ -145,8 +148,9 @@ def follow_links(
     """Follow the links of documents to other documents, in one direction.
 
     Args:
-        refs: (n,) the documents, whose positions are the sources of the edges.
+        refs: (n,) the documents.
         leave: The side of link groups on which the documents are.
+        source: (n,) the sources of their edges; None: positions in ``refs``.
         kinds: Kinds of link to follow; None: all.
         weigh: Returns the weight of a kind, 0 for one that is not followed.
         strength: (n,) weight of the path to each document; None: 1.
@@ -163,7 +167,7 @@ def follow_links(
         "in" if leave == "out" else "out",
         (path[left.document] * weights * left.weight)[rows],
         links,
-        source=left.document[rows],
+        source=left.document[rows] if source is None else source[left.document[rows]],
         **arrival,
     )
     return replace(hop, excluded=left.filtered)
@@ -304,8 +308,8 @@ class Trail:
         if len(found.edges):
             order = np.argsort(found.refs)
             at = find_positions(found.edges.target, found.refs[order])
-            kept = np.flatnonzero(at >= 0)
-            self.edges.append(replace(found.edges.take(kept), target=positions[order[at[kept]]]))
+            leading = found.edges.take(at >= 0)
+            self.edges.append(replace(leading, target=positions[order[at[at >= 0]]]))
         return positions
 
     def cut(self, reason: str, count: int, depth: int | None, detail: str) -> None:
@@ -339,6 +343,7 @@ def make_hop(
         hop = yield from follow_links(
             trail.refs[frontier],
             leave,
+            source=frontier,
             kinds=controls.followed,
             weigh=controls.weight_of,
             strength=trail.weight[frontier],
@@ -351,7 +356,7 @@ def make_hop(
             best=best,
         )
         yield from note_cuts(trail, hop, depth, controls)
-        parts.append(replace(hop.edges, source=frontier[hop.edges.source]))
+        parts.append(hop.edges)
     return FoundDocuments.linked(Edges.concatenate(parts))
 
 
