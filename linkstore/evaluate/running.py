@@ -31,7 +31,7 @@ from linkstore.core.arguments import as_path, require, require_list
 from linkstore.core.arrays import normalize_vector
 from linkstore.core.documents import is_storable
 from linkstore.core.links import LINKS_KEY, merge_links
-from linkstore.core.plans import Candidates, Find, Ids, Plan
+from linkstore.core.plans import select_stored
 from linkstore.errors import EvaluationError, LinkError
 from linkstore.evaluate.metrics import (
     MAX_RANK,
@@ -252,7 +252,7 @@ def _find_known_ids(store: LinkStore, answers: Sequence[str]) -> set[str]:
     """Return the answers that are ids of documents."""
     known: set[str] = set()
     for some in _split_batches(answers):
-        known.update(store.backend.run(store.backend.answer(_find_ids(some))))
+        known.update(store.backend.run(store.backend.answer(select_stored(some))))
     return known
 
 
@@ -261,12 +261,6 @@ def _split_batches(strings: Iterable[str]) -> Iterator[tuple[str, ...]]:
     storable = filter(is_storable, strings)
     while some := tuple(islice(storable, _LOOKUP_BATCH)):
         yield some
-
-
-def _find_ids(ids: tuple[str, ...]) -> Plan[list[str]]:
-    found: Candidates = yield Find(ids=ids)
-    known: list[str] = yield Ids(refs=found.refs)
-    return known
 
 
 class EvaluationProgress(Protocol):

@@ -11,7 +11,7 @@ from linkstore.core.links import Link
 from linkstore.core.text import tokenize
 from linkstore.errors import ExtractionError
 from linkstore.extract.protocol import UpkeepExtractor
-from linkstore.strategies.query_names import MAX_NAME_WORDS, NAMING_KINDS
+from linkstore.strategies.first_stage import MAX_NAME_WORDS, NAMING_KINDS
 from linkstore_extractors.mentions import (
     MOST_NAME_WORDS,
     Automaton,

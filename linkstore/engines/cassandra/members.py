@@ -192,9 +192,13 @@ class MemberPool:
         open_groups = np.flatnonzero(self._sizes <= fetch.cap)
         self._owner = np.repeat(open_groups, self._sizes[open_groups])
         entries = list(chain.from_iterable(groups[at].rows for at in open_groups.tolist()))
-        states = [states for _, _, states in entries]
-        self.refs = known.refs([id for _, id, _ in entries])
-        self._weight, self._similarity, loss = _decode_states(states, fetch.vector)
+        ids = [id for _, id, _ in entries]
+        self.refs = known.refs(ids)
+        if fetch.vector is None:
+            self._weight, self._similarity, loss = _order_by_id(ids)
+        else:
+            states = [states for _, _, states in entries]
+            self._weight, self._similarity, loss = _decode_states(states, fetch.vector)
         self._low, self._high = self._similarity - loss, self._similarity + loss
         self._settled = np.zeros(len(self.refs), np.bool_)
         self._keep(~is_member(self.refs, fetch.exclude))
@@ -231,10 +235,11 @@ class MemberPool:
         order = select_by_group(
             self._owner, self._similarity, self._fetch.take, lambda at: self._known.ids_of(self.refs[at])
         )
+        similarity = np.zeros_like(self._similarity) if self._fetch.vector is None else self._similarity
         return ReachedMembers(
             group=self._owner[order],
             refs=self.refs[order],
-            similarity=self._similarity[order],
+            similarity=similarity[order],
             weight=self._weight[order],
             sizes=self._sizes,
             filtered=self.filtered,
@@ -254,7 +259,7 @@ class MemberPool:
         entries that the group gives are included: if one of their documents is gone, that entry takes its
         place.
         """
-        if self._fetch.best is None:
+        if self._fetch.best is None or self._fetch.vector is None:
             return taken
         weight = self._weight
         if self._fetch.strength is not None:
@@ -281,7 +286,7 @@ class MemberPool:
             kept[at] = weight is not None
             self._weight[at] = weight or 0
         there = newly_read[kept[newly_read]]
-        if len(there):
+        if len(there) and self._fetch.vector is not None:
             exact = cosine_similarities(self._known.vectors(self.refs[there].tolist()), self._fetch.vector)
             self._similarity[there] = self._low[there] = self._high[there] = exact
         self._settled[there] = True
@@ -292,6 +297,16 @@ class MemberPool:
         self._owner, self.refs, self._weight = self._owner[kept], self.refs[kept], self._weight[kept]
         self._similarity, self._settled = self._similarity[kept], self._settled[kept]
         self._low, self._high = self._low[kept], self._high[kept]
+
+
+def _order_by_id(ids: Sequence[str]) -> tuple[Floats, Floats, Floats]:
+    """Return what :func:`_decode_states` does for members without a vector: the smaller the id, the better.
+
+    Every member that is taken is read, which gives its weight.
+    """
+    place = {id: -at for at, id in enumerate(sorted(set(ids)))}
+    order = np.array([place[id] for id in ids], dtype=np.float32)
+    return np.ones_like(order), order, np.zeros_like(order)
 
 
 def _decode_states(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:

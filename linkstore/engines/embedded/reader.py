@@ -121,8 +121,8 @@ class EmbeddedReader(LexicalReader):
         rows, found = self._mirror.keys.find(keys)
         return rows[found]
 
-    def _score(self, rows: Ints, vector: Floats) -> Floats:
-        """Return the similarity of documents to a vector.
+    def _score(self, rows: Ints, vector: Floats | None) -> Floats:
+        """Return the similarity of documents to a vector, 0 without one.
 
         Without an index, a query compares the vector with every document anyway. If an index proposes many
         documents, comparing with all costs less than gathering the proposed ones. The result is kept for the
@@ -130,6 +130,8 @@ class EmbeddedReader(LexicalReader):
         """
         if not len(rows):  # the vectors of a store that never had a document have no dimension
             return np.empty(0, np.float32)
+        if vector is None:
+            return np.zeros(len(rows), np.float32)
         if self._view.index is not None and _ALL_SHARE * len(rows) < len(self._mirror.keys):
             return cosine_similarities(self._mirror.vectors.take(rows), vector)
         if self._compared is None or self._compared[0] is not vector:
