@@ -1,15 +1,10 @@
-"""Citations: the works that a document cites, the work that it is itself, and its reference list.
-
-The reference list of a document, and the places in its text that refer to the list.
-
-Two common shapes are read: numbered entries, cited as ``[12]`` or ``[3, 5-7]``, and entries that begin
-with an author's name, cited as "Smith et al. (2019)" or "(Smith & Jones, 2019)". Text that cannot be
-resolved in the document's own list is not a reference.
-
-Citations: the works that a document cites, and the work that it is itself.
+"""Citations: the works that a document cites, and the work that it is itself.
 
 Works are named by identifier (DOI, arXiv, PubMed, ISBN, RFC, PEP, CVE and the like, see
-``_identifiers.IDENTIFIERS``), or by title where a reference has none.
+:data:`~linkstore_extractors.identifiers.IDENTIFIERS`), or by title where a reference has none. Two common shapes
+of a reference list are read: numbered entries, cited as ``[12]`` or ``[3, 5-7]``, and entries that begin with an
+author's name, cited as "Smith et al. (2019)" or "(Smith & Jones, 2019)". Text that cannot be resolved in the
+document's own list is not a reference.
 """
 
 from __future__ import annotations
@@ -35,7 +30,6 @@ LAST_HEADINGS: Final = 3
 """Number of headings, from the end, one of which may have the list."""
 FEWEST_TITLE_WORDS: Final = 3
 """Shorter titles ("Introduction") say too little to tell works apart."""
-
 _HEADING: Final = re.compile(
     r"^[ \t]{0,3}(?:\#{1,6}[ \t]{1,3})?(?:\d{1,2}(?:\.\d{1,2})?\.?[ \t]{1,3})?\**"
     r"(?:references(?: and notes| cited)?|bibliography|works cited|literature(?: cited)?|citations|footnotes)"
@@ -76,6 +70,10 @@ _NAMES: Final = re.compile(
     r"(?:\s(?:et\sal\.?|(?:and|&)\s[^\W\d_a-z][\w'\u2019-]{1,40}))?"
     r"(?:['\u2019]s)?,?\s[(\[]?((?:1[89]|20)\d\d[a-z]?)\b"
 )
+_AFTER_IDENTIFIER: Final = re.compile(r"\s{0,3}(?:$|[:|\u2013\u2014]|-{1,3}\s|\.\s)")
+_EXTENSION: Final = re.compile(r"\.(?:html?|md|rst|txt|pdf)$", re.IGNORECASE)
+_LONGEST_LABEL: Final = 120
+_LONGEST_LINE: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,12 +231,6 @@ def _cited_title(text: str) -> str | None:
     title = title.strip(" .,*_")
     looks_like_one = title[:1].isalnum() and not title[0].islower() and title[-1] != ":"
     return title if looks_like_one and make_title_key(title) else None
-
-
-_AFTER_IDENTIFIER: Final = re.compile(r"\s{0,3}(?:$|[:|\u2013\u2014]|-{1,3}\s|\.\s)")
-_EXTENSION: Final = re.compile(r"\.(?:html?|md|rst|txt|pdf)$", re.IGNORECASE)
-_LONGEST_LABEL: Final = 120
-_LONGEST_LINE: Final = 300
 
 
 class CitationExtractor:

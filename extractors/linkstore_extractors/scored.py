@@ -1,17 +1,10 @@
 """Keywords by other packages: KeyBERT and YAKE, each an extra.
 
-Links from keywords that another package found and scored.
+KeyBERT finds the words and phrases whose embeddings are nearest to the document's: M. Grootendorst, "KeyBERT:
+Minimal keyword extraction with BERT" (2020), MIT. YAKE goes by statistics of a single text: R. Campos et al.,
+"YAKE! Keyword extraction from single documents using multiple local features", Information Sciences 509 (2020).
 
-Keywords by KeyBERT: the words and phrases whose embeddings are nearest to the document's.
-
-M. Grootendorst, "KeyBERT: Minimal keyword extraction with BERT" (2020), MIT. Extra ``keybert``.
-
-Keywords by YAKE: statistics of a single text. Extra ``yake``.
-
-R. Campos et al., "YAKE! Keyword extraction from single documents using multiple local features",
-Information Sciences 509 (2020).
-
-Mind the licence: the licence file of the ``yake`` distribution (0.7) is the GNU Affero General Public
+Mind the licence of YAKE: the licence file of the ``yake`` distribution (0.7) is the GNU Affero General Public
 License 3, while its metadata says LGPL 3 in one place and GPL 3 in another. It is not part of the default
 install, and linkstore only calls it: whoever installs the extra accepts its terms. ``KeywordExtractor``
 is the default and has none of this.

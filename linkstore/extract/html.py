@@ -1,13 +1,7 @@
-"""What HTML pages have in common: decoding, limits, head, links, texts.
+"""What HTML pages have in common, for the link extractor and for ingest.
 
-Limits for HTML pages: estimates the cost of parsing a page before it is parsed.
-
-Parsers of HTML take time and memory in proportion to the page, except for a few constructions. This module
-refuses or rewrites those. The visible text does not change.
-
-Decodes a page as browsers do (HTML Living Standard, section 13.2.3).
-
-What HTML pages have in common, for the link extractor and for ingest: decoding, head, links, anchors.
+A page is decoded as browsers do (HTML Living Standard, section 13.2.3), bounded, and parsed. Functions read its
+head, its links and its anchors.
 """
 
 from __future__ import annotations
@@ -27,7 +21,6 @@ DEEPEST_ELEMENT: Final = 512
 """Maximum depth of elements; browsers move deeper ones out to this depth."""
 _DEEP: Final = 64
 """A depth from which on that of the parsed page is looked at."""
-
 _ENCODING_NAMES: Final = """
     utf-8 utf-8-sig utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be
     cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp866 cp874 cp437 cp850 cp852
@@ -44,6 +37,13 @@ _NON_ASCII: Final = re.compile(f"[^\0-\x7f{_REPLACEMENT}]")
 UTF_8: Final = "utf-8"
 WESTERN: Final = "cp1252"
 """What browsers read a page in that declares nothing."""
+Tree = LexborHTMLParser
+Node = LexborNode
+_BACKLINK_SELECTOR: Final = ":is(.toc-backref, [role=doc-backlink])"
+_LINK_SELECTOR: Final = "a[href], area[href]"
+"""Also selects ``<a xlink:href>`` of SVG."""
+_ANCHOR_SELECTOR: Final = "[id], a[name]:not([id])"
+_UNSEEN_SELECTOR: Final = "script, style, iframe"
 
 
 class DecodedText(NamedTuple):
@@ -127,16 +127,6 @@ def decode_as(content: bytes, encoding: str) -> DecodedText:
 
 def _is_text_encoding(name: str) -> bool:
     return name.replace("-", "").replace("_", "") in _TEXT_ENCODINGS
-
-
-Tree = LexborHTMLParser
-Node = LexborNode
-
-_BACKLINK_SELECTOR: Final = ":is(.toc-backref, [role=doc-backlink])"
-_LINK_SELECTOR: Final = "a[href], area[href]"
-"""Also selects ``<a xlink:href>`` of SVG."""
-_ANCHOR_SELECTOR: Final = "[id], a[name]:not([id])"
-_UNSEEN_SELECTOR: Final = "script, style, iframe"
 
 
 def parse_html(content: str | bytes) -> Tree:

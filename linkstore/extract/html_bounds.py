@@ -70,9 +70,9 @@ _VOID: Final = _split(
 )
 _ITEMS: Final = _split("li dd dt")
 _BLOCKS: Final = _split(
-    "address applet article aside blockquote button center details dialog dir div dl fieldset figcaption figure"
-    " footer form h1 h2 h3 h4 h5 h6 header hgroup listing main marquee menu nav object ol pre search section"
-    " select summary table template ul"
+    "address applet article aside blockquote button center details dialog dir div dl fieldset figcaption"
+    " figure footer form h1 h2 h3 h4 h5 h6 header hgroup listing main marquee menu nav object ol pre search"
+    " section select summary table template ul"
 )
 """Elements whose end tags close whatever is open in them; those of others stop at a paragraph or an item."""
 _CELLS: Final = _split("td th caption")

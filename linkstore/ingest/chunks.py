@@ -1,10 +1,9 @@
 """Makes chunks from a page's blocks: one for each section, more for a long one.
 
-Splits a long text: between paragraphs, else between lines or words, else anywhere.
-
-The pieces are those of langchain-text-splitters' ``RecursiveCharacterTextSplitter`` with
-``keep_separator="end"`` and no overlap; a test compares them. A search backwards from each limit finds them
-in less than a tenth of the time of a search for one separator after another.
+A long text is split between paragraphs, else between lines or words, else anywhere, into the pieces of
+langchain-text-splitters' ``RecursiveCharacterTextSplitter`` with ``keep_separator="end"`` and no overlap; a test
+compares them. A search backwards from each limit finds them in less than a tenth of the time of a search for
+one separator after another.
 """
 
 from __future__ import annotations
@@ -26,6 +25,11 @@ from linkstore.ingest.html.reading import Block
 
 SEPARATORS: Final = ("\n\n", "\n", " ", "。", "\uff01", "\uff1f", "\uff1b", "\uff0c", "、")
 """Separators at which a text is divided, best first; Chinese and Japanese have no spaces between words."""
+_MANY_HEADINGS: Final = 200
+_LEAST_BELOW: Final = 40
+"""Characters for each heading, its own among them."""
+_NEAR: Final = 16
+"""Number of pieces of a long block in which the label of the next link is searched."""
 
 
 def split_text(text: str, longest: int) -> list[str]:
@@ -90,11 +94,6 @@ class ChunkLimits:
 
 
 DEFAULT_LIMITS: Final = ChunkLimits()
-_MANY_HEADINGS: Final = 200
-_LEAST_BELOW: Final = 40
-"""Characters for each heading, its own among them."""
-_NEAR: Final = 16
-"""Number of pieces of a long block in which the label of the next link is searched."""
 
 
 class _Section(NamedTuple):

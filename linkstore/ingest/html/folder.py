@@ -1,15 +1,11 @@
 """A folder of built HTML and Markdown as a source of pages, and its redirects.
 
-Old URLs of a built site: pages that only redirect, and files of redirects.
+Whether a page changed is decided by a hash of its bytes, not by its size and time of change: reading
+and hashing costs little beside embedding, and a build may well write another text in the same second.
 
 A page redirects by ``<meta http-equiv="refresh">`` (HTML Living Standard, section 4.2.5.3). A ``_redirects``
 file (Netlify, Cloudflare Pages) or ``redirects`` file has one line ``from to [status]`` for each redirect.
 Lines with wildcards, placeholders or conditions are left out, because they do not name a single page.
-
-A folder of built HTML and Markdown as a source of pages.
-
-Whether a page changed is decided by a hash of its bytes, not by its size and time of change: reading
-and hashing costs little beside embedding, and a build may well write another text in the same second.
 """
 
 from __future__ import annotations
@@ -62,7 +58,6 @@ from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, S
 
 REDIRECT_FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
 """The names of files of redirects, at the root of the site."""
-
 _REFRESH: Final = re.compile(rb"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
 _TARGET: Final = re.compile(
     r"\s*(\d{0,9})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\2\s*", re.IGNORECASE | re.DOTALL

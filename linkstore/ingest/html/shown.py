@@ -33,7 +33,6 @@ _CONTROLS: Final = (
 _QUOTED: Final = re.compile(r"['\"]#?([\w:.-]+)['\"]")
 _MOST_IDS: Final = 64
 _NEAR: Final = 8
-
 _TEX: Final = frozenset(
     {"application/x-tex", "application/x-latex", "text/x-tex", "text/x-latex", "tex", "latex"}
 )
@@ -50,7 +49,6 @@ _BETWEEN: Final = {
 """What stands between the parts of a formula whose places say how they belong together."""
 _UNSAID: Final = frozenset({"annotation", "annotation-xml"})
 _DEEPEST: Final = 64
-
 _FILE: Final = re.compile(r"[^\n]*\.(?:png|jpe?g|gif|svg|webp|bmp|ico|avif|tiff?|eps|pdf)", re.IGNORECASE)
 _GENERIC: Final = re.compile(
     r"[ -@\[-`{-~x]*|(?:the |an? )?(?:image|img|picture|pic|photo|icon|logo|figure|fig|graphic|screenshot"
@@ -66,7 +64,6 @@ _LONG: Final = 2000
 """Characters of a block in which an alternative text is not looked for."""
 _NO_NOTICE: Final = 300
 """A text for readers without scripts that is shorter and speaks of JavaScript only asks for it."""
-
 _Change = Callable[[], object]
 
 

@@ -1,15 +1,10 @@
-"""Dialects of Markdown: MkDocs' indented blocks, and components of JSX.
+"""Turns dialects of Markdown into what a parser of CommonMark reads.
 
-Imports and exports of JavaScript in MDX, which are no text of the page.
-
-MDX reads ``import`` and ``export`` as JavaScript where they begin a block at the first column, outside of
-lists, quotations and code, up to a blank line at which the statement is complete (as micromark's extension
-``mdxjs-esm`` does). There is no parser of JavaScript here: what does not look like such a statement is text,
-for people do begin sentences with these words.
-
-Tabs and admonitions of MkDocs, whose content is indented, as ordinary Markdown.
-
-Components of JSX in Markdown (MDX), as links and text.
+Tabs and admonitions of MkDocs, whose content is indented, become ordinary paragraphs; components of JSX become
+links and text; imports and exports of MDX are removed. MDX reads ``import`` and ``export`` as JavaScript where
+they begin a block at the first column, outside of lists, quotations and code, up to a blank line at which the
+statement is complete (as micromark's extension ``mdxjs-esm`` does). There is no parser of JavaScript here: what
+does not look like such a statement is text, for people do begin sentences with these words.
 """
 
 from __future__ import annotations
@@ -54,6 +49,24 @@ _FREE_EVENTS: Final = 120_000
 _CHARACTERS_PER_EVENT: Final = 2
 """Events of a page that are looked at: _FREE, and 1 for every _EACH characters. Rendering ends earlier."""
 _CONTAINERS: Final = frozenset({"List", "Item", "BlockQuote", "FootnoteDefinition", "CodeBlock", "HtmlBlock"})
+_OPENING: Final = re.compile(
+    r"""(?P<indent>[ ]*)(?:={3}[!+]{0,2}[ ]+"(?P<tab>[^"\n]{1,200})"|"""
+    r"""(?:!{3}|\?{3}\+?)[ ]+(?P<kind>[\w-]{1,40})(?:[ ][\w -]{1,100})?(?:[ ]+"(?P<title>[^"\n]{0,200})")?)[ ]*"""  # noqa: E501
+)
+_INDENTED_FENCE: Final = re.compile(r" *(`{3,}|~{3,})")
+_STEP: Final = 4
+_FENCE: Final = re.compile(r" *(`{3,}+|~{3,}+)(.*)")
+_USED: Final = re.compile(r"</[A-Z]{1,30}[a-z]\w{0,60}>|<[A-Z]{1,30}[a-z]\w{0,60}\s[^<>]{0,1000}/>")
+_NAME: Final = r"[A-Z][A-Za-z0-9_]{0,60}(?:\.[A-Z]\w{0,60})?"
+_VALUE: Final = r"""(?:"[^"]{0,2000}"|'[^']{0,2000}'|\{[^{}\n]{0,500}\})"""
+_TAG: Final = re.compile(
+    rf"(?P<code>`[^`\n]{{1,1000}}`)|<(?P<close>/)?(?P<name>{_NAME})"
+    rf"(?P<attributes>(?:\s+[A-Za-z_][\w:.-]{{0,60}}(?:={_VALUE})?){{0,40}})\s*(?P<empty>/)?>"
+)
+_ATTRIBUTE: Final = re.compile(rf"([A-Za-z_][\w:.-]{{0,60}})=({_VALUE})")
+_EXPRESSION: Final = re.compile(r"""(?<=\shref=)\{\s*(["'`])([^"'`{}<>\n]{0,2000})\1\s*\}""")
+_TARGETS: Final = ("href", "to")
+_TITLES: Final = ("title", "label", "name")
 
 
 def remove_esm(text: str, parser: Markdown) -> str:
@@ -140,14 +153,6 @@ class _StatementReader:
         return block
 
 
-_OPENING: Final = re.compile(
-    r"""(?P<indent>[ ]*)(?:={3}[!+]{0,2}[ ]+"(?P<tab>[^"\n]{1,200})"|"""
-    r"""(?:!{3}|\?{3}\+?)[ ]+(?P<kind>[\w-]{1,40})(?:[ ][\w -]{1,100})?(?:[ ]+"(?P<title>[^"\n]{0,200})")?)[ ]*"""  # noqa: E501
-)
-_INDENTED_FENCE: Final = re.compile(r" *(`{3,}|~{3,})")
-_STEP: Final = 4
-
-
 def unindent_tabs(text: str) -> str:
     """Put the content of ``=== "Tab"`` and ``!!! note`` below its title, no longer indented.
 
@@ -191,20 +196,6 @@ def _has_content_below(lines: list[str], at: int, indent: int) -> bool:
     """Say whether what follows a line, but for a blank line, is indented below it."""
     after = next((line for line in lines[at + 1 : at + 3] if line.strip()), "")
     return len(after) - len(after.lstrip(" ")) >= indent + _STEP
-
-
-_FENCE: Final = re.compile(r" *(`{3,}+|~{3,}+)(.*)")
-_USED: Final = re.compile(r"</[A-Z]{1,30}[a-z]\w{0,60}>|<[A-Z]{1,30}[a-z]\w{0,60}\s[^<>]{0,1000}/>")
-_NAME: Final = r"[A-Z][A-Za-z0-9_]{0,60}(?:\.[A-Z]\w{0,60})?"
-_VALUE: Final = r"""(?:"[^"]{0,2000}"|'[^']{0,2000}'|\{[^{}\n]{0,500}\})"""
-_TAG: Final = re.compile(
-    rf"(?P<code>`[^`\n]{{1,1000}}`)|<(?P<close>/)?(?P<name>{_NAME})"
-    rf"(?P<attributes>(?:\s+[A-Za-z_][\w:.-]{{0,60}}(?:={_VALUE})?){{0,40}})\s*(?P<empty>/)?>"
-)
-_ATTRIBUTE: Final = re.compile(rf"([A-Za-z_][\w:.-]{{0,60}})=({_VALUE})")
-_EXPRESSION: Final = re.compile(r"""(?<=\shref=)\{\s*(["'`])([^"'`{}<>\n]{0,2000})\1\s*\}""")
-_TARGETS: Final = ("href", "to")
-_TITLES: Final = ("title", "label", "name")
 
 
 def has_jsx(text: str) -> bool:

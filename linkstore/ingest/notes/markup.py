@@ -1,15 +1,11 @@
 """The Markdown of notes: wikilinks, embeds, block ids, tags, callouts and comments.
 
-Resolves the links of a vault, by the rules of Obsidian and of sites built from Markdown.
-
 For ``[[Note]]`` Obsidian takes, in this order: the note at exactly this path in the vault, the one in the
 folder of the page with the link, and the one with the shortest path (as observed on Obsidian 1.13.7 by
 ``metadataCache.getFirstLinkpathDest``; its documentation says only "shortest path when possible").
 Upper and lower case are the same; ``.md`` may be left out; ``[[b/Note]]`` also finds ``a/b/Note.md``;
 ``./`` and ``../`` mean just what they say. What names no file may be an alias, or a folder with an
-``index.md`` or ``README.md``.
-
-Comments in notes that take up whole lines.
+``index.md`` or ``README.md``. Comments are removed where they take up whole lines.
 """
 
 from __future__ import annotations
@@ -35,6 +31,21 @@ from linkstore.ingest.notes.rendering import Dialect, Piece, RenderedMarkdown, e
 _MOST_FOLDERS: Final = 32
 """Number of last parts of its path by which a note is found; by more only if that is the whole path."""
 _INDEX_NAMES: Final = ("index", "readme")
+_FENCE: Final = re.compile(r"[ >]*(`{3,}+|~{3,}+)(.*)")
+_COMMENT_OPENING: Final = re.compile(r"[ \t>]*%%")
+TAG_SCHEME: Final = "x-linkstore-tag:"
+"""Stands before the tag in the ``href`` of what was ``#tag``."""
+_CALLOUT: Final = re.compile(r"\[!([\w\x80-\U0010ffff-]{1,40})\][+-]?[ \t]*")
+_PROPERTY_LINK: Final = re.compile(r"\[\[([^\[\]\n]{1,1000})\]\]")
+_BLOCK_ID: Final = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*$")
+_TARGETS: Final = re.compile(
+    r"\[\[([^\]|#\n]{0,1000})|\]\(\s*<?([^)>#\s]{1,1000})|^ {0,3}\[[^\]\n]{1,999}\]:\s*([^#\s]{1,1000})",
+    re.MULTILINE,
+)
+_CLINGING: Final = frozenset({b"*", b"_", b"~", b"\\"})
+"""Markup before the first word of a line; directly after it, no tag begins."""
+_MEDIA: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".mp3", ".mp4", ".webm", ".wav")
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
 class NoteIndex:
@@ -119,10 +130,6 @@ def _fold_name(name: str) -> str:
     return unicodedata.normalize("NFC", name.strip()).casefold()
 
 
-_FENCE: Final = re.compile(r"[ >]*(`{3,}+|~{3,}+)(.*)")
-_COMMENT_OPENING: Final = re.compile(r"[ \t>]*%%")
-
-
 def blank_comments(text: str) -> str:
     """Blank the comments of Markdown: from a line that begins with ``%%`` to the next line with ``%%``.
 
@@ -158,22 +165,6 @@ def _find_next_marks(lines: list[str]) -> list[int]:
         if "%%" in lines[at]:
             following = at
     return found
-
-
-TAG_SCHEME: Final = "x-linkstore-tag:"
-"""Stands before the tag in the ``href`` of what was ``#tag``."""
-
-_CALLOUT: Final = re.compile(r"\[!([\w\x80-\U0010ffff-]{1,40})\][+-]?[ \t]*")
-_PROPERTY_LINK: Final = re.compile(r"\[\[([^\[\]\n]{1,1000})\]\]")
-_BLOCK_ID: Final = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*$")
-_TARGETS: Final = re.compile(
-    r"\[\[([^\]|#\n]{0,1000})|\]\(\s*<?([^)>#\s]{1,1000})|^ {0,3}\[[^\]\n]{1,999}\]:\s*([^#\s]{1,1000})",
-    re.MULTILINE,
-)
-_CLINGING: Final = frozenset({b"*", b"_", b"~", b"\\"})
-"""Markup before the first word of a line; directly after it, no tag begins."""
-_MEDIA: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".mp3", ".mp4", ".webm", ".wav")
-_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
 def render_note(text: str, path: str, notes: NoteIndex) -> RenderedMarkdown:

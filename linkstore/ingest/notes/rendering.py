@@ -1,8 +1,7 @@
 """Renders the events of a Markdown parser as HTML whose headings have ids.
 
-The pieces of a line of Markdown, and how a dialect of Markdown changes them.
-
-The HTML of a line of Markdown: a paragraph, heading, item or table cell without blocks in it.
+The pieces of a line (a paragraph, heading, item or table cell without blocks in it) wait until it is complete;
+a dialect of Markdown may change them.
 """
 
 from __future__ import annotations
@@ -20,6 +19,45 @@ from pyromark import Markdown, Options
 from pyromark.event import Range as Place
 
 _NOT_IN_URLS: Final = re.compile(r"""[\x00-\x20\x7f"<>\\^`{|}]""")
+_CUSTOM_ID: Final = re.compile(r"(?:(?<!\s)\s++)?\{:?\s*+#([\w.:\x80-\U0010ffff-]++)[^{}]*+\}\s*+\Z")
+_NOT_IN_SLUGS: Final = re.compile(r"[^\w\- ]+")
+_TEXT_KINDS: Final = frozenset({"text", "literal", "code"})
+_FREE_COST: Final = 40_000
+_CHARACTERS_PER_COST: Final = 5
+"""The budget of a page is _FREE, plus 1 for every _EACH characters. One unit is about 3 µs of work."""
+_COSTS: Final = {
+    "Emphasis": 1,
+    "Strong": 1,
+    "Strikethrough": 1,
+    "Link": 4,
+    "Image": 4,
+    "Heading": 8,
+    "List": 4,
+    "Table": 6,
+    "TableHead": 4,
+}
+_COST: Final = 2
+"""The cost of any other element."""
+_DEEPEST: Final = 60
+"""Lists and quotations nested deeper are read as what is in them."""
+_DEEPEST_CODE: Final = 8
+_TAGS: Final = {
+    "Paragraph": "p",
+    "Item": "li",
+    "BlockQuote": "blockquote",
+    "CodeBlock": "pre",
+    "Table": "table",
+    "TableHead": "thead",
+    "TableRow": "tr",
+}
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_NESTING: Final = frozenset({"Item", "List", "BlockQuote"})
+_INLINE: Final = {"Link": "link", "Image": "image"}
+_UNSEEN: Final = frozenset({"Emphasis", "Strong", "Strikethrough"})
+"""Not in the HTML: what reads it makes no difference for them."""
+_MATH: Final = {"InlineMath": "$", "DisplayMath": "$$"}
+_KINDS: Final = {"Code": "code", "InlineHtml": "html"}
+_LINES_END: Final = {"SoftBreak": "\n", "HardBreak": "<br />\n"}
 
 
 class Piece(NamedTuple):
@@ -90,11 +128,6 @@ COMMONMARK: Final = Dialect()
 def encode_url(url: str) -> str:
     """Percent-encode the characters that must not be in a URL."""
     return _NOT_IN_URLS.sub(lambda found: f"%{ord(found[0]):02X}", url)
-
-
-_CUSTOM_ID: Final = re.compile(r"(?:(?<!\s)\s++)?\{:?\s*+#([\w.:\x80-\U0010ffff-]++)[^{}]*+\}\s*+\Z")
-_NOT_IN_SLUGS: Final = re.compile(r"[^\w\- ]+")
-_TEXT_KINDS: Final = frozenset({"text", "literal", "code"})
 
 
 def slug(heading: str) -> str:
@@ -201,43 +234,7 @@ def _list_texts(run: Sequence[Piece]) -> list[str]:
     return found
 
 
-_FREE_COST: Final = 40_000
-_CHARACTERS_PER_COST: Final = 5
-"""The budget of a page is _FREE, plus 1 for every _EACH characters. One unit is about 3 µs of work."""
-_COSTS: Final = {
-    "Emphasis": 1,
-    "Strong": 1,
-    "Strikethrough": 1,
-    "Link": 4,
-    "Image": 4,
-    "Heading": 8,
-    "List": 4,
-    "Table": 6,
-    "TableHead": 4,
-}
-_COST: Final = 2
-"""The cost of any other element."""
-_DEEPEST: Final = 60
-"""Lists and quotations nested deeper are read as what is in them."""
-_DEEPEST_CODE: Final = 8
-_TAGS: Final = {
-    "Paragraph": "p",
-    "Item": "li",
-    "BlockQuote": "blockquote",
-    "CodeBlock": "pre",
-    "Table": "table",
-    "TableHead": "thead",
-    "TableRow": "tr",
-}
-_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_NESTING: Final = frozenset({"Item", "List", "BlockQuote"})
-_INLINE: Final = {"Link": "link", "Image": "image"}
-_UNSEEN: Final = frozenset({"Emphasis", "Strong", "Strikethrough"})
-"""Not in the HTML: what reads it makes no difference for them."""
-_MATH: Final = {"InlineMath": "$", "DisplayMath": "$$"}
-_KINDS: Final = {"Code": "code", "InlineHtml": "html"}
 _END: Final = Piece("end", "")
-_LINES_END: Final = {"SoftBreak": "\n", "HardBreak": "<br />\n"}
 
 
 class RenderedMarkdown(NamedTuple):
