@@ -1,10 +1,10 @@
 """Citations: the works that a document cites, and the work that it is itself.
 
 Works are named by identifier (DOI, arXiv, PubMed, ISBN, RFC, PEP, CVE and the like, see
-:data:`~linkstore_extractors.identifiers.IDENTIFIERS`), or by title where a reference has none. Two common shapes
-of a reference list are read: numbered entries, cited as ``[12]`` or ``[3, 5-7]``, and entries that begin with an
-author's name, cited as "Smith et al. (2019)" or "(Smith & Jones, 2019)". Text that cannot be resolved in the
-document's own list is not a reference.
+:data:`~linkstore_extractors.identifiers.IDENTIFIERS`), or by title where a reference has none. Two common
+shapes of a reference list are read: numbered entries, cited as ``[12]`` or ``[3, 5-7]``, and entries that
+begin with an author's name, cited as "Smith et al. (2019)" or "(Smith & Jones, 2019)". Text that cannot be
+resolved in the document's own list is not a reference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Entities: links two or three texts that name the same person, place or work.
 
-Entities are capitalised phrases. Those that few documents of a corpus share are found in 8 bytes for each phrase
-of each document.
+Entities are capitalised phrases. Those that few documents of a corpus share are found in 8 bytes for each
+phrase of each document.
 """
 
 from __future__ import annotations

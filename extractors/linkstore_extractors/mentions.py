@@ -1,7 +1,7 @@
 """Mentions: links a text to the documents whose titles it contains.
 
-All names are found in one pass over a text (A. Aho and M. Corasick, CACM 18(6), 1975). The text is searched as
-one byte string in which every word stands between two spaces of its own: ``"Mercury, Nevada"`` becomes
+All names are found in one pass over a text (A. Aho and M. Corasick, CACM 18(6), 1975). The text is searched
+as one byte string in which every word stands between two spaces of its own: ``"Mercury, Nevada"`` becomes
 `` mercury  nevada ``. A search for `` nevada `` then finds only whole words, and finds phrases whatever
 characters are between their words in the text.
 """

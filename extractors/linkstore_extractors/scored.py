@@ -1,13 +1,14 @@
 """Keywords by other packages: KeyBERT and YAKE, each an extra.
 
-KeyBERT finds the words and phrases whose embeddings are nearest to the document's: M. Grootendorst, "KeyBERT:
-Minimal keyword extraction with BERT" (2020), MIT. YAKE goes by statistics of a single text: R. Campos et al.,
-"YAKE! Keyword extraction from single documents using multiple local features", Information Sciences 509 (2020).
+KeyBERT finds the words and phrases whose embeddings are nearest to the document's: M. Grootendorst,
+"KeyBERT: Minimal keyword extraction with BERT" (2020), MIT. YAKE goes by statistics of a single text: R.
+Campos et al., "YAKE! Keyword extraction from single documents using multiple local features", Information
+Sciences 509 (2020).
 
-Mind the licence of YAKE: the licence file of the ``yake`` distribution (0.7) is the GNU Affero General Public
-License 3, while its metadata says LGPL 3 in one place and GPL 3 in another. It is not part of the default
-install, and linkstore only calls it: whoever installs the extra accepts its terms. ``KeywordExtractor``
-is the default and has none of this.
+Mind the licence of YAKE: the licence file of the ``yake`` distribution (0.7) is the GNU Affero General
+Public License 3, while its metadata says LGPL 3 in one place and GPL 3 in another. It is not part of the
+default install, and linkstore only calls it: whoever installs the extra accepts its terms.
+``KeywordExtractor`` is the default and has none of this.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What HTML pages have in common, for the link extractor and for ingest.
 
-A page is decoded as browsers do (HTML Living Standard, section 13.2.3), bounded, and parsed. Functions read its
-head, its links and its anchors.
+A page is decoded as browsers do (HTML Living Standard, section 13.2.3), bounded, and parsed. Functions read
+its head, its links and its anchors.
 """
 
 from __future__ import annotations

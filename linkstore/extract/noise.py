@@ -4,8 +4,8 @@ A landmark, a role, a class or an id makes an element suspect, and no more: sect
 "TOC", and boxes in the text are sidebars and asides. A suspect is noise if it is mostly links, or only a
 label at the frame of the page. It never is if it has paragraphs or code, or if a link leads to a heading in
 it; of one that has them beside a menu, the menu goes. What is kept of it is noise only if it repeats from
-page to page, which one page does not tell: see :class:`~linkstore.ingest.html.pages.Chrome`. The functions that
-read the text of an element, with marks for what begins in it, are here too.
+page to page, which one page does not tell: see :class:`~linkstore.ingest.html.pages.Chrome`. The functions
+that read the text of an element, with marks for what begins in it, are here too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Makes chunks from a page's blocks: one for each section, more for a long one.
 
 A long text is split between paragraphs, else between lines or words, else anywhere, into the pieces of
-langchain-text-splitters' ``RecursiveCharacterTextSplitter`` with ``keep_separator="end"`` and no overlap; a test
-compares them. A search backwards from each limit finds them in less than a tenth of the time of a search for
-one separator after another.
+langchain-text-splitters' ``RecursiveCharacterTextSplitter`` with ``keep_separator="end"`` and no overlap; a
+test compares them. A search backwards from each limit finds them in less than a tenth of the time of a
+search for one separator after another.
 """
 
 from __future__ import annotations

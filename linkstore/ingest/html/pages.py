@@ -1,9 +1,9 @@
 """Reads a page's title, URLs and blocks from a file of HTML.
 
 A sample of a folder's pages tells what text most of them share, and how links name pages. Sphinx's
-``objects.inv`` tells the names that a site documents, and where: in version 2, after four lines of text, a zlib
-stream has a line ``name domain:role priority uri title`` for each object, where ``$`` at the end of the uri
-stands for the name.
+``objects.inv`` tells the names that a site documents, and where: in version 2, after four lines of text, a
+zlib stream has a line ``name domain:role priority uri title`` for each object, where ``$`` at the end of
+the uri stands for the name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads an HTML page's content as a flat list of blocks: headings, paragraphs, list items, table rows.
 
 A block keeps what lies in it: the fragments that lead to it and its hyperlinks, each with its place in the
-text. Both wait until the block is complete. The page is walked once; paragraphs and other blocks without blocks
-in them are read by the parser in one go.
+text. Both wait until the block is complete. The page is walked once; paragraphs and other blocks without
+blocks in them are read by the parser in one go.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Turns dialects of Markdown into what a parser of CommonMark reads.
 
-Tabs and admonitions of MkDocs, whose content is indented, become ordinary paragraphs; components of JSX become
-links and text; imports and exports of MDX are removed. MDX reads ``import`` and ``export`` as JavaScript where
-they begin a block at the first column, outside of lists, quotations and code, up to a blank line at which the
-statement is complete (as micromark's extension ``mdxjs-esm`` does). There is no parser of JavaScript here: what
-does not look like such a statement is text, for people do begin sentences with these words.
+Tabs and admonitions of MkDocs, whose content is indented, become ordinary paragraphs; components of JSX
+become links and text; imports and exports of MDX are removed. MDX reads ``import`` and ``export`` as
+JavaScript where they begin a block at the first column, outside of lists, quotations and code, up to a
+blank line at which the statement is complete (as micromark's extension ``mdxjs-esm`` does). There is no
+parser of JavaScript here: what does not look like such a statement is text, for people do begin sentences
+with these words.
 """
 
 from __future__ import annotations

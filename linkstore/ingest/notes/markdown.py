@@ -1,7 +1,7 @@
 """Reads a page's front matter, title and blocks from a file of Markdown, by way of HTML.
 
-Front matter is the YAML between ``---`` lines at the beginning of a page. Its values become plain JSON, the only
-form that metadata can have.
+Front matter is the YAML between ``---`` lines at the beginning of a page. Its values become plain JSON, the
+only form that metadata can have.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Renders the events of a Markdown parser as HTML whose headings have ids.
 
-The pieces of a line (a paragraph, heading, item or table cell without blocks in it) wait until it is complete;
-a dialect of Markdown may change them.
+The pieces of a line (a paragraph, heading, item or table cell without blocks in it) wait until it is
+complete; a dialect of Markdown may change them.
 """
 
 from __future__ import annotations
