@@ -272,7 +272,8 @@ class CitationExtractor:
         A string is a document without metadata.
         """
         text = source if isinstance(source, str) else source.page_content
-        metadata = {} if isinstance(source, str) else _fold_keys(source.metadata)
+        written = {} if isinstance(source, str) else source.metadata
+        metadata = {str(key).lower().replace(" ", "_"): value for key, value in written.items()}
         first_line = text.lstrip()[:_LONGEST_LINE].partition("\n")[0].strip()
         title = _find_title(metadata, first_line)
         tags = dict.fromkeys(_find_own_tags(metadata, title, first_line))
@@ -303,7 +304,8 @@ def _list_citations(text: str, references: ReferenceList) -> Iterator[tuple[int,
     if not references.entries:
         yield from ((mention.start, mention.tag, mention.written, 1) for mention in mentions)
         return
-    outside, inside = _split_mentions(mentions, references)
+    inside = [mention for mention in mentions if references.start <= mention.start < references.end]
+    outside = [mention for mention in mentions if not references.start <= mention.start < references.end]
     yield from ((mention.start, mention.tag, mention.written, 1) for mention in outside)
     named = {id(entry): tuple(_tag_entry(entry)) for entry in references.entries}
     for place, entry in find_cited(references, text):
@@ -313,18 +315,10 @@ def _list_citations(text: str, references: ReferenceList) -> Iterator[tuple[int,
     yield from ((references.end, mention.tag, mention.written, 0) for mention in inside)
 
 
-def _split_mentions(
-    mentions: list[IdentifierMention], references: ReferenceList
-) -> tuple[list[IdentifierMention], list[IdentifierMention]]:
-    """Part the mentions outside the reference list from those inside."""
-    inside = [mention for mention in mentions if references.start <= mention.start < references.end]
-    outside = [mention for mention in mentions if not references.start <= mention.start < references.end]
-    return outside, inside
-
-
 def _tag_entry(entry: Reference) -> Iterator[tuple[str, str]]:
     """Yield the tags of an entry of the reference list, each with its label."""
-    label = _shorten(entry.title or entry.text)
+    label = entry.title or entry.text
+    label = label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL - 1]}…"
     tags = dict.fromkeys(mention.tag for mention in find_identifiers(entry.text))
     key = make_title_key(entry.title) if entry.title else None
     if key and not tags:
@@ -377,11 +371,3 @@ def _find_title(metadata: Mapping[str, Any], first_line: str) -> str | None:
 
 def _make_title_tag(key: str) -> str:
     return "ref:" + key.encode()[: MAX_TAG_BYTES - 4].decode(errors="ignore")
-
-
-def _fold_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(key).lower().replace(" ", "_"): value for key, value in metadata.items()}
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}…"

@@ -76,7 +76,8 @@ class Linkers:
         self.kept_up: list[UpkeepExtractor] = []
         require_list("extractors", links=chosen)
         for one in chosen:
-            self._sort(_load_chosen(one, site))
+            options = {"site": site} if isinstance(one, str) and one in _SITE_AWARE else {}
+            self._sort(load_extractor(one, **options) if isinstance(one, str) else one)
 
     @property
     def need_corpus(self) -> bool:
@@ -189,12 +190,6 @@ def _link_document(document: Document, linkers: Linkers) -> Document:
 def name_extractor(chosen: str | LinkExtractor[Any]) -> str:
     """Return the name under which an extractor counts among the options of a run."""
     return chosen if isinstance(chosen, str) else f"{type(chosen).__module__}.{type(chosen).__qualname__}"
-
-
-def _load_chosen(chosen: str | LinkExtractor[Any], site: Site) -> LinkExtractor[Any]:
-    if not isinstance(chosen, str):
-        return chosen
-    return load_extractor(chosen, site=site) if chosen in _SITE_AWARE else load_extractor(chosen)
 
 
 def _get_chunk_url(chunk: Chunk) -> str:
