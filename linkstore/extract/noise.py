@@ -193,6 +193,12 @@ def read_inner_text(
     return "".join(parts), numbers
 
 
+def empty_element(node: LexborNode) -> None:
+    """Remove all that is in an element."""
+    for child in list(node.iter(include_text=True)):
+        child.decompose()
+
+
 def get_link_label(node: LexborNode) -> str:
     """Return the label of a link, white space folded: its text, else its ``title``. It may be empty."""
     only = node.first_child
@@ -266,16 +272,13 @@ def find_permalinks(tree: LexborHTMLParser) -> Iterator[tuple[LexborNode, Lexbor
     for link in tree.css(_PERMALINKS):
         attributes = link.attributes
         href = attributes.get("href") or ""
-        heading = _find_heading(link)
-        if (
-            heading is not None
-            and (text := fold_whitespace(link.text()))
-            and text == fold_whitespace(heading.text())
-        ):
+        heading = next((one for one in iter_ancestors(link, _NEAR) if one.tag in _HEADING_LIKE), None)
+        text = fold_whitespace(link.text())
+        if heading is not None and text and text == fold_whitespace(heading.text()):
             continue
-        if not _PERMALINK_CLASSES.isdisjoint((attributes.get("class") or "").split()) or (
-            _is_sign(link) and (heading is not None or _is_target_near(link, href[1:]))
-        ):
+        by_class = not _PERMALINK_CLASSES.isdisjoint((attributes.get("class") or "").split())
+        is_sign = text.replace(" ", "").rstrip("\ufe0e\ufe0f") in _SIGNS  # a second one chooses its colours
+        if by_class or (is_sign and (heading is not None or _is_target_near(link, href[1:]))):
             yield link, heading
 
 
@@ -343,7 +346,7 @@ class _NoiseFinder:
         self._budget -= 3 * len(text)
         if not certain and self._is_most(node, text):
             return
-        linked = _count_in_links(node)
+        linked = sum(count_letters(link.text()) for link in node.css("a[href]"))
         beside = _count_beside_links(node)
         known = kind == HIDDEN or beside < _LEAST_SENTENCE
         prose, labels = (False, beside) if known else _read_lines(node)
@@ -431,7 +434,7 @@ class _NoiseFinder:
             if around is None or around.mem_id in seen or not _is_in_sequence(link):
                 continue
             seen.add(around.mem_id)
-            if not any(one.mem_id in self.kinds for one in _iter_ancestors(link)):
+            if not any(one.mem_id in self.kinds for one in iter_ancestors(link, _HIGHEST_BAR)):
                 bar = self._bar_around(link)
                 if bar is not None:
                     self.kinds[bar.mem_id] = NAVIGATION
@@ -440,7 +443,7 @@ class _NoiseFinder:
         """Return the largest element around a link that is only a bar. Its text grows only within a table."""
         best: LexborNode | None = None
         beside = 0
-        for here in _iter_ancestors(link):
+        for here in iter_ancestors(link, _HIGHEST_BAR):
             if here.tag in _ENDS or self._budget < 0:
                 break
             text = here.text()
@@ -462,11 +465,6 @@ def _count_beside_links(node: LexborNode) -> int:
     """Count the letters of an element that are neither in links nor in scripts."""
     other = sum(count_letters(part.text()) for part in node.css("a[href], script, style, noscript, template"))
     return max(0, count_letters(node.text()) - other)
-
-
-def _count_in_links(node: LexborNode) -> int:
-    """Count the letters of an element that are in links."""
-    return sum(count_letters(link.text()) for link in node.css("a[href]"))
 
 
 def _get_suspect_names(node: LexborNode) -> set[str]:
@@ -532,10 +530,10 @@ def _read_lines(node: LexborNode) -> tuple[bool, int]:
     return prose, count
 
 
-def _iter_ancestors(node: LexborNode) -> Iterator[LexborNode]:
+def iter_ancestors(node: LexborNode, most: int = 8) -> Iterator[LexborNode]:
     """Yield the nearest elements around one, innermost first."""
     here = node.parent
-    for _ in range(_HIGHEST_BAR):
+    for _ in range(most):
         if here is None:
             return
         yield here
@@ -554,20 +552,6 @@ def _is_bar(node: LexborNode, size: int, beside: int) -> bool:
         return False
     links = node.css("a[href]")
     return 2 * sum(map(_is_in_sequence, links)) >= len(links)
-
-
-def _is_sign(link: LexborNode) -> bool:
-    """Say whether a link is only a sign of a permalink. A second character may choose its colours."""
-    return "".join(link.text().split()).rstrip("\ufe0e\ufe0f") in _SIGNS
-
-
-def _find_heading(link: LexborNode) -> LexborNode | None:
-    here = link.parent
-    for _ in range(_NEAR):
-        if here is None or here.tag in _HEADING_LIKE:
-            return here
-        here = here.parent
-    return None
 
 
 def _is_target_near(link: LexborNode, target: str) -> bool:

@@ -8,7 +8,7 @@ blocks in them are read by the parser in one go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -21,6 +21,7 @@ from linkstore.extract.noise import (
     SILENT,
     Noise,
     count_letters,
+    empty_element,
     find_permalinks,
     fold_lines,
     fold_whitespace,
@@ -233,8 +234,7 @@ def _empty_permalinks(tree: Tree) -> dict[int, str]:
         if around is not None and target.startswith("#"):
             fragments[around.mem_id] = target[1:]
         if any(find_node_anchors(link)):
-            for child in list(link.iter(include_text=True)):
-                child.decompose()
+            empty_element(link)
             if "href" in link.attributes:
                 del link.attrs["href"]
         else:
@@ -447,7 +447,8 @@ class _BlockReader:
             return remove_marks(only, 0)
         own = node.mem_id
         plain, noted = True, []
-        for element in _find_marked(node):
+        # Highlighted code has a <span> for each token, which the parser skips faster.
+        for element in node.css(_IN_CODE) if node.tag == "pre" else node.traverse():
             tag = element.tag
             if tag == "a" or element.id:
                 noted.append((element, tag, _is_beginning(node, element)))
@@ -536,14 +537,6 @@ def _is_box_title(heading: Node) -> bool:
 def _has_blocks(node: Node, tag: str) -> bool:
     """Say whether an element that mostly holds a line holds blocks, as ``<summary>`` with a heading in it."""
     return tag in _MAY_HOLD_BLOCKS and any(child.tag in BLOCKS for child in node.iter())
-
-
-def _find_marked(node: Node) -> Iterable[Node]:
-    """Return the elements that may matter beside their text, from the node itself on."""
-    if node.tag != "pre":
-        return node.traverse()
-    # Highlighted code has a <span> for each token, which the parser skips faster.
-    return node.css(_IN_CODE)
 
 
 def _is_beginning(node: Node, element: Node) -> bool:

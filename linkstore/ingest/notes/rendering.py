@@ -186,7 +186,9 @@ def render_line(run: Sequence[Piece], dialect: Dialect, source: bytes) -> str:
             out.append(f'<img src="{escape(encode_url(piece.value))}" alt="{said}" />')
             at = stop + 1
         elif piece.kind in {"link", "image"}:
-            opened, closed = _make_link_tags(dialect.href(piece), piece.title)
+            href = dialect.href(piece)
+            said = f' title="{escape(piece.title)}"' if piece.title else ""
+            opened, closed = ("", "") if href is None else (f'<a href="{escape(href)}"{said}>', "</a>")
             label = dialect.label(piece)
             if label is None:
                 out.append(opened)
@@ -194,20 +196,11 @@ def render_line(run: Sequence[Piece], dialect: Dialect, source: bytes) -> str:
             else:
                 out += (opened, escape(label, quote=False), closed)
                 at = _find_link_end(run, at) + 1
+        elif piece.kind == "code":
+            out.append(f"<code>{escape(piece.value, quote=False)}</code>")
         else:
-            out.append(_render_piece(piece))
+            out.append(escape(piece.value, quote=False) if piece.kind == "literal" else piece.value)
     return "".join((*out, *reversed(closing)))
-
-
-def _render_piece(piece: Piece) -> str:
-    if piece.kind == "literal":
-        return escape(piece.value, quote=False)
-    return f"<code>{escape(piece.value, quote=False)}</code>" if piece.kind == "code" else piece.value
-
-
-def _make_link_tags(href: str | None, title: str) -> tuple[str, str]:
-    said = f' title="{escape(title)}"' if title else ""
-    return ("", "") if href is None else (f'<a href="{escape(href)}"{said}>', "</a>")
 
 
 def _find_link_end(run: Sequence[Piece], at: int) -> int:
@@ -301,7 +294,10 @@ class _HtmlWriter:
                 self._code.append(value)
                 continue
             kind, details = _split_event(value) if name == "Start" else (name, value)
-            self._left -= self._text_cost(value) if name == "Text" else _COSTS.get(kind, _COST)
+            if name == "Text":  # up to the store
+                self._left -= 1 + _COSTS["Link"] * self._dialect.links_in(value)
+            else:
+                self._left -= _COSTS.get(kind, _COST)
             if self._left < 0:
                 self._write_plain(self._source[place["start"] :].decode(errors="replace"))
                 break
@@ -310,10 +306,6 @@ class _HtmlWriter:
             else:
                 self._add(name, value, place)
         self._source = outer
-
-    def _text_cost(self, text: str) -> int:
-        """Return the cost of a text, up to the store."""
-        return 1 + _COSTS["Link"] * self._dialect.links_in(text)
 
     def _write_plain(self, rest: str) -> None:
         self._flush()
