@@ -11,9 +11,9 @@ with these words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
-from itertools import islice
+from itertools import groupby, islice
 from typing import Final
 
 from pyromark import Markdown
@@ -199,6 +199,27 @@ def _has_content_below(lines: list[str], at: int, indent: int) -> bool:
     return len(after) - len(after.lstrip(" ")) >= indent + _STEP
 
 
+def make_fence_reader(opening: re.Pattern[str]) -> Callable[[str], bool]:
+    """Make a function that is given the lines of a text in order, and says whether each is of fenced code.
+
+    Args:
+        opening: Finds what opens and closes fenced code, as groups its signs and what follows them.
+    """
+    fence = ""
+
+    def is_fenced(line: str) -> bool:
+        nonlocal fence
+        found = opening.match(line)
+        if not fence:
+            fence = found[1] if found else ""
+            return found is not None
+        if found is not None and found[1].startswith(fence) and not found[2].strip():
+            fence = ""
+        return True
+
+    return is_fenced
+
+
 def has_jsx(text: str) -> bool:
     """Say whether Markdown has components in it, by their tags."""
     return _USED.search(text) is not None
@@ -209,22 +230,11 @@ def replace_jsx(text: str) -> str:
 
     Fenced code and text between back-ticks stay.
     """
-    parts: list[str] = []
-    outside: list[str] = []
-    fence = ""
-    for line in text.splitlines(keepends=True):
-        found = _FENCE.match(line)
-        if fence:
-            parts.append(line)
-            if found is not None and found[1].startswith(fence) and not found[2].strip():
-                fence = ""
-        elif found is not None:
-            fence = found[1]
-            parts += (_replace_components("".join(outside)), line)
-            outside.clear()
-        else:
-            outside.append(line)
-    return "".join((*parts, _replace_components("".join(outside))))
+    is_fenced = make_fence_reader(_FENCE)
+    return "".join(
+        "".join(lines) if fenced else _replace_components("".join(lines))
+        for fenced, lines in groupby(text.splitlines(keepends=True), key=is_fenced)
+    )
 
 
 def _replace_components(text: str) -> str:
@@ -237,7 +247,9 @@ def _replace_tag(found: re.Match[str], open_links: list[str]) -> str:
     name = found["name"]
     if found["code"] or name.isupper():  # <B> is HTML
         return found[0]
-    alone = _is_alone(found)
+    before = found.string[max(0, found.start() - 80) : found.start()].rpartition("\n")[2]
+    after = found.string[found.end() : found.end() + 80].partition("\n")[0]
+    alone = not before.strip() and not after.strip()
     if found["close"]:
         if open_links and open_links[-1] == name:
             open_links.pop()
@@ -254,14 +266,6 @@ def _replace_tag(found: re.Match[str], open_links: list[str]) -> str:
         open_links.append(name)
         return f'<a href="{escape(target)}">'
     return f"\n\n{said}\n\n" if alone else said
-
-
-def _is_alone(found: re.Match[str]) -> bool:
-    """Say whether nothing else stands on the lines of a tag."""
-    text = found.string
-    before = text[max(0, found.start() - 80) : found.start()].rpartition("\n")[2]
-    after = text[found.end() : found.end() + 80].partition("\n")[0]
-    return not before.strip() and not after.strip()
 
 
 def _read_literal(value: str) -> str | None:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from html import escape
 from typing import Final
 from urllib.parse import quote, unquote
@@ -24,7 +24,7 @@ from pyromark import Markdown, Options
 from linkstore.core.text import find_joining
 from linkstore.extract.protocol import Hyperlink
 from linkstore.ingest.files import quote_path
-from linkstore.ingest.notes.dialects import remove_esm
+from linkstore.ingest.notes.dialects import make_fence_reader, remove_esm
 from linkstore.ingest.notes.markdown import render_markdown
 from linkstore.ingest.notes.rendering import Dialect, Piece, RenderedMarkdown, encode_url, slug
 
@@ -138,33 +138,17 @@ def blank_comments(text: str) -> str:
     if "%%" not in text:
         return text
     lines = text.split("\n")
-    following = _find_next_marks(lines)
-    fence = ""
-    at = 0
-    while at < len(lines):
-        line, last = lines[at], following[at]
-        found = _FENCE.match(line)
-        if fence:
-            if found is not None and found[1].startswith(fence) and not found[2].strip():
-                fence = ""
-        elif found is not None:
-            fence = found[1]
-        elif last < len(lines) and _COMMENT_OPENING.match(line) and line.count("%%") == 1:
-            lines[at : last + 1] = [""] * (last + 1 - at)
-            at = last
-        at += 1
+    marked = [at for at, line in enumerate(lines) if "%%" in line]
+    is_fenced = make_fence_reader(_FENCE)
+    done = 0
+    for at, line in enumerate(lines):
+        if at < done or is_fenced(line) or not _COMMENT_OPENING.match(line) or line.count("%%") != 1:
+            continue
+        following = bisect_right(marked, at)
+        if following < len(marked):
+            done = marked[following] + 1
+            lines[at:done] = [""] * (done - at)
     return "\n".join(lines)
-
-
-def _find_next_marks(lines: list[str]) -> list[int]:
-    """Return the next line with a mark after each line, or the number of lines if there is none."""
-    found = [0] * len(lines)
-    following = len(lines)
-    for at in range(len(lines) - 1, -1, -1):
-        found[at] = following
-        if "%%" in lines[at]:
-            following = at
-    return found
 
 
 def render_note(text: str, path: str, notes: NoteIndex) -> RenderedMarkdown:
@@ -327,12 +311,8 @@ def _write_tags(piece: Piece, source: bytes, *, first: bool) -> Iterator[str]:
 
 def _find_tags(text: str) -> list[re.Match[str]]:
     """Find each ``#tag`` at the start of a word: letters with marks, digits, ``_-/``, but not a number."""
-    return list(_compile_tag_pattern(find_joining(text)).finditer(text))
-
-
-@lru_cache(maxsize=256)
-def _compile_tag_pattern(marks: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\S)#(?=[\w/{marks}-]*[^\W\d_])([\w/-][\w/{marks}-]*)")
+    marks = find_joining(text)
+    return list(re.finditer(rf"(?<!\S)#(?=[\w/{marks}-]*[^\W\d_])([\w/-][\w/{marks}-]*)", text))
 
 
 def _get_wikilink_target(piece: Piece) -> str:
