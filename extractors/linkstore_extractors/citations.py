@@ -20,7 +20,7 @@ from langchain_core.documents import Document
 
 from linkstore.core.links import MAX_TAG_BYTES, Link, merge_links
 from linkstore.core.text import fold, tokenize
-from linkstore_extractors.identifiers import BY_KEY, IdentifierMention, find_identifiers, lower_ascii
+from linkstore_extractors.identifiers import BY_KEY, find_identifiers, lower_ascii
 
 MAX_ENTRIES: Final = 2000
 """Entries of a list beyond this number are not read."""

@@ -316,7 +316,9 @@ class KeywordExtractor:
 
     def _keywords(self, found: Sequence[WordRun]) -> dict[str, _Keyword]:
         """Return the possible keywords of a text, by tag, in order of appearance."""
-        least, bound = self._settings.min_documents, self._bound()
+        share = int(self._settings.max_share * self._frequencies.documents)
+        least = self._settings.min_documents
+        bound = min(self._settings.max_documents, max(SMALLEST_BOUND, share))
         keywords: dict[str, _Keyword] = {}
         for run, start, end in self._segments(found):
             tag = run.words[start] if end == start + 1 else " ".join(run.words[start:end])
@@ -351,10 +353,6 @@ class KeywordExtractor:
             if self._frequencies.cohesion(phrase) >= self._settings.cohesion:
                 end = longer
         return end
-
-    def _bound(self) -> int:
-        share = int(self._settings.max_share * self._frequencies.documents)
-        return min(self._settings.max_documents, max(SMALLEST_BOUND, share))
 
     def _rarity(self, tag: str) -> float:
         """Return the rarity of a keyword: just above 0 if every document has it, 1 for ``min_documents``."""

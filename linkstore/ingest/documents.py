@@ -86,7 +86,19 @@ class Linkers:
 
     def document(self, chunk: Chunk, id: str) -> Document:
         """Make the document stored for a chunk, with all links but those that need the corpus."""
-        document = self._document(chunk, id)
+        placed = self.site.placed
+        document = Document(
+            id=placed(id),
+            page_content=chunk.text,
+            metadata={
+                **chunk.page.metadata,
+                **self._own_fields(),
+                "url": placed(_get_chunk_url(chunk)),
+                "title": chunk.page.title,
+                "headings": list(chunk.headings),
+                "page": placed(chunk.page.url),
+            },
+        )
         links = list(chunk.links)
         for of_chunk in self._of_chunks:
             links.extend(of_chunk.extract(chunk))
@@ -122,21 +134,6 @@ class Linkers:
         if links:
             merged = merge_links((*document.metadata[LINKS_KEY], *links))
             document.metadata[LINKS_KEY] = [link.to_dict() for link in merged]
-
-    def _document(self, chunk: Chunk, id: str) -> Document:
-        placed = self.site.placed
-        return Document(
-            id=placed(id),
-            page_content=chunk.text,
-            metadata={
-                **chunk.page.metadata,
-                **self._own_fields(),
-                "url": placed(_get_chunk_url(chunk)),
-                "title": chunk.page.title,
-                "headings": list(chunk.headings),
-                "page": placed(chunk.page.url),
-            },
-        )
 
     def _own_fields(self) -> dict[str, str]:
         """Return the metadata that distinguish the documents of this site from others in the store."""

@@ -21,13 +21,13 @@ from linkstore.extract.html import (
     DecodedText,
     Node,
     Tree,
-    UnboundedPageError,
     decode_html,
     find_base_href,
     find_canonical_href,
     find_head_title,
     parse_html,
 )
+from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.extract.noise import count_letters, find_noise, is_prose
 from linkstore.ingest.html.reading import Block, read_blocks
 from linkstore.ingest.html.shown import apply_visibility
@@ -191,7 +191,10 @@ def _read_main_content(tree: Tree, body: Node) -> tuple[list[Block], Mapping[str
         reading = read_blocks(tree, body, noise.without_contents(), watched)
     if noise.kinds and _is_bare(reading.blocks):
         reading = read_blocks(tree, body, find_noise(tree, certain=True), watched)
-    weights = [_weigh_block(block) for block in reading.blocks]
+    weights = [
+        max(0, len(block.text.removeprefix("- ")) - sum([len(link.label) for link in block.links]))
+        for block in reading.blocks
+    ]
     for name, share in main.items():
         start, end = reading.ranges.get(name, (0, 0))
         if start < end and sum(weights[start:end]) >= share * sum(weights):
@@ -246,12 +249,6 @@ def _find_main(tree: Tree) -> dict[int, float]:
         for kind, nodes in found.items()
         if len(nodes) == 1
     }
-
-
-def _weigh_block(block: Block) -> int:
-    """Return how long the text of a block is, links left out."""
-    length = len(block.text.removeprefix("- "))
-    return max(0, length - sum([len(link.label) for link in block.links])) if block.links else length
 
 
 def _choose_title(tree: Tree, blocks: list[Block]) -> str:
