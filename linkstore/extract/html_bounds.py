@@ -12,6 +12,7 @@ themselves: between two that lie in each other there is always another element.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from html import escape
 from typing import Final, NamedTuple
@@ -79,8 +80,8 @@ _CELLS: Final = _split("td th caption")
 _END_THEMSELVES: Final = _CELLS | _split("p li dd dt tr tbody thead tfoot colgroup")
 _FORMATTING: Final = _split("a b big code em font i nobr s small strike strong tt u")
 _NOT_COUNTED: Final = _VOID | _ROOTS | _END_THEMSELVES | _HOLD_TEXT | _FORMATTING
-_OF_NO_EFFECT: Final = frozenset(
-    f"{slash}{name}" for name in _VOID | _END_THEMSELVES - _ITEMS for slash in ("", "/")
+_OF_NO_EFFECT: Final = (
+    frozenset(f"{slash}{name}" for name in _VOID | _END_THEMSELVES for slash in ("", "/")) - _ITEMS
 )
 """Tags that change nothing in blocks where no formatting element and no drawing is open."""
 _ONE_AT_A_TIME: Final = _split("a nobr")
@@ -93,14 +94,9 @@ _SCOPES: Final = _split(
     "applet marquee object template table select svg math foreignobject desc mi mo mn ms mtext annotation-xml"
 )
 """In these, no end tag closes formatting elements around them."""
-_DRAWN: Final = _split(
-    "animate circle clippath defs ellipse fegaussianblur g image line lineargradient marker mask mfrac mover"
-    " mprescripts mrow mspace msqrt mstyle msub msubsup msup mtable mtd mtr munder none path pattern polygon"
-    " polyline radialgradient rect semantics stop symbol text tspan use view"
-)
-"""Elements of SVG and MathML that a slash closes, and that hold no HTML."""
+_ENDS_DRAWING: Final = _BREAKS_OUT | _split("font foreignobject desc mi mo mn ms mtext annotation-xml")
+"""Elements that are HTML, or hold it, in SVG and MathML too."""
 _DRAWINGS: Final = _split("svg math")
-_IN_DRAWINGS: Final = _DRAWN | _HOLD_TEXT
 _ALIKE: Final = 3
 """Maximum number of equal formatting elements that are opened again."""
 
@@ -134,8 +130,8 @@ def bound_page(page: str) -> BoundedPage:
     """
     if _OPTION.findall(page).count("") > MOST_OPTIONS:
         page = _OPTION.sub(r"<\1wbr", page)
-    opened, rewriter = _OpenElements(), _Rewriter(page)
     at, length = 0, len(page)
+    opened, rewriter = _OpenElements(length), _Rewriter(page)
     while at < length:
         for found in _MARKUP.finditer(page, at):
             name, attributes, section = found.groups("")
@@ -153,7 +149,7 @@ def bound_page(page: str) -> BoundedPage:
                 if name in _HOLD_TEXT:
                     at = rewriter.rewrite_text(name, found, drawn=opened.in_drawing)
                     break
-            elif opened.in_drawing and page[start + 1].isalpha():
+            elif page[start + 1] in "bceist":
                 opened.in_drawing = False
         else:
             break
@@ -179,8 +175,6 @@ class _OpenElement:
     """An element that is open, the first of which is the page."""
 
     name: str
-    leaked: int
-    """How many elements up to the next open one are not counted otherwise, and may not have been closed."""
     item: str = ""
     """The first letter of the item that was opened last in it."""
     is_block: bool = True
@@ -190,18 +184,23 @@ class _OpenElement:
 class _OpenElements:
     """Estimates what is open at a place of a page, and what a parser has done up to there."""
 
-    def __init__(self) -> None:
-        self._stack = [_OpenElement("", 0)]
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._stack = [_OpenElement("")]
         self._formatting: list[_FormattingElement] = []
+        self._counts: Counter[str | tuple[str, str]] = Counter()
+        """How many formatting elements have a name, and how many the same attributes too."""
         self._scopes = [0]
         """How many formatting elements were opened before each scope, the first of which is the page."""
         self._floors = [0]
         """The same, or how many before its last cell: none of those is closed by an end tag now."""
         self._roots: set[str] = set()
+        self._leaked = 0
+        """How many elements that are not counted otherwise may never have been closed."""
         self._weight = self._drawings = self._steps = self._at = self._reopened = self._moved = 0
         self.deepest = 0
         self.in_drawing = False
-        """Whether all tags since ``<svg>`` or ``<math>`` are of drawings and formulas."""
+        """Whether the innermost element surely is of SVG or MathML."""
         self.is_plain = True
         """Whether no formatting element and no drawing is open, and the innermost element is a block."""
 
@@ -209,8 +208,8 @@ class _OpenElements:
         """Open an element by its start tag, which ends at a place."""
         if len(attributes) > MOST_ATTRIBUTES or name in _ROOTS:
             self._check_attributes(name, attributes)
-        in_drawing, closed = self.in_drawing, attributes.endswith("/")
-        self.in_drawing = in_drawing and name in _IN_DRAWINGS
+        closed = attributes.endswith("/")
+        self.in_drawing = self.in_drawing and name not in _ENDS_DRAWING
         if name in _FORMATTING:
             self._start_formatting(name, attributes, at)
         else:
@@ -219,13 +218,13 @@ class _OpenElements:
                 self._start_part(name, at)
         if name in _NOT_COUNTED and (closed or not self._drawings or name in _BREAKS_OUT):
             return
-        if closed and in_drawing and name in _DRAWN:
+        if closed and self.in_drawing:
             return
         if name in _DRAWINGS:
             self._drawings += 1
             self.in_drawing = not closed
         self._count(at)
-        self._stack.append(_OpenElement(name, self._stack[-1].leaked))
+        self._stack.append(_OpenElement(name))
         if name in _SCOPES:
             self._scopes.append(len(self._formatting))
             self._floors.append(len(self._formatting))
@@ -233,13 +232,14 @@ class _OpenElements:
 
     def end(self, name: str, at: int) -> None:
         """Close the element opened last by its end tag. Any other end tag may be ignored."""
-        self.in_drawing = self.in_drawing and name in _IN_DRAWINGS
         if name in _FORMATTING:
             self._end_formatting(name, at)
         else:
             self._reopened += self._weight
         last = self._stack[-1]
-        if last.name == name and (last.is_block or name in _BLOCKS):
+        matches = last.name == name and (last.is_block or name in _BLOCKS)
+        self.in_drawing = self.in_drawing and matches and name not in _DRAWINGS
+        if matches:
             self._count(at)
             self._stack.pop()
             if name in _SCOPES:
@@ -248,33 +248,34 @@ class _OpenElements:
             self._drawings -= name in _DRAWINGS
             self._settle()
 
-    def check(self, length: int) -> None:
-        """Check what a parser has done up to the end of a page of this length.
+    def check(self, at: int) -> None:
+        """Check what a parser has done up to a place.
 
         Raises:
             UnboundedPageError: If that is too much.
         """
-        self._count(length)
-        again = "formatting elements that are not closed, and their attributes, would be opened again"
+        self._count(at)
         for problem, count, (most, each) in (
             ("its elements lie too deep", self._steps, _STEPS),
             ("elements are closed out of order", self._moved, _MOVED),
-            (again, self._reopened, _REOPENED),
+            ("formatting elements that are not closed would be opened again", self._reopened, _REOPENED),
         ):
-            if count > most + int(length * each):
+            if count > most + self._length * each:
+                limit = int(most + self._length * each)
                 raise UnboundedPageError(
-                    f"{problem}: a parser would take {count:,} steps, more than {most + int(length * each):,}"
+                    f"{problem}: a parser would take {count:,} steps, more than {limit:,}"
                 )
 
     def _count(self, at: int) -> None:
-        depth = len(self._stack) + len(self._formatting) + self._stack[-1].leaked
-        self.deepest = max(self.deepest, depth)
+        depth = len(self._stack) + len(self._formatting) + self._leaked
+        if depth > self.deepest:
+            self.deepest = depth
         self._steps += depth * (at - self._at)
         self._at = at
 
     def _leak(self, at: int) -> None:
-        self._count(at)
-        self._stack[-1].leaked += 1
+        self.check(at)
+        self._leaked += 1
 
     def _settle(self) -> None:
         self.is_plain = not self._drawings and not self._weight and self._stack[-1].name in _BLOCKS
@@ -303,17 +304,21 @@ class _OpenElements:
     def _start_formatting(self, name: str, attributes: str, at: int) -> None:
         if name in _ONE_AT_A_TIME:
             self._end_formatting(name, at)
-            alike = [n for n, one in enumerate(self._formatting) if one.name == name]
-            most = 2 * len(self._scopes)
+            key: str | tuple[str, str] = name
+            first, most = 0, 2 * len(self._scopes)
         else:
-            near = enumerate(self._formatting[self._scopes[-1] :], self._scopes[-1])
-            alike = [n for n, one in near if one.name == name and one.attributes == attributes]
-            most = _ALIKE
-        if len(alike) >= most:
-            self._forget(alike[0])
-            self._leak(at)
+            key = (name, attributes)
+            first, most = self._scopes[-1], _ALIKE
+        if self._counts[key] >= most:
+            near = enumerate(self._formatting[first:], first)
+            alike = [n for n, one in near if key in {one.name, (one.name, one.attributes)}]
+            if len(alike) >= most:
+                self._forget(alike[0])
+                self._leak(at)
         weight = 1 + (len(set(_ATTRIBUTE.findall(attributes))) if attributes else 0)
         self._formatting.append(_FormattingElement(name, attributes, weight, len(self._stack), at))
+        self._counts[name] += 1
+        self._counts[name, attributes] += 1
         self._weight += weight
         self._settle()
         if self._weight > MOST_ATTRIBUTES:
@@ -324,16 +329,23 @@ class _OpenElements:
 
     def _end_formatting(self, name: str, at: int) -> None:
         """Close a formatting element, unless so many others are open in it that a parser gives up."""
+        if not self._counts[name]:
+            return
         for number in range(len(self._formatting) - 1, self._floors[-1] - 1, -1):
             entry = self._formatting[number]
             if entry.name == name:
                 self._moved += at - entry.at
+                if self._moved > _MOVED[0]:
+                    self.check(at)
                 if len(self._stack) <= entry.depth + 1:
                     self._forget(number)
                 return
 
     def _forget(self, number: int) -> None:
-        self._weight -= self._formatting.pop(number).weight
+        entry = self._formatting.pop(number)
+        self._counts[entry.name] -= 1
+        self._counts[entry.name, entry.attributes] -= 1
+        self._weight -= entry.weight
         self._settle()
         if number < self._floors[-1]:
             self._floors = [floor - (floor > number) for floor in self._floors]

@@ -42,7 +42,7 @@ DISTINCT = "".join(f"<b id={number}>" for number in range(400))
         ("<ul></li><p><li>" * MANY, "deep"),
         ("<select><title>" + "</select>" + "<div>" * MANY + "</title>" + "<div>" * MANY, "deep"),
         ("<script><!--<script></script>" + "<x>" * MANY + "</script>" + "<div>" * MANY, "deep"),
-        ("<a href=q><table><td>" * MANY, "not closed have"),
+        ("<a href=q><table><td>" * MANY, "not closed"),
         ("".join(f"<b id={number}>" for number in range(MANY)), "not closed have"),
         ("<p>" + DISTINCT + "<p>x" * MANY, "opened again"),
         (DISTINCT + ("<div>" + "<i></i>" * 9000 + "</div>") + "</b>" * 400, "out of order"),
