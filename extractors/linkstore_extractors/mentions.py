@@ -1,14 +1,9 @@
 """Mentions: links a text to the documents whose titles it contains.
 
-A text as one byte string that can be searched for whole words, and the mapping back to the text.
-
-Every word stands between two spaces of its own: ``"Mercury, Nevada"`` becomes `` mercury  nevada ``. A search
-for `` nevada `` then finds only whole words, and finds phrases whatever characters are between their words in
-the text.
-
-Finds many names in one pass over a text (A. Aho and M. Corasick, CACM 18(6), 1975).
-
-The names of a document, as tags.
+All names are found in one pass over a text (A. Aho and M. Corasick, CACM 18(6), 1975). The text is searched
+as one byte string in which every word stands between two spaces of its own: ``"Mercury, Nevada"`` becomes
+`` mercury  nevada ``. A search for `` nevada `` then finds only whole words, and finds phrases whatever
+characters are between their words in the text.
 """
 
 from __future__ import annotations
@@ -39,6 +34,13 @@ _TO_WORDS: Final = _ASCII_TO_WORDS + bytes(range(128, 256))
 _LONE_APOSTROPHE: Final = re.compile(rb"'(?:(?![a-z0-9_\x80-\xff])|(?<![a-z0-9_\x80-\xff]'))")
 _JAMO: Final = range(0x1100, 0x1200)
 """Hangul letters, which join their neighbours when text is normalised."""
+SHORTEST_NAME: Final = 4
+"""Letters of the shortest name, spaces between words among them."""
+MOST_NAME_WORDS: Final = 8
+"""Words of the longest name; the length of what a query is searched for."""
+LONGEST_NAME_WORD: Final = 64
+"""Longer runs of letters are hashes, encoded data and the like."""
+_BRACKET: Final = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 @lru_cache(maxsize=2)
@@ -152,15 +154,6 @@ class Automaton:
     def occurs(self, text: str) -> bool:
         """Say whether the text contains any of the names."""
         return bool(self._names) and bool(self._search.find_matches_as_indexes(make_haystack(text)))
-
-
-SHORTEST_NAME: Final = 4
-"""Letters of the shortest name, spaces between words among them."""
-MOST_NAME_WORDS: Final = 8
-"""Words of the longest name; the length of what a query is searched for."""
-LONGEST_NAME_WORD: Final = 64
-"""Longer runs of letters are hashes, encoded data and the like."""
-_BRACKET: Final = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 def find_names(document: Document) -> tuple[str, ...]:
@@ -300,19 +293,16 @@ class MentionExtractor:
 
     def _mentions(self, text: str) -> dict[str, str]:
         """Return the names that a text mentions, with how the first mention is written."""
-        matches = self._automaton().find(text)
+        if self._known is None:
+            shared = self._settings.shared
+            self._known = Automaton(name for name, count in self._bearers.items() if count <= shared)
+        matches = self._known.find(text)
         written = find_written_forms(text, [(start, end) for _, start, end in matches])
         mentions: dict[str, str] = {}
         for (name, _, _), label in zip(matches, written, strict=True):
             if name not in mentions and (" " in name or _is_name(label)):
                 mentions[name] = label or name
         return mentions
-
-    def _automaton(self) -> Automaton:
-        if self._known is None:
-            shared = self._settings.shared
-            self._known = Automaton(name for name, count in self._bearers.items() if count <= shared)
-        return self._known
 
 
 def _is_name(word: str | None) -> bool:

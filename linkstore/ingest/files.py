@@ -30,7 +30,8 @@ from linkstore.core.display import make_readable
 from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import Site, UrlPolicy, normalize_url
 from linkstore.errors import LinkStoreError
-from linkstore.extract.html import UnboundedPageError, find_canonical_href, parse_html
+from linkstore.extract.html import find_canonical_href, parse_html
+from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.documents import get_origin
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.source import BadInput
