@@ -24,10 +24,10 @@ from typing import Final
 from w3lib.url import safe_url_string
 
 from linkstore.core.urls import join_url
-from linkstore.errors import LinkStoreError
+from linkstore.errors import LinkStoreError, StrategyError, UnavailableError
 
 
-class WebSettingsError(LinkStoreError, ValueError):
+class WebSettingsError(StrategyError):
     """Settings of a crawl contradict each other or are out of range."""
 
 
@@ -51,12 +51,12 @@ class ForbiddenUrlError(FetchError):
         super().__init__(message)
 
 
-class RobotsError(FetchError):
+class RobotsError(FetchError, UnavailableError):
     """The robots.txt of a host cannot be read or followed, so nothing is requested from the host."""
 
 
-class SiteUnavailableError(FetchError, ConnectionError):
-    """A site stopped answering in the middle of a run; what was stored of it stays."""
+class SiteUnavailableError(FetchError, UnavailableError):
+    """A site does not answer, or stopped answering in a run; what was stored of it stays."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, again=True)

@@ -5,20 +5,19 @@ Opens a website as a source, and indexes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Unpack
 
 from linkstore.core.arguments import omit_none, require
 from linkstore.core.display import make_readable
 from linkstore.core.urls import Site
-from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.pipeline import DEFAULT_LINKS, index_again, index_source
-from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
+from linkstore.ingest.pipeline import IndexOptions, index_source
+from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
 from linkstore.ingest.web.client import Client, Robots, WebSettings
 from linkstore.ingest.web.crawl import Crawl, Visitor, is_html, make_web_chunks, read_web_page, refuse_reading
 from linkstore.ingest.web.fetching import Fetcher, FetchLimits, Response
@@ -244,13 +243,9 @@ def index_website(
     url: str,
     *,
     source: str | None = None,
-    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     settings: WebSettings | None = None,
-    progress: Progress | None = None,
-    dry_run: bool = False,
-    prune: bool = False,
-    jobs: int | None = None,
     network: Network | None = None,
+    **options: Unpack[IndexOptions],
 ) -> Summary:
     """Index the pages of a website: see :func:`~linkstore.ingest.index_source`.
 
@@ -262,13 +257,9 @@ def index_website(
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         url: Where to start: an absolute URL of a page or of a sitemap.
         source: Names the website within the store, default the URL.
-        links: Names of link extractors, or extractors.
         settings: How it is crawled.
-        progress: Called after each page.
-        dry_run: Return what would be done, and write nothing. The pages are fetched.
-        prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
         network: How to resolve names and connect, default the machine's.
+        options: See :class:`~linkstore.ingest.IndexOptions`. A dry run fetches the pages too.
 
     Raises:
         SourceNotFoundError: If there is no page and no sitemap, or robots.txt does not allow to ask.
@@ -280,13 +271,7 @@ def index_website(
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     with open_website(url, settings, network=network) as site:
-        summary = index_source(
-            store, site, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
-        )
-        late = None if dry_run else site.late()
-        mended = summary if late is None else index_again(store, late, name=source, links=links, jobs=jobs)
-    skipped = {**summary.skipped, **mended.skipped}
-    return replace(summary, dangling=mended.dangling, linked=mended.linked, skipped=skipped)
+        return index_source(store, site, name=source, **options)
 
 
 def _make_fetcher(settings: WebSettings, ports: frozenset[int], network: Network | None) -> Fetcher:
@@ -323,7 +308,8 @@ def _fetch_start(client: Client, robots: Robots, url: str) -> Response:
     except RobotsError as error:
         raise RobotsError(f"{url} cannot be read: {error}") from error
     except FetchError as error:
-        raise FetchError(f"{url} cannot be read: {error}", again=error.again) from error
+        kind = SiteUnavailableError if error.again else FetchError
+        raise kind(f"{url} cannot be read: {error}") from error
     if found.location is not None:
         raise SourceNotFoundError(f"{url} redirects to {found.location}, which robots.txt does not allow")
     if found.status != 200:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Unpack
 
 import xxhash
 from langchain_core.documents import Document
@@ -31,8 +31,8 @@ from linkstore.extract.protocol import Chunk, Hyperlink, LinkExtractor, Page, lo
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.html.reading import Block
-from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
+from linkstore.ingest.pipeline import DEFAULT_LINKS, IndexOptions, index_source
+from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
 from linkstore.ingest.wiki.dump import (
     Alias,
     DumpCutShortError,
@@ -383,13 +383,9 @@ def index_wiki(
     *,
     source: str | None = None,
     prefix: str = "",
-    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     settings: WikiSettings | None = None,
     namespaces: Sequence[int] | None = None,
-    progress: Progress | None = None,
-    dry_run: bool = False,
-    prune: bool = False,
-    jobs: int | None = None,
+    **options: Unpack[IndexOptions],
 ) -> Summary:
     """Index the pages of a MediaWiki XML dump: see :func:`~linkstore.ingest.index_source`.
 
@@ -402,13 +398,9 @@ def index_wiki(
         source: Names the wiki within the store, default the dump's absolute path. Give the same name to
             the next dump of the wiki, and only what changed is indexed.
         prefix: Path below which the wiki is stored, next to other sources, such as ``"en"``.
-        links: Names of link extractors, or extractors. With ``"citation"`` also footnotes are read.
         settings: How the dump is read.
         namespaces: Numbers of the namespaces to index, in place of those of the settings.
-        progress: Called after each page.
-        dry_run: Return what would be done, and write nothing.
-        prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
+        options: See :class:`~linkstore.ingest.IndexOptions`. With ``"citation"`` also footnotes are read.
 
     Raises:
         SourceNotFoundError: If there is no such dump.
@@ -420,7 +412,7 @@ def index_wiki(
     chosen = settings or WikiSettings()
     if namespaces is not None:
         chosen = replace(chosen, namespaces=tuple(namespaces))
-    wiki = WikiSource(path, chosen, prefix=prefix, cite=CITATION_EXTRACTOR in links)
-    return index_source(
-        store, wiki, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
+    wiki = WikiSource(
+        path, chosen, prefix=prefix, cite=CITATION_EXTRACTOR in options.get("links", DEFAULT_LINKS)
     )
+    return index_source(store, wiki, name=source, **options)
