@@ -1,10 +1,6 @@
 """The URLs of a site that are still to be requested, and which of them belong to a crawl.
 
-What one run records about a page for the next one, as the page's digest in the store.
-
-Decides which URLs belong to a crawl, and under which names.
-
-The URLs of a site that are still to be requested.
+What one run records about a page for the next one is the page's digest in the store.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ import xxhash
 
 from linkstore.core.urls import Site, is_internal_tag, split_tag
 from linkstore.ingest.html.pages import PageContent
-from linkstore.ingest.web.client import WebSettings
+from linkstore.ingest.web.targets import WebSettings
 
 _LISTS: Final = ("moved", "aliases", "children")
 _LONGEST_VALUE: Final = 1024

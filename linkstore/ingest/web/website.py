@@ -1,7 +1,4 @@
-"""A website as a source of pages.
-
-Opens a website as a source, and indexes it.
-"""
+"""A website as a source of pages."""
 
 from __future__ import annotations
 
@@ -18,17 +15,17 @@ from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.pipeline import IndexOptions, index_source
 from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
-from linkstore.ingest.web.client import Client, Robots, WebSettings
+from linkstore.ingest.web.client import Client, Robots
 from linkstore.ingest.web.crawl import Crawl, Visitor, is_html, make_web_chunks, read_web_page, refuse_reading
-from linkstore.ingest.web.fetching import Fetcher, FetchLimits, Response
+from linkstore.ingest.web.fetching import Fetcher, Network, Response
 from linkstore.ingest.web.frontier import PageRecord, Scope, find_site_roots, remember_page
-from linkstore.ingest.web.network import Network
 from linkstore.ingest.web.sitemaps import MAX_BYTES, is_sitemap, list_sitemap_urls, resolve_urls
 from linkstore.ingest.web.targets import (
     FetchError,
     ForbiddenUrlError,
     RobotsError,
     SiteUnavailableError,
+    WebSettings,
     make_absolute_url,
     read_target,
 )
@@ -222,12 +219,10 @@ def open_website(
     require(str, "a URL", url=url)
     require(WebSettings, "a WebSettings", **omit_none(settings=settings))
     settings = settings or WebSettings()
-    start = _normalise_start(url)
+    start = read_target(make_absolute_url(url, ""), frozenset(range(1, 2**16))).url  # in one spelling
     ports = frozenset({_find_port(one) for one in (start, *settings.allow) if "://" in one} - {0})
-    with _make_fetcher(settings, ports, network) as fetcher:
-        client = Client(
-            fetcher, rate=settings.rate, retries=settings.retries, patience=settings.patience, network=network
-        )
+    with Fetcher(settings, ports=ports, network=network) as fetcher:
+        client = Client(fetcher, settings, network)
         robots = Robots(client, settings.user_agent, ports)
         found = _fetch_start(client, robots, start)
         roots = find_site_roots(start, found.url)
@@ -272,24 +267,6 @@ def index_website(
     """
     with open_website(url, settings, network=network) as site:
         return index_source(store, site, name=source, **options)
-
-
-def _make_fetcher(settings: WebSettings, ports: frozenset[int], network: Network | None) -> Fetcher:
-    limits = FetchLimits(
-        max_bytes=settings.max_bytes, timeout=settings.timeout, max_redirects=settings.max_redirects
-    )
-    return Fetcher(
-        user_agent=settings.user_agent,
-        limits=limits,
-        allow_private=settings.allow_private,
-        ports=ports,
-        network=network,
-    )
-
-
-def _normalise_start(url: str) -> str:
-    """Return the start URL in one spelling, by which the source is named."""
-    return read_target(make_absolute_url(url, ""), frozenset(range(1, 2**16))).url
 
 
 def _find_port(url: str) -> int:
