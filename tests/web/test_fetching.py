@@ -153,9 +153,11 @@ def test_public_addresses_are_asked(address):
 
 
 def test_a_site_on_loopback_is_asked_when_allowed():
-    with running({"/": "<p>here"}) as site:
-        with fetcher(network(), allow_private=True, ports=frozenset({site.port})) as asking:
-            assert asking.fetch(f"http://127.0.0.1:{site.port}/").body == b"<p>here"
+    with (
+        running({"/": "<p>here"}) as site,
+        fetcher(network(), allow_private=True, ports=frozenset({site.port})) as asking,
+    ):
+        assert asking.fetch(f"http://127.0.0.1:{site.port}/").body == b"<p>here"
 
 
 def test_nothing_of_the_environment_is_sent_and_no_proxy_is_asked(monkeypatch):

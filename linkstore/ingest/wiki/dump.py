@@ -36,9 +36,11 @@ _LONGEST_PLACE: Final = 2048
 """Number of characters of a text in which a redirect is recognized."""
 
 _TEXT, _TITLE, _NS, _MODEL = "text", "title", "ns", "model"
-_SITE: Final = frozenset({"sitename", "dbname", "base", "case", "namespace"})
 _AROUND: Final = {"page": "", "revision": "page", "content": "revision"}
-"""The element around each."""
+"""The parts of a dump, and the part around each; further slots of a revision have texts of their own."""
+_SITE: Final = ("sitename", "dbname", "base", "case", "namespace")
+_SHORT: Final = {("page", _TITLE), ("page", _NS), ("revision", _MODEL), *(("", name) for name in _SITE)}
+"""Elements whose text is read, by the part around them."""
 
 # $magicWords of MediaWiki's larger languages.
 _REDIRECT_WORDS: Final = """
@@ -183,7 +185,13 @@ def read_pages(path: Path, *, limit: int, only_redirects: bool = False) -> Itera
 
 def _feed_events(path: Path, reader: _DumpReader) -> Iterator[None]:
     """Feed a reader piece by piece, and yield after each, when pages that are complete can be taken."""
-    with _open_file(path) as raw, closing(_unpack(raw, path)) as file:
+    try:
+        opened = path.open("rb")
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        raise SourceNotFoundError(
+            f"the dump {str(path)!r} does not exist; give an .xml or .xml.bz2 file"
+        ) from error
+    with opened as raw, closing(_unpack(raw, path)) as file:
         taken = 0
         try:
             while piece := file.read1(_READ):  # so that the pages before an error are not lost
@@ -200,15 +208,6 @@ def _feed_events(path: Path, reader: _DumpReader) -> Iterator[None]:
             return
     yield
     raise DumpCutShortError(f"it cannot be read beyond {reader.place}: {failure}") from failure
-
-
-def _open_file(path: Path) -> BufferedReader:
-    try:
-        return path.open("rb")
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-        raise SourceNotFoundError(
-            f"the dump {str(path)!r} does not exist; give an .xml or .xml.bz2 file"
-        ) from error
 
 
 def _unpack(file: BufferedReader, path: Path) -> BufferedReader | bz2.BZ2File:
@@ -267,28 +266,21 @@ class _DumpReader:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self.xml.enter()
-        if self._within == "revision":
-            if name == _TEXT:
-                self._collect(name, self._limit)
-            elif name == _MODEL:
-                self._collect(name, _LONGEST_NAME)
-            elif name == "content":  # a further slot of the revision, with a text of its own
-                self._within = name
-        elif self._within == "page":
-            if name in {_TITLE, _NS}:
-                self._collect(name, _LONGEST_NAME)
-            elif name == "redirect":
-                self._page.redirect = attributes.get("title", "")
-            elif name == "revision":
-                self._within = name
-        elif name == "page":
-            self._page, self._within, self.seen_page = DumpPage(), name, True
-        elif name == "mediawiki":
-            self.is_dump = True
-            self._language = attributes.get("xml:lang", "")
-        elif name in _SITE:
+        at = self._within, name
+        if _AROUND.get(name) == self._within:
+            self._within = name
+            if name == "page":
+                self._page, self.seen_page = DumpPage(), True
+        elif at == ("revision", _TEXT):
+            self._collect(name, self._limit)
+        elif at in _SHORT:
             self._attributes = attributes
             self._collect(name, _LONGEST_NAME)
+        elif at == ("page", "redirect"):
+            self._page.redirect = attributes.get("title", "")
+        elif at == ("", "mediawiki"):
+            self.is_dump = True
+            self._language = attributes.get("xml:lang", "")
 
     def _collect(self, name: str, room: int) -> None:
         self._wanted, self._room = name, room
