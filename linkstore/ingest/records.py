@@ -38,6 +38,14 @@ from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
 
 HYPERLINK: Final = "hyperlink"
 """Kind of the links that authors wrote, whatever the syntax."""
+_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata", "answers"})
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):", re.IGNORECASE)
+_LONGEST_LINE: Final = 16 * 2**20
+_SAMPLE: Final = 64 * 2**10
+_MARK: Final = b"\xef\xbb\xbf"
+_LONGEST_MARK: Final = 4
+_ORIGINS: Final = ("source", "url", "file_path")
+"""The metadata keys for the origin of a document, the most common first."""
 
 
 def make_id_tag(id: str) -> str:
@@ -54,14 +62,6 @@ def make_incoming_links(url: str, site: Site) -> list[Link]:
     """
     tag = site.tag(url)
     return [Link.incoming(kind=HYPERLINK, tag=tag)] if tag is not None and is_short_tag(tag) else []
-
-
-_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata", "answers"})
-_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):", re.IGNORECASE)
-_LONGEST_LINE: Final = 16 * 2**20
-_SAMPLE: Final = 64 * 2**10
-_MARK: Final = b"\xef\xbb\xbf"
-_LONGEST_MARK: Final = 4
 
 
 class JsonlSource:
@@ -292,10 +292,6 @@ def _make_link(value: Any, url: str, site: Site) -> Link | None:
     else:
         tag = site.tag(_get_field(value, "url", str, ""), page=url)
     return None if tag is None else Link.outgoing(kind=HYPERLINK, tag=tag, label=label or None)
-
-
-_ORIGINS: Final = ("source", "url", "file_path")
-"""The metadata keys for the origin of a document, the most common first."""
 
 
 class DocumentsSource:

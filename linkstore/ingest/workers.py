@@ -68,6 +68,7 @@ _LOG: Final = logging.getLogger("linkstore.ingest")
 
 Offer = SourcePage | BadInput
 _Pending = tuple[Offer, Future[bytes | str] | None]
+_pack: Final = partial(pickle.dumps, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,9 +357,6 @@ def _read_message(pipe: IO[bytes]) -> bytes:
         if len(content) == length:
             return content
     raise EOFError("the other side is gone")
-
-
-_pack: Final = partial(pickle.dumps, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _pack_reply(found: ReadPage) -> bytes:

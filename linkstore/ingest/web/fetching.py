@@ -55,6 +55,9 @@ _DRAINED: Final = 2**16
 """The body of a redirect is read up to here, so that its connection can be used again."""
 _IDLE: Final = 30.0
 _CONNECTIONS: Final = 4
+_GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
+_ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)
+"""Bits 64 to 96 of an address that holds an IPv4 address by RFC 5214."""
 
 
 def _parse_networks(*pairs: tuple[str, str]) -> tuple[tuple[IPv4Network | IPv6Network, str], ...]:
@@ -100,9 +103,6 @@ _NEVER: Final = _parse_networks(
     ("fec0::/10", "site-local"),
     ("ff00::/8", "multicast"),
 )
-_GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
-_ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)
-"""Bits 64 to 96 of an address that holds an IPv4 address by RFC 5214."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,6 +81,7 @@ _PLAIN: Final = re.compile(r"[\w.:-]*", re.ASCII)
 _SPECIAL: Final = frozenset("=*#:;{|! -\t")
 _SWITCH: Final = re.compile(r"__[A-Z]{3,30}__")
 _BULLETS: Final = "*#:; \t"
+_new = object.__new__
 
 
 def strip_marks(text: str) -> str:
@@ -172,7 +173,6 @@ def make_citation_mark(key: str) -> CitationMark:
     return made
 
 
-_new = object.__new__
 _set_href, _set_label, _set_key = (
     getattr(owner, name).__set__
     for owner, name in ((CitationMark, "href"), (CitationMark, "label"), (CitationMark, "key"))

@@ -46,6 +46,27 @@ _IDENTIFIERS: Final = {
 }
 _STANDALONE: Final = {**_IDENTIFIERS, "hdl": "hdl:", "issn": "ISSN ", "oclc": "OCLC ", "jstor": "JSTOR "}
 _KEYS: Final = frozenset({"doi", "pmid", "pmc", "arxiv"})
+_NAMED: Final = re.compile(r"\s*([\w][\w -]{0,40}?)\s*=(.*)", re.DOTALL)
+VISIBLE_ANCHORS: Final = frozenset({"vanchor", "visible anchor"})
+ANCHORS: Final = VISIBLE_ANCHORS | {"anchor", "anchors", "anker", "ancre", "ancla"}
+"""Templates whose arguments are anchors; of some the first one is shown too."""
+_FIRST = """
+    abbr abbrlink angbr angle_bracket big blue bold bracket code fontcolor gloss ipa italic kbd
+    keypress linktext math mono monospace mvar nobold nobr noitalic nowrap nowrap1 oldstyle pre red
+    samp sc script serif sic small smallcaps smaller smallsup strikethrough strong tooltip tt underline
+    unicode var keyboard_press not_a_typo typo not_typo larger resize em
+    block_indent flag flagcountry flagu sup sub su polytonic hebrew okina_word native_phrase wikt-lang
+    large noflag country_flag chem chem2 music
+"""
+_SECOND = "lang transl_text wikt-lang langx font color native_name rtl-lang ruby_text"
+_QUOTES = (
+    "quote quotation blockquote bquote cquote rquote quote_box quotebox centered_pull_quote pull_quote verse"
+)
+_DATES = (
+    "birth_date birth_date_and_age birth-date bda start_date start_date_and_age end_date film_date dob dts"
+    " date release_date birth_year_and_age"
+)
+_TEXT_FUNCTIONS: Final = frozenset({"formatnum", "lc", "uc", "lcfirst", "ucfirst", "urlencode"})
 
 
 def may_cite(name: str, content: str) -> bool:
@@ -102,9 +123,6 @@ def _get_first(fields: Mapping[str, str], names: tuple[str, ...]) -> str:
     return next((fields[name] for name in names if fields.get(name)), "")
 
 
-_NAMED: Final = re.compile(r"\s*([\w][\w -]{0,40}?)\s*=(.*)", re.DOTALL)
-
-
 @dataclass(frozen=True, slots=True)
 class TemplateLink:
     """A link that a template makes.
@@ -119,10 +137,6 @@ class TemplateLink:
     label: str
     external: bool = False
 
-
-VISIBLE_ANCHORS: Final = frozenset({"vanchor", "visible anchor"})
-ANCHORS: Final = VISIBLE_ANCHORS | {"anchor", "anchors", "anker", "ancre", "ancla"}
-"""Templates whose arguments are anchors; of some the first one is shown too."""
 
 RenderedTemplate = str | tuple[str | TemplateLink, ...]
 """The visible content of a template: text, or text and links in order."""
@@ -326,25 +340,6 @@ def _render_sorted_name(call: TemplateCall) -> RenderedTemplate:
     if call.fields.get("nolink") or not name:
         return name
     return (TemplateLink(render_text(call.value(3)) or call.fields.get("dab", "") or name, name),)
-
-
-_FIRST = """
-    abbr abbrlink angbr angle_bracket big blue bold bracket code fontcolor gloss ipa italic kbd
-    keypress linktext math mono monospace mvar nobold nobr noitalic nowrap nowrap1 oldstyle pre red
-    samp sc script serif sic small smallcaps smaller smallsup strikethrough strong tooltip tt underline
-    unicode var keyboard_press not_a_typo typo not_typo larger resize em
-    block_indent flag flagcountry flagu sup sub su polytonic hebrew okina_word native_phrase wikt-lang
-    large noflag country_flag chem chem2 music
-"""
-_SECOND = "lang transl_text wikt-lang langx font color native_name rtl-lang ruby_text"
-_QUOTES = (
-    "quote quotation blockquote bquote cquote rquote quote_box quotebox centered_pull_quote pull_quote verse"
-)
-_DATES = (
-    "birth_date birth_date_and_age birth-date bda start_date start_date_and_age end_date film_date dob dts"
-    " date release_date birth_year_and_age"
-)
-_TEXT_FUNCTIONS: Final = frozenset({"formatnum", "lc", "uc", "lcfirst", "ucfirst", "urlencode"})
 
 
 def _split_names(names: str) -> list[str]:
