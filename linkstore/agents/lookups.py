@@ -5,7 +5,7 @@ Key elements that several facts name have a document of their own, by which they
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
@@ -23,6 +23,7 @@ from linkstore.agents.facts import (
 )
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints
+from linkstore.core.batches import split_batches
 from linkstore.core.documents import PageDocuments
 from linkstore.core.filters import Condition, parse_filter
 from linkstore.core.links import LINKS_KEY, parse_links
@@ -222,14 +223,14 @@ def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[
     """
     known: dict[str, str] = yield DualCall(facts.pages, facts.apages, (ELEMENT_SOURCE,))
     single: list[str] = []
-    for batch in _split_batches(sorted(known)):
+    for batch in split_batches(sorted(known), _ELEMENTS_AT_ONCE):
         single += yield from _find_unshared(facts, [read_element_name(url) for url in batch])
-    for batch in () if count_only else _split_batches(single):
+    for batch in () if count_only else split_batches(single, _ELEMENTS_AT_ONCE):
         urls = [make_element_page(name).url for name in batch]
         yield DualCall(facts.remove_pages, facts.aremove_pages, (ELEMENT_SOURCE, urls))
     survey: Survey = yield DualCall(facts.survey, facts.asurvey)
     missing = [tag for kind, tag, many in survey.dangling if kind == KEY_ELEMENT and many >= FEWEST_FACTS]
-    for batch in () if count_only else _split_batches(missing):
+    for batch in () if count_only else split_batches(missing, _ELEMENTS_AT_ONCE):
         pages = run_without_collector(partial(_make_element_pages, batch))
         yield DualCall(facts.put_pages, facts.aput_pages, (ELEMENT_SOURCE, pages))
     return len(missing), len(single)
@@ -251,8 +252,3 @@ def _count_facts(names: Sequence[str]) -> Plan[Ints]:
     hop = yield from follow_tags([(KEY_ELEMENT, name) for name in names], "out", take=1, cap=FEWEST_FACTS)
     sizes[hop.source] = hop.size
     return sizes
-
-
-def _split_batches(items: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), _ELEMENTS_AT_ONCE):
-        yield items[start : start + _ELEMENTS_AT_ONCE]

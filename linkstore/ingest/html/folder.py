@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import Final, Unpack
 
 import xxhash
 
@@ -26,7 +26,7 @@ from linkstore.core.arguments import omit_none, require, require_at_least, requi
 from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
 from linkstore.extract.html import decode_html, find_encoding, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
-from linkstore.extract.protocol import Chunk, LinkExtractor, Page
+from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
 from linkstore.ingest.documents import TITLE_BYTES, ClaimPolicy, Claims, PageTitles, find_titles
 from linkstore.ingest.files import (
@@ -54,8 +54,8 @@ from linkstore.ingest.html.pages import (
     read_inventory,
 )
 from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
+from linkstore.ingest.pipeline import IndexOptions, index_source
+from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
 
 REDIRECT_FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
 """The names of files of redirects, at the root of the site."""
@@ -406,12 +406,8 @@ def index_folder(
     *,
     source: str | None = None,
     prefix: str = "",
-    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     settings: IngestSettings | None = None,
-    progress: Progress | None = None,
-    dry_run: bool = False,
-    prune: bool = False,
-    jobs: int | None = None,
+    **options: Unpack[IndexOptions],
 ) -> Summary:
     """Index the pages of a folder of built HTML and Markdown: see :func:`index_source`.
 
@@ -421,12 +417,8 @@ def index_folder(
         source: Names the folder within the store, default its absolute path.
         prefix: Path below which the folder is stored, next to other sources, such as ``"3.13"``. The ids
             and tags of its pages begin with it, and ``metadata["site"]`` of its documents is the prefix.
-        links: Names of link extractors, or extractors.
         settings: How pages are read.
-        progress: Called after each page.
-        dry_run: Return what would be done, and write nothing.
-        prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
+        options: See :class:`~linkstore.ingest.IndexOptions`.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
@@ -436,10 +428,7 @@ def index_folder(
         LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    found = FolderSource(path, settings, prefix=prefix)
-    return index_source(
-        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
-    )
+    return index_source(store, FolderSource(path, settings, prefix=prefix), name=source, **options)
 
 
 def read_file_titles(files: Iterable[PageFile], encoding: str | None) -> Iterator[tuple[str, frozenset[str]]]:
