@@ -30,15 +30,14 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT
 from cassandra_server import Server, create_keyspace
 
 from linkstore import LinkStore
-from linkstore.engines.cassandra import rows as codes
+from linkstore.engines.cassandra import codec as codes
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra import statements as derived_cql
 from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.codec import derive_memberships, make_link_set
+from linkstore.engines.cassandra.derived import pack_member_state
 from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.members import pack_member_state
-from linkstore.engines.cassandra.requests import Requests, Statement
-from linkstore.engines.cassandra.rows import derive_memberships, make_link_set
 from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.engines.contract import Manifest
 from linkstore.strategies import Eager, Mmr, Strategy
 
@@ -189,8 +188,8 @@ class Ours:
 
     def plain(self, n: int, k: int) -> Sequence[Any]:
         """The nearest ``k`` by the server's index, with nothing of linkstore but how vectors are sent."""
-        values = (self.data.questions[n], k)
-        statement = Statement(cql=self._plain, values=values, level="one", page_limit=k)
+        values = (codes.pack_vector(self.data.questions[n]), k.to_bytes(4, "big"))
+        statement = Statement(cql=self._plain, values=values, packed=True, level="one", page_limit=k)
         return self.backend._executor.run(Requests(statements=(statement,), what="search"))[0]
 
 
@@ -211,7 +210,7 @@ class Bare:
 
     def _statements(self, numbers: Sequence[int]) -> Iterator[Statement]:
         document = cql.write_documents(self._tables, 1, lifetime=False)
-        member = derived_cql.write_members(self._tables, 1, replace=False, lifetime=False)
+        member = cql.write_rows(self._tables.member_rows, 1, replace=False, lifetime=False)
         at = time.time_ns() // 1000
         packed = codes.encode_vectors(self.data.vectors[list(numbers)])
         for n, code in zip(numbers, packed, strict=True):

@@ -12,10 +12,11 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +28,22 @@ from _growth_data import DIMENSION, GrowthData, make
 from _report import add_output, listed, milliseconds, report
 from cassandra_server import Server, create_keyspace
 
+from linkstore.core.lexical import extract_document_terms
 from linkstore.core.links import parse_links
 from linkstore.core.plans import Lexical, LexicalMatches, Plan
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.members import MEMBER_BATCH_SIZES
-from linkstore.engines.cassandra.postings import (
-    LARGE_BATCH_SIZES,
-    DocumentWords,
-    PostingStatements,
+from linkstore.engines.cassandra.derived import (
+    MIXED_BATCH_SIZES,
+    PARTITION_BATCH_SIZES,
+    DerivedRows,
     compute_shard,
+    compute_stamp,
+    derive_postings,
 )
+from linkstore.engines.cassandra.execution import Executor, Placement
 from linkstore.engines.cassandra.reading import RowFetcher
-from linkstore.engines.cassandra.requests import Requests, Statement
-from linkstore.engines.cassandra.rows import split_batches
-from linkstore.engines.cassandra.sending import Placement
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Tables, create_word_table
+from linkstore.engines.cassandra.statements import Requests, Statement, Tables, create_word_table
 from linkstore.engines.contract import Change, Manifest, Record
 
 KEYSPACE = "bench"
@@ -90,6 +90,24 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentWords:
+    """A document whose words are written, and how often it has each."""
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any]
+    counts: Mapping[str, int]
+    length: int
+    stamp: int
+
+    @classmethod
+    def of(cls, id: str, text: str, metadata: Mapping[str, Any]) -> DocumentWords:
+        """The words of a name and a text."""
+        words = extract_document_terms(text, metadata)
+        return cls(id, text, metadata, Counter(words), len(words), compute_stamp(text, metadata))
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """Postings in one layout.
 
@@ -109,10 +127,11 @@ class Layout:
 def layouts(fetcher: RowFetcher) -> list[Layout]:
     """Words that share partitions, which linkstore has; a partition for each word; an index over maps."""
     ours, each, index = Tables(KEYSPACE, "shared"), f"{KEYSPACE}.each_word", f"{KEYSPACE}.by_index"
-    statements = PostingStatements(ours, fetcher)
+    derived = DerivedRows(ours, fetcher, 1, lexical=True)
 
     def shared(documents: Sequence[DocumentWords]) -> Iterator[Statement]:
-        return statements.add((row for words in documents for row in words.rows(1)), time.time_ns() // 1000)
+        rows = (derive_postings(words.id, words.text, words.metadata, 1).items() for words in documents)
+        return derived.write(ours.word_rows, chain.from_iterable(rows), time.time_ns() // 1000)
 
     def alone(documents: Sequence[DocumentWords]) -> Iterator[Statement]:
         insert = f"INSERT INTO {each} (word, bucket, id, count, length, stamp) VALUES (?, 0, ?, ?, ?, ?)"
@@ -167,12 +186,13 @@ def _by_partition(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[An
     loose: list[tuple[Any, ...]] = []
     for _, group in groupby(rows, lambda row: row[0]):
         of, start = list(group), 0
-        for size in LARGE_BATCH_SIZES:
+        for size in PARTITION_BATCH_SIZES:
             while start + size <= len(of):
                 yield of[start : start + size]
                 start += size
         loose += of[start:]
-    yield from split_batches(loose, MEMBER_BATCH_SIZES)
+    for start in range(0, len(loose), MIXED_BATCH_SIZES[0]):
+        yield loose[start : start + MIXED_BATCH_SIZES[0]]
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from linkstore.core.filters import parse_filter
 from linkstore.core.links import parse_links
 from linkstore.core.plans import Documents, Find, Lexical, Nearest, Plan
 from linkstore.engines.contract import Change, Manifest, Record
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, connection
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, database
 
 DIMENSION = 64
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
@@ -57,15 +57,15 @@ def main() -> None:
 
 
 def _run(settings: Mapping[str, Any], count: int) -> dict[str, float]:
-    pragmas, checkpoint = connection.PRAGMAS, connection.CHECKPOINT_PAGES
+    pragmas, checkpoint = database.PRAGMAS, database.CHECKPOINT_PAGES
     changed = {name: value for name, value in settings.items() if name not in ("checkpoint", "durable")}
-    connection.PRAGMAS = {**pragmas, **changed}  # type: ignore[misc]
-    connection.CHECKPOINT_PAGES = settings.get("checkpoint", checkpoint)  # type: ignore[misc]
+    database.PRAGMAS = {**pragmas, **changed}  # type: ignore[misc]
+    database.CHECKPOINT_PAGES = settings.get("checkpoint", checkpoint)  # type: ignore[misc]
     try:
         with tempfile.TemporaryDirectory() as folder:
             return dict(_measured(Path(folder) / "kb", count, durable=settings.get("durable", True)))
     finally:
-        connection.PRAGMAS, connection.CHECKPOINT_PAGES = pragmas, checkpoint  # type: ignore[misc]
+        database.PRAGMAS, database.CHECKPOINT_PAGES = pragmas, checkpoint  # type: ignore[misc]
 
 
 def _measured(folder: Path, count: int, *, durable: bool) -> Iterator[tuple[str, float]]:

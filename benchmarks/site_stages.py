@@ -7,6 +7,7 @@ is shared among the worker processes. Embedding uses all cores that there are. S
 from __future__ import annotations
 
 import argparse
+import pickle
 import statistics
 import tempfile
 import time
@@ -26,12 +27,11 @@ from linkstore.core.documents import PageDocuments
 from linkstore.core.processes import run_without_collector
 from linkstore.embeddings import get_embedding
 from linkstore.ingest import DEFAULT_LINKS
-from linkstore.ingest.batches import batch_pages
 from linkstore.ingest.documents import Linkers, make_page_documents
 from linkstore.ingest.html.folder import FolderSource
 from linkstore.ingest.html.pages import decode_page, parse_page
+from linkstore.ingest.pipeline import batch_pages
 from linkstore.ingest.source import SourcePage
-from linkstore.ingest.worker import pack_value, unpack_value
 
 BATCH = 512
 PARSING = "parse the HTML"
@@ -131,7 +131,7 @@ def _send(page: PageDocuments, spent: Seconds) -> None:
     """What a worker does to send a page, and the process that stores it to receive it."""
     fields = [(one.id, one.page_content, one.metadata) for one in page.documents]
     with _counted(spent, "send to the process that stores"):
-        received = unpack_value(pack_value(fields))
+        received = pickle.loads(pickle.dumps(fields, pickle.HIGHEST_PROTOCOL))
         _ = [Document(id=id, page_content=text, metadata=metadata) for id, text, metadata in received]
 
 

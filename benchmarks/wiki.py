@@ -28,7 +28,7 @@ from _report import add_output, listed
 
 from linkstore.ingest import BadInput, WikiSource
 from linkstore.ingest.wiki.dump import DumpPage, read_pages, read_siteinfo
-from linkstore.ingest.wiki.marks import CitationMark
+from linkstore.ingest.wiki.layout import CitationMark
 from linkstore.ingest.wiki.source import read_article
 from linkstore.ingest.wiki.titles import LinkRole, LinkTarget, TitleResolver
 

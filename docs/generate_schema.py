@@ -13,7 +13,7 @@ from linkstore.engines.cassandra.statements import Tables
 from linkstore.engines.embedded import lexical, schema
 
 TABLES = Tables("ks", "kb")
-READ_OR_WRITTEN: Final = re.compile(r"(read|write|delete|count|scan|nearest|exchange|remove|settle)(_|\Z)")
+READ_OR_WRITTEN: Final = re.compile(r"(read|write|delete|count|scan|select|insert|exchange|remove)(_|\Z)")
 """How the names of functions begin that make statements, other than those that create tables."""
 PAGE = """# Tables
 
@@ -99,6 +99,11 @@ def _functions(module: object) -> list[tuple[str, Callable[..., str]]]:
 
 def _shown(function: Callable[..., str]) -> str:
     """The text of a statement, with one example of everything that can occur several times."""
-    examples = {"equalities": 1, "whole": True, "count": 1, "lifetime": True, "replace": True}
-    given = {name: examples[name] for name in inspect.signature(function).parameters if name != "tables"}
-    return function(TABLES, **given)
+    examples = {
+        "tables": TABLES,
+        "table": TABLES.member_rows,
+        "equalities": 1,
+        "count": 1,
+        **dict.fromkeys(("whole", "lifetime", "replace", "after"), True),
+    }
+    return function(**{name: examples[name] for name in inspect.signature(function).parameters})

@@ -18,6 +18,7 @@
     ├── AgentError              the model of an agent failed, or did not answer as it was asked to
     ├── ScriptError             a scripted model was asked for what its script does not have
     ├── MissingExtraError       an optional dependency that is not installed
+    ├── UnavailableError        a server that cannot be reached or does not answer in time
     └── BackendError            the storage engine failed
         ├── StoreNotFoundError  no store at this path
         ├── StoreFormatError    a store of another version, or damaged
@@ -177,6 +178,10 @@ class MissingExtraError(LinkStoreError, ImportError):
         return type(self), (self.feature, self.extra)
 
 
+class UnavailableError(LinkStoreError, ConnectionError):
+    """A server cannot be reached, or did not answer in time; try again later."""
+
+
 class BackendError(LinkStoreError):
     """The storage engine failed; the message names the store, the operation and the remedy."""
 
@@ -225,5 +230,5 @@ class CapabilityError(BackendError):
     """The storage engine lacks a feature that the strategy needs; choose another strategy."""
 
 
-class StoreUnavailableError(BackendError, ConnectionError):
+class StoreUnavailableError(BackendError, UnavailableError):
     """The server cannot be reached, or did not answer within the deadline; try again later."""

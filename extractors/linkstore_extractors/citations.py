@@ -1,15 +1,10 @@
-"""Citations: the works that a document cites, the work that it is itself, and its reference list.
-
-The reference list of a document, and the places in its text that refer to the list.
-
-Two common shapes are read: numbered entries, cited as ``[12]`` or ``[3, 5-7]``, and entries that begin
-with an author's name, cited as "Smith et al. (2019)" or "(Smith & Jones, 2019)". Text that cannot be
-resolved in the document's own list is not a reference.
-
-Citations: the works that a document cites, and the work that it is itself.
+"""Citations: the works that a document cites, and the work that it is itself.
 
 Works are named by identifier (DOI, arXiv, PubMed, ISBN, RFC, PEP, CVE and the like, see
-``_identifiers.IDENTIFIERS``), or by title where a reference has none.
+:data:`~linkstore_extractors.identifiers.IDENTIFIERS`), or by title where a reference has none. Two common
+shapes of a reference list are read: numbered entries, cited as ``[12]`` or ``[3, 5-7]``, and entries that
+begin with an author's name, cited as "Smith et al. (2019)" or "(Smith & Jones, 2019)". Text that cannot be
+resolved in the document's own list is not a reference.
 """
 
 from __future__ import annotations
@@ -25,7 +20,7 @@ from langchain_core.documents import Document
 
 from linkstore.core.links import MAX_TAG_BYTES, Link, merge_links
 from linkstore.core.text import fold, tokenize
-from linkstore_extractors.identifiers import BY_KEY, IdentifierMention, find_identifiers, lower_ascii
+from linkstore_extractors.identifiers import BY_KEY, find_identifiers, lower_ascii
 
 MAX_ENTRIES: Final = 2000
 """Entries of a list beyond this number are not read."""
@@ -35,7 +30,6 @@ LAST_HEADINGS: Final = 3
 """Number of headings, from the end, one of which may have the list."""
 FEWEST_TITLE_WORDS: Final = 3
 """Shorter titles ("Introduction") say too little to tell works apart."""
-
 _HEADING: Final = re.compile(
     r"^[ \t]{0,3}(?:\#{1,6}[ \t]{1,3})?(?:\d{1,2}(?:\.\d{1,2})?\.?[ \t]{1,3})?\**"
     r"(?:references(?: and notes| cited)?|bibliography|works cited|literature(?: cited)?|citations|footnotes)"
@@ -76,6 +70,10 @@ _NAMES: Final = re.compile(
     r"(?:\s(?:et\sal\.?|(?:and|&)\s[^\W\d_a-z][\w'\u2019-]{1,40}))?"
     r"(?:['\u2019]s)?,?\s[(\[]?((?:1[89]|20)\d\d[a-z]?)\b"
 )
+_AFTER_IDENTIFIER: Final = re.compile(r"\s{0,3}(?:$|[:|\u2013\u2014]|-{1,3}\s|\.\s)")
+_EXTENSION: Final = re.compile(r"\.(?:html?|md|rst|txt|pdf)$", re.IGNORECASE)
+_LONGEST_LABEL: Final = 120
+_LONGEST_LINE: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,12 +233,6 @@ def _cited_title(text: str) -> str | None:
     return title if looks_like_one and make_title_key(title) else None
 
 
-_AFTER_IDENTIFIER: Final = re.compile(r"\s{0,3}(?:$|[:|\u2013\u2014]|-{1,3}\s|\.\s)")
-_EXTENSION: Final = re.compile(r"\.(?:html?|md|rst|txt|pdf)$", re.IGNORECASE)
-_LONGEST_LABEL: Final = 120
-_LONGEST_LINE: Final = 300
-
-
 class CitationExtractor:
     """Incoming links for what a document is, outgoing ones for what it cites.
 
@@ -280,7 +272,8 @@ class CitationExtractor:
         A string is a document without metadata.
         """
         text = source if isinstance(source, str) else source.page_content
-        metadata = {} if isinstance(source, str) else _fold_keys(source.metadata)
+        written = {} if isinstance(source, str) else source.metadata
+        metadata = {str(key).lower().replace(" ", "_"): value for key, value in written.items()}
         first_line = text.lstrip()[:_LONGEST_LINE].partition("\n")[0].strip()
         title = _find_title(metadata, first_line)
         tags = dict.fromkeys(_find_own_tags(metadata, title, first_line))
@@ -311,7 +304,8 @@ def _list_citations(text: str, references: ReferenceList) -> Iterator[tuple[int,
     if not references.entries:
         yield from ((mention.start, mention.tag, mention.written, 1) for mention in mentions)
         return
-    outside, inside = _split_mentions(mentions, references)
+    inside = [mention for mention in mentions if references.start <= mention.start < references.end]
+    outside = [mention for mention in mentions if not references.start <= mention.start < references.end]
     yield from ((mention.start, mention.tag, mention.written, 1) for mention in outside)
     named = {id(entry): tuple(_tag_entry(entry)) for entry in references.entries}
     for place, entry in find_cited(references, text):
@@ -321,18 +315,10 @@ def _list_citations(text: str, references: ReferenceList) -> Iterator[tuple[int,
     yield from ((references.end, mention.tag, mention.written, 0) for mention in inside)
 
 
-def _split_mentions(
-    mentions: list[IdentifierMention], references: ReferenceList
-) -> tuple[list[IdentifierMention], list[IdentifierMention]]:
-    """Part the mentions outside the reference list from those inside."""
-    inside = [mention for mention in mentions if references.start <= mention.start < references.end]
-    outside = [mention for mention in mentions if not references.start <= mention.start < references.end]
-    return outside, inside
-
-
 def _tag_entry(entry: Reference) -> Iterator[tuple[str, str]]:
     """Yield the tags of an entry of the reference list, each with its label."""
-    label = _shorten(entry.title or entry.text)
+    label = entry.title or entry.text
+    label = label if len(label) <= _LONGEST_LABEL else f"{label[: _LONGEST_LABEL - 1]}…"
     tags = dict.fromkeys(mention.tag for mention in find_identifiers(entry.text))
     key = make_title_key(entry.title) if entry.title else None
     if key and not tags:
@@ -385,11 +371,3 @@ def _find_title(metadata: Mapping[str, Any], first_line: str) -> str | None:
 
 def _make_title_tag(key: str) -> str:
     return "ref:" + key.encode()[: MAX_TAG_BYTES - 4].decode(errors="ignore")
-
-
-def _fold_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(key).lower().replace(" ", "_"): value for key, value in metadata.items()}
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}…"

@@ -1,8 +1,7 @@
 """Entities: links two or three texts that name the same person, place or work.
 
-Capitalised phrases, which may name people, places, works and organisations.
-
-Finds the phrases that few documents of a corpus share, in 8 bytes for each phrase of each document.
+Entities are capitalised phrases. Those that few documents of a corpus share are found in 8 bytes for each
+phrase of each document.
 """
 
 from __future__ import annotations
@@ -43,8 +42,9 @@ _WORD: Final = (
 """A full stop belongs to an initial and to a few abbreviations; after all others a sentence ends."""
 _GAP: Final = "[ \u00a0\n]"
 _PHRASE: Final = re.compile(rf"\b{_WORD}(?:{_GAP}(?:(?:(?:{_SMALL}){_GAP}){{0,2}}{_WORD}|\d{{4}}\b))+")
-
 _SMALL_WORDS: Final = re.compile(rf"(?:{_GAP}(?:{_SMALL})(?={_GAP}))+{_GAP}")
+_BLOCK: Final = 1 << 20
+Hashes = npt.NDArray[np.uint64]
 
 
 def find_phrases(text: str) -> Iterator[tuple[str, str]]:
@@ -79,10 +79,6 @@ def _strip_openers(phrase: str) -> str | None:
         phrase = others[0]
         word, *others = phrase.split(None, 1)
     return phrase if others else None
-
-
-_BLOCK: Final = 1 << 20
-Hashes = npt.NDArray[np.uint64]
 
 
 class SharedPhrases:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from langchain_core.documents import Document
 
@@ -70,7 +70,11 @@ class GlinerExtractor:
             raise ExtractionError(
                 "labels and kind must not be empty, threshold from 0 to 1, weight above 0 and up to 1"
             )
-        self._model: GlinerModel = _load_model(model) if isinstance(model, str) else model
+        if isinstance(model, str):
+            if find_spec("gliner") is None:
+                raise MissingExtraError("the extractor 'gliner'", "gliner")
+            model = import_module("gliner").GLiNER.from_pretrained(model)
+        self._model = cast("GlinerModel", model)
         self._labels = list(labels)
         self._threshold = threshold
         self._weight = weight
@@ -114,10 +118,3 @@ def _split_windows(text: str) -> Iterator[str]:
         if text[start:end].strip():
             yield text[start:end]
         start = end
-
-
-def _load_model(name: str) -> GlinerModel:
-    if find_spec("gliner") is None:
-        raise MissingExtraError("the extractor 'gliner'", "gliner")
-    model: GlinerModel = import_module("gliner").GLiNER.from_pretrained(name)
-    return model

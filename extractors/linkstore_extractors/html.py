@@ -1,9 +1,4 @@
-"""Hyperlinks: of a whole HTML page by absolute URL, and of the chunks of a site.
-
-Hyperlinks of a whole HTML page, by absolute URL.
-
-Hyperlinks of the chunks of a site. Each chunk has incoming links for the fragments that it contains.
-"""
+"""Hyperlinks: of a whole HTML page by absolute URL, and of the chunks of a site."""
 
 from __future__ import annotations
 
@@ -34,6 +29,8 @@ from linkstore.extract.html import (
     parse_html,
 )
 from linkstore.extract.protocol import Chunk
+
+_DEFAULT_SITE = Site()
 
 
 @runtime_checkable
@@ -186,9 +183,6 @@ def _get_markup(content: object) -> str | bytes:
     raise ExtractionError(
         f"the page's content is a {type(content).__name__}; expected HTML as str or bytes, or a BeautifulSoup"
     )
-
-
-_DEFAULT_SITE = Site()
 
 
 class HyperlinkExtractor:

@@ -76,8 +76,11 @@ def find_identifiers(text: str) -> list[IdentifierMention]:
     found.extend(_find_in_lists(text, lowered))
     if len(found) < 2:
         return found
-    found.sort(key=lambda mention: (mention.start, -mention.end))
-    return list(_drop_overlaps(found))
+    kept: list[IdentifierMention] = []
+    for mention in sorted(found, key=lambda mention: (mention.start, -mention.end)):
+        if not kept or mention.start >= kept[-1].end:
+            kept.append(mention)
+    return kept
 
 
 @lru_cache(maxsize=1)
@@ -138,14 +141,6 @@ def _find_in_lists(text: str, lowered: str) -> Iterator[IdentifierMention]:
             yield IdentifierMention(
                 start=start, end=number.end(), tag=tag, written=text[start : number.end()]
             )
-
-
-def _drop_overlaps(mentions: list[IdentifierMention]) -> Iterator[IdentifierMention]:
-    end = 0
-    for mention in mentions:
-        if mention.start >= end:
-            yield mention
-            end = mention.end
 
 
 def _trim_identifier(written: str) -> str:

@@ -1,8 +1,7 @@
 """Keywords: links documents that share a rare word or phrase.
 
-Counts the documents that contain each candidate, in bounded memory.
-
-Words and phrases that could be keywords: tokens between stop words and punctuation.
+Words between stop words and punctuation could be keywords, and so could phrases of them. The documents that
+contain each are counted in bounded memory.
 """
 
 from __future__ import annotations
@@ -24,6 +23,18 @@ from linkstore.errors import ExtractionError
 _VERSION: Final = 1
 _KEPT: Final = 0.75
 """Share of the limit that pruning leaves at most."""
+_SENTENCE_ENDS: Final = frozenset(".!?…:\n")
+_LONGEST_WORD: Final = 64
+"""Longer runs of letters are hashes, encoded data and the like."""
+MAX_WORDS: Final = 3
+_fold_cached = lru_cache(maxsize=1 << 16)(fold)
+SMALLEST_BOUND: Final = 5
+"""A keyword of so few documents is never too frequent, however small the corpus."""
+START_WORDS: Final = 25
+"""Words at the start of a text that count fully."""
+LATE_FACTOR: Final = 0.8
+LOWER_CASE_FACTOR: Final = 0.6
+SINGLE_WORD_FACTOR: Final = 0.85
 
 
 class Frequencies:
@@ -108,14 +119,6 @@ class Frequencies:
             self._counts = Counter({term: n for term, n in self._counts.items() if n > rare})
 
 
-_SENTENCE_ENDS: Final = frozenset(".!?…:\n")
-_LONGEST_WORD: Final = 64
-"""Longer runs of letters are hashes, encoded data and the like."""
-MAX_WORDS: Final = 3
-
-_fold_cached = lru_cache(maxsize=1 << 16)(fold)
-
-
 @dataclass(slots=True)
 class WordRun:
     """Words of a text that follow each other with no stop word or punctuation between them.
@@ -188,15 +191,6 @@ def find_candidates(found: Iterable[WordRun]) -> set[str]:
                 terms.add(two)
             one = word
     return terms
-
-
-SMALLEST_BOUND: Final = 5
-"""A keyword of so few documents is never too frequent, however small the corpus."""
-START_WORDS: Final = 25
-"""Words at the start of a text that count fully."""
-LATE_FACTOR: Final = 0.8
-LOWER_CASE_FACTOR: Final = 0.6
-SINGLE_WORD_FACTOR: Final = 0.85
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +316,9 @@ class KeywordExtractor:
 
     def _keywords(self, found: Sequence[WordRun]) -> dict[str, _Keyword]:
         """Return the possible keywords of a text, by tag, in order of appearance."""
-        least, bound = self._settings.min_documents, self._bound()
+        share = int(self._settings.max_share * self._frequencies.documents)
+        least = self._settings.min_documents
+        bound = min(self._settings.max_documents, max(SMALLEST_BOUND, share))
         keywords: dict[str, _Keyword] = {}
         for run, start, end in self._segments(found):
             tag = run.words[start] if end == start + 1 else " ".join(run.words[start:end])
@@ -357,10 +353,6 @@ class KeywordExtractor:
             if self._frequencies.cohesion(phrase) >= self._settings.cohesion:
                 end = longer
         return end
-
-    def _bound(self) -> int:
-        share = int(self._settings.max_share * self._frequencies.documents)
-        return min(self._settings.max_documents, max(SMALLEST_BOUND, share))
 
     def _rarity(self, tag: str) -> float:
         """Return the rarity of a keyword: just above 0 if every document has it, 1 for ``min_documents``."""

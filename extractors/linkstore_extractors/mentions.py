@@ -137,19 +137,16 @@ class MentionExtractor:
 
     def _mentions(self, text: str) -> dict[str, str]:
         """Return the names that a text mentions, with how the first mention is written."""
-        matches = self._automaton().find(text)
+        if self._known is None:
+            shared = self._settings.shared
+            self._known = Automaton(name for name, count in self._bearers.items() if count <= shared)
+        matches = self._known.find(text)
         written = find_written_forms(text, [(start, end) for _, start, end in matches])
         mentions: dict[str, str] = {}
         for (name, _, _), label in zip(matches, written, strict=True):
             if name not in mentions and (" " in name or _is_name(label)):
                 mentions[name] = label or name
         return mentions
-
-    def _automaton(self) -> Automaton:
-        if self._known is None:
-            shared = self._settings.shared
-            self._known = Automaton(name for name, count in self._bearers.items() if count <= shared)
-        return self._known
 
 
 def _is_name(word: str | None) -> bool:

@@ -1,20 +1,14 @@
 """Keywords by other packages: KeyBERT and YAKE, each an extra.
 
-Links from keywords that another package found and scored.
+KeyBERT finds the words and phrases whose embeddings are nearest to the document's: M. Grootendorst,
+"KeyBERT: Minimal keyword extraction with BERT" (2020), MIT. YAKE goes by statistics of a single text: R.
+Campos et al., "YAKE! Keyword extraction from single documents using multiple local features", Information
+Sciences 509 (2020).
 
-Keywords by KeyBERT: the words and phrases whose embeddings are nearest to the document's.
-
-M. Grootendorst, "KeyBERT: Minimal keyword extraction with BERT" (2020), MIT. Extra ``keybert``.
-
-Keywords by YAKE: statistics of a single text. Extra ``yake``.
-
-R. Campos et al., "YAKE! Keyword extraction from single documents using multiple local features",
-Information Sciences 509 (2020).
-
-Mind the licence: the licence file of the ``yake`` distribution (0.7) is the GNU Affero General Public
-License 3, while its metadata says LGPL 3 in one place and GPL 3 in another. It is not part of the default
-install, and linkstore only calls it: whoever installs the extra accepts its terms. ``KeywordExtractor``
-is the default and has none of this.
+Mind the licence of YAKE: the licence file of the ``yake`` distribution (0.7) is the GNU Affero General
+Public License 3, while its metadata says LGPL 3 in one place and GPL 3 in another. It is not part of the
+default install, and linkstore only calls it: whoever installs the extra accepts its terms.
+``KeywordExtractor`` is the default and has none of this.
 """
 
 from __future__ import annotations
@@ -51,7 +45,7 @@ def make_scored_links(
             kind=kind,
             tag=fold(keyword),
             direction=direction,
-            label=_find_written_form(keyword, text),
+            label=found[0] if (found := re.search(re.escape(keyword), text, re.IGNORECASE)) else keyword,
             weight=min(1.0, float(weight)),
         )
         for keyword, weight in scored
@@ -60,12 +54,31 @@ def make_scored_links(
     return tuple(sorted(links, key=lambda link: (-link.weight, link.tag)))
 
 
-def _find_written_form(keyword: str, text: str) -> str:
-    found = re.search(re.escape(keyword), text, re.IGNORECASE)
-    return found[0] if found else keyword
+class _ScoredExtractor:
+    """Links a document to its keywords on its own, without a look at the corpus."""
+
+    source = Document
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def extract(self, source: Document | str) -> tuple[Link, ...]:
+        """Return the document's keywords, heaviest first, equal ones by tag."""
+        return self._links(get_text(source), "bidir")
+
+    def extract_query(self, text: str) -> tuple[Link, ...]:
+        """Return outgoing links to the keywords of a question. Whether a document has them is not known."""
+        return self._links(text, "out")
+
+    def _links(self, text: str, direction: Direction) -> tuple[Link, ...]:
+        return make_scored_links(self._score(text), text, kind=self._kind, direction=direction)
+
+    def _score(self, text: str) -> list[tuple[str, float]]:
+        """Return the keywords of a text, each with its weight."""
+        raise NotImplementedError
 
 
-class KeyBertExtractor:
+class KeyBertExtractor(_ScoredExtractor):
     """Keywords of a document on its own, without a look at the corpus.
 
     Candidates are those of ``KeywordExtractor``: words and phrases of up to three words with no stop
@@ -84,8 +97,6 @@ class KeyBertExtractor:
         MissingExtraError: If the extra ``keybert`` is not installed.
     """
 
-    source = Document
-
     def __init__(
         self,
         embedding: Embeddings | None = None,
@@ -98,30 +109,21 @@ class KeyBertExtractor:
             raise MissingExtraError("the extractor 'keybert'", "keybert")
         model = import_module("keybert").KeyBERT
         self._model = model() if embedding is None else model(model=_make_backend(embedding))
-        self._kind = kind
+        super().__init__(kind)
         self._options: dict[str, Any] = {
             "top_n": max_keywords,
             "use_mmr": diversity > 0,
             "diversity": diversity,
         }
 
-    def extract(self, source: Document | str) -> tuple[Link, ...]:
-        """Return the document's keywords, heaviest first, equal ones by tag."""
-        return self._links(get_text(source), "bidir")
-
-    def extract_query(self, text: str) -> tuple[Link, ...]:
-        """Return outgoing links to the keywords of a question. Whether a document has them is not known."""
-        return self._links(text, "out")
-
-    def _links(self, text: str, direction: Direction) -> tuple[Link, ...]:
+    def _score(self, text: str) -> list[tuple[str, float]]:
         if not _list_terms(text):
-            return ()
+            return []
         vectorizer = import_module("sklearn.feature_extraction.text").CountVectorizer(analyzer=_list_terms)
         found: list[tuple[str, float]] = self._model.extract_keywords(
             text, vectorizer=vectorizer, **self._options
         )
-        pairs = ((keyword, float(score)) for keyword, score in found)
-        return make_scored_links(pairs, text, kind=self._kind, direction=direction)
+        return [(keyword, float(score)) for keyword, score in found]
 
 
 def _list_terms(text: str) -> list[str]:
@@ -139,7 +141,7 @@ def _make_backend(embedding: Embeddings) -> Any:
     return LangChainBackend()
 
 
-class YakeExtractor:
+class YakeExtractor(_ScoredExtractor):
     """Keywords of a document on its own, without a look at the corpus.
 
     YAKE's score s is 0 for the best keyword and grows without bound; the link's weight is 1 / (1 + s).
@@ -155,8 +157,6 @@ class YakeExtractor:
         MissingExtraError: If the extra ``yake`` is not installed.
     """
 
-    source = Document
-
     def __init__(
         self,
         *,
@@ -168,17 +168,8 @@ class YakeExtractor:
         if find_spec("yake") is None:
             raise MissingExtraError("the extractor 'yake'", "yake")
         self._yake: Any = import_module("yake").KeywordExtractor(lan=language, n=max_words, top=max_keywords)
-        self._kind = kind
+        super().__init__(kind)
 
-    def extract(self, source: Document | str) -> tuple[Link, ...]:
-        """Return the document's keywords, heaviest first, equal ones by tag."""
-        return self._links(get_text(source), "bidir")
-
-    def extract_query(self, text: str) -> tuple[Link, ...]:
-        """Return outgoing links to the keywords of a question. Whether a document has them is not known."""
-        return self._links(text, "out")
-
-    def _links(self, text: str, direction: Direction) -> tuple[Link, ...]:
+    def _score(self, text: str) -> list[tuple[str, float]]:
         found: list[tuple[str, float]] = self._yake.extract_keywords(text)
-        pairs = ((keyword, 1 / (1 + max(0.0, score))) for keyword, score in found)
-        return make_scored_links(pairs, text, kind=self._kind, direction=direction)
+        return [(keyword, 1 / (1 + max(0.0, score))) for keyword, score in found]

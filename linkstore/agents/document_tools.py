@@ -37,7 +37,15 @@ from linkstore.core.documents import is_storable
 from linkstore.core.filters import parse_filter
 from linkstore.core.hits import Chain, Hit, Hits, Triple, get_page
 from linkstore.core.links import LINKS_KEY, Link, as_link, get_links
-from linkstore.core.plans import Candidates, Documents, Find, Nearest, Operation, Plan, StoredDocument
+from linkstore.core.plans import (
+    Candidates,
+    Documents,
+    Nearest,
+    Operation,
+    Plan,
+    StoredDocument,
+    read_documents,
+)
 from linkstore.core.text import is_unicode
 from linkstore.engines.contract import Manifest, PageEntry
 from linkstore.errors import DocumentError, LinkError, StrategyError
@@ -113,7 +121,7 @@ def find_document(view: StoreView, name: str) -> Operation[Document]:
 def find_documents(view: StoreView, ids: Sequence[str]) -> Operation[dict[str, Document]]:
     """Return documents by id, without those that are not there."""
     known = tuple(filter(is_storable, ids))
-    stored = yield from view.answer(_read_stored(known))
+    stored = yield from view.answer(read_documents(known))
     return {one.id: _make_document(one) for one in stored}
 
 
@@ -131,11 +139,6 @@ def _make_document(stored: StoredDocument) -> Document:
 def _find_at_url(url: str, vector: Floats) -> Plan[list[StoredDocument]]:
     """Return one of the documents with a URL. The vector does not rank them."""
     found: Candidates = yield Nearest(vector=vector, k=1, filter=parse_filter({"url": url}))
-    return (yield Documents(refs=found.refs))  # type: ignore[no-any-return]
-
-
-def _read_stored(ids: tuple[str, ...]) -> Plan[list[StoredDocument]]:
-    found: Candidates = yield Find(ids=ids)
     return (yield Documents(refs=found.refs))  # type: ignore[no-any-return]
 
 

@@ -1,14 +1,8 @@
-"""The tools ``follow`` and ``links``, and ``schema``: what a document links to, and what kinds there are.
-
-The tools ``follow`` and ``links``: what a document links to, and what links to it.
-
-The tool ``schema``: the types of document and kinds of link of a store.
-"""
+"""The tools ``follow`` and ``links``, and ``schema``: what a document links to, and what kinds there are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -35,16 +29,10 @@ from linkstore.strategies.base import HopDirection, SearchOptions
 from linkstore.strategies.eager import Eager
 from linkstore.strategies.neighbours import MAX_SHOWN_MEMBERS, Neighbour, Neighbours, find_neighbours
 
+MOST_NAMED: Final = 200
+"""How many names of a sort are listed."""
 MOST_ENDS: Final = 5
 """How many documents at the other end of a link ``links`` names."""
-
-
-@dataclass(frozen=True, slots=True)
-class _LinkEnd:
-    """A document at the other end of a link."""
-
-    id: str
-    triple: Triple
 
 
 def follow_links(
@@ -73,20 +61,21 @@ def follow_links(
     near = yield from _read_neighbours(view, id)
     sides = _list_sides(near, direction)
     chosen = [(one, away) for one, away in sides if asked.followed is None or one.link.kind in asked.followed]
-    ends = list(_list_ends(id, chosen))
+    ends = _find_ends(id, chosen)
     large = [one for one, _ in chosen if one.more]
     if not ends:
         return make_empty_answer(_explain_empty(id, chosen, large), _advise_links(near))
-    documents = yield from find_documents(view, [end.id for end in ends[: limits.results]])
+    shown = list(ends.items())[: limits.results]
+    documents = yield from find_documents(view, [end for end, _ in shown])
     results = [
         ToolResult(
-            document=documents[end.id],
-            query=end.triple.label or "",
+            document=documents[end],
+            query=triple.label or "",
             width=limits.snippet,
-            chains=(Chain(id, (end.triple,)),),
+            chains=(Chain(id, (triple,)),),
         )
-        for end in ends[: limits.results]
-        if end.id in documents
+        for end, triple in shown
+        if end in documents
     ]
     heading = (
         f"{len(results)} of {format_count(len(ends), 'document')} that links of "
@@ -141,17 +130,15 @@ def _list_sides(near: Neighbours, direction: HopDirection) -> list[tuple[Neighbo
     return [*outgoing, *incoming]
 
 
-def _list_ends(id: str, sides: Iterable[tuple[Neighbour, bool]]) -> Iterator[_LinkEnd]:
-    """Yield the other documents, each once: of each link the most similar first, then the next of each."""
-    known = {id}
-    rows = [[(other, one, away) for other in one.ids] for one, away in sides]
-    for entry in (entry for column in zip_longest(*rows) for entry in column if entry is not None):
-        other, one, away = entry
-        if other not in known:
-            known.add(other)
+def _find_ends(id: str, sides: Iterable[tuple[Neighbour, bool]]) -> dict[str, Triple]:
+    """Return the other documents with their links: the most similar of each link, then the next of each."""
+    ends: dict[str, Triple] = {}
+    rows = [[(other, one.link, away) for other in one.ids] for one, away in sides]
+    for other, link, away in (entry for column in zip_longest(*rows) for entry in column if entry):
+        if other != id and other not in ends:
             subject, object_ = (id, other) if away else (other, id)
-            link = one.link
-            yield _LinkEnd(other, Triple(subject=subject, kind=link.kind, object=object_, label=link.label))
+            ends[other] = Triple(subject=subject, kind=link.kind, object=object_, label=link.label)
+    return ends
 
 
 def _explain_empty(id: str, chosen: Sequence[tuple[Neighbour, bool]], large: Sequence[Neighbour]) -> str:
@@ -214,10 +201,6 @@ def _make_link_row(one: Neighbour, *, away: bool) -> dict[str, Any]:
         "ids": list(one.ids[:MOST_ENDS]),
         "count": None if one.more else len(one.ids),
     }
-
-
-MOST_NAMED: Final = 200
-"""How many names of a sort are listed."""
 
 
 def describe_schema(backend: Backend, ceiling: int) -> Operation[ToolAnswer]:

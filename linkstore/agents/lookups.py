@@ -1,11 +1,11 @@
 """The lookups of a reader: plans over the store of chunks and the store of facts.
 
-Key elements as documents. Only those that several facts name have one.
+Key elements that several facts name have a document of their own, by which they are found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
@@ -21,34 +21,19 @@ from linkstore.agents.facts import (
     make_element_page,
     read_element_name,
 )
+from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints
+from linkstore.core.batches import split_batches
 from linkstore.core.documents import PageDocuments
 from linkstore.core.filters import Condition, parse_filter
 from linkstore.core.links import LINKS_KEY, parse_links
-from linkstore.core.plans import (
-    Candidates,
-    Documents,
-    Find,
-    Groups,
-    Ids,
-    Lexical,
-    LexicalMatches,
-    Members,
-    Memberships,
-    Nearest,
-    Operation,
-    Plan,
-    ReachedMembers,
-    Resolve,
-    Side,
-    StoredDocument,
-    Tags,
-)
+from linkstore.core.plans import Operation, Plan
 from linkstore.core.processes import run_without_collector
 from linkstore.engines.contract import Survey
 from linkstore.errors import CapabilityError
-from linkstore.store.linkstore import DualCall, LinkStore, make_plan_call, read_any_vector
+from linkstore.store.linkstore import DualCall, LinkStore, make_plan_call
 from linkstore.strategies.base import HOP_SIDES
+from linkstore.strategies.traversal import NO_REFS, Edges, follow_links, follow_tags
 
 MOST_FACTS: Final = 100_000
 """Facts of a larger key element are not ranked."""
@@ -57,9 +42,11 @@ LARGEST_GROUP: Final = 200
 MOST_PER_GROUP: Final = 10
 SEQUENCE_KIND: Final = "section"
 """The kind of the links between chunks of a page."""
+FEWEST_FACTS: Final = 2
+"""A key element that fewer facts name has no document: it leads to no other fact, and is found by its own."""
+_ELEMENTS_AT_ONCE: Final = 4096
 _ELEMENT_FILTER: Final = parse_filter({"type": "key element"})
 _FACT_FILTER: Final = parse_filter({"type": "fact"})
-_NONE: Final = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +87,14 @@ class LinkedChunk:
 
 def find_likely_elements(vector: Floats, words: tuple[str, ...], most: int) -> Plan[list[str]]:
     """Find key elements by similarity to the question, by its words, and by facts found in these ways."""
-    near: Candidates = yield Nearest(vector=vector, k=most, filter=_ELEMENT_FILTER)
+    near: plans.Candidates = yield plans.Nearest(vector=vector, k=most, filter=_ELEMENT_FILTER)
     worded = yield from _find_by_words(words, most, _ELEMENT_FILTER)
-    facts: Candidates = yield Nearest(vector=vector, k=most, filter=_FACT_FILTER)
+    facts: plans.Candidates = yield plans.Nearest(vector=vector, k=most, filter=_FACT_FILTER)
     named = yield from _read_elements(facts.refs)
     worded_facts = yield from _find_by_words(words, most, _FACT_FILTER)
     named_by_worded = yield from _read_elements(worded_facts)
-    by_meaning: list[str] = yield Ids(refs=near.refs)
-    by_words: list[str] = yield Ids(refs=worded)
+    by_meaning: list[str] = yield plans.Ids(refs=near.refs)
+    by_words: list[str] = yield plans.Ids(refs=worded)
     lists = ([read_element_name(id) for id in ids] for ids in (by_meaning, by_words))
     return _interleave([*lists, named, named_by_worded], most)
 
@@ -115,11 +102,11 @@ def find_likely_elements(vector: Floats, words: tuple[str, ...], most: int) -> P
 def _find_by_words(words: tuple[str, ...], most: int, filter: Condition) -> Plan[Ints]:
     """Find documents with words of the question, none where the backend cannot search by words."""
     if not words:
-        return _NONE
+        return NO_REFS
     try:
-        found: LexicalMatches = yield Lexical(terms=words, k=most, filter=filter)
+        found: plans.LexicalMatches = yield plans.Lexical(terms=words, k=most, filter=filter)
     except CapabilityError:
-        return _NONE
+        return NO_REFS
     return found.refs
 
 
@@ -130,9 +117,9 @@ def _interleave(lists: Iterable[Sequence[str]], most: int) -> list[str]:
 
 def _read_elements(refs: Ints) -> Plan[list[str]]:
     """Return the key elements of facts, in the order of the facts."""
-    own: Memberships = yield Groups(refs=refs, side="out", kinds=frozenset({KEY_ELEMENT}))
+    own: plans.Memberships = yield plans.Groups(refs=refs, side="out", kinds=frozenset({KEY_ELEMENT}))
     groups, place = np.unique(own.group, return_inverse=True)
-    tags: list[tuple[str, str]] = yield Tags(groups=groups)
+    tags: list[tuple[str, str]] = yield plans.Tags(groups=groups)
     order = np.argsort(own.document, kind="stable")
     names = ((own.document[at], tags[place[at]][1]) for at in order.tolist())
     return list(dict.fromkeys(name for _, name in sorted(names)))
@@ -140,16 +127,11 @@ def _read_elements(refs: Ints) -> Plan[list[str]]:
 
 def find_facts(name: str, vector: Floats, most: int) -> Plan[ElementFacts]:
     """Find the ``most`` facts of a key element that are most similar to the question, however many it has."""
-    groups: Ints = yield Resolve(tags=((KEY_ELEMENT, name),))
-    if groups[0] < 0:
-        return ElementFacts(metadata={})
-    reached: ReachedMembers = yield Members(
-        groups=groups, side="out", vector=vector, take=most, cap=MOST_FACTS, exclude=_NONE
-    )
-    stored: list[StoredDocument] = yield Documents(refs=reached.refs)
-    beside = yield from _read_elements(reached.refs)
+    hop = yield from follow_tags([(KEY_ELEMENT, name)], "out", vector=vector, take=most, cap=MOST_FACTS)
+    stored: list[plans.StoredDocument] = yield plans.Documents(refs=hop.edges.target)
+    beside = yield from _read_elements(hop.edges.target)
     return ElementFacts(
-        size=int(reached.sizes[0]),
+        size=int(hop.size.sum()),
         facts=tuple((str(one.metadata[CHUNK_KEY]), one.text) for one in stored),
         metadata={str(one.metadata[CHUNK_KEY]): one.metadata for one in stored},
         beside=tuple(one for one in beside if one != name),
@@ -158,41 +140,29 @@ def find_facts(name: str, vector: Floats, most: int) -> Plan[ElementFacts]:
 
 def find_elements(facts: tuple[str, ...]) -> Plan[list[str]]:
     """Return the key elements that these facts mention."""
-    found: Candidates = yield Find(ids=facts)
+    found: plans.Candidates = yield plans.Find(ids=facts)
     return (yield from _read_elements(found.refs))
 
 
 def rank_elements(names: Sequence[str], vector: Floats, most: int) -> Plan[list[str]]:
     """Return the given key elements that are most similar to the question, best first."""
     ids = tuple(f"{ELEMENT_PREFIX}{name}" for name in names)
-    found: Candidates = yield Find(ids=ids, vector=vector)
+    found: plans.Candidates = yield plans.Find(ids=ids, vector=vector)
     best = found.refs[np.argsort(-found.similarity, kind="stable")[:most]]
-    kept: list[str] = yield Ids(refs=best)
+    kept: list[str] = yield plans.Ids(refs=best)
     return [read_element_name(id) for id in kept]
-
-
-def find_stored(ids: Sequence[str]) -> Plan[list[str]]:
-    """Return the given chunks that are in the store."""
-    found: Candidates = yield Find(ids=tuple(ids))
-    there: list[str] = yield Ids(refs=found.refs)
-    return there
 
 
 def find_beside_on_page(id: str, label: str, vector: Floats) -> Plan[str | None]:
     """Return the chunk before or after one on its page, by the label of its section link, or None."""
-    found: Candidates = yield Find(ids=(id,))
-    stored: list[StoredDocument] = yield Documents(refs=found.refs)
+    found: plans.Candidates = yield plans.Find(ids=(id,))
+    stored: list[plans.StoredDocument] = yield plans.Documents(refs=found.refs)
     own = parse_links({LINKS_KEY: stored[0].metadata.get(LINKS_KEY)}, id) if stored else ()
     tags = tuple((one.kind, one.tag) for one in own if one.kind == SEQUENCE_KIND and one.label == label)
     if not tags:
         return None
-    groups: Ints = yield Resolve(tags=tags[:1])
-    if groups[0] < 0:
-        return None
-    reached: ReachedMembers = yield Members(
-        groups=groups, side="in", vector=vector, take=1, cap=LARGEST_GROUP, exclude=found.refs
-    )
-    ids: list[str] = yield Ids(refs=reached.refs)
+    hop = yield from follow_tags(tags[:1], "in", vector=vector, take=1, cap=LARGEST_GROUP, exclude=found.refs)
+    ids: list[str] = yield plans.Ids(refs=hop.edges.target)
     return ids[0] if ids else None
 
 
@@ -200,64 +170,45 @@ def find_linked(
     ids: Sequence[str], vector: Floats, left_out: Sequence[str], most: int
 ) -> Plan[list[LinkedChunk]]:
     """Find the chunks linked with given ones, in either direction, the most similar to the question first."""
-    found: Candidates = yield Find(ids=tuple(ids))
-    excluded: Candidates = yield Find(ids=tuple(dict.fromkeys((*left_out, *ids))))
-    ways: dict[int, tuple[float, int, tuple[str, str]]] = {}
-    for leave, arrive in HOP_SIDES["both"]:
-        yield from _follow_group(found.refs, leave, arrive, vector, excluded.refs, ways)
-    best = sorted(ways, key=lambda ref: -ways[ref][0])[:most]
-    owners: list[StoredDocument] = yield Documents(refs=found.refs)
-    others: list[StoredDocument] = yield Documents(refs=np.array(best, dtype=np.int64))
+    found: plans.Candidates = yield plans.Find(ids=tuple(ids))
+    excluded: plans.Candidates = yield plans.Find(ids=tuple(dict.fromkeys((*left_out, *ids))))
+    parts = []
+    for leave, _ in HOP_SIDES["both"]:
+        hop = yield from follow_links(
+            found.refs,
+            leave,
+            # The reader goes from section to section of a page by actions of their own.
+            weigh=lambda kind: float(kind != SEQUENCE_KIND),
+            vector=vector,
+            take=MOST_PER_GROUP,
+            cap=LARGEST_GROUP,
+            exclude=excluded.refs,
+        )
+        parts.append(hop.edges)
+    edges = Edges.concatenate(parts)
+    _, first = np.unique(edges.target, return_index=True)
+    ways = edges.take(np.sort(first))
+    best = ways.take(np.argsort(-ways.similarity, kind="stable")[:most])
+    tags: list[tuple[str, str]] = yield plans.Tags(groups=best.group)
+    owners: list[plans.StoredDocument] = yield plans.Documents(refs=found.refs)
+    others: list[plans.StoredDocument] = yield plans.Documents(refs=best.target)
     return [
         LinkedChunk(
-            of=owners[ways[ref][1]].id,
+            of=owners[at].id,
             id=other.id,
-            how=_describe_link(owners[ways[ref][1]], ways[ref][2]),
+            how=_describe_link(owners[at], tag),
             text=other.text,
             metadata=other.metadata,
         )
-        for ref, other in zip(best, others, strict=True)
+        for at, tag, other in zip(best.source.tolist(), tags, others, strict=True)
     ]
 
 
-def _follow_group(
-    refs: Ints,
-    leave: Side,
-    arrive: Side,
-    vector: Floats,
-    excluded: Ints,
-    ways: dict[int, tuple[float, int, tuple[str, str]]],
-) -> Plan[None]:
-    """Follow the links of documents on one side. Note how similar each document reached is, and by what.
-
-    Links between the sections of a page are left out: the reader follows them by separate actions.
-    """
-    own: Memberships = yield Groups(refs=refs, side=leave)
-    wanted = np.array([kind != SEQUENCE_KIND for kind in own.kinds], dtype=np.bool_)
-    kept = wanted[own.kind] if len(own.kind) else np.empty(0, dtype=np.bool_)
-    groups, first = np.unique(own.group[kept], return_index=True)
-    if not len(groups):
-        return
-    owner = own.document[kept][first]
-    tags: list[tuple[str, str]] = yield Tags(groups=groups)
-    reached: ReachedMembers = yield Members(
-        groups=groups, side=arrive, vector=vector, take=MOST_PER_GROUP, cap=LARGEST_GROUP, exclude=excluded
-    )
-    rows = zip(reached.refs.tolist(), reached.group.tolist(), reached.similarity.tolist(), strict=True)
-    for ref, group, similarity in rows:
-        ways.setdefault(ref, (similarity, int(owner[group]), tags[group]))
-
-
-def _describe_link(owner: StoredDocument, tag: tuple[str, str]) -> str:
+def _describe_link(owner: plans.StoredDocument, tag: tuple[str, str]) -> str:
     """Return the kind of a link, and its label where its owner gave it one."""
     own = parse_links({LINKS_KEY: owner.metadata.get(LINKS_KEY)}, owner.id)
     label = next((one.label for one in own if (one.kind, one.tag) == tag and one.label), None)
     return f'{tag[0]} "{label}"' if label else tag[0]
-
-
-FEWEST_FACTS: Final = 2
-"""A key element that fewer facts name has no document: it leads to no other fact, and is found by its own."""
-_ELEMENTS_AT_ONCE: Final = 4096
 
 
 def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[tuple[int, int]]:
@@ -272,14 +223,14 @@ def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[
     """
     known: dict[str, str] = yield DualCall(facts.pages, facts.apages, (ELEMENT_SOURCE,))
     single: list[str] = []
-    for batch in _split_batches(sorted(known)):
+    for batch in split_batches(sorted(known), _ELEMENTS_AT_ONCE):
         single += yield from _find_unshared(facts, [read_element_name(url) for url in batch])
-    for batch in () if count_only else _split_batches(single):
+    for batch in () if count_only else split_batches(single, _ELEMENTS_AT_ONCE):
         urls = [make_element_page(name).url for name in batch]
         yield DualCall(facts.remove_pages, facts.aremove_pages, (ELEMENT_SOURCE, urls))
     survey: Survey = yield DualCall(facts.survey, facts.asurvey)
     missing = [tag for kind, tag, many in survey.dangling if kind == KEY_ELEMENT and many >= FEWEST_FACTS]
-    for batch in () if count_only else _split_batches(missing):
+    for batch in () if count_only else split_batches(missing, _ELEMENTS_AT_ONCE):
         pages = run_without_collector(partial(_make_element_pages, batch))
         yield DualCall(facts.put_pages, facts.aput_pages, (ELEMENT_SOURCE, pages))
     return len(missing), len(single)
@@ -291,25 +242,13 @@ def _make_element_pages(names: Sequence[str]) -> list[PageDocuments]:
 
 def _find_unshared(facts: LinkStore, names: Sequence[str]) -> Operation[list[str]]:
     """Return the key elements that too few facts mention."""
-    vector = yield from read_any_vector(facts)
-    if vector is None:
-        return list(names)
-    sizes: Ints = yield make_plan_call(facts, _count_facts(names, vector))
+    sizes: Ints = yield make_plan_call(facts, _count_facts(names))
     return [name for name, size in zip(names, sizes.tolist(), strict=True) if size < FEWEST_FACTS]
 
 
-def _count_facts(names: Sequence[str], vector: Floats) -> Plan[Ints]:
+def _count_facts(names: Sequence[str]) -> Plan[Ints]:
     """Count the facts that mention each key element, up to :data:`FEWEST_FACTS`."""
-    groups: Ints = yield Resolve(tags=tuple((KEY_ELEMENT, name) for name in names))
     sizes = np.zeros(len(names), dtype=np.int64)
-    there = np.flatnonzero(groups >= 0)
-    reached: ReachedMembers = yield Members(
-        groups=groups[there], side="out", vector=vector, take=1, cap=FEWEST_FACTS, exclude=_NONE
-    )
-    sizes[there] = reached.sizes
+    hop = yield from follow_tags([(KEY_ELEMENT, name) for name in names], "out", take=1, cap=FEWEST_FACTS)
+    sizes[hop.source] = hop.size
     return sizes
-
-
-def _split_batches(items: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), _ELEMENTS_AT_ONCE):
-        yield items[start : start + _ELEMENTS_AT_ONCE]

@@ -32,7 +32,6 @@ from linkstore.agents.lookups import (
     find_facts,
     find_likely_elements,
     find_linked,
-    find_stored,
     rank_elements,
 )
 from linkstore.agents.model_calls import (
@@ -68,7 +67,7 @@ from linkstore.context.compiled import frame_parts
 from linkstore.core.display import format_count, make_snippet
 from linkstore.core.hits import Hits
 from linkstore.core.lexical import extract_question_terms
-from linkstore.core.plans import Operation
+from linkstore.core.plans import Operation, select_stored
 from linkstore.errors import AgentError, LinkError
 from linkstore.extract.names import normalize_name
 from linkstore.store.linkstore import DualCall, make_plan_call
@@ -292,7 +291,7 @@ def read_facts(sources: ReadingSources, state: Reading) -> Operation[dict[str, A
     vector = yield from sources.vector(state["question"])
     found: ElementFacts = yield make_plan_call(sources.facts, find_facts(name, vector, SHOWN_FACTS))
     asked_for = list(dict.fromkeys(chunk for chunk, _ in found.facts))
-    there: list[str] = yield make_plan_call(sources.store, find_stored(asked_for))
+    there: list[str] = yield make_plan_call(sources.store, select_stored(asked_for))
     unread = [id for id in there if f"chunk:{id}" not in state["queued"]]
     shown = [f"[{chunk}] {text}" for chunk, text in found.facts if chunk in there]
     heading = f"Facts of {name!r}, {describe_count(len(found.facts), found.size)}:"

@@ -32,7 +32,7 @@ from linkstore.core.links import get_links
 from linkstore.core.plans import Operation, Plan
 from linkstore.core.text import tokenize
 from linkstore.engines.contract import Backend
-from linkstore.strategies.query_names import NAMING_KINDS
+from linkstore.strategies.first_stage import NAMING_KINDS
 
 T = TypeVar("T")
 

@@ -28,8 +28,8 @@ from linkstore.errors import (
     StoreBusyError,
     StoreFormatError,
     StoreNotFoundError,
-    StoreUnavailableError,
     StrategyError,
+    UnavailableError,
     UnknownNameError,
 )
 
@@ -81,15 +81,10 @@ class Terminated(KeyboardInterrupt):
         self.number = number
 
 
-class UnavailableError(LinkStoreError):
-    """A website could not be reached."""
-
-
 _CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
     (StoreNotFoundError, NOT_FOUND),
     (StoreBusyError, BUSY),
     (StoreFormatError, DAMAGED),
-    (StoreUnavailableError, UNAVAILABLE),
     (EmbeddingError, EMBEDDING_MISSING),
     (MissingExtraError, EMBEDDING_MISSING),
     (SourceConflictError, USAGE),

@@ -163,8 +163,16 @@ def index(
         "rate": rate,
         "allow_private": allow_private,
     }
-    options = select_options(found, of_kind) | {"dry_run": dry_run, "prune": prune, "jobs": jobs}
-    run = partial(found.index(), source=name, links=choose_extractors(links), **options)
+    run = partial(
+        found.index,
+        place=source,
+        options=select_options(found, of_kind),
+        source=name,
+        links=choose_extractors(links),
+        dry_run=dry_run,
+        prune=prune,
+        jobs=jobs,
+    )
     place = open_or_empty(store) if dry_run else open_or_make(store, embedding=embedding)
     with (
         report_run(report, json=json) as summaries,
@@ -172,7 +180,7 @@ def index(
         _advise_when_stopped(opened_store),
         _show_page_progress() as progress,
     ):
-        summaries.append(run(opened_store, source, progress=progress))
+        summaries.append(run(opened_store, progress=progress))
 
 
 @contextmanager

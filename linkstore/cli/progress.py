@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from linkstore.ingest.source import Progress as Advance
     from linkstore.store.migration import Progress as Count
 
+MAX_SHOWN_SKIPPED: Final = 10
+"""Number of skipped pages that are listed; ``--report`` lists all."""
+_MAX_NAMED_PAGES: Final = 3
+
 
 class RateColumn(ProgressColumn):
     """A column that shows how many units are done per second.
@@ -90,11 +94,6 @@ def show_document_counter(console: Console | None = None) -> Iterator[Count]:
             shown.update(task, completed=done, description=f", {refused:,} refused" if refused else "")
 
         yield count
-
-
-MAX_SHOWN_SKIPPED: Final = 10
-"""Number of skipped pages that are listed; ``--report`` lists all."""
-_MAX_NAMED_PAGES: Final = 3
 
 
 @contextmanager

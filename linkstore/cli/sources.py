@@ -1,17 +1,17 @@
-"""The kinds of source that can be indexed: how they are recognized, and the functions that index them."""
+"""The kinds of source that can be indexed: how they are recognized, and what reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from linkstore.cli.exits import UnavailableError, UsageError
+from linkstore.cli.exits import UsageError
 
 if TYPE_CHECKING:
-    from linkstore.ingest.source import PageStore, Progress, Source, Summary
+    from linkstore.ingest.source import PageStore, Source, Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,94 +22,43 @@ class SourceKind:
         name: Its name, as for ``--as``.
         title: A description in a few words.
         fits: Says whether a place is of this kind, by its name and what lies there.
-        index: Its function in :mod:`linkstore.ingest`, loaded late; called with store, place and options.
-        options: The options that not all kinds take: keyword → how the option is written.
-        there: Whether a place of this kind must be on disk.
-        source: Its class in :mod:`linkstore.ingest`, loaded late; called with a place and options. None for
-            one that cannot be looked at without its network.
+        function: The function that indexes it.
+        source: Its class; empty for one that cannot be looked at without its network.
+        settings: The class that takes those of the options that are its fields.
+        options: The options that not all kinds take.
+        module: Defines these names, and is imported when they are used.
     """
 
     name: str
     title: str
     fits: Callable[[str], bool]
-    index: Callable[[], Callable[..., Summary]]
-    options: Mapping[str, str]
-    there: bool = True
-    source: Callable[[], Callable[..., Source]] | None = None
+    function: str
+    source: str = ""
+    settings: str = ""
+    options: tuple[str, ...] = ("prefix",)
+    module: str = "linkstore.ingest"
 
+    def index(self, store: PageStore, place: str, options: Mapping[str, Any], **common: Any) -> Summary:
+        """Index a place, with options of this kind and those that are common to all."""
+        run = getattr(import_module(self.module), self.function)
+        summary: Summary = run(store, place, **self._make_arguments(options), **common)
+        return summary
 
-def _load_later(name: str) -> Callable[[], Callable[..., Any]]:
-    """Return a function that loads a function or class of :mod:`linkstore.ingest`."""
+    def open(self, place: str, options: Mapping[str, Any]) -> Source:
+        """Return the source at a place."""
+        source: Source = getattr(import_module(self.module), self.source)(
+            place, **self._make_arguments(options)
+        )
+        return source
 
-    def load() -> Callable[..., Any]:
-        from linkstore import ingest
-
-        found: Callable[..., Any] = getattr(ingest, name)
-        return found
-
-    return load
-
-
-def _load_with_settings(name: str) -> Callable[[], Callable[..., Any]]:
-    """Return a function that loads a function or class that takes settings."""
-
-    def load() -> Callable[..., Any]:
-        from linkstore.ingest.html.folder import IngestSettings
-
-        return partial(_run_with_settings, _load_later(name)(), IngestSettings)
-
-    return load
-
-
-def _run_with_settings(
-    run: Callable[..., Any],
-    settings: Callable[..., Any],
-    *place: Any,
-    claims: str = "own",
-    encoding: str | None = None,
-    **options: Any,
-) -> Any:
-    return run(*place, settings=settings(claims=claims, encoding=encoding), **options)
-
-
-def _load_website() -> Callable[..., Summary]:
-    from linkstore.ingest.web.client import WebSettings
-    from linkstore.ingest.web.targets import FetchError, RobotsError, WebSettingsError
-    from linkstore.ingest.web.website import index_website
-
-    def run(
-        store: PageStore,
-        url: str,
-        *,
-        source: str | None,
-        links: Sequence[str],
-        progress: Progress | None,
-        dry_run: bool,
-        prune: bool,
-        jobs: int | None,
-        **options: Any,
-    ) -> Summary:
-        try:
-            settings = WebSettings(**options)
-            return index_website(
-                store,
-                url,
-                source=source,
-                links=links,
-                settings=settings,
-                progress=progress,
-                dry_run=dry_run,
-                prune=prune,
-                jobs=jobs,
-            )
-        except WebSettingsError as error:
-            raise UsageError(str(error)) from error
-        except FetchError as error:
-            if not error.again and not isinstance(error, RobotsError):
-                raise
-            raise UnavailableError(str(error)) from error
-
-    return run
+    def _make_arguments(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        if not self.settings:
+            return dict(options)
+        settings = getattr(import_module(self.module), self.settings)
+        names = {field.name for field in fields(settings)}
+        apart = {name: value for name, value in options.items() if name not in names}
+        given = {name: value for name, value in options.items() if name in names}
+        return {**apart, "settings": settings(**given)}
 
 
 def _is_vault(place: str) -> bool:
@@ -128,58 +77,50 @@ SOURCE_KINDS: Final = (
         name="website",
         title="a website or sitemap, as https://…",
         fits=lambda place: place.lower().startswith(("https://", "http://")),
-        index=_load_website,
-        options={
-            "prefix": "--prefix",
-            "allow": "--allow",
-            "deny": "--deny",
-            "max_pages": "--max-pages",
-            "max_depth": "--max-depth",
-            "rate": "--rate",
-            "allow_private": "--allow-private",
-            "encoding": "--encoding",
-        },
-        there=False,
+        function="index_website",
+        settings="WebSettings",
+        options=("prefix", "allow", "deny", "max_pages", "max_depth", "rate", "allow_private", "encoding"),
+        module="linkstore.ingest.web",
     ),
     SourceKind(
         name="jsonl",
         title="a file of JSON lines",
         fits=_make_suffix_test(".jsonl", ".ndjson"),
-        index=_load_later("index_jsonl"),
-        options={"prefix": "--prefix", "claims": "--trust-claims", "encoding": "--encoding"},
-        source=_load_later("JsonlSource"),
+        function="index_jsonl",
+        source="JsonlSource",
+        options=("prefix", "claims", "encoding"),
     ),
     SourceKind(
         name="zim",
         title="a ZIM file",
         fits=_make_suffix_test(".zim"),
-        index=_load_later("index_zim"),
-        options={"prefix": "--prefix"},
-        source=_load_later("ZimSource"),
+        function="index_zim",
+        source="ZimSource",
     ),
     SourceKind(
         name="wiki",
         title="a MediaWiki XML dump",
         fits=_make_suffix_test(".xml", ".xml.bz2"),
-        index=_load_later("index_wiki"),
-        options={"prefix": "--prefix"},
-        source=_load_later("WikiSource"),
+        function="index_wiki",
+        source="WikiSource",
     ),
     SourceKind(
         name="vault",
         title="a vault of Markdown notes",
         fits=_is_vault,
-        index=_load_with_settings("index_vault"),
-        options={"prefix": "--prefix", "claims": "--trust-claims", "encoding": "--encoding"},
-        source=_load_with_settings("VaultSource"),
+        function="index_vault",
+        source="VaultSource",
+        settings="IngestSettings",
+        options=("prefix", "claims", "encoding"),
     ),
     SourceKind(
         name="folder",
         title="a folder of built HTML or Markdown",
         fits=lambda place: Path(place).is_dir(),
-        index=_load_with_settings("index_folder"),
-        options={"prefix": "--prefix", "claims": "--trust-claims", "encoding": "--encoding"},
-        source=_load_with_settings("FolderSource"),
+        function="index_folder",
+        source="FolderSource",
+        settings="IngestSettings",
+        options=("prefix", "claims", "encoding"),
     ),
 )
 """The first one that fits a place is taken."""
@@ -197,7 +138,12 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
     """
     if not place.strip():
         raise UsageError("SOURCE is empty; give a URL, a folder or a file")
-    kind = _find_kind(named) if named else next((kind for kind in SOURCE_KINDS if kind.fits(place)), None)
+    fitting = (kind for kind in SOURCE_KINDS if (kind.name == named if named else kind.fits(place)))
+    kind = next(fitting, None)
+    if kind is None and named:
+        raise UsageError(
+            f"--as {named}: unknown kind; known: {', '.join(kind.name for kind in SOURCE_KINDS)}"
+        )
     if kind is None:
         if Path(place).is_file():
             from linkstore.ingest.files import suggest_source
@@ -207,7 +153,7 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
         known = "; ".join(f"{kind.title} ({kind.name})" for kind in SOURCE_KINDS)
         found = "the kind of source is not recognized" if Path(place).exists() else "it does not exist"
         raise UsageError(f"{place}: {found}; give one of: {known}")
-    if kind.there and not _is_there(place):
+    if kind.source and not _is_there(place):
         raise UsageError(f"{place} does not exist; give {kind.title}")
     return kind
 
@@ -232,14 +178,7 @@ def select_options(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]
     chosen = {name: value for name, value in given.items() if value or type(value) in (int, float)}
     for name in chosen:
         if name not in kind.options:
-            spelled = next((one.options[name] for one in SOURCE_KINDS if name in one.options), name)
+            spelled = "trust-claims" if name == "claims" else name.replace("_", "-")
             takers = ", ".join(one.name for one in SOURCE_KINDS if name in one.options)
-            raise UsageError(f"{spelled} is for {takers}; this is {kind.title}")
+            raise UsageError(f"--{spelled} is for {takers}; this is {kind.title}")
     return chosen
-
-
-def _find_kind(name: str) -> SourceKind:
-    for kind in SOURCE_KINDS:
-        if kind.name == name:
-            return kind
-    raise UsageError(f"--as {name}: unknown kind; known: {', '.join(kind.name for kind in SOURCE_KINDS)}")

@@ -239,7 +239,7 @@ class ContextCompiler(Runnable[str, Compiled]):
                 pinned = yield EngineRequest(backend.answer(plan, scope))
                 _refuse_too_many(pinned)
             ids = dict.fromkeys([*(one.id for one in pinned), *(str(hit.document.id) for hit in hits)])
-            looking = find_surroundings(list(ids), settings.requires, settings.kinds, any_vector)
+            looking = find_surroundings(list(ids), settings.requires, settings.kinds)
             around = yield EngineRequest(backend.answer(looking, scope))
         metadata = [*(hit.document.metadata for hit in hits), *(one.metadata for one in pinned)]
         named = (one.get("page") for one in metadata)

@@ -18,6 +18,7 @@ from linkstore.core.arguments import require_having, require_list, require_model
 from linkstore.core.calls import arun, run, run_in_thread
 from linkstore.core.links import Link, copy_with_links
 from linkstore.core.plans import Operation
+from linkstore.core.text import split_sentences
 from linkstore.errors import ExtractionError
 
 
@@ -76,7 +77,7 @@ def classified_by_rules(document: Document) -> Classified:
     procedural; else one in which half tell a time or a speaker is episodic; any other is semantic. No
     relations.
     """
-    sentences = [one for one in re.split(r"(?<=[.!?])\s+|\n+", document.page_content) if one.strip()]
+    sentences = split_sentences(document.page_content)
     if not sentences:
         return Classified(memory="semantic")
     for pattern, memory in ((_RULE, "procedural"), (_EVENT, "episodic")):

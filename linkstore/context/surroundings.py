@@ -8,23 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.core.arrays import Floats, Ints, match_equal
+from linkstore.core import plans
+from linkstore.core.arrays import Floats, Ints, is_member, join_equal
 from linkstore.core.filters import Condition
-from linkstore.core.plans import (
-    Candidates,
-    Documents,
-    Find,
-    Groups,
-    Ids,
-    Members,
-    Memberships,
-    Nearest,
-    Plan,
-    ReachedMembers,
-    Side,
-    StoredDocument,
-    Tags,
-)
+from linkstore.core.plans import Plan
+from linkstore.strategies.traversal import NO_REFS, follow_links
 
 MOST_REQUIRED: Final = 20
 """A link of a requirement that leads to more documents than this is not followed."""
@@ -32,7 +20,6 @@ MOST_HOPS: Final = 32
 """Requirements of requirements are followed so far."""
 MOST_PINNED: Final = 1000
 """Maximum number of pinned documents."""
-_NONE: Final = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +38,45 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinksAmong:
+    """The links among documents, which are numbers: positions in ``names``.
+
+    Args:
+        names: Ids.
+        kinds: The kinds of links that occur.
+        source: (m,) documents that the links leave.
+        target: (m,) documents that they lead to.
+        kind: (m,) positions in ``kinds``.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    source: Ints
+    target: Ints
+    kind: Ints
+
+    def among(self, chosen: Collection[str]) -> list[Edge]:
+        """Return the links between some of the documents, without those of a document to itself."""
+        wanted = np.array([name in chosen for name in self.names], dtype=np.bool_)
+        kept = wanted[self.source] & wanted[self.target] & (self.source != self.target)
+        columns = (one[kept].tolist() for one in (self.source, self.target, self.kind))
+        links = {(source, target, self.kinds[kind]) for source, target, kind in zip(*columns, strict=True)}
+        return [
+            Edge(source=self.names[source], target=self.names[target], kind=kind)
+            for source, target, kind in sorted(links)
+        ]
+
+    def centrality(self) -> dict[str, float]:
+        """Return how many links among the documents lead to each, as a share of the highest such number."""
+        total = np.bincount(self.target, minlength=len(self.names))
+        most = float(total.max(initial=0)) or 1.0
+        return dict(zip(self.names, (total / most).tolist(), strict=True))
+
+
+NO_LINKS: Final = LinksAmong(names=(), kinds=(), source=NO_REFS, target=NO_REFS, kind=NO_REFS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """The surroundings of the candidates.
 
@@ -59,81 +85,30 @@ class Surroundings:
         requires: For each document the ids of those it requires.
         unresolved: For each document the requirements that lead nowhere, or to too many, in words.
         unfinished: Documents whose requirements were not followed to the end.
-        links: Who lies on which link group.
+        links: The links among all of them.
     """
 
-    documents: Mapping[str, StoredDocument] = field(default_factory=dict)
+    documents: Mapping[str, plans.StoredDocument] = field(default_factory=dict)
     requires: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unresolved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unfinished: frozenset[str] = frozenset()
-    links: LinkMemberships = field(default_factory=lambda: LinkMemberships())
+    links: LinksAmong = NO_LINKS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkMemberships:
-    """The memberships of documents in link groups, one row each; documents by their position in ``names``.
-
-    Args:
-        names: Ids.
-        kinds: The kinds of links that occur.
-        leaving: (document, group, kind) of the side that links leave, each of shape (n,).
-        arriving: The same of the side that they lead to.
-    """
-
-    names: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    leaving: tuple[Ints, Ints, Ints] = (_NONE, _NONE, _NONE)
-    arriving: tuple[Ints, Ints, Ints] = (_NONE, _NONE, _NONE)
-
-    def among(self, chosen: Collection[str]) -> list[Edge]:
-        """Return the links between some of the documents, without those of a document to itself."""
-        wanted = np.array([name in chosen for name in self.names], dtype=np.bool_)
-        source, left, kind = _select_rows(self.leaving, wanted)
-        target, arrived, _ = _select_rows(self.arriving, wanted)
-        order = np.argsort(arrived, kind="stable")
-        at, to = match_equal(left, arrived[order])
-        pairs = zip(source[at].tolist(), target[order[to]].tolist(), kind[at].tolist(), strict=True)
-        return [
-            Edge(source=self.names[one], target=self.names[other], kind=self.kinds[number])
-            for one, other, number in sorted(set(pairs))
-            if one != other
-        ]
-
-    def centrality(self) -> dict[str, float]:
-        """Return how many links among the documents lead to each, as a share of the highest such number."""
-        _, groups, _ = self.leaving
-        documents, arrived, _ = self.arriving
-        if not len(groups) or not len(arrived):
-            return {}
-        known, counts = np.unique(groups, return_counts=True)
-        at = np.minimum(np.searchsorted(known, arrived), len(known) - 1)
-        led = np.where(known[at] == arrived, counts[at], 0)
-        total = np.bincount(documents, led, minlength=len(self.names))
-        most = float(total.max()) or 1.0
-        return dict(zip(self.names, (total / most).tolist(), strict=True))
-
-
-def _select_rows(
-    side: tuple[Ints, Ints, Ints], wanted: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> list[Ints]:
-    kept = wanted[side[0]] if len(side[0]) else np.empty(0, dtype=np.bool_)
-    return [column[kept] for column in side]
-
-
-def find_pinned(condition: Condition, vector: Floats) -> Plan[list[StoredDocument]]:
+def find_pinned(condition: Condition, vector: Floats) -> Plan[list[plans.StoredDocument]]:
     """Return all documents that pass a condition, by id, at most :data:`MOST_PINNED` and one more.
 
     Args:
         condition: What pinned documents have in common.
         vector: Any unit vector of the store's dimension.
     """
-    found: Candidates = yield Nearest(vector=vector, k=MOST_PINNED + 1, filter=condition)
-    documents: list[StoredDocument] = yield Documents(refs=found.refs)
+    found: plans.Candidates = yield plans.Nearest(vector=vector, k=MOST_PINNED + 1, filter=condition)
+    documents: list[plans.StoredDocument] = yield plans.Documents(refs=found.refs)
     return sorted(documents, key=lambda one: one.id)
 
 
 def find_surroundings(
-    ids: Sequence[str], requires: frozenset[str], kinds: frozenset[str], vector: Floats
+    ids: Sequence[str], requires: frozenset[str], kinds: frozenset[str]
 ) -> Plan[Surroundings]:
     """Follow requirements to their end, and look up the links among all documents.
 
@@ -141,17 +116,16 @@ def find_surroundings(
         ids: The candidates.
         requires: Kinds of link that lead to what a document requires.
         kinds: Kinds of link to look up.
-        vector: Any unit vector of the store's dimension.
     """
-    found: Candidates = yield Find(ids=tuple(ids))
-    followed = (
-        yield from _follow_requirements(found.refs, requires, vector) if requires else _Requirements().ended()
-    )
+    found: plans.Candidates = yield plans.Find(ids=tuple(ids))
+    followed = _Requirements()
+    if requires:
+        yield from _follow_requirements(found.refs, requires, followed)
     refs = np.union1d(found.refs, np.array(sorted(followed.refs), dtype=np.int64))
-    names: list[str] = yield Ids(refs=refs)
+    names: list[str] = yield plans.Ids(refs=refs)
     name = dict(zip(refs.tolist(), names, strict=True))
     fresh = np.setdiff1d(refs, found.refs)
-    stored: list[StoredDocument] = (yield Documents(refs=fresh)) if len(fresh) else []
+    stored: list[plans.StoredDocument] = (yield plans.Documents(refs=fresh)) if len(fresh) else []
     links = yield from _read_links(refs, names, kinds)
     return Surroundings(
         documents={one.id: one for one in stored},
@@ -171,61 +145,43 @@ class _Requirements:
     refs: set[int] = field(default_factory=set)
     needs: dict[int, set[int]] = field(default_factory=dict)
     unresolved: dict[int, set[str]] = field(default_factory=dict)
-    unfinished: set[int] = field(default_factory=set)
-
-    def ended(self) -> Plan[_Requirements]:
-        """Return itself, as a plan that asks for nothing."""
-        yield from ()
-        return self
+    unfinished: frozenset[int] = frozenset()
 
 
-def _follow_requirements(start: Ints, kinds: frozenset[str], vector: Floats) -> Plan[_Requirements]:
-    followed = _Requirements()
+def _follow_requirements(start: Ints, kinds: frozenset[str], followed: _Requirements) -> Plan[None]:
     seen = set(start.tolist())
     frontier = start
     for _ in range(MOST_HOPS):
-        own: Memberships = yield Groups(refs=frontier, side="out", kinds=kinds)
-        groups, place = np.unique(own.group, return_inverse=True)
-        if not len(groups):
-            return followed
-        reached: ReachedMembers = yield Members(
-            groups=groups, side="in", vector=vector, take=MOST_REQUIRED, cap=MOST_REQUIRED, exclude=_NONE
-        )
-        tags: list[tuple[str, str]] = yield Tags(groups=groups)
-        members: dict[int, list[int]] = {}
-        for group, ref in zip(reached.group.tolist(), reached.refs.tolist(), strict=True):
-            members.setdefault(group, []).append(ref)
-        for ref, group in zip(frontier[own.document].tolist(), place.tolist(), strict=True):
-            _note_requirement(followed, ref, members.get(group, []), tags[group], int(reached.sizes[group]))
-        fresh = {ref for refs in members.values() for ref in refs} - seen
+        hop = yield from follow_links(frontier, "out", kinds=kinds, take=MOST_REQUIRED, cap=MOST_REQUIRED)
+        if not len(hop.groups):
+            return
+        reached = hop.edges.target.tolist()
+        for ref, other in zip(frontier[hop.edges.source].tolist(), reached, strict=True):
+            if other != ref:
+                followed.needs.setdefault(ref, set()).add(other)
+        nowhere = ~is_member(hop.group, hop.edges.group)
+        tags: list[tuple[str, str]] = yield plans.Tags(groups=hop.group[nowhere])
+        left, sizes = frontier[hop.source[nowhere]].tolist(), hop.size[nowhere].tolist()
+        for ref, (kind, tag), size in zip(left, tags, sizes, strict=True):
+            why = f"more than {MOST_REQUIRED} documents" if size > MOST_REQUIRED else "no document"
+            followed.unresolved.setdefault(ref, set()).add(f"{kind} {tag!r} leads to {why}")
+        fresh = set(reached) - seen
         seen |= fresh
         followed.refs |= fresh
         frontier = np.array(sorted(fresh), dtype=np.int64)
         if not len(frontier):
-            return followed
-    followed.unfinished.update(frontier.tolist())
-    return followed
+            return
+    followed.unfinished = frozenset(frontier.tolist())
 
 
-def _note_requirement(
-    followed: _Requirements, ref: int, led_to: list[int], tag: tuple[str, str], size: int
-) -> None:
-    others = {one for one in led_to if one != ref}
-    if others:
-        followed.needs.setdefault(ref, set()).update(others)
-    elif not led_to:
-        why = "more than 20 documents" if size > MOST_REQUIRED else "no document"
-        followed.unresolved.setdefault(ref, set()).add(f"{tag[0]} {tag[1]!r} leads to {why}")
-
-
-def _read_links(refs: Ints, names: Sequence[str], kinds: frozenset[str]) -> Plan[LinkMemberships]:
-    sides: dict[Side, Memberships] = {}
-    for side in ("out", "in"):
-        sides[side] = yield Groups(refs=refs, side=side, kinds=kinds)
-    every = tuple(sorted({kind for one in sides.values() for kind in one.kinds}))
-    number = {kind: at for at, kind in enumerate(every)}
-    leaving, arriving = (
-        (one.document, one.group, np.array([number[kind] for kind in one.kinds], dtype=np.int64)[one.kind])
-        for one in (sides["out"], sides["in"])
+def _read_links(refs: Ints, names: Sequence[str], kinds: frozenset[str]) -> Plan[LinksAmong]:
+    leaving: plans.Memberships = yield plans.Groups(refs=refs, side="out", kinds=kinds)
+    arriving: plans.Memberships = yield plans.Groups(refs=refs, side="in", kinds=kinds)
+    left, arrived = join_equal(leaving.group, arriving.group)
+    return LinksAmong(
+        names=tuple(names),
+        kinds=leaving.kinds,
+        source=leaving.document[left],
+        target=arriving.document[arrived],
+        kind=leaving.kind[left],
     )
-    return LinkMemberships(names=tuple(names), kinds=every, leaving=leaving, arriving=arriving)

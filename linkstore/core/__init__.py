@@ -10,16 +10,7 @@ if TYPE_CHECKING:
     from linkstore.core.hits import Hit, Hits, Path, Step
     from linkstore.core.links import Link, add_links, copy_with_links, get_links
 
-__all__ = [
-    "Hit",
-    "Hits",
-    "Link",
-    "Path",
-    "Step",
-    "add_links",
-    "copy_with_links",
-    "get_links",
-]
+__all__ = ["Hit", "Hits", "Link", "Path", "Step", "add_links", "copy_with_links", "get_links"]
 
 __getattr__, __dir__ = lazy(
     __name__,

@@ -182,3 +182,10 @@ def match_equal(wanted: Ints, ordered: Ints) -> tuple[Ints, Ints]:
     starts = np.searchsorted(ordered, wanted)
     counts = np.searchsorted(ordered, wanted, side="right") - starts
     return np.repeat(np.arange(len(wanted)), counts), expand_ranges(starts, counts)
+
+
+def join_equal(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """Return every pair of equal values, as positions in both, by ``right`` first."""
+    order = np.argsort(left, kind="stable")
+    of_right, at = match_equal(right, left[order])
+    return order[at], of_right

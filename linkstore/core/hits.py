@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, Final, overload
+from typing import Any, Final, TypeVar, overload
 
 from langchain_core.documents import Document
 
 from linkstore.core.display import escape_html, escape_unprintable, format_link_data
 
+T = TypeVar("T", covariant=True)
 MAX_SHOWN_HITS: Final = 5
 """How many hits their ``repr`` names."""
 EXCERPT_LENGTH: Final = 200
 """How many characters of a text a notebook shows."""
 HIT_KEY: Final = "linkstore"
 """The metadata key that holds score, similarity, depth and path of a hit's document."""
+
+
+class Items(Sequence[T]):
+    """A sequence of the items of a tuple."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _items(self) -> tuple[T, ...]:
+        """The items."""
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        """Return the item, or items, at ``index``."""
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +78,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Path(Sequence[Step]):
+class Path(Items[Step]):
     """The documents from the seed to the hit, both included."""
 
     steps: tuple[Step, ...]
 
-    @overload
-    def __getitem__(self, index: int) -> Step: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
-    def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
-        """Return the step, or steps, at ``index``."""
-        return self.steps[index]
-
-    def __len__(self) -> int:
-        return len(self.steps)
-
-    def __iter__(self) -> Iterator[Step]:
-        return iter(self.steps)
+    @property
+    def _items(self) -> tuple[Step, ...]:
+        return self.steps
 
     def __str__(self) -> str:
         return " ".join(map(str, self.steps))
@@ -123,7 +140,7 @@ class Triple:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain(Sequence[Triple]):
+class Chain(Items[Triple]):
     """A chain of links from a document that the search started from to a hit.
 
     Args:
@@ -137,19 +154,9 @@ class Chain(Sequence[Triple]):
     triples: tuple[Triple, ...]
     independent: bool = False
 
-    @overload
-    def __getitem__(self, index: int) -> Triple: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Triple, ...]: ...
-    def __getitem__(self, index: int | slice) -> Triple | tuple[Triple, ...]:
-        """Return the triple, or triples, at ``index``."""
-        return self.triples[index]
-
-    def __len__(self) -> int:
-        return len(self.triples)
-
-    def __iter__(self) -> Iterator[Triple]:
-        return iter(self.triples)
+    @property
+    def _items(self) -> tuple[Triple, ...]:
+        return self.triples
 
     def __str__(self) -> str:
         parts, at = [self.start], self.start
@@ -249,7 +256,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hits(Sequence[Hit]):
+class Hits(Items[Hit]):
     """Hits in order of rank.
 
     Args:
@@ -264,19 +271,9 @@ class Hits(Sequence[Hit]):
     reason: str | None = None
     strategy: str = ""
 
-    @overload
-    def __getitem__(self, index: int) -> Hit: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
-        """Return the hit, or hits, at ``index``."""
-        return self.hits[index]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
+    @property
+    def _items(self) -> tuple[Hit, ...]:
+        return self.hits
 
     def __repr__(self) -> str:
         strategy = f" of {self.strategy}" if self.strategy else ""

@@ -18,9 +18,9 @@ ids that decide nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,10 @@ from linkstore.core.filters import EVERYTHING, Condition
 T = TypeVar("T")
 Side = Literal["out", "in"]
 """The two sides of a link group: documents that point at its tag, and documents that the tag leads to."""
+Ranking = Generator[Ints, list[str], Ints]
+"""Yields positions whose ids it needs, receives the ids, returns positions in order."""
+_INTEGER_BITS: Final = 63
+"""Bits of a non-negative int64."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,9 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """Of each link group, the ``take`` documents on ``side`` most similar to ``vector``: Reached.
+    """Of each link group, the ``take`` documents on ``side`` most similar to ``vector``: ReachedMembers.
+
+    Without a vector their similarity is 0, so those with the smallest ids are taken.
 
     A group with more than ``cap`` documents on that side, counted before ``filter`` and ``links``, is a hub:
     it contributes no documents. ``exclude`` lists documents to leave out. The answer has only documents with
@@ -90,10 +96,10 @@ class Members:
 
     groups: Ints
     side: Side
-    vector: Floats
+    vector: Floats | None = None
     take: int
     cap: int
-    exclude: Ints
+    exclude: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     filter: Condition = EVERYTHING
     links: Condition = EVERYTHING
     strength: Floats | None = None
@@ -245,9 +251,16 @@ Operation = Generator[Any, Any, T]
 """Yields requests to the storage engine, receives the responses, returns an answer."""
 
 
-Ranking = Generator[Ints, list[str], Ints]
-_INTEGER_BITS = 63
-"""Bits of a non-negative int64."""
+def read_documents(ids: Iterable[str]) -> Plan[list[StoredDocument]]:
+    """Return the documents with these ids, each once, in the order asked. Those not stored are left out."""
+    found: Candidates = yield Find(ids=tuple(ids))
+    return (yield Documents(refs=found.refs))  # type: ignore[no-any-return]
+
+
+def select_stored(ids: Iterable[str]) -> Plan[list[str]]:
+    """Return those of the ids that are stored, each once, in the order asked."""
+    found: Candidates = yield Find(ids=tuple(ids))
+    return (yield Ids(refs=found.refs))  # type: ignore[no-any-return]
 
 
 def rank_best(scores: Floats, take: int) -> Ranking:

@@ -1,12 +1,8 @@
 """What a process may use: its cores, fresh Pythons, pauses of the garbage collector.
 
-The number of processors that this process may use.
-
-Starts a separate Python process that imports linkstore but not the program that uses it.
-
-The program may therefore be a notebook, a script without a ``__main__`` guard, or have threads.
-
-Pauses Python's cyclic garbage collector, or makes it rare, while many long-lived objects are created.
+A fresh Python imports linkstore but not the program that uses it, which may therefore be a notebook, a script
+without a ``__main__`` guard, or have threads. The collector is paused, or made rare, while many long-lived
+objects are created.
 """
 
 from __future__ import annotations
@@ -16,20 +12,24 @@ import os
 import subprocess
 import sys
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import IO, BinaryIO, Final, TypeAlias, TypeVar
+
+BEGIN: Final = b"\0linkstore\0"
+"""Stands before all that such a process replies; before it may be what Python's start printed."""
+_START: Final = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
+T = TypeVar("T")
+_Token: TypeAlias = tuple[int, object]
+_Call: TypeAlias = Callable[[], object]
+_RARE_THRESHOLD: Final = 20_000
+"""Surplus of created over freed objects at which a collection begins; Python's default is 700."""
 
 
 def count_cores() -> int:
     """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-BEGIN: Final = b"\0linkstore\0"
-"""Stands before all that such a process replies; before it may be what Python's start printed."""
-_START: Final = "import sys; sys.path[:] = {path!r}; from {module} import main; main()"
 
 
 def start_python(module: str, *arguments: str, pipe_bytes: int = -1) -> subprocess.Popen[bytes]:
@@ -105,92 +105,60 @@ def skip_to_begin(pipe: IO[bytes]) -> None:
         read = read[-len(BEGIN) :] + byte
 
 
-T = TypeVar("T")
-_Token: TypeAlias = tuple[int, object]
-_RARE_THRESHOLD: Final = 20_000
-"""Surplus of created over freed objects at which a collection begins; Python's default is 700."""
-
-
-class _CollectorChange(ABC):
+class _CollectorChange:
     """Counts the uses of a change to the collector, by thread: the first makes it, the last to end undoes it.
 
     An interrupt between any two steps leaves the collector as it was, or changed until the next use ends.
+
+    Args:
+        plan: Gives the calls that make the change and undo it, None if it is made already, or its owner has
+            done more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, plan: Callable[[], tuple[_Call, _Call] | None]) -> None:
+        self._plan = plan
+        self._undo: _Call | None = None
         self._lock = threading.RLock()
         self.tokens: set[_Token] = set()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
 
     def begin(self, token: _Token) -> None:
         """Change the collector if it is not changed yet."""
         with self._lock:
             self.tokens.add(token)
-            self._change()
+            if (planned := self._plan()) is not None:
+                change, self._undo = planned
+                change()
 
     def resume(self) -> None:
         """Undo the change if no use is left."""
         with self._lock:
-            if not self.tokens:
+            if not self.tokens and self._undo is not None:
                 self._undo()
+                self._undo = None
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """End the uses of other threads in a forked child, because these threads do not exist there."""
         self._lock = threading.RLock()
         own = threading.get_ident()
         self.tokens = {token for token in self.tokens if token[0] == own}
         self.resume()
 
-    @abstractmethod
-    def _change(self) -> None:
-        """Change the collector, unless that is done already or its owner has done more."""
 
-    @abstractmethod
-    def _undo(self) -> None:
-        """Set the collector as it was before, if :meth:`_change` changed it."""
+def _plan_pause() -> tuple[_Call, _Call] | None:
+    return (gc.disable, gc.enable) if gc.isenabled() else None
 
 
-class _CollectorPause(_CollectorChange):
-    """The collector is off."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._turned_off = False
-
-    def _change(self) -> None:
-        if gc.isenabled():
-            self._turned_off = True
-            gc.disable()
-
-    def _undo(self) -> None:
-        if self._turned_off:
-            gc.enable()
-            self._turned_off = False
+def _plan_rarity() -> tuple[_Call, _Call] | None:
+    first, *others = before = gc.get_threshold()
+    if not 0 < first < _RARE_THRESHOLD:
+        return None
+    return partial(gc.set_threshold, _RARE_THRESHOLD, *others), partial(gc.set_threshold, *before)
 
 
-class _CollectorThreshold(_CollectorChange):
-    """The collector runs seldom."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._before: tuple[int, int, int] | None = None
-
-    def _change(self) -> None:
-        before = gc.get_threshold()
-        if 0 < before[0] < _RARE_THRESHOLD:
-            self._before = before
-            gc.set_threshold(_RARE_THRESHOLD, *before[1:])
-
-    def _undo(self) -> None:
-        if self._before is not None:
-            gc.set_threshold(*self._before)
-            self._before = None
-
-
-_COLLECTOR_PAUSE = _CollectorPause()
-_COLLECTOR_THRESHOLD = _CollectorThreshold()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_COLLECTOR_PAUSE.forked)
-    os.register_at_fork(after_in_child=_COLLECTOR_THRESHOLD.forked)
+_COLLECTOR_PAUSE = _CollectorChange(_plan_pause)
+_COLLECTOR_THRESHOLD = _CollectorChange(_plan_rarity)
 
 
 def run_without_collector(work: Callable[[], T]) -> T:

@@ -28,6 +28,8 @@ _LETTERS: Final = "".join(
 )
 """For ``str.translate``: ASCII in lower case, with a space for all that stands between words."""
 
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+
 _ENGLISH: Final = """
     a about above after again against ain't all also am an and any are aren't as at be because been
     before being below between both but by can can't cannot could couldn't did didn't do does
@@ -119,6 +121,11 @@ def find_words(text: str) -> Iterator[re.Match[str]]:
     The two differ for the few characters that fold to several words, or to none.
     """
     return _compile_word_pattern(find_joining(text)).finditer(text)
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text into sentences and lines, none of them blank; white space around them stays."""
+    return [sentence for sentence in _SENTENCE_END.split(text) if sentence.strip()]
 
 
 def make_word_pattern(text: str) -> str:

@@ -37,20 +37,17 @@ class Vocabulary:
     fields: frozenset[str] = frozenset()
     link_fields: frozenset[str] = frozenset()
 
-    def __bool__(self) -> bool:
-        return bool(self.kinds or self.fields or self.link_fields)
-
     def __or__(self, other: Vocabulary) -> Vocabulary:
         """Return the names in either vocabulary."""
-        return self._combine(other, frozenset.union)
+        return self._combine(frozenset.union, other)
 
     def __and__(self, other: Vocabulary) -> Vocabulary:
         """Return the names in both vocabularies."""
-        return self._combine(other, frozenset.intersection)
+        return self._combine(frozenset.intersection, other)
 
     def __sub__(self, other: Vocabulary) -> Vocabulary:
         """Return the names that are not in ``other``."""
-        return self._combine(other, frozenset.difference)
+        return self._combine(frozenset.difference, other)
 
     def __len__(self) -> int:
         return len(self.kinds) + len(self.fields) + len(self.link_fields)
@@ -58,26 +55,19 @@ class Vocabulary:
     @property
     def checkable(self) -> Vocabulary:
         """The names that are short enough to be recorded."""
-        return self._map(_keep_short)
+        return self._combine(_keep_short)
 
     @property
     def storable(self) -> Vocabulary:
         """The names that are valid Unicode; a document can have no other."""
-        return self._map(_keep_valid)
+        return self._combine(_keep_valid)
 
-    def _map(self, change: Callable[[frozenset[str]], frozenset[str]]) -> Vocabulary:
-        return Vocabulary(
-            kinds=change(self.kinds), fields=change(self.fields), link_fields=change(self.link_fields)
-        )
-
-    def _combine(
-        self, other: Vocabulary, join: Callable[[frozenset[str], frozenset[str]], frozenset[str]]
-    ) -> Vocabulary:
-        return Vocabulary(
-            kinds=join(self.kinds, other.kinds),
-            fields=join(self.fields, other.fields),
-            link_fields=join(self.link_fields, other.link_fields),
-        )
+    def _combine(self, change: Callable[..., frozenset[str]], *others: Vocabulary) -> Vocabulary:
+        """Return the vocabulary of what ``change`` makes of each set of names, with those of others."""
+        kinds = change(self.kinds, *(one.kinds for one in others))
+        fields = change(self.fields, *(one.fields for one in others))
+        link_fields = change(self.link_fields, *(one.link_fields for one in others))
+        return Vocabulary(kinds=kinds, fields=fields, link_fields=link_fields)
 
 
 def collect_names(metadata: Mapping[str, Any], links: Iterable[Link]) -> Vocabulary:
@@ -128,13 +118,11 @@ def _fold_name(name: str) -> str:
 
 def _keep_short(names: frozenset[str]) -> frozenset[str]:
     return frozenset(
-        name for name in names if len(name) <= MAX_NAME_BYTES and _count_bytes(name) <= MAX_NAME_BYTES
+        name
+        for name in names
+        if len(name) <= MAX_NAME_BYTES and len(name.encode(errors="surrogatepass")) <= MAX_NAME_BYTES
     )
 
 
 def _keep_valid(names: frozenset[str]) -> frozenset[str]:
     return frozenset(filter(is_unicode, names))
-
-
-def _count_bytes(name: str) -> int:
-    return len(name.encode(errors="surrogatepass"))

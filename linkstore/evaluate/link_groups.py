@@ -1,13 +1,8 @@
-"""Link groups of a store: their members and counts, and the values of a profile.
+"""Counts the link groups of a store of any size, for a profile of its links.
 
-The members of link groups, read from a store of any size in passes.
-
-A pass holds the link groups of one part, chosen by a hash of kind and tag, as columns of some 30 bytes a
-link: about 0.5 GiB at most while it is counted. A store with more links is read several times.
-
-The values of a profile of a store's links, and their form in JSON.
-
-Counts link groups, the pairs of documents that they join, and the documents without links.
+The store is read in passes. A pass holds the link groups of one part, chosen by a hash of kind and tag, as
+columns of some 30 bytes a link: about 0.5 GiB at most while it is counted. A store with more links is read
+several times.
 """
 
 from __future__ import annotations
@@ -15,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +25,11 @@ from linkstore.strategies.results import SECTION_KINDS
 
 LINKS_AT_ONCE: Final = 5_000_000
 """How many links a pass holds, about."""
+HUB_CAP: Final = DEFAULT_HUB_CAP
+"""A side of a link group with more documents is a hub: searches do not arrive there."""
+SIZE_BOUNDS: Final = (1, 2, 5, 10, 20, 50, 100, HUB_CAP)
+"""The largest link group of each class of sizes; larger ones are the last class."""
+_MAX_LARGEST: Final = 5
 _BATCH: Final = 500
 _OUT: Final = 1
 _IN: Final = 2
@@ -114,12 +114,6 @@ def _sort_rows(rows: Ints, documents: int, kinds: tuple[str, ...]) -> Membership
         leaves=(side & _OUT) > 0,
         arrives=(side & _IN) > 0,
     )
-
-
-HUB_CAP: Final = DEFAULT_HUB_CAP
-"""A side of a link group with more documents is a hub: searches do not arrive there."""
-SIZE_BOUNDS: Final = (1, 2, 5, 10, 20, 50, 100, HUB_CAP)
-"""The largest link group of each class of sizes; larger ones are the last class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +206,26 @@ class GoldProfile:
     within_reach: int
     kinds: Mapping[str, GoldEdges]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the profile as plain JSON."""
+        return {
+            "questions": self.questions,
+            "dense_recall@5": self.recall_at_5,
+            "missed": self.missed,
+            "within_reach": self.within_reach,
+            "kinds": {
+                kind: {
+                    "edges": one.edges,
+                    "joining": one.joining,
+                    "precision": one.precision,
+                    "gold": one.gold,
+                    "linked": one.linked,
+                    "linked_share": one.linked_share,
+                }
+                for kind, one in self.kinds.items()
+            },
+        }
+
     @property
     def headroom(self) -> float:
         """The share of gold answers that are not among the first 5 of dense search."""
@@ -261,7 +275,7 @@ class Profile:
         """Return the profile as plain JSON."""
         return {
             "documents": self.documents,
-            "links": {kind: _kind_to_dict(one) for kind, one in self.links.items()},
+            "links": {kind: asdict(one) for kind, one in self.links.items()},
             "group_sizes": dict(zip(list_size_labels(), self.sizes, strict=True)),
             "largest_groups": [
                 {"kind": one.kind, "tag": one.tag, "out": one.out, "in": one.in_, "hub": one.hub}
@@ -270,7 +284,7 @@ class Profile:
             "isolated": self.isolated,
             "reached_in_one_hop": self.reached,
             "reached_share": self.reached_share,
-            "gold": None if self.gold is None else _gold_to_dict(self.gold),
+            "gold": None if self.gold is None else self.gold.to_dict(),
             "gold_kind": self.gold_kind,
             "comparison": None if self.comparison is None else self.comparison.to_dict(),
             "verdict": self.verdict,
@@ -282,39 +296,6 @@ def list_size_labels() -> tuple[str, ...]:
     lows = (1, *(bound + 1 for bound in SIZE_BOUNDS))
     ranges = zip(lows[:-1], SIZE_BOUNDS, strict=True)
     return (*(str(low) if low == high else f"{low}-{high}" for low, high in ranges), f">{SIZE_BOUNDS[-1]}")
-
-
-def _kind_to_dict(one: KindProfile) -> dict[str, int]:
-    return {
-        "links": one.links,
-        "groups": one.groups,
-        "hubs": one.hubs,
-        "edges": one.edges,
-        "dangling": one.dangling,
-    }
-
-
-def _gold_to_dict(one: GoldProfile) -> dict[str, Any]:
-    return {
-        "questions": one.questions,
-        "dense_recall@5": one.recall_at_5,
-        "missed": one.missed,
-        "within_reach": one.within_reach,
-        "kinds": {
-            kind: {
-                "edges": edges.edges,
-                "joining": edges.joining,
-                "precision": edges.precision,
-                "gold": edges.gold,
-                "linked": edges.linked,
-                "linked_share": edges.linked_share,
-            }
-            for kind, edges in one.kinds.items()
-        },
-    }
-
-
-_MAX_LARGEST: Final = 5
 
 
 @dataclass(slots=True)

@@ -26,18 +26,7 @@ from linkstore.core.arguments import omit_none, require, require_list
 from linkstore.core.arrays import Floats, Ints, normalize_vector
 from linkstore.core.display import format_percent
 from linkstore.core.links import LINKS_KEY, copy_with_links
-from linkstore.core.plans import (
-    Candidates,
-    Find,
-    Groups,
-    Ids,
-    Members,
-    Memberships,
-    Nearest,
-    Plan,
-    ReachedMembers,
-    Side,
-)
+from linkstore.core.plans import Candidates, Find, Ids, Nearest, Plan, Tags
 from linkstore.errors import CapabilityError, EvaluationError
 from linkstore.evaluate.link_groups import (
     HUB_CAP,
@@ -53,7 +42,7 @@ from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, evalua
 from linkstore.extract.protocol import CorpusExtractor, LinkExtractor, extractor_names, load_extractor
 from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.strategies.base import HOP_SIDES
-from linkstore.strategies.traversal import NO_REFS
+from linkstore.strategies.traversal import follow_links
 
 DERIVED_LINKS: Final = ("mention", "entity")
 """The extractors that find links in texts: what a corpus without links gets unless others are named."""
@@ -238,7 +227,7 @@ def _examine_question(answers: Sequence[frozenset[str]], vector: Floats) -> Plan
     ids: list[str] = yield Ids(refs=found.refs)
     answer = {ref: number[id] for ref, id in zip(found.refs.tolist(), ids, strict=True)}
     near: Candidates = yield Nearest(vector=vector, k=_REACHED_FROM)
-    edges = yield from _find_edges(found.refs, vector)
+    edges = yield from _find_edges(found.refs)
     edges = {kind: _keep_between(pairs, answer) for kind, pairs in edges.items()}
     missed = set(range(len(answers))) - _find_answers(near.refs[:_FOUND_AMONG].tolist(), answer)
     starts = frozenset(near.refs.tolist())
@@ -261,31 +250,19 @@ def _keep_between(pairs: frozenset[Edge], answer: Mapping[int, int]) -> frozense
     return frozenset((one, other) for one, other in pairs if answer.get(one) != answer.get(other))
 
 
-def _find_edges(refs: Ints, vector: Floats) -> Plan[dict[str, frozenset[Edge]]]:
+def _find_edges(refs: Ints) -> Plan[dict[str, frozenset[Edge]]]:
     """Return the pairs of each of ``refs`` and a document linked to it, by kind and for all kinds."""
     edges: defaultdict[str, set[Edge]] = defaultdict(set)
-    for leave, arrive in HOP_SIDES["both"]:
-        yield from _add_one_way(refs, vector, leave, arrive, edges)
+    for leave, _ in HOP_SIDES["both"]:
+        hop = yield from follow_links(refs, leave, take=HUB_CAP, cap=HUB_CAP)
+        tags: list[tuple[str, str]] = yield Tags(groups=hop.groups)
+        pairs_of = {group: edges[name] for group, (name, _) in zip(hop.groups.tolist(), tags, strict=True)}
+        left, reached = refs[hop.edges.source].tolist(), hop.edges.target.tolist()
+        for one, other, group in zip(left, reached, hop.edges.group.tolist(), strict=True):
+            if one != other:
+                pairs_of[group].add((min(one, other), max(one, other)))
     whole = frozenset[Edge]().union(*edges.values())
     return {kind: frozenset(pairs) for kind, pairs in edges.items()} | {ALL_KINDS: whole}
-
-
-def _add_one_way(
-    refs: Ints, vector: Floats, leave: Side, arrive: Side, edges: defaultdict[str, set[Edge]]
-) -> Plan[None]:
-    """Add the pairs that one direction joins."""
-    own: Memberships = yield Groups(refs=refs, side=leave)
-    groups, place = np.unique(own.group, return_inverse=True)
-    reached: ReachedMembers = yield Members(
-        groups=groups, side=arrive, vector=vector, take=HUB_CAP, cap=HUB_CAP, exclude=NO_REFS
-    )
-    members: defaultdict[int, list[int]] = defaultdict(list)
-    for group, ref in zip(reached.group.tolist(), reached.refs.tolist(), strict=True):
-        members[group].append(ref)
-    sources = refs[own.document].tolist()
-    for source, group, kind in zip(sources, place.tolist(), own.kind.tolist(), strict=True):
-        pairs = {(min(source, ref), max(source, ref)) for ref in members[group] if ref != source}
-        edges[own.kinds[kind]] |= pairs
 
 
 def profile(

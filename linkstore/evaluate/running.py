@@ -18,7 +18,6 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, Literal, Protocol, TypeVar, get_args
@@ -29,9 +28,10 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore.core.arguments import as_path, require, require_list
 from linkstore.core.arrays import normalize_vector
+from linkstore.core.batches import split_batches
 from linkstore.core.documents import is_storable
 from linkstore.core.links import LINKS_KEY, merge_links
-from linkstore.core.plans import Candidates, Find, Ids, Plan
+from linkstore.core.plans import select_stored
 from linkstore.errors import EvaluationError, LinkError
 from linkstore.evaluate.metrics import (
     MAX_RANK,
@@ -237,7 +237,7 @@ def _make_units(kind: GoldKind, wanted: Sequence[str], found: Mapping[str, Itera
 def _find_page_documents(store: LinkStore, urls: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the documents of these pages, for those that are indexed: url → ids."""
     found: dict[str, tuple[str, ...]] = {}
-    for some in _split_batches(urls):
+    for some in split_batches(filter(is_storable, urls), _LOOKUP_BATCH):
         entries = store.backend.run(store.backend.pages(None, some))
         found.update({entry.url: entry.ids for entry in entries})
     return found
@@ -251,21 +251,8 @@ def _select_section(answer: str, ids: Sequence[str]) -> list[str]:
 def _find_known_ids(store: LinkStore, answers: Sequence[str]) -> set[str]:
     """Return the answers that are ids of documents."""
     known: set[str] = set()
-    for some in _split_batches(answers):
-        known.update(store.backend.run(store.backend.answer(_find_ids(some))))
-    return known
-
-
-def _split_batches(strings: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the strings that may be stored, some at a time."""
-    storable = filter(is_storable, strings)
-    while some := tuple(islice(storable, _LOOKUP_BATCH)):
-        yield some
-
-
-def _find_ids(ids: tuple[str, ...]) -> Plan[list[str]]:
-    found: Candidates = yield Find(ids=ids)
-    known: list[str] = yield Ids(refs=found.refs)
+    for some in split_batches(filter(is_storable, answers), _LOOKUP_BATCH):
+        known.update(store.backend.run(store.backend.answer(select_stored(some))))
     return known
 
 

@@ -1,13 +1,7 @@
-"""What HTML pages have in common: decoding, limits, head, links, texts.
+"""What HTML pages have in common, for the link extractor and for ingest.
 
-Limits for HTML pages: estimates the cost of parsing a page before it is parsed.
-
-Parsers of HTML take time and memory in proportion to the page, except for a few constructions. This module
-refuses or rewrites those. The visible text does not change.
-
-Decodes a page as browsers do (HTML Living Standard, section 13.2.3).
-
-What HTML pages have in common, for the link extractor and for ingest: decoding, head, links, anchors.
+A page is decoded as browsers do (HTML Living Standard, section 13.2.3), bounded, and parsed. Functions read
+its head, its links and its anchors.
 """
 
 from __future__ import annotations
@@ -19,89 +13,14 @@ from typing import Final, NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, resolve_encoding
 
-from linkstore.errors import ExtractionError, StrategyError
-from linkstore.extract.html_depth import ElementStack
-from linkstore.extract.html_order import Tag, TagRewriter, find_attribute_names, is_well_nested
+from linkstore.errors import StrategyError
+from linkstore.extract.html_bounds import UnboundedPageError, bound_page
 from linkstore.extract.noise import find_noise, find_permalinks, fold_whitespace, get_link_label, is_inside
 
 DEEPEST_ELEMENT: Final = 512
 """Maximum depth of elements; browsers move deeper ones out to this depth."""
-MOST_ATTRIBUTES: Final = 1000
-"""Maximum number of attributes of one element."""
-MOST_OPTIONS: Final = 1000
-"""Maximum number of options in the lists of a page; further ones are left out, as they are not its text."""
-
-_MOST_REOPENED: Final = 20_000
-_CHARACTERS_EACH: Final = 4
-_MOST_MOVED: Final = 50_000
-_MOST_COMPARED: Final = 10_000_000
-_COMPARED_EACH: Final = 100
-_ROOTS: Final = frozenset({"html", "body"})
-
-
-class UnboundedPageError(ExtractionError):
-    """A page would take far more time or memory to parse than its length says."""
-
-
-def bound_page(page: str) -> str:
-    """Return a page that takes time and memory in proportion to its length.
-
-    Args:
-        page: HTML.
-
-    Returns:
-        The page, in which elements that hold text only hold no tags.
-
-    Raises:
-        UnboundedPageError: If its elements lie too deep, have too many attributes, or are opened or moved too
-            often by tags that are not closed in order.
-    """
-    if is_well_nested(page):
-        return page
-    tags, nesting, options = TagRewriter(page), ElementStack(), 0
-    roots: set[str] = set()
-    for tag in tags:
-        if tag.name == "option" and not tag.closing:
-            options += 1
-            if options > MOST_OPTIONS:
-                tags.leave_out(tag)
-                continue
-        if tag.name in _ROOTS:
-            roots.update(find_attribute_names(tag.attributes))  # a parser gives the first those of all
-            _check_attributes(tag.name, roots)
-        _check_tag(nesting, tag, len(page))
-        tags.in_foreign = nesting.in_foreign
-    return tags.written()
-
-
-def _check_tag(nesting: ElementStack, tag: Tag, length: int) -> None:
-    """Apply a tag to the open elements, and check that the page stays within its bounds."""
-    if tag.text:
-        nesting.text()
-    if tag.closing:
-        nesting.end(tag.name)
-        if nesting.moved > _MOST_MOVED + length:
-            raise UnboundedPageError("elements are closed out of order too often to be moved")
-        return
-    if len(tag.attributes) > MOST_ATTRIBUTES:
-        _check_attributes(tag.name, set(find_attribute_names(tag.attributes)))
-    nesting.start(tag.name, tag.attributes)
-    if nesting.depth > DEEPEST_ELEMENT:
-        raise UnboundedPageError(f"its elements lie more than {DEEPEST_ELEMENT} deep")
-    if nesting.reopened > _MOST_REOPENED + length // _CHARACTERS_EACH:
-        raise UnboundedPageError(
-            "formatting elements that are not closed, and their attributes, would be opened again"
-            f" {nesting.reopened:,} times"
-        )
-    if nesting.compared > _MOST_COMPARED + length * _COMPARED_EACH:
-        raise UnboundedPageError("formatting elements that are not closed have too many attributes")
-
-
-def _check_attributes(name: str, attributes: set[str]) -> None:
-    if len(attributes) > MOST_ATTRIBUTES:
-        raise UnboundedPageError(f"a <{name[:40]}> has more than {MOST_ATTRIBUTES:,} attributes")
-
-
+_DEEP: Final = 64
+"""A depth from which on that of the parsed page is looked at."""
 _ENCODING_NAMES: Final = """
     utf-8 utf-8-sig utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be
     cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp866 cp874 cp437 cp850 cp852
@@ -118,6 +37,13 @@ _NON_ASCII: Final = re.compile(f"[^\0-\x7f{_REPLACEMENT}]")
 UTF_8: Final = "utf-8"
 WESTERN: Final = "cp1252"
 """What browsers read a page in that declares nothing."""
+Tree = LexborHTMLParser
+Node = LexborNode
+_BACKLINK_SELECTOR: Final = ":is(.toc-backref, [role=doc-backlink])"
+_LINK_SELECTOR: Final = "a[href], area[href]"
+"""Also selects ``<a xlink:href>`` of SVG."""
+_ANCHOR_SELECTOR: Final = "[id], a[name]:not([id])"
+_UNSEEN_SELECTOR: Final = "script, style, iframe"
 
 
 class DecodedText(NamedTuple):
@@ -203,16 +129,6 @@ def _is_text_encoding(name: str) -> bool:
     return name.replace("-", "").replace("_", "") in _TEXT_ENCODINGS
 
 
-Tree = LexborHTMLParser
-Node = LexborNode
-
-_BACKLINK_SELECTOR: Final = ":is(.toc-backref, [role=doc-backlink])"
-_LINK_SELECTOR: Final = "a[href], area[href]"
-"""Also selects ``<a xlink:href>`` of SVG."""
-_ANCHOR_SELECTOR: Final = "[id], a[name]:not([id])"
-_UNSEEN_SELECTOR: Final = "script, style, iframe"
-
-
 def parse_html(content: str | bytes) -> Tree:
     """Parse a page. Bytes are decoded leniently, as browsers do.
 
@@ -227,11 +143,23 @@ def parse_html(content: str | bytes) -> Tree:
         UnboundedPageError: If the page would take far more time or memory to parse than its length says.
     """
     text = decode_html(content).text if isinstance(content, bytes) else content
-    tree = LexborHTMLParser(bound_page(text))
+    page = bound_page(text)
+    tree = LexborHTMLParser(page.text)
+    if page.depth > _DEEP:
+        _check_depth(tree)
     for element in tree.css(_UNSEEN_SELECTOR):
         if (inner := element.first_child) is not None:
             inner.decompose()
     return tree
+
+
+def _check_depth(tree: Tree) -> None:
+    waiting = [(tree.root, 0)] if tree.root is not None else []
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > DEEPEST_ELEMENT + 2:  # <html> and <body> around them
+            raise UnboundedPageError(f"its elements lie more than {DEEPEST_ELEMENT} deep")
+        waiting += [(child, depth + 1) for child in node.iter()]
 
 
 def find_base_href(tree: Tree) -> str | None:

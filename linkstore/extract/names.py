@@ -95,14 +95,16 @@ class Variants:
         Raises:
             LinkError: If a link is invalid. The message names the document.
         """
-        return [self._apply_to(document) for document in documents]
-
-    def _apply_to(self, document: Document) -> Document:
-        links = get_links(document)
-        if not any(link.kind in self.kinds for link in links):
-            return document
-        written = [link.to_dict() for link in merge_links(map(self.joined, links))]
-        return document.model_copy(update={"metadata": {**document.metadata, LINKS_KEY: written}})
+        found = []
+        for document in documents:
+            links = get_links(document)
+            if any(link.kind in self.kinds for link in links):
+                written = [link.to_dict() for link in merge_links(map(self.joined, links))]
+                metadata = {**document.metadata, LINKS_KEY: written}
+                found.append(document.model_copy(update={"metadata": metadata}))
+            else:
+                found.append(document)
+        return found
 
     def apply(self, store: LinkedStore) -> int:
         """Join the names in the links of stored documents, and return how many documents changed.
@@ -112,8 +114,12 @@ class Variants:
         """
         changed: dict[str, Sequence[Link]] = {}
         count = 0
-        for id, links in _find_changed(self, store.scan()):
-            changed[id] = links
+        for document in store.scan():
+            own = tuple(link for link in get_links(document) if link.kind in self.kinds)
+            joined = merge_links(map(self.joined, own))
+            if joined == own:
+                continue
+            changed[document.id or ""] = joined
             count += 1
             if len(changed) == _VARIANT_BATCH:
                 store.replace_links(self.kinds, changed)
@@ -141,15 +147,6 @@ class Variants:
             for name, found in sorted(spellings.items())
             if len(found) > 1
         )
-
-
-def _find_changed(variants: Variants, documents: Iterable[Document]) -> Iterator[tuple[str, Sequence[Link]]]:
-    """Yield the documents whose links change, with their links of the kinds that are names."""
-    for document in documents:
-        own = [link for link in get_links(document) if link.kind in variants.kinds]
-        joined = merge_links(map(variants.joined, own))
-        if joined != tuple(own):
-            yield document.id or "", joined
 
 
 def normalize_name(name: str) -> str:

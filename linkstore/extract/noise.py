@@ -1,12 +1,11 @@
-"""The text of an element, with marks for what begins in it.
-
-The surroundings of a page's content: navigation, banners, footers, tables of contents, permalinks.
+"""What surrounds a page's content: navigation, banners, footers, tables of contents, permalinks.
 
 A landmark, a role, a class or an id makes an element suspect, and no more: sections are called "Footer" or
 "TOC", and boxes in the text are sidebars and asides. A suspect is noise if it is mostly links, or only a
 label at the frame of the page. It never is if it has paragraphs or code, or if a link leads to a heading in
 it; of one that has them beside a menu, the menu goes. What is kept of it is noise only if it repeats from
-page to page, which one page does not tell: see :class:`~linkstore.ingest.html.pages.Chrome`.
+page to page, which one page does not tell: see :class:`~linkstore.ingest.html.pages.Chrome`. The functions
+that read the text of an element, with marks for what begins in it, are here too.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ MARK: Final = "\ufdd1"
 """Stands where an anchor or a link begins; a noncharacter, which no text is meant to have."""
 BREAK: Final = "\v"
 """``<br>``, and where a block begins or ends: the only vertical tab that does not come from the source."""
-
 _SILENT_NAMES: Final = (
     "script style template noscript svg math head title button select textarea input iframe object video"
     " audio canvas img map frameset -comment"
@@ -39,6 +37,89 @@ _BLOCK_NAMES: Final = (
 BLOCKS: Final = frozenset(_BLOCK_NAMES.split())
 """Elements that are shown on lines of their own, or in cells."""
 _APART: Final = BLOCKS | {"br"}
+NAVIGATION: Final = "navigation"
+SIDEBARS: Final = "sidebars"
+CONTENTS: Final = "tables of contents"
+HEADERS: Final = "headers"
+FOOTERS: Final = "footers"
+SEARCH: Final = "search forms"
+HIDDEN: Final = "hidden text"
+_CERTAIN: Final = "nav, :is(div, section, ul, ol, dl, table, form, details, p)[role=navigation]"
+# Landmarks (HTML Living Standard, section 4.3; WAI-ARIA 1.2, section 5.3.4); a header within a section is
+# that section's. A note or a source that is only a link is content all the same.
+_LANDMARKS: Final = (
+    "nav",
+    "footer",
+    "header:not(main header, article header, section header)",
+    "aside:not(.footnote, .footnote-list, .footnotes, .citation, .citation-list, .admonition, .topic,"
+    " .system-message, [role=note], [role=doc-endnotes], [role=doc-footnote])",
+)
+_ROLES: Final = "[role=navigation], [role=banner], [role=contentinfo], [role=complementary], [role=search]"
+# Sidebars, link bars and tables of contents of well-known site builders.
+_WIDGETS: Final = (
+    ".sphinxsidebar, .related, .breadcrumb, .breadcrumbs, .sidebar, .navbar, .navbox, .pagination, .nosearch,"
+    " .toc, .table-of-contents, .contents.topic, .contents.local, .mw-editsection, .mw-jump-link,"
+    " .nav, .footer, #hd, #ft, #sidebar, #toc, #TOC, #footer, #contents:has(> details)"
+)
+_UNSEEN: Final = "span.visually-hidden, span.sr-only, a.visually-hidden, a.sr-only"
+# Naming the elements keeps the parser from trying every selector on every <span> of a code block.
+_BOXES: Final = "div, section, ul, ol, dl, table, form, details, p"
+_AROUND: Final = f":is({', '.join(_LANDMARKS)}, :is({_BOXES}):is({_ROLES}, {_WIDGETS}), {_UNSEEN})"
+_NAMED: Final = f":is([class*=nav i], [id*=nav i]):is({_BOXES})"
+"""The attributes come first because few elements have them, and comparing names takes longer."""
+_KINDS: Final = (
+    (CONTENTS, frozenset({"toc", "TOC", "table-of-contents", "contents", "doc-toc"})),
+    (NAVIGATION, frozenset({"nav", "navigation"})),
+    (SIDEBARS, frozenset({"aside", "complementary", "sidebar", "sphinxsidebar"})),
+    (FOOTERS, frozenset({"footer", "contentinfo", "ft"})),
+    (HEADERS, frozenset({"header", "banner", "hd"})),
+    (SEARCH, frozenset({"search", "nosearch"})),
+    (HIDDEN, frozenset({"visually-hidden", "sr-only"})),
+)
+"""What an element is called by its tag, role, class or id."""
+_IN_TEXT: Final = frozenset({"aside", "sidebar", "related", "complementary", "toc", "contents"})
+"""Tags, roles and classes of boxes in the text; labels in others are the frame of the page."""
+_NAV_WORD: Final = re.compile(
+    r"(?:^|[\s_-])nav(?:bar|igation|header|footer|path|panel|list|links|menu|tree)?(?:[\s_-]|$)",
+    re.IGNORECASE,
+)
+_SEQUENCE: Final = frozenset(
+    {"next", "prev", "previous", "up", "start", "home", "first", "last", "top", "contents", "index"}
+)
+"""Values of ``rel`` on links that lead through a sequence of pages (HTML 4.01, section 6.12, and since)."""
+_SEQUENCE_KEYS: Final = frozenset("hnptu")
+"""Access keys that DocBook, Texinfo and GTK-Doc give such links."""
+_SEQUENCE_LINKS: Final = "a[rel][href], a[accesskey][href]"
+_TABULAR: Final = frozenset({"td", "th", "tr", "tbody", "thead", "tfoot", "table", "li"})
+_ENDS: Final = frozenset({"body", "html", "main", "article"})
+_INLINE_BOXES: Final = frozenset({"span", "b", "i", "em", "strong", "small", "font", "code", "tt"})
+_LONGEST_BAR: Final = 600
+_MOST_BESIDE_LINKS: Final = 300
+_FEW_LETTERS: Final = 40
+_HIGHEST_BAR: Final = 12
+_LEAST_SENTENCE: Final = 12
+_LEAST_PARAGRAPH: Final = 25
+_LEAST_TEXT: Final = 40
+"""Letters of a paragraph: with a full stop, in a <p> without one, and elsewhere without one."""
+_LINES: Final = frozenset({"p", "pre", "li", "dd", "dt", "td", "th", "blockquote", "figure"})
+_ENTRIES: Final = frozenset({"nav", "li", "dt", "td", "th", "caption", "summary", "figcaption"})
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_SENTENCE: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f\u061f\u06d4\u0964][^\w.]{0,3}$")
+_RIGHTS: Final = re.compile(r"\W{0,3}(?:\u00a9|\(c\)|copyright\b)", re.IGNORECASE)
+_TIMES: Final = 16
+_LEAST_BUDGET: Final = 2**16
+_PERMALINKS: Final = (
+    "a:is(.headerlink, .hash-link, .anchorjs-link, .header-anchor, .copiable-link, .anchor-link, [href^='#'])"
+)
+_PERMALINK_CLASSES: Final = frozenset(
+    {"headerlink", "hash-link", "anchorjs-link", "header-anchor", "copiable-link", "anchor-link"}
+)
+_SIGNS: Final = frozenset("¶#§🔗⚓∞☍◆⛓⌗")
+"""Other signs are names of operators."""
+_NEAR: Final = 4
+_HEADING_LIKE: Final = frozenset(
+    {"h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary", "caption", "figcaption"}
+)
 
 
 def fold_whitespace(text: str) -> str:
@@ -112,99 +193,18 @@ def read_inner_text(
     return "".join(parts), numbers
 
 
+def empty_element(node: LexborNode) -> None:
+    """Remove all that is in an element."""
+    for child in list(node.iter(include_text=True)):
+        child.decompose()
+
+
 def get_link_label(node: LexborNode) -> str:
     """Return the label of a link, white space folded: its text, else its ``title``. It may be empty."""
     only = node.first_child
     simple = only is None or only.next is None or not any(child.tag in _APART for child in node.iter())
     text = node.text() if simple else read_inner_text(node)[0]
     return fold_whitespace(text) or fold_whitespace(node.attributes.get("title") or "")
-
-
-NAVIGATION: Final = "navigation"
-SIDEBARS: Final = "sidebars"
-CONTENTS: Final = "tables of contents"
-HEADERS: Final = "headers"
-FOOTERS: Final = "footers"
-SEARCH: Final = "search forms"
-HIDDEN: Final = "hidden text"
-
-_CERTAIN: Final = "nav, :is(div, section, ul, ol, dl, table, form, details, p)[role=navigation]"
-# Landmarks (HTML Living Standard, section 4.3; WAI-ARIA 1.2, section 5.3.4); a header within a section is
-# that section's. A note or a source that is only a link is content all the same.
-_LANDMARKS: Final = (
-    "nav",
-    "footer",
-    "header:not(main header, article header, section header)",
-    "aside:not(.footnote, .footnote-list, .footnotes, .citation, .citation-list, .admonition, .topic,"
-    " .system-message, [role=note], [role=doc-endnotes], [role=doc-footnote])",
-)
-_ROLES: Final = "[role=navigation], [role=banner], [role=contentinfo], [role=complementary], [role=search]"
-# Sidebars, link bars and tables of contents of well-known site builders.
-_WIDGETS: Final = (
-    ".sphinxsidebar, .related, .breadcrumb, .breadcrumbs, .sidebar, .navbar, .navbox, .pagination, .nosearch,"
-    " .toc, .table-of-contents, .contents.topic, .contents.local, .mw-editsection, .mw-jump-link,"
-    " .nav, .footer, #hd, #ft, #sidebar, #toc, #TOC, #footer, #contents:has(> details)"
-)
-_UNSEEN: Final = "span.visually-hidden, span.sr-only, a.visually-hidden, a.sr-only"
-# Naming the elements keeps the parser from trying every selector on every <span> of a code block.
-_BOXES: Final = "div, section, ul, ol, dl, table, form, details, p"
-_AROUND: Final = f":is({', '.join(_LANDMARKS)}, :is({_BOXES}):is({_ROLES}, {_WIDGETS}), {_UNSEEN})"
-_NAMED: Final = f":is([class*=nav i], [id*=nav i]):is({_BOXES})"
-"""The attributes come first because few elements have them, and comparing names takes longer."""
-_KINDS: Final = (
-    (CONTENTS, frozenset({"toc", "TOC", "table-of-contents", "contents", "doc-toc"})),
-    (NAVIGATION, frozenset({"nav", "navigation"})),
-    (SIDEBARS, frozenset({"aside", "complementary", "sidebar", "sphinxsidebar"})),
-    (FOOTERS, frozenset({"footer", "contentinfo", "ft"})),
-    (HEADERS, frozenset({"header", "banner", "hd"})),
-    (SEARCH, frozenset({"search", "nosearch"})),
-    (HIDDEN, frozenset({"visually-hidden", "sr-only"})),
-)
-"""What an element is called by its tag, role, class or id."""
-_IN_TEXT: Final = frozenset({"aside", "sidebar", "related", "complementary", "toc", "contents"})
-"""Tags, roles and classes of boxes in the text; labels in others are the frame of the page."""
-_NAV_WORD: Final = re.compile(
-    r"(?:^|[\s_-])nav(?:bar|igation|header|footer|path|panel|list|links|menu|tree)?(?:[\s_-]|$)",
-    re.IGNORECASE,
-)
-_SEQUENCE: Final = frozenset(
-    {"next", "prev", "previous", "up", "start", "home", "first", "last", "top", "contents", "index"}
-)
-"""Values of ``rel`` on links that lead through a sequence of pages (HTML 4.01, section 6.12, and since)."""
-_SEQUENCE_KEYS: Final = frozenset("hnptu")
-"""Access keys that DocBook, Texinfo and GTK-Doc give such links."""
-_SEQUENCE_LINKS: Final = "a[rel][href], a[accesskey][href]"
-_TABULAR: Final = frozenset({"td", "th", "tr", "tbody", "thead", "tfoot", "table", "li"})
-_ENDS: Final = frozenset({"body", "html", "main", "article"})
-_INLINE_BOXES: Final = frozenset({"span", "b", "i", "em", "strong", "small", "font", "code", "tt"})
-_LONGEST_BAR: Final = 600
-_MOST_BESIDE_LINKS: Final = 300
-_FEW_LETTERS: Final = 40
-_HIGHEST_BAR: Final = 12
-_LEAST_SENTENCE: Final = 12
-_LEAST_PARAGRAPH: Final = 25
-_LEAST_TEXT: Final = 40
-"""Letters of a paragraph: with a full stop, in a <p> without one, and elsewhere without one."""
-_LINES: Final = frozenset({"p", "pre", "li", "dd", "dt", "td", "th", "blockquote", "figure"})
-_ENTRIES: Final = frozenset({"nav", "li", "dt", "td", "th", "caption", "summary", "figcaption"})
-_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_SENTENCE: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f\u061f\u06d4\u0964][^\w.]{0,3}$")
-_RIGHTS: Final = re.compile(r"\W{0,3}(?:\u00a9|\(c\)|copyright\b)", re.IGNORECASE)
-_TIMES: Final = 16
-_LEAST_BUDGET: Final = 2**16
-
-_PERMALINKS: Final = (
-    "a:is(.headerlink, .hash-link, .anchorjs-link, .header-anchor, .copiable-link, .anchor-link, [href^='#'])"
-)
-_PERMALINK_CLASSES: Final = frozenset(
-    {"headerlink", "hash-link", "anchorjs-link", "header-anchor", "copiable-link", "anchor-link"}
-)
-_SIGNS: Final = frozenset("¶#§🔗⚓∞☍◆⛓⌗")
-"""Other signs are names of operators."""
-_NEAR: Final = 4
-_HEADING_LIKE: Final = frozenset(
-    {"h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary", "caption", "figcaption"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,16 +272,13 @@ def find_permalinks(tree: LexborHTMLParser) -> Iterator[tuple[LexborNode, Lexbor
     for link in tree.css(_PERMALINKS):
         attributes = link.attributes
         href = attributes.get("href") or ""
-        heading = _find_heading(link)
-        if (
-            heading is not None
-            and (text := fold_whitespace(link.text()))
-            and text == fold_whitespace(heading.text())
-        ):
+        heading = next((one for one in iter_ancestors(link, _NEAR) if one.tag in _HEADING_LIKE), None)
+        text = fold_whitespace(link.text())
+        if heading is not None and text and text == fold_whitespace(heading.text()):
             continue
-        if not _PERMALINK_CLASSES.isdisjoint((attributes.get("class") or "").split()) or (
-            _is_sign(link) and (heading is not None or _is_target_near(link, href[1:]))
-        ):
+        by_class = not _PERMALINK_CLASSES.isdisjoint((attributes.get("class") or "").split())
+        is_sign = text.replace(" ", "").rstrip("\ufe0e\ufe0f") in _SIGNS  # a second one chooses its colours
+        if by_class or (is_sign and (heading is not None or _is_target_near(link, href[1:]))):
             yield link, heading
 
 
@@ -349,7 +346,7 @@ class _NoiseFinder:
         self._budget -= 3 * len(text)
         if not certain and self._is_most(node, text):
             return
-        linked = _count_in_links(node)
+        linked = sum(count_letters(link.text()) for link in node.css("a[href]"))
         beside = _count_beside_links(node)
         known = kind == HIDDEN or beside < _LEAST_SENTENCE
         prose, labels = (False, beside) if known else _read_lines(node)
@@ -437,7 +434,7 @@ class _NoiseFinder:
             if around is None or around.mem_id in seen or not _is_in_sequence(link):
                 continue
             seen.add(around.mem_id)
-            if not any(one.mem_id in self.kinds for one in _iter_ancestors(link)):
+            if not any(one.mem_id in self.kinds for one in iter_ancestors(link, _HIGHEST_BAR)):
                 bar = self._bar_around(link)
                 if bar is not None:
                     self.kinds[bar.mem_id] = NAVIGATION
@@ -446,7 +443,7 @@ class _NoiseFinder:
         """Return the largest element around a link that is only a bar. Its text grows only within a table."""
         best: LexborNode | None = None
         beside = 0
-        for here in _iter_ancestors(link):
+        for here in iter_ancestors(link, _HIGHEST_BAR):
             if here.tag in _ENDS or self._budget < 0:
                 break
             text = here.text()
@@ -468,11 +465,6 @@ def _count_beside_links(node: LexborNode) -> int:
     """Count the letters of an element that are neither in links nor in scripts."""
     other = sum(count_letters(part.text()) for part in node.css("a[href], script, style, noscript, template"))
     return max(0, count_letters(node.text()) - other)
-
-
-def _count_in_links(node: LexborNode) -> int:
-    """Count the letters of an element that are in links."""
-    return sum(count_letters(link.text()) for link in node.css("a[href]"))
 
 
 def _get_suspect_names(node: LexborNode) -> set[str]:
@@ -538,10 +530,10 @@ def _read_lines(node: LexborNode) -> tuple[bool, int]:
     return prose, count
 
 
-def _iter_ancestors(node: LexborNode) -> Iterator[LexborNode]:
+def iter_ancestors(node: LexborNode, most: int = 8) -> Iterator[LexborNode]:
     """Yield the nearest elements around one, innermost first."""
     here = node.parent
-    for _ in range(_HIGHEST_BAR):
+    for _ in range(most):
         if here is None:
             return
         yield here
@@ -560,20 +552,6 @@ def _is_bar(node: LexborNode, size: int, beside: int) -> bool:
         return False
     links = node.css("a[href]")
     return 2 * sum(map(_is_in_sequence, links)) >= len(links)
-
-
-def _is_sign(link: LexborNode) -> bool:
-    """Say whether a link is only a sign of a permalink. A second character may choose its colours."""
-    return "".join(link.text().split()).rstrip("\ufe0e\ufe0f") in _SIGNS
-
-
-def _find_heading(link: LexborNode) -> LexborNode | None:
-    here = link.parent
-    for _ in range(_NEAR):
-        if here is None or here.tag in _HEADING_LIKE:
-            return here
-        here = here.parent
-    return None
 
 
 def _is_target_near(link: LexborNode, target: str) -> bool:

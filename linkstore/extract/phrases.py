@@ -1,8 +1,8 @@
 """Phrases in texts: found as whole words, many at once, whatever stands between their words.
 
 A text is one byte string in which every word stands between two spaces of its own: ``"Mercury, Nevada"``
-becomes `` mercury  nevada ``. A search for `` nevada `` then finds only whole words. Many phrases are found in
-one pass (A. Aho and M. Corasick, CACM 18(6), 1975), and can be mapped back to how the text writes them.
+becomes `` mercury  nevada ``. A search for `` nevada `` then finds only whole words. Many phrases are found
+in one pass (A. Aho and M. Corasick, CACM 18(6), 1975), and can be mapped back to how the text writes them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ _TO_WORDS: Final = _ASCII_TO_WORDS + bytes(range(128, 256))
 _LONE_APOSTROPHE: Final = re.compile(rb"'(?:(?![a-z0-9_\x80-\xff])|(?<![a-z0-9_\x80-\xff]'))")
 _JAMO: Final = range(0x1100, 0x1200)
 """Hangul letters, which join their neighbours when text is normalised."""
+SHORTEST_NAME: Final = 4
+"""Letters of the shortest name, spaces between words among them."""
+MOST_NAME_WORDS: Final = 8
+"""Words of the longest name; the length of what a query is searched for."""
+LONGEST_NAME_WORD: Final = 64
+"""Longer runs of letters are hashes, encoded data and the like."""
+_BRACKET: Final = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 @lru_cache(maxsize=2)
@@ -140,15 +147,6 @@ class Automaton:
     def occurs(self, text: str) -> bool:
         """Say whether the text contains any of the names."""
         return bool(self._names) and bool(self._search.find_matches_as_indexes(make_haystack(text)))
-
-
-SHORTEST_NAME: Final = 4
-"""Letters of the shortest name, spaces between words among them."""
-MOST_NAME_WORDS: Final = 8
-"""Words of the longest name; the length of what a query is searched for."""
-LONGEST_NAME_WORD: Final = 64
-"""Longer runs of letters are hashes, encoded data and the like."""
-_BRACKET: Final = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 @lru_cache(maxsize=4096)

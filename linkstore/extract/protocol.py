@@ -1,9 +1,7 @@
 """The protocol of link extractors, and finding the installed ones.
 
-The protocol of extractors whose links depend on the whole corpus and can be kept up to date.
-
-The links of such an extractor depend on a document, and on the number of documents of the corpus that have
-each of certain *keys*, such as names or phrases. When documents are added or removed, the links of others can
+The links of some extractors depend on a document, and on the number of documents of the corpus that have each
+of certain *keys*, such as names or phrases. When documents are added or removed, the links of others can
 change only if they have a key whose count changed. A *review* finds these documents in one pass.
 """
 
@@ -21,8 +19,9 @@ from linkstore.errors import ExtractionError
 
 ENTRY_POINT_GROUP: Final = "linkstore.extractors"
 """Packages register a factory (class or function) for each extractor under this group."""
-
 SourceT_contra = TypeVar("SourceT_contra", contravariant=True)
+Review = Callable[[Document], bool]
+"""Shown a stored document, takes it into account and says whether its links may have changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,10 +157,6 @@ def _find_entry_point(name: str) -> EntryPoint:
             return point
     known = ", ".join(extractor_names()) or "none"
     raise ExtractionError(f"no extractor named {name!r} is installed; installed: {known}")
-
-
-Review = Callable[[Document], bool]
-"""Shown a stored document, takes it into account and says whether its links may have changed."""
 
 
 @runtime_checkable

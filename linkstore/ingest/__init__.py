@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from linkstore.ingest.batches import Staleness, staleness
     from linkstore.ingest.chunks import ChunkLimits
     from linkstore.ingest.files import SourceNotFoundError
     from linkstore.ingest.html.folder import FolderSource, IngestSettings, index_folder
     from linkstore.ingest.html.pages import UnreadablePageError
     from linkstore.ingest.notes.vault import VaultSource, index_vault
-    from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
+    from linkstore.ingest.pipeline import DEFAULT_LINKS, IndexOptions, Staleness, index_source, staleness
     from linkstore.ingest.records import DocumentsSource, JsonlSource, index_documents, index_jsonl
     from linkstore.ingest.relink import CORPUS_LINKS, Relinked, link_corpus
     from linkstore.ingest.source import (
@@ -43,6 +42,7 @@ __all__ = [
     "DocumentsSource",
     "Encodings",
     "FolderSource",
+    "IndexOptions",
     "IndexingError",
     "IngestSettings",
     "JsonlSource",
@@ -78,13 +78,12 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "linkstore.ingest.batches": "Staleness staleness",
         "linkstore.ingest.chunks": "ChunkLimits",
         "linkstore.ingest.files": "SourceNotFoundError",
         "linkstore.ingest.html.folder": "FolderSource IngestSettings index_folder",
         "linkstore.ingest.html.pages": "UnreadablePageError",
         "linkstore.ingest.notes.vault": "VaultSource index_vault",
-        "linkstore.ingest.pipeline": "DEFAULT_LINKS index_source",
+        "linkstore.ingest.pipeline": "DEFAULT_LINKS IndexOptions Staleness index_source staleness",
         "linkstore.ingest.records": "DocumentsSource JsonlSource index_documents index_jsonl",
         "linkstore.ingest.relink": "CORPUS_LINKS Relinked link_corpus",
         "linkstore.ingest.source": (

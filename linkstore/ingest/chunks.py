@@ -1,10 +1,9 @@
 """Makes chunks from a page's blocks: one for each section, more for a long one.
 
-Splits a long text: between paragraphs, else between lines or words, else anywhere.
-
-The pieces are those of langchain-text-splitters' ``RecursiveCharacterTextSplitter`` with
-``keep_separator="end"`` and no overlap; a test compares them. A search backwards from each limit finds them
-in less than a tenth of the time of a search for one separator after another.
+A long text is split between paragraphs, else between lines or words, else anywhere, into the pieces of
+langchain-text-splitters' ``RecursiveCharacterTextSplitter`` with ``keep_separator="end"`` and no overlap; a
+test compares them. A search backwards from each limit finds them in less than a tenth of the time of a
+search for one separator after another.
 """
 
 from __future__ import annotations
@@ -26,6 +25,11 @@ from linkstore.ingest.html.reading import Block
 
 SEPARATORS: Final = ("\n\n", "\n", " ", "。", "\uff01", "\uff1f", "\uff1b", "\uff0c", "、")
 """Separators at which a text is divided, best first; Chinese and Japanese have no spaces between words."""
+_MANY_HEADINGS: Final = 200
+_LEAST_BELOW: Final = 40
+"""Characters for each heading, its own among them."""
+_NEAR: Final = 16
+"""Number of pieces of a long block in which the label of the next link is searched."""
 
 
 def split_text(text: str, longest: int) -> list[str]:
@@ -90,11 +94,6 @@ class ChunkLimits:
 
 
 DEFAULT_LIMITS: Final = ChunkLimits()
-_MANY_HEADINGS: Final = 200
-_LEAST_BELOW: Final = 40
-"""Characters for each heading, its own among them."""
-_NEAR: Final = 16
-"""Number of pieces of a long block in which the label of the next link is searched."""
 
 
 class _Section(NamedTuple):
@@ -192,16 +191,16 @@ def _demote_idle_headings(blocks: Sequence[Block]) -> Sequence[Block]:
 
 def _make_sections(blocks: Sequence[Block], limits: ChunkLimits) -> list[_Section]:
     sections: list[_Section] = []
+    levels: list[int] = []
     open_sections: list[int] = []
     for heading, below in _group_by_heading(blocks, limits):
-        while (
-            open_sections and heading is not None and _get_level(sections[open_sections[-1]]) >= heading.level
-        ):
+        while open_sections and heading is not None and levels[open_sections[-1]] >= heading.level:
             open_sections.pop()
         above = open_sections[-1] if open_sections else None
         trail = sections[above].headings if above is not None else ()
         own = (heading.text,) if heading is not None else ()
         sections.append(_Section(heading, (*trail, *own), above, tuple(below)))
+        levels.append(heading.level if heading is not None else 0)
         if heading is not None:
             open_sections.append(len(sections) - 1)
     return sections
@@ -230,10 +229,6 @@ def _group_by_heading(
     yield heading, [*below, *ahead]
 
 
-def _get_level(section: _Section) -> int:
-    return section.heading.level if section.heading is not None else 0
-
-
 def _make_parts(sections: Sequence[_Section], limits: ChunkLimits) -> Iterator[_ChunkPart]:
     """Yield the parts of all sections.
 
@@ -256,13 +251,9 @@ def _make_parts(sections: Sequence[_Section], limits: ChunkLimits) -> Iterator[_
                 blocks=blocks,
                 anchors=tuple(dict.fromkeys(anchor for block in owners for anchor in block.anchors)),
                 links=tuple(link for block in owners for link in block.links),
-                fragment=fragment if waiting else _find_starting_anchor(blocks) or fragment,
+                fragment=blocks[0].anchors[0] if not waiting and blocks and blocks[0].starts else fragment,
             )
             waiting = []
-
-
-def _find_starting_anchor(blocks: tuple[Block, ...]) -> str | None:
-    return blocks[0].anchors[0] if blocks and blocks[0].starts else None
 
 
 def _divide_section(blocks: tuple[Block, ...], limits: ChunkLimits) -> Iterator[tuple[Block, ...]]:

@@ -1,16 +1,10 @@
-"""Makes the documents that are stored for a page: titles, tags, metadata and links.
-
-Makes the documents that are stored for a page: chunks with metadata and links.
-
-Makes the titles of pages of a source distinct.
+"""Makes the documents that are stored for a page: chunks with titles, metadata and links.
 
 A title says too little if several pages of the source have it, as Doxygen calls each list of members
 "Member List", or if it is only a number or a word such as "Index" or "Section 4.19". Such a page is called
 by its title and its own name: that of its file or, if that is an index or says no more than the title, of
 its folder, as in ``Member List (classDecoder-members)``. Where the names are the same too, as in two
 versions of one manual, the title stays.
-
-Decides which further URLs that a page claims are accepted.
 
 A page may claim further URLs: by ``rel=canonical``, by a ``url`` in its metadata, by an incoming link. Links
 to these URLs then lead to the page. This is normal within a site, but a page that claims a URL of another
@@ -42,6 +36,22 @@ from linkstore.ingest.source import BadInput
 
 _SITE_AWARE: Final = frozenset({"hyperlink", "section"})
 """Installed extractors that are told how the site names its pages."""
+TITLE_BYTES: Final = 16 * 2**10
+"""Bytes of a page in which its title is looked for, before it is read."""
+_HTML_TITLE: Final = re.compile(r"<(title|h1)\b[^>]*+>(.{0,500}?)</\1", re.IGNORECASE | re.DOTALL)
+_MARKDOWN_TITLE: Final = re.compile(r"^(?:title:|#(?!#))[ \t]*+(\S[^\n]{0,500})$", re.MULTILINE)
+_TAGS: Final = re.compile(r"<[^<>]*+>")
+_AROUND: Final = " \t\"'#¶§\U0001f517"
+_SECTION: Final = "section|chapter|part|appendix|page|figure|table|unit|lesson|volume|book"
+_BARE: Final = re.compile(
+    rf"(?:(?:{_SECTION})\s+)?(?:\d+(?:[.-]\d+)*|[a-z](?:[.-]\d+)*)\.?|(?:{_SECTION})\s+[ivxlcdm]+\.?"
+    r"|index|(?:table of )?contents|home(?: page)?|main page|readme|untitled(?: document)?|overview"
+    r"|introduction",
+    re.IGNORECASE,
+)
+_INDEX: Final = frozenset({"index", "readme", "default", "home"})
+ClaimPolicy = Literal["own", "any"]
+"""``"own"``: a page may claim URLs of its own site; ``"any"``: all claims are accepted."""
 
 
 class Linkers:
@@ -66,7 +76,8 @@ class Linkers:
         self.kept_up: list[UpkeepExtractor] = []
         require_list("extractors", links=chosen)
         for one in chosen:
-            self._sort(_load_chosen(one, site))
+            options = {"site": site} if isinstance(one, str) and one in _SITE_AWARE else {}
+            self._sort(load_extractor(one, **options) if isinstance(one, str) else one)
 
     @property
     def need_corpus(self) -> bool:
@@ -75,7 +86,19 @@ class Linkers:
 
     def document(self, chunk: Chunk, id: str) -> Document:
         """Make the document stored for a chunk, with all links but those that need the corpus."""
-        document = self._document(chunk, id)
+        placed = self.site.placed
+        document = Document(
+            id=placed(id),
+            page_content=chunk.text,
+            metadata={
+                **chunk.page.metadata,
+                **self._own_fields(),
+                "url": placed(_get_chunk_url(chunk)),
+                "title": chunk.page.title,
+                "headings": list(chunk.headings),
+                "page": placed(chunk.page.url),
+            },
+        )
         links = list(chunk.links)
         for of_chunk in self._of_chunks:
             links.extend(of_chunk.extract(chunk))
@@ -111,21 +134,6 @@ class Linkers:
         if links:
             merged = merge_links((*document.metadata[LINKS_KEY], *links))
             document.metadata[LINKS_KEY] = [link.to_dict() for link in merged]
-
-    def _document(self, chunk: Chunk, id: str) -> Document:
-        placed = self.site.placed
-        return Document(
-            id=placed(id),
-            page_content=chunk.text,
-            metadata={
-                **chunk.page.metadata,
-                **self._own_fields(),
-                "url": placed(_get_chunk_url(chunk)),
-                "title": chunk.page.title,
-                "headings": list(chunk.headings),
-                "page": placed(chunk.page.url),
-            },
-        )
 
     def _own_fields(self) -> dict[str, str]:
         """Return the metadata that distinguish the documents of this site from others in the store."""
@@ -181,31 +189,8 @@ def name_extractor(chosen: str | LinkExtractor[Any]) -> str:
     return chosen if isinstance(chosen, str) else f"{type(chosen).__module__}.{type(chosen).__qualname__}"
 
 
-def _load_chosen(chosen: str | LinkExtractor[Any], site: Site) -> LinkExtractor[Any]:
-    if not isinstance(chosen, str):
-        return chosen
-    return load_extractor(chosen, site=site) if chosen in _SITE_AWARE else load_extractor(chosen)
-
-
 def _get_chunk_url(chunk: Chunk) -> str:
     return add_fragment(chunk.page.url, quote_fragment(chunk.fragment or ""))
-
-
-TITLE_BYTES: Final = 16 * 2**10
-"""Bytes of a page in which its title is looked for, before it is read."""
-
-_HTML_TITLE: Final = re.compile(r"<(title|h1)\b[^>]*+>(.{0,500}?)</\1", re.IGNORECASE | re.DOTALL)
-_MARKDOWN_TITLE: Final = re.compile(r"^(?:title:|#(?!#))[ \t]*+(\S[^\n]{0,500})$", re.MULTILINE)
-_TAGS: Final = re.compile(r"<[^<>]*+>")
-_AROUND: Final = " \t\"'#¶§\U0001f517"
-_SECTION: Final = "section|chapter|part|appendix|page|figure|table|unit|lesson|volume|book"
-_BARE: Final = re.compile(
-    rf"(?:(?:{_SECTION})\s+)?(?:\d+(?:[.-]\d+)*|[a-z](?:[.-]\d+)*)\.?|(?:{_SECTION})\s+[ivxlcdm]+\.?"
-    r"|index|(?:table of )?contents|home(?: page)?|main page|readme|untitled(?: document)?|overview"
-    r"|introduction",
-    re.IGNORECASE,
-)
-_INDEX: Final = frozenset({"index", "readme", "default", "home"})
 
 
 class PageTitles:
@@ -280,10 +265,6 @@ def find_titles(head: str, *, markdown: bool = False) -> frozenset[str]:
     else:
         written = [unescape(_TAGS.sub("", one[2])) for one in _HTML_TITLE.finditer(head)]
     return frozenset(filter(None, (fold_whitespace(one).strip(_AROUND) for one in written)))
-
-
-ClaimPolicy = Literal["own", "any"]
-"""``"own"``: a page may claim URLs of its own site; ``"any"``: all claims are accepted."""
 
 
 def get_origin(url: str) -> str | None:

@@ -1,12 +1,8 @@
-"""Lists and reads the files of a folder, and decides which of them are pages.
-
-Lists and reads the files of a folder, without leaving the folder.
+"""Lists and reads the files of a folder, without leaving it, and decides which of them are pages.
 
 Only regular files below the folder are read. A symbolic link is followed if its target is also in the folder
 and not hidden. Pipes, sockets and devices are never opened. Replacing a file by a link while the folder is
 read does not lead outside either: each part of a path is opened without following links.
-
-Decides which files of a folder are pages, and their URLs.
 """
 
 from __future__ import annotations
@@ -30,7 +26,8 @@ from linkstore.core.display import make_readable
 from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import Site, UrlPolicy, normalize_url
 from linkstore.errors import LinkStoreError
-from linkstore.extract.html import UnboundedPageError, find_canonical_href, parse_html
+from linkstore.extract.html import find_canonical_href, parse_html
+from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.documents import get_origin
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.source import BadInput
@@ -66,23 +63,30 @@ _LONGEST_REGION: Final = 4
 _LEAVES_FOLDER: Final = "it is a link that leaves the folder"
 _SAME_FOLDER: Final = "it is a link to another folder of the source, whose pages are read there"
 _NOT_A_FILE: Final = "it is a pipe, socket or device, not a file"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFiles:
-    """The files of a folder.
-
-    Args:
-        names: The paths of its pages from the root, with ``/``, in order.
-        problems: What could not be looked into, and links that are not followed.
-        others: How many files are not pages, by suffix.
-        aside: How many pages are not read for where they lie, by suffix and the name of that folder.
-    """
-
-    names: tuple[str, ...]
-    problems: tuple[BadInput, ...]
-    others: Mapping[str, int]
-    aside: Mapping[str, int]
+MARKDOWN_SUFFIXES: Final = frozenset({".md", ".markdown"})
+NOTE_SUFFIXES: Final = MARKDOWN_SUFFIXES | {".mdx"}
+READ_AS: Final = {".mdx": "vault", **dict.fromkeys(sorted(HTML_SUFFIXES), "folder")}
+"""The kind of source that reads what another one leaves out, by suffix."""
+_OTHER_SUFFIXES: Final = """
+    .adoc .asciidoc .asp .aspx .creole .djvu .doc .docx .epub .fb2 .ipynb .jsp .mediawiki .mht .mhtml
+    .odt .org .pdf .php .pod .pptx .qmd .rdoc .rmd .rst .rtf .tex .textile .txt .wiki
+"""
+_FOR_PEOPLE: Final = HTML_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split())
+"""Files that are pages to a reader, whether or not they are read here."""
+_SUGGESTIONS: Final = {
+    ".ipynb": "notebooks are not read; convert it (jupyter nbconvert --to markdown), and give the folder",
+    ".rst": "reStructuredText is not read; build it (sphinx-build -b html), and give the folder of HTML",
+    ".txt": 'plain text is not read; give JSON lines, {"id": …, "text": …}, or a folder of Markdown',
+}
+_LLMS: Final = frozenset({"llms.txt", "llms-full.txt"})
+_OF_SPHINX: Final = frozenset({"search", "genindex", "genindex-all"})
+"""At the root, its search form and its index of everything."""
+_SPHINX: Final = ("searchindex.js", "objects.inv")
+_FOLDER_PAGES: Final = frozenset({"readme.md", "index.md", "readme.markdown", "index.markdown"})
+_SAMPLE: Final = 16
+_LARGEST: Final = 16 * 2**20
+_NAMED_TYPES: Final = 5
+_FOLDED: Final = UrlPolicy(query="drop", fragment="drop", trailing_slash="strip")
 
 
 class Folder:
@@ -98,7 +102,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path: Final = Path(os.path.realpath(path))
 
-    def find(self, is_page: IsPage) -> FoundFiles:
+    def find(self, is_page: IsPage) -> FolderSearch:
         """Find all pages below the folder.
 
         Hidden files and folders are left out, as are those that site builders keep no pages in (``_static``,
@@ -107,7 +111,13 @@ class Folder:
         Args:
             is_page: Whether a file is a page, by its path.
         """
-        return _FolderSearch(self, is_page).run()
+        search = FolderSearch(self, is_page)
+        waiting = [""]
+        while waiting:
+            waiting.extend(search.look_into(waiting.pop()))
+        search.names.sort()
+        search.problems.sort(key=lambda one: one.name)
+        return search
 
     def has(self, name: str) -> bool:
         """Say whether there is a regular file of this name, not reached by a link."""
@@ -196,8 +206,17 @@ def _open_regular(path: str, folder: int | None) -> int:
 
 
 @dataclass(slots=True)
-class _FolderSearch:
-    """One walk through a folder."""
+class FolderSearch:
+    """One walk through a folder, and what it finds.
+
+    Args:
+        folder: Where it looks.
+        is_page: Whether a file is a page, by its path.
+        names: The paths of its pages from the root, with ``/``.
+        problems: What could not be looked into, and links that are not followed.
+        others: How many files are not pages, by suffix.
+        aside: How many pages are not read for where they lie, by suffix and the name of that folder.
+    """
 
     folder: Folder
     is_page: IsPage
@@ -206,18 +225,7 @@ class _FolderSearch:
     others: Counter[str] = field(default_factory=Counter)
     aside: Counter[str] = field(default_factory=Counter)
 
-    def run(self) -> FoundFiles:
-        waiting = [""]
-        while waiting:
-            waiting.extend(self._look_into(waiting.pop()))
-        return FoundFiles(
-            names=tuple(sorted(self.names)),
-            problems=tuple(sorted(self.problems, key=lambda one: one.name)),
-            others=dict(self.others.most_common()),
-            aside=dict(self.aside.most_common()),
-        )
-
-    def _look_into(self, lead: str) -> list[str]:
+    def look_into(self, lead: str) -> list[str]:
         """Note what a folder holds, and return the folders in it."""
         folders: list[str] = []
         empty = bool(lead)
@@ -309,33 +317,6 @@ def quote_path(path: str) -> str:
     return make_readable(quote(path, errors="surrogateescape"))
 
 
-MARKDOWN_SUFFIXES: Final = frozenset({".md", ".markdown"})
-NOTE_SUFFIXES: Final = MARKDOWN_SUFFIXES | {".mdx"}
-READ_AS: Final = {".mdx": "vault", **dict.fromkeys(sorted(HTML_SUFFIXES), "folder")}
-"""The kind of source that reads what another one leaves out, by suffix."""
-
-_OTHER_SUFFIXES: Final = """
-    .adoc .asciidoc .asp .aspx .creole .djvu .doc .docx .epub .fb2 .ipynb .jsp .mediawiki .mht .mhtml
-    .odt .org .pdf .php .pod .pptx .qmd .rdoc .rmd .rst .rtf .tex .textile .txt .wiki
-"""
-_FOR_PEOPLE: Final = HTML_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split())
-"""Files that are pages to a reader, whether or not they are read here."""
-_SUGGESTIONS: Final = {
-    ".ipynb": "notebooks are not read; convert it (jupyter nbconvert --to markdown), and give the folder",
-    ".rst": "reStructuredText is not read; build it (sphinx-build -b html), and give the folder of HTML",
-    ".txt": 'plain text is not read; give JSON lines, {"id": …, "text": …}, or a folder of Markdown',
-}
-_LLMS: Final = frozenset({"llms.txt", "llms-full.txt"})
-_OF_SPHINX: Final = frozenset({"search", "genindex", "genindex-all"})
-"""At the root, its search form and its index of everything."""
-_SPHINX: Final = ("searchindex.js", "objects.inv")
-_FOLDER_PAGES: Final = frozenset({"readme.md", "index.md", "readme.markdown", "index.markdown"})
-_SAMPLE: Final = 16
-_LARGEST: Final = 16 * 2**20
-_NAMED_TYPES: Final = 5
-_FOLDED: Final = UrlPolicy(query="drop", fragment="drop", trailing_slash="strip")
-
-
 class SourceNotFoundError(LinkStoreError, FileNotFoundError):
     """There is no folder of pages at the given path."""
 
@@ -409,10 +390,10 @@ def list_pages(
         )
         for name in found.names
     )
-    problems = found.problems if files else (*found.problems, _report_no_pages(found.others, suffixes))
-    others = ((kind, count) for kind, count in found.others.items() if kind in _FOR_PEOPLE - suffixes)
-    unread = Counter({**dict(others), **found.aside})
-    return Listing(files=files, problems=problems, unread=dict(unread.most_common()))
+    problems = (*found.problems, *([] if files else [_report_no_pages(found.others, suffixes)]))
+    others = {kind: count for kind, count in found.others.items() if kind in _FOR_PEOPLE - suffixes}
+    unread = dict(Counter({**others, **found.aside}).most_common())
+    return Listing(files=files, problems=problems, unread=unread)
 
 
 def open_folder(path: str | Path, wanted: str) -> Folder:
@@ -454,9 +435,9 @@ def describe_unread(unread: Mapping[str, int]) -> str:
     return "; ".join((counts, *(f"--as {way} reads {', '.join(kinds)}" for way, kinds in ways.items())))
 
 
-def _report_no_pages(others: Mapping[str, int], suffixes: AbstractSet[str]) -> BadInput:
+def _report_no_pages(others: Counter[str], suffixes: AbstractSet[str]) -> BadInput:
     """Report that a folder holds no pages, and what it holds instead."""
-    types = ", ".join(f"{count:,} {suffix}" for suffix, count in list(others.items())[:_NAMED_TYPES])
+    types = ", ".join(f"{count:,} {suffix}" for suffix, count in others.most_common(_NAMED_TYPES))
     more = ", …" if len(others) > _NAMED_TYPES else ""
     holds = f"only {sum(others.values()):,} other files ({types}{more})" if others else "no files"
     way = next((way for kind, way in READ_AS.items() if kind in others), None)

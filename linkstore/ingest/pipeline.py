@@ -1,60 +1,88 @@
 """Indexes a source: reads what changed, stores it page by page, removes what is certainly gone.
 
-Pages stream from the source to the store. Apart from the pages on their way, only the URL and the digest of
-each page from the last run are in memory: about 300 bytes per page, nothing on a first run.
+Pages stream from the source to the store, in batches, which are embedded and written while the next are read.
+Apart from the pages on their way, only the URL and the digest of each page from the last run are in memory:
+about 300 bytes per page, nothing on a first run.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypedDict
 
 import xxhash
 
+from linkstore.core.arguments import require_having
+from linkstore.core.batches import split_batches
 from linkstore.core.display import format_count
 from linkstore.core.documents import PageDocuments
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.processes import slow_collector
 from linkstore.core.urls import Site
-from linkstore.extract.protocol import LinkExtractor
-from linkstore.ingest.batches import add_corpus_links, preview_pages, write_pages
+from linkstore.errors import DocumentError, LinkError
+from linkstore.extract.protocol import LinkExtractor, Page
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
+from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.source import (
     BadInput,
     Dangling,
     Encodings,
     LeftOut,
+    Mending,
     NothingIndexedError,
     PageCounts,
     PageStore,
+    PageWriter,
     Progress,
     RemovalRefusedError,
     Selective,
     Source,
     SourcePage,
     Summary,
-    check_store,
     count_dangling,
     name_source,
 )
-from linkstore.ingest.worker import ReadPage
 from linkstore.ingest.workers import ReadAhead
 
 PIPELINE_VERSION: Final = 10
 """Raised whenever the same page would give other documents, so that all are read again."""
-
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""
-
+_BATCH_DOCUMENTS: Final = 512
+_BATCH_CHARACTERS: Final = 4 * 2**20
+_WAITING: Final = 2
+"""Batches that wait to be written."""
 _REMOVED_AT_ONCE: Final = 512
 _LOG: Final = logging.getLogger("linkstore.ingest")
+
+Outcome = tuple[PageDocuments, str | None]
+"""A page, and why it could not be stored: None if it was."""
+
+
+class IndexOptions(TypedDict, total=False):
+    """What all functions that index take: see :func:`index_source`.
+
+    Args:
+        links: Names of link extractors, or extractors.
+        progress: Called after each page.
+        dry_run: Return what would be done, and write nothing.
+        prune: Remove missing pages even if they are more than half of those stored.
+        jobs: How many processes read.
+    """
+
+    links: Sequence[str | LinkExtractor[Any]]
+    progress: Progress | None
+    dry_run: bool
+    prune: bool
+    jobs: int | None
 
 
 @slow_collector()
@@ -107,100 +135,59 @@ def index_source(
         SourceConflictError: If another source of the store has a page of the same name.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    check_store(store)
-    run = _IngestRun.begun(store, source, name_source(source, name), links, dry_run=dry_run, jobs=jobs)
-    run.read(progress)
-    return run.concluded(prune=prune)
+    require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
+    name = name_source(source, name)
+    summary = _IngestRun(store, source, name, links, dry_run, jobs).run(progress, prune=prune)
+    late = source.late() if isinstance(source, Mending) and not dry_run else None
+    if late is None:
+        return summary
+    mended = _IngestRun(store, late, name, links, dry_run, jobs).run(None, mends=True)
+    skipped = {**summary.skipped, **mended.skipped}
+    return replace(summary, dangling=mended.dangling, linked=mended.linked, skipped=skipped)
 
 
-@slow_collector()
-def index_again(
-    store: PageStore,
-    source: Source,
-    *,
-    name: str | None,
-    links: Sequence[str | LinkExtractor[Any]],
-    jobs: int | None = None,
-) -> Summary:
-    """Read pages once more that are due for it, after :func:`index_source`, and remove nothing."""
-    run = _IngestRun.begun(store, source, name_source(source, name), links, dry_run=False, jobs=jobs)
-    run.read(None)
-    return run.ended([])
-
-
-def _explain_nothing(summary: Summary) -> str:
-    """Explain why nothing was indexed, in one line."""
-    if not summary.skipped:
-        return "it offers no page"
-    (name, reason), *others = summary.skipped.items()
-    more = f" (and {len(others):,} more like this)" if others else ""
-    return f"{reason}{more}" if name == "." else f"{name}: {reason}{more}"
-
-
-@dataclass(slots=True, kw_only=True)
 class _IngestRun:
     """One run: reads and writes pages, and counts."""
 
-    store: PageStore
-    source: Source
-    name: str
-    linkers: Linkers
-    last: _LastRun
-    tally: _Tally
-    upkeep: Upkeep
-    ahead: ReadAhead
-    dry_run: bool
-    refusals: Refusals = field(default_factory=Refusals)
-
-    @classmethod
-    def begun(
-        cls,
+    def __init__(
+        self,
         store: PageStore,
         source: Source,
         name: str,
         links: Sequence[str | LinkExtractor[Any]],
-        *,
         dry_run: bool,
         jobs: int | None,
-    ) -> _IngestRun:
-        linkers = Linkers(links, source.site)
-        return cls(
-            store=store,
-            source=source,
-            name=name,
-            linkers=linkers,
-            last=_LastRun.read(store, name, _make_salt(source, links), source.site),
-            tally=_Tally(unread=source.unread if isinstance(source, Selective) else {}),
-            upkeep=Upkeep(store, () if dry_run else linkers.kept_up),
-            ahead=ReadAhead(linkers, links, jobs),
-            dry_run=dry_run,
-        )
+    ) -> None:
+        self.store = store
+        self.source = source
+        self.name = name
+        self.linkers = Linkers(links, source.site)
+        self.last = _LastRun(store.pages(name), _make_salt(source, links), source.site)
+        self.upkeep = Upkeep(store, () if dry_run else self.linkers.kept_up)
+        self.ahead = ReadAhead(self.linkers, links, jobs)
+        self.dry_run = dry_run
+        self.refusals = Refusals()
+        self.added = self.updated = self.unchanged = self.chunks = self.guessed = 0
+        self.links = Counter[str]()
+        self.skipped: dict[str, str] = {}
+        self.left_out: dict[str, Mapping[str, int]] = {}
+        self.replaced: dict[str, int] = {}
 
-    def read(self, progress: Progress | None) -> None:
-        """Read and store the pages that changed."""
-        with closing(self._changed(progress)) as changed:
+    def run(self, progress: Progress | None, *, prune: bool = False, mends: bool = False) -> Summary:
+        """Store the pages that changed, remove what is gone, unless that is most of the source.
+
+        Args:
+            progress: Called after each page.
+            prune: See :func:`index_source`.
+            mends: Whether this mends pages of a run that went before, and so removes nothing.
+        """
+        with closing(self._read_changed(progress)) as changed:
             self._store(changed)
-
-    def _store(self, pages: Iterator[PageDocuments]) -> None:
-        if self.linkers.need_corpus:
-            pages = add_corpus_links(self.store, self.linkers, pages)
-        outcomes = (
-            preview_pages(self.store, self.name, pages)
-            if self.dry_run
-            else write_pages(self.upkeep, self.name, pages)
-        )
-        for page, problem in outcomes:
-            if problem is None:
-                self.tally.stored(page, before=self.last.had(page.url))
-                _LOG.info("stored %s: %s", page.url, format_count(len(page.documents), "document"))
-            else:
-                self._skip(page.url.removeprefix(self.last.lead), problem)
-
-    def concluded(self, *, prune: bool) -> Summary:
-        """Remove what is gone, unless that is most of the source, and return what was done."""
+        if mends:
+            return self._end([])
         gone, stored = self.last.gone(prune=prune), self.last.stored
         refused = not prune and 2 * len(gone) > stored
-        summary = self.ended([] if refused else gone)
+        summary = self._end([] if refused else gone)
         if refused:
             raise RemovalRefusedError(
                 f"{len(gone):,} of the {stored:,} stored pages of {self.name} are missing from it; they were"
@@ -214,20 +201,52 @@ class _IngestRun:
             )
         return summary
 
-    def ended(self, gone: Sequence[str]) -> Summary:
+    def _store(self, pages: Iterator[PageDocuments]) -> None:
+        if self.linkers.need_corpus:
+            pages = add_corpus_links(self.store, self.linkers, pages)
+        outcomes = (
+            preview_pages(self.store, self.name, pages)
+            if self.dry_run
+            else write_pages(self.upkeep, self.name, pages)
+        )
+        for page, problem in outcomes:
+            if problem is not None:
+                self._skip(page.url.removeprefix(self.last.lead), problem)
+                continue
+            if self.last.had(page.url):
+                self.updated += 1
+            else:
+                self.added += 1
+            self.chunks += len(page.documents)
+            links = chain.from_iterable(document.metadata[LINKS_KEY] for document in page.documents)
+            self.links.update(map(itemgetter("kind"), links))
+            _LOG.info("stored %s: %s", page.url, format_count(len(page.documents), "document"))
+
+    def _end(self, gone: Sequence[str]) -> Summary:
         """Remove what is gone, bring the links of the corpus up to date, and return what was done."""
-        self.tally.skipped.update(self.last.hiding(gone))
-        unseen = tuple(sorted(self.last.unseen))
-        if self.dry_run:
-            return self.tally.summary(None, removed=len(gone), unseen=unseen)
-        for start in range(0, len(gone), _REMOVED_AT_ONCE):
-            batch = gone[start : start + _REMOVED_AT_ONCE]
+        self.skipped.update(self.last.hiding(gone))
+        for batch in () if self.dry_run else split_batches(gone, _REMOVED_AT_ONCE):
             self.upkeep.remove_pages(self.name, batch)
             _LOG.info("removed %s", ", ".join(batch))
-        self.tally.links.update(self.upkeep.settle().links)
-        return self.tally.summary(self.store, removed=len(gone), unseen=unseen)
+        if not self.dry_run:
+            self.links.update(self.upkeep.settle().links)
+        return Summary(
+            pages=PageCounts(
+                added=self.added, updated=self.updated, unchanged=self.unchanged, removed=len(gone)
+            ),
+            chunks=self.chunks,
+            links=dict(sorted(self.links.items())),
+            skipped=self.skipped,
+            unseen=tuple(sorted(self.last.unseen)),
+            left_out=LeftOut.of(self.left_out),
+            encodings=Encodings.of(self.replaced, self.guessed),
+            unread=self.source.unread if isinstance(self.source, Selective) else {},
+            dangling=Dangling() if self.dry_run else count_dangling(self.store.survey()),
+            linked=() if self.dry_run else tuple(self.store.most_linked_pages()),
+            dry_run=self.dry_run,
+        )
 
-    def _changed(self, progress: Progress | None) -> Generator[PageDocuments, None, None]:
+    def _read_changed(self, progress: Progress | None) -> Generator[PageDocuments, None, None]:
         """Read and yield the pages that are new or changed, and count the others."""
         source, last = self.source, self.last
         about = len(source)
@@ -239,9 +258,16 @@ class _IngestRun:
                 if isinstance(offered, BadInput):
                     self._take_down(offered)
                 elif found is None:
-                    self.tally.unchanged += 1
-                elif page := self._taken(offered, found):
-                    yield page
+                    self.unchanged += 1
+                else:
+                    if found.page is not None:
+                        self._note(found.page, name)
+                    if found.problem is None:
+                        digest, url = f"{last.salt}{offered.digest}", source.site.placed(name)
+                        yield PageDocuments(url=url, digest=digest, documents=found.documents)
+                    else:
+                        hides = name if found.unseen else None
+                        self._take_down(BadInput(name=name, reason=found.problem, hides=hides))
                 if progress is not None:
                     progress(done, max(about, done) if about else 0, name)
         for refused in self.refusals.report():
@@ -256,35 +282,30 @@ class _IngestRun:
             self.last.unseen[bad.name] = self.source.site.placed(bad.hides) if bad.hides else ""
 
     def _skip(self, name: str, reason: str) -> None:
-        self.tally.skipped[name] = reason
+        self.skipped[name] = reason
         _LOG.info("skipped %s: %s", name, reason)
 
-    def _taken(self, page: SourcePage, found: ReadPage) -> PageDocuments | None:
-        """Return the page as it is stored, or None if it could not be read, which is noted."""
-        self._note(page.url, found)
-        if found.problem is None:
-            digest = f"{self.last.salt}{page.digest}"
-            return PageDocuments(
-                url=self.source.site.placed(page.url), digest=digest, documents=found.documents
-            )
-        if found.unseen:
-            self._take_down(BadInput(name=page.url, reason=found.problem, hides=page.url))
-        else:
-            self._skip(page.url, found.problem)
-        return None
-
-    def _note(self, url: str, found: ReadPage) -> None:
+    def _note(self, page: Page, url: str) -> None:
         """Count the parts of a page that are not stored, or not as they were meant."""
-        for claimed in found.disbelieved:
+        for claimed in page.disbelieved:
             self.refusals.note(url, claimed)
-        if found.left_out:
-            self.tally.left_out[url] = found.left_out
-        if found.replaced:
-            self.tally.replaced[url] = found.replaced
-        self.tally.guessed += found.guessed
-        if found.plain:
-            reason = f"too much of it; {found.plain:,} characters were read as plain text, without links"
+        if page.left_out:
+            self.left_out[url] = page.left_out
+        if page.replaced:
+            self.replaced[url] = page.replaced
+        self.guessed += page.guessed
+        if page.plain:
+            reason = f"too much of it; {page.plain:,} characters were read as plain text, without links"
             self._skip(f"{url} (markup)", reason)
+
+
+def _explain_nothing(summary: Summary) -> str:
+    """Explain why nothing was indexed, in one line."""
+    if not summary.skipped:
+        return "it offers no page"
+    (name, reason), *others = summary.skipped.items()
+    more = f" (and {len(others):,} more like this)" if others else ""
+    return f"{reason}{more}" if name == "." else f"{name}: {reason}{more}"
 
 
 def _make_salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:
@@ -294,41 +315,32 @@ def _make_salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str
     return f"{xxhash.xxh3_64(said.encode(errors='replace')).hexdigest()}:"
 
 
-@dataclass(slots=True)
 class _LastRun:
     """The stored pages of a source, by their names in the store.
 
     Args:
-        lead: What stands before the URLs of the source in their names.
+        pages: Their digests.
         salt: Of this run.
-        known: URL within the source → the source's digest, of pages that were indexed as they would be now.
-        outdated: Pages that were indexed otherwise.
-        left: Stored pages that the source has not offered yet.
-        stored: How many pages are stored.
-        unseen: Name of what could not be seen → what the names of pages there begin with; empty: any page.
-        guessed: The same of what may as well be gone, with the reason to keep it.
+        site: How the source names its pages.
     """
 
-    lead: str
-    salt: str
-    known: Mapping[str, str]
-    outdated: frozenset[str]
-    left: set[str]
-    stored: int
-    unseen: dict[str, str] = field(default_factory=dict)
-    guessed: dict[str, tuple[str, str]] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, store: PageStore, name: str, salt: str, site: Site) -> _LastRun:
-        stored = store.pages(name)
-        lead = site.placed("")
-        known = {
-            page.removeprefix(lead): digest.removeprefix(salt)
-            for page, digest in stored.items()
+    def __init__(self, pages: Mapping[str, str], salt: str, site: Site) -> None:
+        self.salt = salt
+        self.lead = site.placed("")
+        self.stored = len(pages)
+        self.left = set(pages)
+        """Stored pages that the source has not offered yet."""
+        self.known = {
+            page.removeprefix(self.lead): digest.removeprefix(salt)
+            for page, digest in pages.items()
             if digest.startswith(salt)
         }
-        outdated = frozenset(page for page, digest in stored.items() if not digest.startswith(salt))
-        return cls(lead=lead, salt=salt, known=known, outdated=outdated, left=set(stored), stored=len(stored))
+        """URL within the source → the source's digest, of pages that were indexed as they would be now."""
+        self.outdated = {page for page, digest in pages.items() if not digest.startswith(salt)}
+        self.unseen: dict[str, str] = {}
+        """Name of what could not be seen → what the names of pages there begin with; empty: any page."""
+        self.guessed: dict[str, tuple[str, str]] = {}
+        """The same of what may as well be gone, with the reason to keep it."""
 
     def lacks(self, page: SourcePage) -> bool:
         """Say whether a page is not stored as it would be now."""
@@ -364,42 +376,181 @@ class _LastRun:
         return found
 
 
-@dataclass(slots=True)
-class _Tally:
-    """Counts of a run in progress."""
+def write_pages(store: PageWriter, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
+    """Write pages, and yield each once the store has acknowledged or refused it.
 
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    chunks: int = 0
-    links: Counter[str] = field(default_factory=Counter)
-    skipped: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    replaced: dict[str, int] = field(default_factory=dict)
-    guessed: int = 0
-    unread: Mapping[str, int] = field(default_factory=dict)
+    Embedding and SQLite leave Python free, so one thread reads pages while another embeds a batch and a third
+    writes the one before. If the run is interrupted, the batches that were handed over are still written.
+    """
 
-    def stored(self, page: PageDocuments, *, before: bool) -> None:
-        self.updated += before
-        self.added += not before
-        self.chunks += len(page.documents)
-        links = chain.from_iterable(document.metadata[LINKS_KEY] for document in page.documents)
-        self.links.update(map(itemgetter("kind"), links))
+    def embed(batch: Sequence[PageDocuments]) -> Sequence[PageDocuments]:
+        return store.embed_pages(source, batch)
 
-    def summary(self, store: PageStore | None, *, removed: int, unseen: tuple[str, ...]) -> Summary:
-        """Return the summary. Without a store nothing was written."""
-        return Summary(
-            pages=PageCounts(
-                added=self.added, updated=self.updated, unchanged=self.unchanged, removed=removed
-            ),
-            chunks=self.chunks,
-            links=dict(sorted(self.links.items())),
-            skipped=self.skipped,
-            unseen=unseen,
-            left_out=LeftOut.of(self.left_out),
-            encodings=Encodings.of(self.replaced, self.guessed),
-            unread=self.unread,
-            dangling=Dangling() if store is None else count_dangling(store.survey()),
-            linked=() if store is None else tuple(store.most_linked_pages()),
-            dry_run=store is None,
-        )
+    def put(batch: Sequence[PageDocuments]) -> Sequence[PageDocuments]:
+        store.put_pages(source, batch)
+        return batch
+
+    def write(embedding: Future[list[Outcome]]) -> list[Outcome]:
+        embedded = embedding.result()
+        if all(problem is None for _, problem in embedded):
+            return _try_batch(put, [page for page, _ in embedded])
+        return [
+            outcome
+            for page, problem in embedded
+            for outcome in (_try_batch(put, [page]) if problem is None else [(page, problem)])
+        ]
+
+    with (
+        ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-index") as writer,
+        ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-embed") as embedder,
+    ):
+        writing: deque[Future[list[Outcome]]] = deque()
+        for batch in batch_pages(pages):
+            writing.append(writer.submit(write, embedder.submit(_try_batch, embed, batch)))
+            if len(writing) > _WAITING:
+                yield from writing.popleft().result()
+        for future in writing:
+            yield from future.result()
+
+
+def _try_batch(
+    change: Callable[[Sequence[PageDocuments]], Sequence[PageDocuments]], batch: Sequence[PageDocuments]
+) -> list[Outcome]:
+    """Embed or write a batch at once, or page by page if one of its pages is not fit to be stored."""
+    try:
+        return [(page, None) for page in change(batch)]
+    except (DocumentError, LinkError) as error:
+        if len(batch) == 1:
+            return [(batch[0], str(error))]
+        return [outcome for page in batch for outcome in _try_batch(change, [page])]
+
+
+def preview_pages(store: PageStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
+    """Yield the results of :func:`write_pages`, as far as they are known without writing."""
+    for batch in batch_pages(pages):
+        store.check_pages(source, [page.url for page in batch])
+        yield from ((page, None) for page in batch)
+
+
+def batch_pages(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]:
+    """Yield pages in batches of about 512 documents, or of about 4 Mi characters."""
+    batch: list[PageDocuments] = []
+    documents = characters = 0
+    for page in pages:
+        batch.append(page)
+        documents += len(page.documents)
+        characters += sum(len(document.page_content) for document in page.documents)
+        if documents >= _BATCH_DOCUMENTS or characters >= _BATCH_CHARACTERS:
+            yield batch
+            batch, documents, characters = [], 0, 0
+    if batch:
+        yield batch
+
+
+def add_corpus_links(
+    store: PageStore, linkers: Linkers, pages: Iterator[PageDocuments]
+) -> Iterator[PageDocuments]:
+    """Yield the pages with the links that need the corpus, which is the stored pages and the new ones."""
+    read = list(pages)
+    if not read:
+        return
+    replaced = {page.url for page in read}
+    new = {document.id for page in read for document in page.documents}
+    linkers.observe(
+        document
+        for document in store.scan()
+        if document.id not in new and document.metadata.get("page") not in replaced
+    )
+    linkers.observe(document for page in read for document in page.documents)
+    for page in read:
+        for document in page.documents:
+            linkers.complete(document)
+        yield page
+
+
+class DigestStore(Protocol):
+    """A store that remembers the digests of indexed pages."""
+
+    def pages(self, source: str) -> dict[str, str]:
+        """Return the pages stored for a source: URL → digest of what was indexed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staleness:
+    """How the stored pages of a source differ from it, each page by its name in the store.
+
+    Args:
+        source: Name of the source in the store.
+        unchanged: How many pages are as they were.
+        changed: Pages that have changed, or lost documents in the store.
+        added: Pages of the source that are not stored; those that indexing skips are not among them.
+        gone: Stored pages that the source does not have any more.
+        unread: What could not be looked at, by name, with the reason.
+    """
+
+    source: str
+    unchanged: int
+    changed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    unread: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the store has what the source has."""
+        return not (self.changed or self.added or self.gone or self.unread)
+
+
+def staleness(store: DigestStore, source: Source, name: str | None = None) -> Staleness:
+    """Compare the digests of a source's pages with those of the last run.
+
+    The settings by which pages become documents are not compared, since the store does not record them.
+    Indexing again with others writes all pages anew. Only pages that are not stored are parsed. A source on
+    disk hashes the others. One that has other marks of a change, such as a website, does not load those that
+    have not changed.
+
+    Args:
+        store: Where the source was indexed to.
+        source: The source, made with the settings that it was indexed with.
+        name: Name of the source in the store, default the name it has by itself.
+
+    Raises:
+        SourceNotFoundError: If there is no such source.
+    """
+    require_having("pages", "a store, such as LinkStore.open('kb')", store=store)
+    name, site = name_source(source, name), source.site
+    stored = {page: digest.partition(":")[2] for page, digest in store.pages(name).items()}
+    lead = site.placed("")
+    known = {page.removeprefix(lead): digest for page, digest in stored.items() if digest}
+    left, hidden, unchanged = set(stored), set[str](), 0
+    changed, added, unread = list[str](), list[str](), list[tuple[str, str]]()
+    for offered in source.pages(known):
+        if isinstance(offered, SourcePage):
+            page = site.placed(offered.url)
+            left.discard(page)
+            if page in stored and stored[page] == offered.digest:
+                unchanged += 1
+            elif page in stored:
+                changed.append(page)
+            else:
+                try:
+                    added += [page] if offered.read() else []
+                except (UnreadablePageError, LinkError):
+                    pass  # indexing skips it too, and reports it
+                except OSError as error:
+                    unread.append((offered.url, str(error)))
+        elif offered.hides is not None:
+            hidden.add(site.placed(offered.hides) if offered.hides else "")
+            unread += [] if offered.guessed else [(offered.name, offered.reason)]
+        elif (page := site.placed(offered.name)) in left:  # a stored page has become unreadable
+            left.discard(page)
+            changed.append(page)
+    return Staleness(
+        source=name,
+        unchanged=unchanged,
+        changed=tuple(sorted(changed)),
+        added=tuple(sorted(added)),
+        gone=tuple(sorted(page for page in left if not page.startswith(tuple(hidden)))),
+        unread=tuple(sorted(unread)),
+    )

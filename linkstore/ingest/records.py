@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 from urllib.parse import quote
 
 import orjson
@@ -29,16 +29,23 @@ from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import Site, is_short_tag
 from linkstore.errors import DocumentError, LinkError
 from linkstore.extract.html import UTF_8, DecodedText, decode_as, find_encoding
-from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import ClaimPolicy, Claims
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.notes.markdown import NotPlainError, make_plain
-from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
+from linkstore.ingest.pipeline import IndexOptions, index_source
+from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
 
 HYPERLINK: Final = "hyperlink"
 """Kind of the links that authors wrote, whatever the syntax."""
+_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata", "answers"})
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):", re.IGNORECASE)
+_LONGEST_LINE: Final = 16 * 2**20
+_SAMPLE: Final = 64 * 2**10
+_MARK: Final = b"\xef\xbb\xbf"
+_LONGEST_MARK: Final = 4
+_ORIGINS: Final = ("source", "url", "file_path")
+"""The metadata keys for the origin of a document, the most common first."""
 
 
 def make_id_tag(id: str) -> str:
@@ -55,14 +62,6 @@ def make_incoming_links(url: str, site: Site) -> list[Link]:
     """
     tag = site.tag(url)
     return [Link.incoming(kind=HYPERLINK, tag=tag)] if tag is not None and is_short_tag(tag) else []
-
-
-_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata", "answers"})
-_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):", re.IGNORECASE)
-_LONGEST_LINE: Final = 16 * 2**20
-_SAMPLE: Final = 64 * 2**10
-_MARK: Final = b"\xef\xbb\xbf"
-_LONGEST_MARK: Final = 4
 
 
 class JsonlSource:
@@ -173,13 +172,9 @@ def index_jsonl(
     *,
     source: str | None = None,
     prefix: str = "",
-    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     claims: ClaimPolicy = "own",
     encoding: str | None = None,
-    progress: Progress | None = None,
-    dry_run: bool = False,
-    prune: bool = False,
-    jobs: int | None = None,
+    **options: Unpack[IndexOptions],
 ) -> Summary:
     """Index a file of JSON lines, a document each: see :func:`index_source` and :class:`JsonlSource`.
 
@@ -191,15 +186,11 @@ def index_jsonl(
         path: The file.
         source: Names the file within the store, default its absolute path.
         prefix: Path below which the documents are stored, next to other sources. See :func:`index_folder`.
-        links: Names of link extractors, or extractors. Of these, those that read documents are asked.
         claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
             with a URL: see :mod:`linkstore.ingest.documents`.
         encoding: Of the file. None (default) takes what its byte-order mark says, else UTF-8. A byte that is
             not in it is replaced by U+FFFD, and reported with its line.
-        progress: Called after each line.
-        dry_run: Return what would be done, and write nothing.
-        prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
+        options: See :class:`~linkstore.ingest.IndexOptions`.
 
     Raises:
         SourceNotFoundError: If there is no such file.
@@ -209,9 +200,8 @@ def index_jsonl(
         LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    found = JsonlSource(path, prefix=prefix, claims=claims, encoding=encoding)
     return index_source(
-        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
+        store, JsonlSource(path, prefix=prefix, claims=claims, encoding=encoding), name=source, **options
     )
 
 
@@ -304,10 +294,6 @@ def _make_link(value: Any, url: str, site: Site) -> Link | None:
     return None if tag is None else Link.outgoing(kind=HYPERLINK, tag=tag, label=label or None)
 
 
-_ORIGINS: Final = ("source", "url", "file_path")
-"""The metadata keys for the origin of a document, the most common first."""
-
-
 class DocumentsSource:
     """LangChain documents, as they come: each is a page of its own, and no more than one is held.
 
@@ -389,12 +375,8 @@ def index_documents(
     *,
     source: str,
     prefix: str = "",
-    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     claims: ClaimPolicy = "own",
-    progress: Progress | None = None,
-    dry_run: bool = False,
-    prune: bool = False,
-    jobs: int | None = None,
+    **options: Unpack[IndexOptions],
 ) -> Summary:
     """Index LangChain documents, such as ``loader.lazy_load()``: see :func:`index_source`.
 
@@ -407,13 +389,9 @@ def index_documents(
         documents: Any iterable, read once, and not held in memory.
         source: Name of these documents in the store. A later run with the same name replaces them.
         prefix: Path below which the documents are stored, next to other sources. See :func:`index_folder`.
-        links: Names of link extractors, or extractors. Of these, those that read documents are asked.
         claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
             with a URL: see :mod:`linkstore.ingest.documents`.
-        progress: Called after each document.
-        dry_run: Return what would be done, and write nothing.
-        prune: Remove missing documents even if they are more than half of those stored.
-        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
+        options: See :class:`~linkstore.ingest.IndexOptions`.
 
     Raises:
         DocumentError: If one is not a Document.
@@ -423,8 +401,7 @@ def index_documents(
         LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    found = DocumentsSource(documents, source, prefix=prefix, claims=claims)
-    return index_source(store, found, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs)
+    return index_source(store, DocumentsSource(documents, source, prefix=prefix, claims=claims), **options)
 
 
 def _is_own_link(link: Mapping[str, Any], id: str, claims: Claims) -> bool:

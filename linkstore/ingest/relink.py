@@ -13,21 +13,20 @@ the links follow from the texts that were read, so link a store again after othe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from langchain_core.documents import Document
 
-from linkstore.core.arguments import require_list
+from linkstore.core.arguments import require_having, require_list
+from linkstore.core.batches import split_batches
 from linkstore.core.documents import PageDocuments
 from linkstore.core.links import Link, get_links, merge_links
 from linkstore.errors import ExtractionError
 from linkstore.extract.protocol import LinkExtractor, UpkeepExtractor, load_extractor
-from linkstore.ingest.source import PageStore, check_store
+from linkstore.ingest.source import PageStore
 
-T = TypeVar("T")
 CORPUS_LINKS: Final = ("mention", "entity")
 """The installed extractors whose links are kept up to date."""
 BEGUN_SOURCE: Final = "linkstore:linking"
@@ -65,7 +64,7 @@ def link_corpus(store: PageStore, links: Sequence[str | LinkExtractor[Any]] = CO
     Raises:
         ExtractionError: If an extractor is not installed, or its links cannot be kept up to date.
     """
-    check_store(store)
+    require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
     require_list("extractors", links=links)
     extractors = [_load_upkeep_extractor(one) for one in links]
     total = 0
@@ -173,7 +172,8 @@ class Upkeep:
             if any(verdicts):
                 touched.add(document.id or "")
         ids = sorted(touched)
-        found = (document for batch in _batch_items(ids) for document in self._store.get_by_ids(batch))
+        batches = split_batches(ids, _BATCH)
+        found = (document for batch in batches for document in self._store.get_by_ids(batch))
         return _replace_changed_links(self._store, self._extractors, found, total)
 
 
@@ -184,13 +184,12 @@ def _replace_changed_links(
     kinds = frozenset(kind for extractor in extractors for kind in extractor.kinds)
     changed = 0
     counts: Counter[str] = Counter()
-    for batch in _batch_items(documents):
+    for batch in split_batches(documents, _BATCH):
         links: dict[str, tuple[Link, ...]] = {}
         for document in batch:
             made = merge_links(link for extractor in extractors for link in extractor.extract(document))
-            if _list_link_fields(made) != _list_link_fields(
-                x for x in get_links(document) if x.kind in kinds
-            ):
+            before = [link for link in get_links(document) if link.kind in kinds]
+            if _list_link_fields(made) != _list_link_fields(before):
                 links[document.id or ""] = made
                 counts.update(link.kind for link in made)
         if links:
@@ -215,9 +214,3 @@ def _load_upkeep_extractor(chosen: str | LinkExtractor[Any]) -> UpkeepExtractor:
             f" use {' or '.join(CORPUS_LINKS)}"
         )
     return extractor
-
-
-def _batch_items(items: Iterable[T]) -> Iterator[list[T]]:
-    remaining = iter(items)
-    while batch := list(islice(remaining, _BATCH)):
-        yield batch

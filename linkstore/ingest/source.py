@@ -1,10 +1,7 @@
 """The protocols of ingest: sources, the store that pages go to, and what a run reports.
 
-The protocol of a source: it lists its pages, and reads each of them.
-
-The protocol of what pages are indexed into; :class:`linkstore.store.LinkStore` implements it.
-
-What an indexing run reports to its caller: progress on the way, and a summary at the end.
+A source lists its pages and reads each of them. :class:`linkstore.store.LinkStore` is what pages are indexed
+into. A run calls back after each page, and gives a summary at the end.
 """
 
 from __future__ import annotations
@@ -27,6 +24,10 @@ from linkstore.extract.protocol import Chunk
 if TYPE_CHECKING:
     from linkstore.engines.contract import LinkedPage, Survey
 
+PageReader = Callable[[], Sequence[Chunk] | Sequence[Document]]
+"""Reads a page: chunks, or documents that are stored as they are."""
+_MOST: Final = 10
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePage:
@@ -42,7 +43,7 @@ class SourcePage:
 
     url: str
     digest: str
-    read: Callable[[], Sequence[Chunk] | Sequence[Document]]
+    read: PageReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +109,15 @@ class Selective(Protocol):
         ...
 
 
+@runtime_checkable
+class Mending(Protocol):
+    """A source that knows more of some pages at the end of a run than when it offered them."""
+
+    def late(self) -> Source | None:
+        """Return a source that offers those pages once more, None if there are none."""
+        ...
+
+
 def name_source(source: Source, given: str | None) -> str:
     """Return the name of a source in a store. A path need not be Unicode, and is spelled out then.
 
@@ -122,9 +132,6 @@ def name_source(source: Source, given: str | None) -> str:
     if given is not None:
         require(str, "a string", source=given)
     return escape_surrogates(source.name if given is None else given)
-
-
-__all__ = ["PageDocuments", "PageStore", "PageWriter"]
 
 
 class PageWriter(Protocol):
@@ -144,15 +151,6 @@ class PageWriter(Protocol):
     def remove_pages(self, source: str, urls: Sequence[str]) -> object:
         """Remove pages with their documents, in one transaction."""
         ...
-
-
-def check_store(store: object) -> None:
-    """Raise unless this is a store.
-
-    Raises:
-        ArgumentError: If it is not.
-    """
-    require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
 
 
 class PageStore(PageWriter, Protocol):
@@ -189,9 +187,6 @@ class PageStore(PageWriter, Protocol):
     def survey(self) -> Survey:
         """Count what is stored."""
         ...
-
-
-_MOST: Final = 10
 
 
 class Progress(Protocol):
@@ -254,20 +249,16 @@ class LeftOut:
     @classmethod
     def of(cls, found: Mapping[str, Mapping[str, int]]) -> LeftOut:
         """Sum up how many letters of each kind were left out of each page."""
-        pages = Counter({page: sum(kinds.values()) for page, kinds in found.items()})
+        pages = {page: sum(kinds.values()) for page, kinds in found.items()}
         kinds: Counter[str] = Counter()
         for of_page in found.values():
             kinds.update(of_page)
         return cls(
-            letters=pages.total(),
+            letters=kinds.total(),
             pages=len(pages),
-            kinds=dict(sorted(kinds.items(), key=_make_sort_key)),
-            most=dict(sorted(pages.items(), key=_make_sort_key)[:_MOST]),
+            kinds=_sort_by_count(kinds),
+            most=_sort_by_count(pages, _MOST),
         )
-
-
-def _make_sort_key(one: tuple[str, int]) -> tuple[int, str]:
-    return -one[1], one[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,8 +280,12 @@ class Encodings:
     @classmethod
     def of(cls, found: Mapping[str, int], guessed: int) -> Encodings:
         """Sum up how many characters of each page were replaced."""
-        most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:_MOST]
-        return cls(replaced=sum(found.values()), pages=len(found), most=dict(most), guessed=guessed)
+        most = _sort_by_count(found, _MOST)
+        return cls(replaced=sum(found.values()), pages=len(found), most=most, guessed=guessed)
+
+
+def _sort_by_count(counts: Mapping[str, int], most: int | None = None) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:most])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,10 +347,8 @@ class RemovalRefusedError(IndexingError):
 
 def count_dangling(survey: Survey, kind: str = "hyperlink") -> Dangling:
     """Count the dangling links of a kind, by where they lead."""
-    internal = external = 0
+    counts = {True: 0, False: 0}
     for found, tag, links in survey.dangling:
         if found == kind:
-            internal, external = (
-                (internal + links, external) if is_internal_tag(tag) else (internal, external + links)
-            )
-    return Dangling(internal=internal, external=external)
+            counts[is_internal_tag(tag)] += links
+    return Dangling(internal=counts[True], external=counts[False])

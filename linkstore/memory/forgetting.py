@@ -24,16 +24,16 @@ from typing import Any, Final
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import omit_none, require
-from linkstore.core.arrays import Floats
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import Documents, Operation, Plan, StoredDocument
 from linkstore.core.text import fold, tokenize
+from linkstore.engines.contract import Manifest
 from linkstore.errors import DocumentError, StoreBusyError, StoreReadOnlyError
 from linkstore.memory.requests import MemoryParts, request_add, request_delete
 from linkstore.memory.sessions import read_linked, read_session_documents, read_sessions
 from linkstore.memory.turns import RELATED_TO, SessionKey, Turn, check_owner, format_time, read_turn
 from linkstore.memory.writing import make_segment_document, make_session_document
-from linkstore.store.linkstore import make_backend_call, make_plan_call, read_any_vector
+from linkstore.store.linkstore import make_backend_call, make_plan_call
 
 _FORGETTING: Final = "forgetting"
 """Link kind and tag of what is written down, and the name of its type."""
@@ -74,9 +74,9 @@ class ForgettingRecord:
         return Document(id=self.id, page_content=_FORGETTING, metadata=metadata)
 
 
-def read_unfinished(vector: Floats) -> Plan[list[ForgettingRecord]]:
+def read_unfinished() -> Plan[list[ForgettingRecord]]:
     """Read all that are written down: of calls that were killed, and of those that run now."""
-    refs = yield from read_linked([(_FORGETTING, _FORGETTING)], vector)
+    refs = yield from read_linked([(_FORGETTING, _FORGETTING)])
     stored: list[StoredDocument] = yield Documents(refs=refs)
     return [
         ForgettingRecord(
@@ -125,10 +125,10 @@ class Forgettable:
         if self.before is not None:
             format_time(self.before)
 
-    def sessions(self, vector: Floats) -> Plan[list[SessionKey]]:
+    def sessions(self) -> Plan[list[SessionKey]]:
         """Return the sessions that turns may be forgotten of."""
         if self.session is None:
-            found = yield from read_sessions(self.user_id, self.agent_id, vector)
+            found = yield from read_sessions(self.user_id, self.agent_id)
             return [SessionKey.from_path(one.id) for one in found]
         others = (self.user_id not in {None, self.session.user_id}) or (
             self.agent_id not in {None, self.session.agent_id}
@@ -156,11 +156,11 @@ def forget_turns(parts: MemoryParts, what: Forgettable) -> Operation[int]:
     call that was interrupted.
     """
     yield from finish_forgetting(parts)
-    vector = yield from read_any_vector(parts.store)
-    if vector is None:
+    manifest: Manifest = yield make_backend_call(parts.store, parts.store.backend.manifest())
+    if manifest.dimension is None:
         return 0
-    begun = yield from _record_forgetting(parts, what, vector)
-    yield from _carry_out(parts, begun, vector)
+    begun = yield from _record_forgetting(parts, what)
+    yield from _carry_out(parts, begun)
     return sum(len(one.turns) for one in begun)
 
 
@@ -174,28 +174,21 @@ def finish_forgetting(parts: MemoryParts, among: Collection[str] | None = None) 
     Returns:
         The ids of those that are there and were not to be finished.
     """
-    vector = yield from read_any_vector(parts.store)
-    if vector is None:
-        return frozenset()
-    begun: list[ForgettingRecord] = yield make_plan_call(parts.store, read_unfinished(vector))
+    begun: list[ForgettingRecord] = yield make_plan_call(parts.store, read_unfinished())
     chosen = [one for one in begun if among is None or one.id in among]
     if chosen:
-        yield from _carry_out(parts, chosen, vector)
+        yield from _carry_out(parts, chosen)
     return frozenset(one.id for one in begun) - {one.id for one in chosen}
 
 
-def _record_forgetting(
-    parts: MemoryParts, what: Forgettable, vector: Floats
-) -> Operation[list[ForgettingRecord]]:
+def _record_forgetting(parts: MemoryParts, what: Forgettable) -> Operation[list[ForgettingRecord]]:
     """Write down what is to be removed, and return it."""
-    sessions: list[SessionKey] = yield make_plan_call(parts.store, what.sessions(vector))
+    sessions: list[SessionKey] = yield make_plan_call(parts.store, what.sessions())
     begun: list[ForgettingRecord] = []
     chosen = what.chooses()
     for at in range(0, len(sessions), _SESSIONS_AT_ONCE):
         some = sessions[at : at + _SESSIONS_AT_ONCE]
-        documents: list[StoredDocument] = yield make_plan_call(
-            parts.store, read_session_documents(some, vector)
-        )
+        documents: list[StoredDocument] = yield make_plan_call(parts.store, read_session_documents(some))
         gone = [turn.id for turn in _select_turns(documents) if chosen(turn)]
         if documents:
             starts = range(0, max(1, len(gone)), _TURNS_PER_RECORD)
@@ -207,10 +200,10 @@ def _record_forgetting(
     return begun
 
 
-def _carry_out(parts: MemoryParts, begun: Sequence[ForgettingRecord], vector: Floats) -> Operation[None]:
+def _carry_out(parts: MemoryParts, begun: Sequence[ForgettingRecord]) -> Operation[None]:
     """Remove what is written down, and erase it from the files of the store, with the names written down."""
     for one in begun:
-        yield from _remove_turns(parts, one, vector)
+        yield from _remove_turns(parts, one)
     if begun:
         yield request_add(parts.store, [one.emptied.document() for one in begun])
     yield make_backend_call(parts.store, parts.store.backend.compact())
@@ -218,7 +211,7 @@ def _carry_out(parts: MemoryParts, begun: Sequence[ForgettingRecord], vector: Fl
         yield request_delete(parts.store, [one.id for one in begun])
 
 
-def _remove_turns(parts: MemoryParts, one: ForgettingRecord, vector: Floats) -> Operation[None]:
+def _remove_turns(parts: MemoryParts, one: ForgettingRecord) -> Operation[None]:
     """Remove the turns of some sessions that are written down, with what was made from them.
 
     Turns are removed after what was made from them, and documents of sessions at the end, since they tell
@@ -226,9 +219,7 @@ def _remove_turns(parts: MemoryParts, one: ForgettingRecord, vector: Floats) -> 
     """
     if not one.sessions:
         return
-    documents: list[StoredDocument] = yield make_plan_call(
-        parts.store, read_session_documents(one.sessions, vector)
-    )
+    documents: list[StoredDocument] = yield make_plan_call(parts.store, read_session_documents(one.sessions))
     turns = _select_turns(documents)
     gone = {turn.id for turn in turns if turn.id in one.turns}
     kept = [turn for turn in turns if turn.id not in gone]

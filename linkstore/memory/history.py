@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from linkstore.core.arguments import omit_none, require_at_least
-from linkstore.core.arrays import Floats
 from linkstore.core.plans import Ids, Operation, Plan, StoredDocument
 from linkstore.memory.forgetting import Forgettable, ForgettingFinisher, forget_turns
 from linkstore.memory.requests import MemoryParts, arun_operation, request_writes, run_operation
@@ -17,7 +16,7 @@ from linkstore.memory.sessions import read_linked, read_sessions, read_turns, se
 from linkstore.memory.summaries import read_summaries
 from linkstore.memory.turns import HAS_SEGMENT, SessionKey, Summary, Turn, check_owner
 from linkstore.memory.writing import BackgroundWriter, read_session_head
-from linkstore.store.linkstore import make_plan_call, read_any_vector
+from linkstore.store.linkstore import make_plan_call
 
 
 def list_turns(
@@ -32,19 +31,16 @@ def list_turns(
     if last is not None and segment is None:
         head = yield from read_session_head(parts, session, last)
         return list(head.recent)
-    vector = yield from read_any_vector(parts.store)
-    if vector is None:
-        return []
     numbers = [segment] if segment is not None else []
     if segment is None:
-        numbers = yield make_plan_call(parts.store, list_segments(session, vector))
-    turns: list[Turn] = yield make_plan_call(parts.store, read_turns(session, vector, numbers))
+        numbers = yield make_plan_call(parts.store, list_segments(session))
+    turns: list[Turn] = yield make_plan_call(parts.store, read_turns(session, numbers))
     return turns if last is None else turns[-last:] if last else []
 
 
-def list_segments(session: SessionKey, vector: Floats) -> Plan[list[int]]:
+def list_segments(session: SessionKey) -> Plan[list[int]]:
     """Return the numbers of a session's segments, ascending."""
-    refs = yield from read_linked([(HAS_SEGMENT, session.path)], vector)
+    refs = yield from read_linked([(HAS_SEGMENT, session.path)])
     ids: list[str] = yield Ids(refs=refs)
     return sorted(int(id.rpartition("/")[2]) for id in ids)
 
@@ -53,11 +49,8 @@ def list_sessions(
     parts: MemoryParts, user_id: str | None, agent_id: str | None
 ) -> Operation[list[SessionKey]]:
     """Return the sessions of a user, of an agent, of both, or of all, that have turns."""
-    vector = yield from read_any_vector(parts.store)
-    if vector is None:
-        return []
-    found: list[StoredDocument] = yield make_plan_call(parts.store, read_sessions(user_id, agent_id, vector))
-    return (yield make_plan_call(parts.store, select_sessions_with_turns(found, vector)))  # type: ignore[no-any-return]
+    found: list[StoredDocument] = yield make_plan_call(parts.store, read_sessions(user_id, agent_id))
+    return (yield make_plan_call(parts.store, select_sessions_with_turns(found)))  # type: ignore[no-any-return]
 
 
 def export_session(parts: MemoryParts, session: SessionKey) -> Operation[dict[str, Any]]:

@@ -24,7 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.arrays import Bools, Floats, Ints, join_equal
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms
@@ -34,10 +34,8 @@ from linkstore.core.plans import (
     Groups,
     Ids,
     Matching,
-    Members,
     Memberships,
     Plan,
-    ReachedMembers,
     Tags,
     rank_refs,
 )
@@ -46,8 +44,8 @@ from linkstore.memory.references import ResolvedQuestion, says_little, says_litt
 from linkstore.memory.turns import BACK_WEIGHT, HAS_TURN, NEXT_TURN, Turn
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.first_stage import FirstStage, run_first_stage
-from linkstore.strategies.results import make_hits, report_none_found, report_none_returned, select_returned
-from linkstore.strategies.traversal import NO_REFS, FoundDocuments, Trail
+from linkstore.strategies.results import make_best_hits, report_none_found
+from linkstore.strategies.traversal import FoundDocuments, Trail, follow_links
 
 LEAST_POOL: Final = 100
 """Minimum number of turns that each of the two searches returns."""
@@ -72,6 +70,7 @@ _FEWEST_LETTERS: Final = 4
 _MOST_FOLLOWING: Final = 4
 """Maximum number of turns that follow one, if several writers write at once."""
 _MOST_MEMBERS: Final = 64
+_NEXT: Final = frozenset({NEXT_TURN})
 _ENDINGS: Final = (
     ("ies", "y"),
     ("ied", "y"),
@@ -137,11 +136,7 @@ class TurnSearch(Traversing):
         most = np.float32(2 + SEGMENT_WEIGHT + SPEAKER_WEIGHT + TIME_WEIGHT)
         parts = {name: part / most for name, part in parts.items()}
         score = sum(parts.values(), start=np.zeros(len(known.refs), dtype=np.float32))
-        chosen = yield from select_returned(trail, score, self.k, question, self.per_page)
-        if not len(chosen):
-            return report_none_returned(trail, self)
-        parts = {name: part[chosen] for name, part in parts.items()}
-        return (yield from make_hits(trail, chosen, self, question, score[chosen], parts))
+        return (yield from make_best_hits(trail, self, question, score, parts))
 
 
 def expand_forms(text: str) -> list[str]:
@@ -178,50 +173,29 @@ def _stem(word: str) -> tuple[str, bool]:
 
 def _find_following(refs: Ints, question: Question) -> Plan[TurnNeighbours]:
     """Find the turns that follow given turns."""
-    left: Memberships = yield Groups(refs=refs, side="out", kinds=frozenset({NEXT_TURN}))
-    groups, at = np.unique(left.group, return_inverse=True)
-    reached: ReachedMembers = yield Members(
-        groups=groups,
-        side="in",
-        vector=question.vector,
-        take=_MOST_FOLLOWING,
-        cap=_MOST_MEMBERS,
-        exclude=NO_REFS,
+    hop = yield from follow_links(
+        refs, "out", kinds=_NEXT, vector=question.vector, take=_MOST_FOLLOWING, cap=_MOST_MEMBERS
     )
-    return _pair_neighbours(refs, left, at, reached.group, reached.refs, reached.similarity)
+    edges = hop.edges
+    return TurnNeighbours(
+        source=refs[edges.source], refs=edges.target, weight=edges.strength, similarity=edges.similarity
+    )
 
 
 def _find_preceding(refs: Ints, question: Question) -> Plan[TurnNeighbours]:
     """Find the turns that given turns follow. The tag of the link is their id, so no link group is read."""
-    left: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({NEXT_TURN}))
+    left: Memberships = yield Groups(refs=refs, side="in", kinds=_NEXT)
     groups, at = np.unique(left.group, return_inverse=True)
     tags: list[tuple[str, str]] = yield Tags(groups=groups)
     found: Candidates = yield Find(ids=tuple(id for _, id in tags), vector=question.vector)
     ids: list[str] = yield Ids(refs=found.refs)
     place = {id: place for place, (_, id) in enumerate(tags)}
-    of = np.array([place[id] for id in ids], dtype=np.int64)
-    return _pair_neighbours(refs, left, at, of, found.refs, found.similarity)
-
-
-def _pair_neighbours(
-    refs: Ints, left: Memberships, at: Ints, of: Ints, reached: Ints, similarity: Floats
-) -> TurnNeighbours:
-    """Pair the turns reached with the turns that were left.
-
-    Args:
-        refs: The turns that were left.
-        left: Their link groups.
-        at: (m,) the link group of each entry of ``left``, as a position.
-        of: (n,) that of each turn reached.
-        reached: (n,) the turns reached.
-        similarity: (n,) theirs.
-    """
-    leaving, arriving = _pair_equal(at, of)
+    leaving, arriving = join_equal(at, np.array([place[id] for id in ids], dtype=np.int64))
     return TurnNeighbours(
         source=refs[left.document[leaving]],
-        refs=reached[arriving],
+        refs=found.refs[arriving],
         weight=left.weight[leaving],
-        similarity=similarity[arriving],
+        similarity=found.similarity[arriving],
     )
 
 
@@ -235,7 +209,7 @@ def _find_further(
     chosen = np.flatnonzero(np.isin(near.source, best))
     reached = near.refs[chosen]
     further = yield from step(np.unique(reached), question)
-    first, second = _pair_equal(reached, further.source)
+    first, second = join_equal(reached, further.source)
     weight = np.minimum(near.weight[chosen[first]], further.weight[second])
     return TurnNeighbours(
         source=near.source[chosen[first]],
@@ -280,20 +254,10 @@ def _score_own(first: FirstStage) -> Floats:
     return first.scores(first.refs, first.similarity)
 
 
-def _pair_equal(left: Ints, right: Ints) -> tuple[Ints, Ints]:
-    """Return all pairs of positions with equal values."""
-    equal = left[:, None] == right[None, :]
-    first, second = np.nonzero(equal)
-    return first, second
-
-
 def _join_neighbours(first: FirstStage, *sides: TurnNeighbours) -> FoundDocuments:
     refs = np.concatenate((first.refs, *(side.refs for side in sides)))
     similarity = np.concatenate((first.similarity, *(side.similarity for side in sides)))
-    distinct, at = np.unique(refs, return_index=True)
-    return FoundDocuments(
-        refs=distinct, similarity=similarity[at], weight=np.ones(len(distinct), dtype=np.float32)
-    )
+    return FoundDocuments.unlinked(refs, similarity)
 
 
 CARRIED_WEIGHT: Final = 0.25

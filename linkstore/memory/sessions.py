@@ -16,17 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from linkstore.core.arrays import Floats, Ints
-from linkstore.core.plans import (
-    Candidates,
-    Documents,
-    Find,
-    Ids,
-    Members,
-    Plan,
-    ReachedMembers,
-    Resolve,
-    StoredDocument,
-)
+from linkstore.core.plans import Candidates, Documents, Find, Ids, Plan, StoredDocument, read_documents
 from linkstore.core.text import tokenize
 from linkstore.memory.references import depends_on_history
 from linkstore.memory.turns import (
@@ -41,6 +31,7 @@ from linkstore.memory.turns import (
     make_written_tag,
     read_turn,
 )
+from linkstore.strategies.traversal import NO_REFS, follow_tags
 
 COMPARED_TURNS: Final = 4
 """Number of previous turns that a turn is compared with."""
@@ -81,7 +72,6 @@ SEGMENT_CAP: Final = 100_000
 """More turns than any segment has: writers that open one at the same moment may exceed its limit a little."""
 _ALL: Final = 2**31 - 2
 """More documents than a group has."""
-NO_REFS: Final[Ints] = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +84,7 @@ class SessionHead:
         segment: The number of its last segment; 0 if it has none.
         count: How many turns that segment has.
         recent: Its latest turns, the last one last; older ones may be of the segments before.
-        similarity: Of the vector asked for to the most similar of the last turns of that segment.
+        similarity: Of the vector asked for to the most similar of the last turns of that segment, or 0.
     """
 
     known: bool
@@ -105,22 +95,21 @@ class SessionHead:
     similarity: float = 1.0
 
 
-def read_head(session: SessionKey, vector: Floats, take: int) -> Plan[SessionHead]:
+def read_head(session: SessionKey, vector: Floats | None, take: int) -> Plan[SessionHead]:
     """Return the end of a session, with up to ``take`` turns.
 
     Its cost does not depend on the length of the session: the session's document names a late segment, and
     segments after it are looked for by their tags.
     """
-    found: Candidates = yield Find(ids=(session.path,))
-    documents: list[StoredDocument] = yield Documents(refs=found.refs)
+    documents = yield from read_documents([session.path])
     recorded = int(documents[0].metadata["segment"]) if documents else 0
-    last, refs = yield from _find_last_segment(session, vector, max(recorded, 1))
+    last, refs = yield from _find_last_segment(session, max(recorded, 1))
     count = len(refs)
     recent = yield from _read_latest(refs, take)
     similarity = yield from _compare_turns(recent[-COMPARED_TURNS:], vector)
     before = last - 1
     while len(recent) < take and before > 0 and before > last - PROBED_SEGMENTS:
-        _, earlier = yield from _read_members(session, vector, range(before, before + 1))
+        _, earlier = yield from _read_members(session, range(before, before + 1))
         recent = [*(yield from _read_latest(earlier, take - len(recent))), *recent]
         before -= 1
     return SessionHead(
@@ -133,30 +122,30 @@ def read_head(session: SessionKey, vector: Floats, take: int) -> Plan[SessionHea
     )
 
 
-def _compare_turns(turns: Sequence[Turn], vector: Floats) -> Plan[float]:
+def _compare_turns(turns: Sequence[Turn], vector: Floats | None) -> Plan[float]:
     found: Candidates = yield Find(ids=tuple(turn.id for turn in turns), vector=vector)
     return float(found.similarity.max(initial=-1.0))
 
 
-def read_turns(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Plan[list[Turn]]:
+def read_turns(session: SessionKey, segments: Sequence[int]) -> Plan[list[Turn]]:
     """Return all turns of some segments, in order."""
-    _, refs = yield from _read_members(session, vector, segments)
+    _, refs = yield from _read_members(session, segments)
     return (yield from _read_latest(refs, len(refs)))
 
 
-def find_written(session: SessionKey, writing: str, vector: Floats) -> Plan[Turn | None]:
+def find_written(session: SessionKey, writing: str) -> Plan[Turn | None]:
     """Return the turn that was written for a message, the first if several writers wrote one."""
-    refs = yield from read_linked([(WRITTEN, make_written_tag(session, writing))], vector)
+    refs = yield from read_linked([(WRITTEN, make_written_tag(session, writing))])
     stored: list[StoredDocument] = yield Documents(refs=refs)
     return min((read_turn(one.id, one.metadata) for one in stored), key=_get_order, default=None)
 
 
-def _find_last_segment(session: SessionKey, vector: Floats, start: int) -> Plan[tuple[int, Ints]]:
+def _find_last_segment(session: SessionKey, start: int) -> Plan[tuple[int, Ints]]:
     """Return the number of the last segment with turns, 0 if none has, and the refs of those turns."""
     last, refs = 0, NO_REFS
     while True:
         numbers = range(start, start + PROBED_SEGMENTS)
-        owner, members = yield from _read_members(session, vector, numbers)
+        owner, members = yield from _read_members(session, numbers)
         if not len(owner):
             return last, refs
         last, refs = numbers[int(owner.max())], members[owner == owner.max()]
@@ -165,28 +154,17 @@ def _find_last_segment(session: SessionKey, vector: Floats, start: int) -> Plan[
         start = last + 1
 
 
-def _read_members(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Plan[tuple[Ints, Ints]]:
+def _read_members(session: SessionKey, segments: Sequence[int]) -> Plan[tuple[Ints, Ints]]:
     """Return the turns of segments: positions in ``segments``, and refs."""
-    groups: Ints = yield Resolve(tags=tuple((HAS_TURN, session.segment(number)) for number in segments))
-    there = np.flatnonzero(groups >= 0)
-    reached: ReachedMembers = yield Members(
-        groups=groups[there],
-        side="in",
-        vector=vector,
-        take=SEGMENT_CAP,
-        cap=SEGMENT_CAP,
-        exclude=NO_REFS,
-    )
-    return there[reached.group], reached.refs
+    tags = [(HAS_TURN, session.segment(number)) for number in segments]
+    hop = yield from follow_tags(tags, "in", take=SEGMENT_CAP, cap=SEGMENT_CAP)
+    return hop.edges.source, hop.edges.target
 
 
-def read_linked(tags: Sequence[tuple[str, str]], vector: Floats) -> Plan[Ints]:
+def read_linked(tags: Sequence[tuple[str, str]]) -> Plan[Ints]:
     """Return the refs of all documents that link groups have on their side "in", unranked."""
-    groups: Ints = yield Resolve(tags=tuple(tags))
-    reached: ReachedMembers = yield Members(
-        groups=np.unique(groups[groups >= 0]), side="in", vector=vector, take=_ALL, cap=_ALL, exclude=NO_REFS
-    )
-    return np.unique(reached.refs)
+    hop = yield from follow_tags(tags, "in", take=_ALL, cap=_ALL)
+    return np.unique(hop.edges.target)
 
 
 def _read_latest(refs: Ints, take: int) -> Plan[list[Turn]]:
@@ -201,31 +179,30 @@ def _get_order(turn: Turn) -> Any:
     return turn.order
 
 
-def read_sessions(user_id: str | None, agent_id: str | None, vector: Floats) -> Plan[list[StoredDocument]]:
+def read_sessions(user_id: str | None, agent_id: str | None) -> Plan[list[StoredDocument]]:
     """Return the documents of the sessions of a user, with an agent, both, or all."""
-    refs = yield from read_linked([(HAS_SESSION, make_group_tag(user_id, agent_id))], vector)
+    refs = yield from read_linked([(HAS_SESSION, make_group_tag(user_id, agent_id))])
     return (yield Documents(refs=refs))  # type: ignore[no-any-return]
 
 
-def select_sessions_with_turns(sessions: Sequence[StoredDocument], vector: Floats) -> Plan[list[SessionKey]]:
+def select_sessions_with_turns(sessions: Sequence[StoredDocument]) -> Plan[list[SessionKey]]:
     """Return the keys of the sessions that have a turn.
 
     A session's document names its last segment. Only where that has no turn, as after a write that was
     interrupted, the segments before it are looked at.
     """
-    latest = yield from _check_for_turns([_list_segment_ids(one)[-1:] for one in sessions], vector)
+    latest = yield from _check_for_turns([_list_segment_ids(one)[-1:] for one in sessions])
     doubtful = [one for one, filled in zip(sessions, latest, strict=True) if not filled]
-    earlier = yield from _check_for_turns(list(map(_list_segment_ids, doubtful)), vector)
+    earlier = yield from _check_for_turns(list(map(_list_segment_ids, doubtful)))
     empty = {one.id for one, filled in zip(doubtful, earlier, strict=True) if not filled}
     return sorted(
         (SessionKey.from_path(one.id) for one in sessions if one.id not in empty), key=lambda key: key.path
     )
 
 
-def read_session_documents(sessions: Sequence[SessionKey], vector: Floats) -> Plan[list[StoredDocument]]:
+def read_session_documents(sessions: Sequence[SessionKey]) -> Plan[list[StoredDocument]]:
     """Return all documents of sessions: their own, and those of segments, turns, entities and summaries."""
-    found: Candidates = yield Find(ids=tuple(key.path for key in sessions))
-    own: list[StoredDocument] = yield Documents(refs=found.refs)
+    own = yield from read_documents(key.path for key in sessions)
     recorded = {one.id: int(one.metadata["segment"]) for one in own}
     numbered = [
         (key, number)
@@ -233,10 +210,9 @@ def read_session_documents(sessions: Sequence[SessionKey], vector: Floats) -> Pl
         for number in range(1, recorded.get(key.path, 0) + PROBED_SEGMENTS + 1)
     ]
     ids = [id for key, number in numbered for id in (key.segment(number), key.summary(number))]
-    found = yield Find(ids=tuple(ids))
-    around: list[StoredDocument] = yield Documents(refs=found.refs)
+    around = yield from read_documents(ids)
     tags = [(kind, key.segment(number)) for key, number in numbered for kind in (HAS_TURN, HAS_ENTITY)]
-    refs = yield from read_linked(tags, vector)
+    refs = yield from read_linked(tags)
     linked: list[StoredDocument] = yield Documents(refs=refs)
     return [*own, *around, *linked]
 
@@ -247,13 +223,9 @@ def _list_segment_ids(session: StoredDocument) -> list[str]:
     return [key.segment(number) for number in range(1, int(session.metadata["segment"]) + 1)]
 
 
-def _check_for_turns(segments: Sequence[Sequence[str]], vector: Floats) -> Plan[Iterator[bool]]:
+def _check_for_turns(segments: Sequence[Sequence[str]]) -> Plan[Iterator[bool]]:
     """Say for each list of segments whether one has a turn."""
     tags = [(HAS_TURN, id) for ids in segments for id in ids]
-    groups: Ints = yield Resolve(tags=tuple(tags))
-    there = np.flatnonzero(groups >= 0)
-    reached: ReachedMembers = yield Members(
-        groups=groups[there], side="in", vector=vector, take=1, cap=1, exclude=NO_REFS
-    )
-    filled = {tags[at][1] for at, size in zip(there.tolist(), reached.sizes.tolist(), strict=True) if size}
+    hop = yield from follow_tags(tags, "in", take=1, cap=1)
+    filled = {tags[at][1] for at in hop.source[hop.size > 0].tolist()}
     return (any(id in filled for id in ids) for ids in segments)

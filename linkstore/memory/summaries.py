@@ -16,7 +16,7 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseLanguageModel
 
 from linkstore.core.links import LINKS_KEY, Link
-from linkstore.core.plans import Candidates, Documents, Find, Operation, Plan, StoredDocument
+from linkstore.core.plans import Operation, Plan, read_documents
 from linkstore.core.text import fold
 from linkstore.memory.recalled import format_turn
 from linkstore.memory.requests import ask_model
@@ -103,8 +103,7 @@ def read_summaries(
         since: Leave out the summaries of segments with an earlier turn.
     """
     numbers = range(max(1, last_segment - most), last_segment)
-    found: Candidates = yield Find(ids=tuple(map(session.summary, numbers)))
-    stored: list[StoredDocument] = yield Documents(refs=found.refs)
+    stored = yield from read_documents(map(session.summary, numbers))
     return [
         Summary(
             segment=one.metadata["segment"],

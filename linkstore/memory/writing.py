@@ -26,7 +26,7 @@ from langchain_core.documents import Document
 
 from linkstore.core.arrays import Floats, normalize_vector
 from linkstore.core.links import LINKS_KEY, Link
-from linkstore.core.plans import Candidates, Find, Ids, Operation, Plan
+from linkstore.core.plans import Operation, select_stored
 from linkstore.core.text import fold, is_unicode
 from linkstore.engines.contract import Manifest
 from linkstore.errors import DocumentError
@@ -49,7 +49,7 @@ from linkstore.memory.turns import (
     make_turn_document,
     name_writing,
 )
-from linkstore.store.linkstore import make_backend_call, make_plan_call, read_any_vector
+from linkstore.store.linkstore import make_backend_call, make_plan_call
 
 MOST_SEGMENT_TURNS: Final = 100
 """How many turns a segment has at most."""
@@ -206,7 +206,7 @@ def record_turn(parts: MemoryParts, said: TurnInput) -> Operation[Turn]:
     turn = place_turn(said, head, new_topic=new)
     closing = yield from _summarise_closed(parts, turn, head, vector)
     ids = tuple(str(one.id) for one in make_entity_documents(turn))
-    known = frozenset((yield make_plan_call(parts.store, _find_stored(ids))) if ids and head.segment else ())
+    known = frozenset((yield make_plan_call(parts.store, select_stored(ids))) if ids and head.segment else ())
     yield request_add(parts.store, [*closing, *make_documents(turn, head, known)])
     return turn
 
@@ -217,7 +217,7 @@ def _find_turn_of_message(
     """Return the turn that was written for a message with a key, or None if there is none."""
     if vector is None or said.writing is None:
         return None
-    plan = find_written(said.session, said.writing, vector)
+    plan = find_written(said.session, said.writing)
     return (yield make_plan_call(parts.store, plan))  # type: ignore[no-any-return]
 
 
@@ -225,7 +225,7 @@ def _write_completed(parts: MemoryParts, before: Turn, said: TurnInput) -> Opera
     turn = complete_turn(before, said)
     if turn != before:
         ids = tuple(str(one.id) for one in make_entity_documents(turn))
-        known = frozenset((yield make_plan_call(parts.store, _find_stored(ids))) if ids else ())
+        known = frozenset((yield make_plan_call(parts.store, select_stored(ids))) if ids else ())
         entities = [one for one in make_entity_documents(turn) if one.id not in known]
         yield request_add(parts.store, [*entities, make_turn_document(turn)])
     return turn
@@ -233,10 +233,7 @@ def _write_completed(parts: MemoryParts, before: Turn, said: TurnInput) -> Opera
 
 def read_session_head(parts: MemoryParts, session: SessionKey, take: int) -> Operation[SessionHead]:
     """Return the end of a session, which is empty if the session has no turns."""
-    vector = yield from read_any_vector(parts.store)
-    if vector is None:
-        return EMPTY_HEAD
-    return (yield make_plan_call(parts.store, read_head(session, vector, take)))  # type: ignore[no-any-return]
+    return (yield make_plan_call(parts.store, read_head(session, None, take)))  # type: ignore[no-any-return]
 
 
 def _embed_query(parts: MemoryParts, query: str) -> Operation[Floats | None]:
@@ -255,15 +252,10 @@ def _summarise_closed(
     """Return the summary of the segment that a turn closes by opening another one."""
     if vector is None or head.segment in {0, turn.segment} or head.count < FEWEST_TURNS:
         return []
-    plan = read_turns(turn.session, vector, [head.segment])
+    plan = read_turns(turn.session, [head.segment])
     turns: list[Turn] = yield make_plan_call(parts.store, plan)
     text = yield from summarise(turns, parts.model)
     return [make_summary_document(turns, text)]
-
-
-def _find_stored(ids: tuple[str, ...]) -> Plan[list[str]]:
-    found: Candidates = yield Find(ids=ids)
-    return (yield Ids(refs=found.refs))  # type: ignore[no-any-return]
 
 
 T = TypeVar("T")

@@ -25,11 +25,12 @@ from linkstore.core.arrays import normalize_vectors
 from linkstore.core.documents import check_id
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.codec import unpack_vector
 from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.requests import Requests, Row, Statement
 from linkstore.engines.cassandra.session import connect_session, resolve_session
 from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Requests, Row, Statement
 from linkstore.engines.contract import Manifest, PageEntry, Record
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreFormatError, StoreNotFoundError
 from linkstore.store.migration import BackendSource, Batch, Source, find_recorded_name
@@ -296,7 +297,8 @@ class CommunityTable:
     def _record(self, id: str, values: Sequence[Any]) -> Record:
         text, vector, *metadata = values
         named = dict(zip(self._layout.optional, metadata, strict=True))
-        return make_record(id, text, vector, named.get("attributes_blob"), named.get("metadata_s"))
+        given = None if vector is None else unpack_vector(vector)
+        return make_record(id, text, given, named.get("attributes_blob"), named.get("metadata_s"))
 
     def _split(self, row: Row) -> tuple[Row, str]:
         """Return a row's key, and the id that its document gets."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from linkstore.core.arguments import omit_none, require_at_least
 from linkstore.core.arrays import Floats, normalize_vector
 from linkstore.core.calls import (
     EmbedDocuments,
@@ -48,7 +49,6 @@ from linkstore.store.operations import (
 )
 from linkstore.store.schema_graph import read_schema
 from linkstore.strategies.base import RerankRequest, SearchOptions, Strategy
-from linkstore.strategies.max_depth import check_ceiling
 from linkstore.strategies.observers import GuardedObserver, Observer
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class DrivenStore:
         self, backend: Backend, embedding: Embedding | None = None, max_depth: int | None = None
     ) -> None:
         self.backend = backend
-        self._max_depth = check_ceiling(max_depth)
+        require_at_least(0, **omit_none(max_depth=max_depth))
+        self._max_depth = max_depth
         self._observers: tuple[Observer, ...] = ()
         self._observing = Lock()
         manifest = backend.run(backend.manifest())
@@ -266,7 +267,7 @@ def check_known_types(backend: Backend, options: SearchOptions) -> Operation[Non
     Raises:
         UnknownNameError: For the first type that the schema lacks, with the most similar one that it has.
     """
-    asked = [pair for one in options.conditions.of_documents for pair in one.equalities]
+    asked = [pair for one in options.document_filters for pair in one.equalities]
     recorded = (yield from read_schema(backend)) if asked else None
     if recorded is not None:
         schema = recorded.schema

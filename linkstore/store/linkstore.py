@@ -21,14 +21,13 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from linkstore.core.arguments import require
-from linkstore.core.arrays import Floats, make_unit_vector
 from linkstore.core.calls import run_in_thread
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.plans import Operation, Plan
 from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 from linkstore.embeddings.names import get_embedding
-from linkstore.engines.contract import Backend, Manifest
-from linkstore.engines.embedded.backend import EmbeddedBackend, EmbeddedSettings
+from linkstore.engines.contract import Backend
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.errors import ArgumentError
 from linkstore.store.core import CoreStore
 from linkstore.store.driving import close_on_failure
@@ -321,14 +320,6 @@ def make_plan_call(store: LinkStore, plan: Plan[Any], scope: Condition = EVERYTH
 def make_backend_call(store: LinkStore, operation: Operation[Any]) -> DualCall:
     """Request that the backend of a store carries out one of its own operations, for its result."""
     return DualCall(store.backend.run, store.backend.arun, (operation,))
-
-
-def read_any_vector(store: LinkStore) -> Operation[Floats | None]:
-    """Return a unit vector of a store's dimension, for plans without ranking, or None for an empty store."""
-    manifest: Manifest = yield make_backend_call(store, store.backend.manifest())
-    if manifest.dimension is None:
-        return None
-    return make_unit_vector(manifest.dimension)
 
 
 def wait_for_call(request: DualCall) -> Any:

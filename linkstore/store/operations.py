@@ -44,7 +44,7 @@ from linkstore.core.documents import (
 )
 from linkstore.core.hits import Hits
 from linkstore.core.links import LINKS_KEY, Link, merge_links, parse_links
-from linkstore.core.plans import Candidates, Documents, Find, Operation, Plan, StoredDocument
+from linkstore.core.plans import Operation, Plan, read_documents
 from linkstore.core.processes import run_without_collector
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.names import embedding_name, has_model
@@ -59,8 +59,8 @@ from linkstore.errors import (
 )
 from linkstore.store.schema_graph import check_documents, check_links
 from linkstore.strategies.base import SearchOptions, Strategy
-from linkstore.strategies.max_depth import check_depth, limit_depth
 from linkstore.strategies.observers import count_reached
+from linkstore.strategies.traversal import check_depth, limit_depth
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -99,14 +99,14 @@ def search(
     text = query if isinstance(query, str) else ""
     given = None if isinstance(query, str) else convert_question(query)
     question = options.question(_PLACEHOLDER_VECTOR, text)  # raise on an invalid link before embedding
-    check_depth(strategy, max_depth)
+    check_depth(strategy, strategy.hops, max_depth)
     vector = (yield EmbedQuery(text)) if given is None else given
     manifest: Manifest = yield EngineRequest(backend.manifest())
     question = replace(question, vector=normalize_vector(vector, manifest.dimension))
-    plan = limit_depth(strategy.plan(question), max_depth, str(strategy))
+    plan = limit_depth(strategy.plan(question), strategy, max_depth)
     if reached is not None:
         plan = count_reached(plan, reached)
-    hits: Hits = yield EngineRequest(backend.answer(plan, options.conditions.scope))
+    hits: Hits = yield EngineRequest(backend.answer(plan, options.scope))
     return (yield from strategy.judged(question, hits))
 
 
@@ -236,8 +236,7 @@ def delete(backend: Backend, ids: Sequence[str]) -> Operation[Written]:
 
 def _find_pages(ids: tuple[str, ...]) -> Plan[list[str]]:
     """Return the pages of documents, without duplicates. A document without a page counts as its own."""
-    found: Candidates = yield Find(ids=ids)
-    stored: list[StoredDocument] = yield Documents(refs=found.refs)
+    stored = yield from read_documents(ids)
     named = (one.metadata.get("page", one.id) for one in stored)
     return list(dict.fromkeys(id for id in named if is_storable(id)))
 

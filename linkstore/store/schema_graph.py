@@ -16,28 +16,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-import numpy as np
 import orjson
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import require, require_list
-from linkstore.core.arrays import Ints, normalize_vector, sort_unique
 from linkstore.core.calls import EngineRequest
 from linkstore.core.links import Link, parse_links
-from linkstore.core.plans import (
-    Candidates,
-    Documents,
-    Find,
-    Members,
-    Operation,
-    Plan,
-    ReachedMembers,
-    Resolve,
-    StoredDocument,
-)
-from linkstore.engines.contract import Backend, Manifest, Record
+from linkstore.core.plans import Operation, StoredDocument, read_documents
+from linkstore.engines.contract import Backend, Record
 from linkstore.errors import SchemaError
 from linkstore.store.schema import TYPE_FIELD, Mode, Problem, RecordedSchema, Relation, Schema, check_mode
+from linkstore.strategies.traversal import Hop, follow_tags
 
 Tag = tuple[str, str]
 MAX_SHOWN: Final = 1_000
@@ -380,7 +369,7 @@ def check_links(backend: Backend, links: Mapping[str, tuple[Link, ...]]) -> Oper
     recorded = (yield from read_schema(backend)) if links else None
     if recorded is None:
         return
-    stored: list[StoredDocument] = yield EngineRequest(backend.answer(_find_stored(tuple(links))))
+    stored: list[StoredDocument] = yield EngineRequest(backend.answer(read_documents(tuple(links))))
     documents = [_RelinkedDocument(one.id, one.metadata, links[one.id]) for one in stored]
     problems = yield from find_problems(backend, recorded.schema, documents)
     yield from _enforce_recorded_mode(backend, recorded, problems)
@@ -410,35 +399,12 @@ def _find_leading_links(schema: Schema, document: CheckedDocument) -> Iterable[L
     return (link for link in document.links if link.kind in schema.kinds and schema.leads_on(own, link))
 
 
-def _find_entered_tags(backend: Backend, tags: Collection[Tag]) -> Operation[set[Tag]]:
+def _find_entered_tags(backend: Backend, tags: Sequence[Tag]) -> Operation[set[Tag]]:
     """Return the tags that links of a stored document lead in from."""
-    manifest: Manifest = yield EngineRequest(backend.manifest())
-    if not tags or manifest.dimension is None:
+    if not tags:
         return set()
-    sizes: list[int] = yield EngineRequest(backend.answer(_measure_groups(tuple(tags), manifest.dimension)))
-    return {tag for tag, size in zip(tags, sizes, strict=True) if size}
-
-
-def _measure_groups(tags: tuple[Tag, ...], dimension: int) -> Plan[list[int]]:
-    """Count the documents that each tag leads to: none, or at least one."""
-    refs: Ints = yield Resolve(tags=tags)
-    groups = sort_unique(refs[refs >= 0])
-    reached: ReachedMembers = yield Members(
-        groups=groups,
-        side="in",
-        vector=normalize_vector(np.ones(dimension, dtype=np.float32)),
-        take=1,
-        cap=0,
-        exclude=np.empty(0, dtype=np.int64),
-    )
-    sizes = dict(zip(groups.tolist(), reached.sizes.tolist(), strict=True))
-    return [sizes.get(ref, 0) for ref in refs.tolist()]
-
-
-def _find_stored(ids: tuple[str, ...]) -> Plan[list[StoredDocument]]:
-    found: Candidates = yield Find(ids=ids)
-    stored: list[StoredDocument] = yield Documents(refs=found.refs)
-    return stored
+    hop: Hop = yield EngineRequest(backend.answer(follow_tags(tags, "in", take=1, cap=0)))
+    return {tags[at] for at in hop.source[hop.size > 0].tolist()}
 
 
 def _enforce_recorded_mode(

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from linkstore.core.arguments import make_argument_error, omit_none, quote_value, require_list
 from linkstore.core.calls import run_in_thread
 from linkstore.core.documents import keep_storable
-from linkstore.core.plans import Candidates, Documents, Find, Operation, Plan, StoredDocument
+from linkstore.core.plans import Operation, Plan, read_documents
 from linkstore.engines.contract import Written
 from linkstore.errors import ArgumentError, DocumentError
 from linkstore.store import operations
@@ -266,8 +266,7 @@ def _check_items(kind: type, name: str, what: str, given: Iterable[Any]) -> list
 
 
 def _read_documents_by_id(ids: tuple[str, ...]) -> Plan[list[Document]]:
-    found: Candidates = yield Find(ids=ids)
-    stored: list[StoredDocument] = yield Documents(refs=found.refs)
+    stored = yield from read_documents(ids)
     return [Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in stored]
 
 

@@ -1,9 +1,4 @@
-"""Every chain of links that leads to a document; documents where independent chains meet rank first.
-
-Every chain of links from where a search starts to what it reached, and which of them are independent.
-
-Every chain of links that leads to a document. Those where independent chains meet rank first.
-"""
+"""Every chain of links that leads to a document; documents where independent chains meet rank first."""
 
 from __future__ import annotations
 
@@ -11,47 +6,45 @@ import functools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from linkstore.core.arguments import require_at_least, require_within
-from linkstore.core.arrays import Floats, Ints, find_positions, is_member, match_equal, sort_unique
-from linkstore.core.filters import Condition
+from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Chain, Hits, Triple
 from linkstore.core.plans import Documents, Ids, Plan, StoredDocument, Tags, rank_refs
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
-from linkstore.strategies.first_stage import FirstStage, run_first_stage
+from linkstore.strategies.first_stage import FirstStage, add_own_starts, run_first_stage
 from linkstore.strategies.results import (
-    collect_data,
-    collect_labels,
+    LinkTexts,
     make_hits,
     report_none_found,
     report_none_returned,
     select_returned,
 )
 from linkstore.strategies.traversal import (
-    NO_REFS,
-    Crossing,
+    NO_EDGES,
+    Edges,
+    FoundDocuments,
     Trail,
-    add_own_starts,
     apply_beam,
     limit_nodes,
     make_hop,
-    make_unlinked,
 )
 
 MAX_CHAINS: Final = 10_000
 """How many chains one search makes at most, before it stops making longer ones."""
+ROOT_MATCH: Final = 1.0
+"""How well a start matches that the caller named; of others the first stage says it, from 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
-    """A link between two documents of a trail.
+class Edge(NamedTuple):
+    """A link between two documents of a trail, by their positions.
 
     Args:
-        source: Position in the trail of the document that was left.
-        target: Position of the document arrived at.
+        source: The document that was left.
+        target: The document arrived at.
         kind: Of the link.
         tag: Of the link.
         forward: Whether it was followed in its direction.
@@ -97,82 +90,58 @@ class EdgeChain:
         return self.kinds != other.kinds and common <= shared_start
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeChains:
-    """All ways of a trail.
+ChainsTo = Mapping[int, Sequence[EdgeChain]]
+"""Chains to documents, by position, the strongest first."""
+
+
+def select_edges(trail: Trail, edges: Edges) -> Plan[list[Edge]]:
+    """Return the links between documents of the trail, the best one for each pair and kind.
 
     Args:
-        to: For each position that was reached by links, the ways to it, strongest first.
-        unmade: How many ways were not made longer because there were too many.
+        trail: The trail of the search.
+        edges: From positions in the trail to documents.
     """
-
-    to: Mapping[int, Sequence[EdgeChain]]
-    unmade: int
-
-
-def find_edges(trail: Trail, crossings: Sequence[Crossing]) -> Plan[list[Edge]]:
-    """Return the links followed between documents of the trail: one for each pair and kind."""
-    columns = [_join_crossing(trail, crossing) for crossing in crossings]
-    groups = sort_unique(np.concatenate([group for _, _, group, _ in columns])) if columns else None
-    if groups is None or not len(groups):
-        return []
-    named: list[tuple[str, str]] = yield Tags(groups=groups)
-    best: dict[tuple[int, int, str], Edge] = {}
-    for crossing, (source, target, group, weight) in zip(crossings, columns, strict=True):
-        at = np.searchsorted(groups, group).tolist()
-        forward = crossing.leave == "out"
-        for row in zip(source.tolist(), target.tolist(), at, weight.tolist(), strict=True):
-            kind, tag = named[row[2]]
-            edge = Edge(source=row[0], target=row[1], kind=kind, tag=tag, forward=forward, weight=row[3])
-            key = edge.source, edge.target, kind
-            if key not in best or _rank_edge(edge) < _rank_edge(best[key]):
-                best[key] = edge
-    return list(best.values())
-
-
-def _rank_edge(edge: Edge) -> tuple[float, bool, str]:
-    return -edge.weight, not edge.forward, edge.tag
-
-
-def _join_crossing(trail: Trail, crossing: Crossing) -> tuple[Ints, Ints, Ints, Floats]:
-    """Join departures with arrivals.
-
-    Returns (m,) positions left and arrived at, link groups and weights.
-    """
-    left, reached = crossing.departures, crossing.answer
-    order = np.argsort(left.group, kind="stable")
-    arriving, at = match_equal(crossing.groups[reached.group], left.group[order])
-    leaving = order[at]
-    source = left.source[leaving]
     by_ref = np.argsort(trail.refs)
-    place = find_positions(reached.refs[arriving], trail.refs[by_ref])
+    place = find_positions(edges.target, trail.refs[by_ref])
     target = np.where(place >= 0, by_ref[place], -1)
-    path = trail.weight[source]
-    whole = left.strength[leaving] * reached.weight[arriving]
-    weight = np.divide(whole, path, out=np.zeros_like(whole), where=path > 0)
-    kept = (target >= 0) & (target != source)
-    return source[kept], target[kept], left.group[leaving][kept], weight[kept]
+    kept = (target >= 0) & (target != edges.source)
+    edges = replace(edges, target=target).take(kept)
+    path = trail.weight[edges.source]
+    weight = np.divide(edges.path_weight, path, out=np.zeros_like(path), where=path > 0)
+    groups, at = np.unique(edges.group, return_inverse=True)
+    if not len(groups):
+        return []
+    tags: list[tuple[str, str]] = yield Tags(groups=groups)
+    columns = (edges.source, edges.target, at, edges.forward, weight)
+    best: dict[tuple[int, int, str], Edge] = {}
+    for source, target, group, forward, weight in zip(*(column.tolist() for column in columns), strict=True):
+        kind, tag = tags[group]
+        edge = Edge(source, target, kind, tag, forward, weight)
+        known = best.setdefault((source, target, kind), edge)
+        if (-weight, not forward, tag) < (-known.weight, not known.forward, known.tag):
+            best[source, target, kind] = edge
+    return list(best.values())
 
 
 def find_chains(
     trail: Trail, starts: Mapping[int, float], edges: Sequence[Edge], depth: int, keep: int
-) -> Plan[EdgeChains]:
-    """Find the ways of at most ``depth`` edges from the starts of a search.
+) -> Plan[ChainsTo]:
+    """Find the chains of at most ``depth`` edges from the starts of a search, by the position they lead to.
 
-    No way meets a document twice.
+    No chain meets a document twice. The strongest come first.
 
     Args:
-        trail: The trail of the search.
+        trail: The trail of the search, which notes how many chains were not made longer.
         starts: Positions of its starts, and how well each matches the question, from 0 to 1.
         edges: The edges between its documents.
-        depth: The maximum number of edges of a way.
-        keep: How many ways to one document are kept that have the same length and kinds, the strongest.
+        depth: The maximum number of edges of a chain.
+        keep: How many chains to one document are kept that have the same length and kinds, the strongest.
     """
     ids: list[str] = yield Ids(refs=trail.refs)
     leaving: dict[int, list[Edge]] = defaultdict(list)
     for edge in sorted(edges, key=lambda edge: (-edge.weight, ids[edge.target], edge.kind)):
         leaving[edge.source].append(edge)
-    ends = [_start_chain(at, starts[at], ids) for at in sorted(starts, key=ids.__getitem__)]
+    ends = [_make_chain((at,), (), starts[at], ids) for at in sorted(starts, key=ids.__getitem__)]
     found: dict[int, list[EdgeChain]] = defaultdict(list)
     made = unmade = 0
     for _ in range(depth):
@@ -180,7 +149,9 @@ def find_chains(
         for way in ends:
             following = [edge for edge in leaving[way.positions[-1]] if edge.target not in way.positions]
             room = max(0, MAX_CHAINS - made)
-            longer += [_extend_chain(way, edge, ids) for edge in following[:room]]
+            for edge in following[:room]:
+                positions, passed = (*way.positions, edge.target), (*way.edges, edge)
+                longer.append(_make_chain(positions, passed, way.strength * edge.weight, ids))
             unmade += max(0, len(following) - room)
             made += min(room, len(following))
         ends = _keep_strongest_chains(longer, keep)
@@ -188,20 +159,15 @@ def find_chains(
             break
         for way in ends:
             found[way.positions[-1]].append(way)
-    to = {position: sorted(ways, key=lambda way: way.rank) for position, ways in found.items()}
-    return EdgeChains(to=to, unmade=unmade)
+    trail.cut("paths", unmade, None, f"links that would make more than {MAX_CHAINS:,} chains")
+    return {position: sorted(ways, key=lambda way: way.rank) for position, ways in found.items()}
 
 
-def _start_chain(at: int, strength: float, ids: Sequence[str]) -> EdgeChain:
-    return EdgeChain(positions=(at,), edges=(), strength=strength, rank=(-strength, 0, (ids[at],)))
-
-
-def _extend_chain(way: EdgeChain, edge: Edge, ids: Sequence[str]) -> EdgeChain:
-    positions, edges = (*way.positions, edge.target), (*way.edges, edge)
-    strength = way.strength * edge.weight
+def _make_chain(
+    positions: tuple[int, ...], edges: tuple[Edge, ...], strength: float, ids: Sequence[str]
+) -> EdgeChain:
     passed = tuple(ids[at] for at in positions)
-    links = tuple((each.kind, each.tag) for each in edges)
-    rank = (-strength, len(edges), passed, links)
+    rank = (-strength, len(edges), passed, tuple((edge.kind, edge.tag) for edge in edges))
     return EdgeChain(positions=positions, edges=edges, strength=strength, rank=rank)
 
 
@@ -224,10 +190,6 @@ def select_independent_chains(ways: Sequence[EdgeChain]) -> list[EdgeChain]:
         if all(way.is_independent_of(other) for other in chosen):
             chosen.append(way)
     return chosen
-
-
-ROOT_MATCH: Final = 1.0
-"""How well a start matches that the caller named; of others the first stage says it, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -274,53 +236,40 @@ class AllPaths(Traversing):
         require_at_least(1, chains=self.chains, pool=self.pool)
         require_within(0, 100, lexical=self.lexical)
 
-    @property
-    def hops(self) -> int:
-        """See :attr:`Strategy.hops`."""
-        return self.depth
-
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan the first stage, ``depth`` hops that do not exclude what is known, the chains, one ranking."""
         trail = Trail()
         stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
         best = yield from rank_refs(stage.refs, stage.scores(stage.refs, stage.similarity), self.start_k)
-        found = make_unlinked(stage.refs[best], stage.similarity[best])
+        found = FoundDocuments.unlinked(stage.refs[best], stage.similarity[best])
         starting = yield from add_own_starts(trail, found, question, self)
         trail.add((yield from limit_nodes(trail, starting, 0, self)))
         if not len(trail):
             best_similarity = stage.highest if self.start_k else None
             return report_none_found(trail, question, self.start_k, self, best_similarity)
         starts = _score_starts(trail, stage, found.refs)
-        crossings = yield from self._follow_crossings(trail, question)
-        edges = yield from find_edges(trail, crossings)
+        edges = yield from select_edges(trail, (yield from self._follow_all(trail, question)))
         ways = yield from find_chains(trail, starts, edges, self.depth, self.chains)
-        trail.cut("paths", ways.unmade, None, f"links that would make more than {MAX_CHAINS:,} chains")
         return (yield from self._rank(trail, stage, starts, ways, question))
 
-    def _follow_crossings(self, trail: Trail, question: Question) -> Plan[list[Crossing]]:
+    def _follow_all(self, trail: Trail, question: Question) -> Plan[Edges]:
         """Follow links hop by hop. Documents that are known already are reached again."""
-        crossings: list[Crossing] = []
+        parts = [NO_EDGES]
         frontier = np.arange(len(trail))
         for depth in range(1, self.depth + 1):
             frontier = yield from apply_beam(trail, frontier, self)
-            hopped = yield from make_hop(trail, frontier, question, self, exclude=NO_REFS)
-            crossings += hopped.crossings
-            found = hopped.found
+            found = yield from make_hop(trail, frontier, question, self)
+            parts.append(found.edges)
             fresh = found.take(~is_member(found.refs, trail.refs))
-            frontier = trail.add((yield from limit_nodes(trail, fresh, depth, self)))
+            frontier = trail.add((yield from limit_nodes(trail, fresh, depth, self)), depth)
             if not len(frontier):
                 break
-        return crossings
+        return Edges.concatenate(parts)
 
     def _rank(
-        self,
-        trail: Trail,
-        stage: FirstStage,
-        starts: Mapping[int, float],
-        ways: EdgeChains,
-        question: Question,
+        self, trail: Trail, stage: FirstStage, starts: Mapping[int, float], ways: ChainsTo, question: Question
     ) -> Plan[Hits]:
-        met = {position: select_independent_chains(to) for position, to in ways.to.items()}
+        met = {position: select_independent_chains(to) for position, to in ways.items()}
         parts = _score_parts(trail, stage, starts, met)
         scores = functools.reduce(np.add, parts.values())
         # Twice the part of chains: the other parts add up to at most 1, so they only decide among equals.
@@ -330,19 +279,19 @@ class AllPaths(Traversing):
         shown = self._choose_shown(trail, chosen, ways, met)
         taken = {name: part[chosen] for name, part in parts.items()}
         hits = yield from make_hits(trail, chosen, self, question, scores[chosen], taken)
-        chains = yield from _make_chains(trail, shown, met, question.link_filter)
+        chains = yield from _make_chains(trail, shown, met, question)
         with_chains = (replace(hit, chains=chains[at]) for hit, at in zip(hits, chosen.tolist(), strict=True))
         return replace(hits, hits=tuple(with_chains))
 
     def _choose_shown(
-        self, trail: Trail, chosen: Ints, ways: EdgeChains, met: Mapping[int, list[EdgeChain]]
+        self, trail: Trail, chosen: Ints, ways: ChainsTo, met: ChainsTo
     ) -> dict[int, list[EdgeChain]]:
         """Choose the chains to show for each document that is returned, the independent ones first."""
         shown: dict[int, list[EdgeChain]] = {}
         left_out = 0
         for at in chosen.tolist():
             first = met.get(at, [])
-            ordered = [*first, *(way for way in ways.to.get(at, ()) if way not in first)]
+            ordered = [*first, *(way for way in ways.get(at, ()) if way not in first)]
             shown[at] = ordered[: self.chains]
             left_out += len(ordered) - len(shown[at])
         trail.cut("paths", left_out, None, f"chains past the first {self.chains} of a document")
@@ -363,7 +312,7 @@ def _score_starts(trail: Trail, stage: FirstStage, found: Ints) -> dict[int, flo
 
 
 def _score_parts(
-    trail: Trail, stage: FirstStage, starts: Mapping[int, float], met: Mapping[int, list[EdgeChain]]
+    trail: Trail, stage: FirstStage, starts: Mapping[int, float], met: ChainsTo
 ) -> dict[str, Floats]:
     """Return the parts of the scores, (n,) each."""
     meeting, start = np.zeros((2, len(trail)), dtype=np.float32)
@@ -378,28 +327,29 @@ def _score_parts(
 
 
 def _make_chains(
-    trail: Trail,
-    shown: Mapping[int, list[EdgeChain]],
-    met: Mapping[int, list[EdgeChain]],
-    condition: Condition,
+    trail: Trail, shown: ChainsTo, met: ChainsTo, question: Question
 ) -> Plan[dict[int, tuple[Chain, ...]]]:
     """Make the chains of each position, with the labels and data that documents give to their links."""
     involved = sorted({at for ways in shown.values() for way in ways for at in way.positions})
     stored: list[StoredDocument] = yield Documents(refs=trail.refs[involved])
-    ids = {at: one.id for at, one in zip(involved, stored, strict=True)}
-    labels = {at: collect_labels(one.metadata) for at, one in zip(involved, stored, strict=True)}
-    data = {at: collect_data(one.metadata, condition) for at, one in zip(involved, stored, strict=True)}
+    documents = dict(zip(involved, stored, strict=True))
+    texts = LinkTexts(documents, question)
 
     def triple(edge: Edge) -> Triple:
         subject, object_ = (edge.source, edge.target) if edge.forward else (edge.target, edge.source)
         link = (edge.kind, edge.tag)
-        label = labels[subject].get(link) or labels[object_].get(link)
-        told = data[subject].get(link)
-        return Triple(subject=ids[subject], kind=edge.kind, object=ids[object_], label=label, data=told)
+        return Triple(
+            subject=documents[subject].id,
+            kind=edge.kind,
+            object=documents[object_].id,
+            label=texts.label(link, subject, object_),
+            data=texts.data(link, subject),
+        )
 
     return {
         position: tuple(
-            Chain(ids[way.positions[0]], tuple(map(triple, way.edges)), way in met[position]) for way in ways
+            Chain(documents[way.positions[0]].id, tuple(map(triple, way.edges)), way in met[position])
+            for way in ways
         )
         for position, ways in shown.items()
     }

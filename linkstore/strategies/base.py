@@ -1,11 +1,4 @@
-"""Strategies: base classes, questions, reranking, options of a search.
-
-Reranking: a callable scores the texts of the best hits.
-
-Base classes of strategies.
-
-The options of a search besides the strategy: filters and additional starting points.
-"""
+"""The base classes of strategies, the question and the options that they get, and reranking."""
 
 from __future__ import annotations
 
@@ -14,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Final, Literal, Self
+
+import numpy as np
 
 from linkstore.core.arguments import require_at_least, require_list, require_within
 from linkstore.core.arrays import Floats
@@ -62,7 +57,9 @@ def rerank_hits(
     scores = yield RerankRequest(
         reranker=reranker, question=question, texts=tuple(hit.document.page_content for hit in read)
     )
-    opinions = _scale_scores(_check_scores(scores, len(read)))
+    found = _check_scores(scores, len(read))
+    low, high = min(found, default=0.0), max(found, default=0.0)
+    opinions = [(score - low) / (high - low) if high > low else 0.0 for score in found]
     joined = [_combine_scores(hit, opinion, weight) for hit, opinion in zip(read, opinions, strict=True)]
     joined.sort(key=lambda hit: (-hit.score, hit.document.id))
     behind = [_combine_scores(hit, 0.0, weight) for hit in rest]
@@ -79,11 +76,6 @@ def _check_scores(scores: Sequence[float], count: int) -> list[float]:
     return found
 
 
-def _scale_scores(scores: list[float]) -> list[float]:
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
-    return [(score - low) / (high - low) if high > low else 0.0 for score in scores]
-
-
 def _combine_scores(hit: Hit, opinion: float, weight: float) -> Hit:
     parts = {name: part / (1 + weight) for name, part in hit.contributions.items()}
     if opinion:
@@ -93,6 +85,7 @@ def _combine_scores(hit: Hit, opinion: float, weight: float) -> Hit:
 
 HopDirection = Literal["forward", "backward", "both"]
 
+_NO_VECTOR: Final[Floats] = np.empty(0, dtype=np.float32)
 DEFAULT_SEEDS: Final = 4
 DEFAULT_ADJACENT_K: Final = 10
 DEFAULT_HUB_CAP: Final = 200
@@ -179,8 +172,8 @@ class Strategy(ABC):
 
     @property
     def hops(self) -> int:
-        """How many links the strategy follows at most from a document it starts from, 0 unless overridden."""
-        return 0
+        """How many links the strategy follows at most from where it starts: its ``depth``, 0 without one."""
+        return getattr(self, "depth", 0)
 
     @property
     def kinds_named(self) -> frozenset[str]:
@@ -283,22 +276,6 @@ def _check_weights(kinds: Mapping[str, float] | Iterable[str]) -> dict[str, floa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """The filters of a search, parsed."""
-
-    scope: Condition
-    seed: Condition
-    hop: Condition
-    link: Condition
-    result: Condition
-
-    @property
-    def of_documents(self) -> tuple[Condition, ...]:
-        """Those on the metadata of documents."""
-        return (self.scope, self.seed, self.hop, self.result)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
     """The filters and additional starting points of a search, as passed by the caller.
 
@@ -314,40 +291,42 @@ class SearchOptions:
     result_filter: Filter | None = None
     initial_roots: Sequence[str] = ()
     initial_links: Sequence[AnyLink] = ()
-    conditions: Conditions = field(init=False, repr=False)
+    scope: Condition = field(init=False, repr=False)
+    _asked: Question = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_list("links", initial_links=self.initial_links)
-        conditions = Conditions(
-            scope=parse_filter(self.filter),
-            seed=parse_filter(self.seed_filter),
-            hop=parse_filter(self.hop_filter),
-            link=parse_filter(self.link_filter),
-            result=parse_filter(self.result_filter),
+        scope = parse_filter(self.filter)
+        asked = Question(
+            vector=_NO_VECTOR,
+            filtered=not scope.always,
+            seed_filter=parse_filter(self.seed_filter),
+            hop_filter=parse_filter(self.hop_filter),
+            link_filter=parse_filter(self.link_filter),
+            result_filter=parse_filter(self.result_filter),
         )
-        object.__setattr__(self, "conditions", conditions)
+        object.__setattr__(self, "scope", scope)
+        object.__setattr__(self, "_asked", asked)
         object.__setattr__(self, "initial_roots", keep_storable("initial_roots", self.initial_roots))
+
+    @property
+    def document_filters(self) -> tuple[Condition, ...]:
+        """Those on the metadata of documents."""
+        asked = self._asked
+        return (self.scope, asked.seed_filter, asked.hop_filter, asked.result_filter)
 
     @property
     def fields_needed(self) -> frozenset[str]:
         """Metadata fields that some part of a filter needs."""
-        return frozenset[str]().union(*(one.needed for one in self.conditions.of_documents))
+        return frozenset[str]().union(*(one.needed for one in self.document_filters))
 
     @property
     def link_fields_needed(self) -> frozenset[str]:
         """Fields of the data of links that some part of ``link_filter`` needs."""
-        return self.conditions.link.needed
+        return self._asked.link_filter.needed
 
     def question(self, vector: Floats, text: str = "") -> Question:
         """Return the question to pass to a strategy."""
-        return Question(
-            vector=vector,
-            text=text,
-            filtered=not self.conditions.scope.always,
-            seed_filter=self.conditions.seed,
-            hop_filter=self.conditions.hop,
-            link_filter=self.conditions.link,
-            result_filter=self.conditions.result,
-            roots=tuple(dict.fromkeys(self.initial_roots)),
-            links=merge_links(self.initial_links),
-        )
+        roots = tuple(dict.fromkeys(self.initial_roots))
+        links = merge_links(self.initial_links) if self.initial_links else ()
+        return replace(self._asked, vector=vector, text=text, roots=roots, links=links)

@@ -8,8 +8,9 @@ from linkstore.core.arguments import require_at_least
 from linkstore.core.hits import Hits
 from linkstore.core.plans import Plan
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
-from linkstore.strategies.results import make_hits, report_none_found, report_none_returned, select_returned
-from linkstore.strategies.traversal import Trail, apply_beam, find_seeds, limit_nodes, make_hop
+from linkstore.strategies.first_stage import find_seeds
+from linkstore.strategies.results import make_best_hits, report_none_found
+from linkstore.strategies.traversal import Trail, apply_beam, limit_nodes, make_hop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -33,35 +34,24 @@ class Eager(Traversing):
         Traversing.__post_init__(self)
         require_at_least(0, start_k=self.start_k, depth=self.depth)
 
-    @property
-    def hops(self) -> int:
-        """See :attr:`Strategy.hops`."""
-        return self.depth
-
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan seeds, ``depth`` hops of two fetches each, one ranking, one fetch of texts."""
         trail = Trail()
-        start = yield from find_seeds(trail, self.start_k, question, self)
-        frontier = trail.add((yield from limit_nodes(trail, start.found, 0, self)))
+        found, highest = yield from find_seeds(trail, self.start_k, question, self)
+        frontier = trail.add((yield from limit_nodes(trail, found, 0, self)))
         if not len(trail):
-            return report_none_found(trail, question, self.start_k, self, start.best)
+            return report_none_found(trail, question, self.start_k, self, highest)
         for depth in range(1, self.depth + 1):
             frontier = yield from apply_beam(trail, frontier, self)
             best = self._count_wanted(question, last=depth == self.depth)
-            hopped = yield from make_hop(trail, frontier, question, self, exclude=trail.refs, best=best)
-            frontier = trail.add((yield from limit_nodes(trail, hopped.found, depth, self)))
+            found = yield from make_hop(trail, frontier, question, self, exclude=trail.refs, best=best)
+            frontier = trail.add((yield from limit_nodes(trail, found, depth, self)), depth)
             if not len(frontier):
                 break
-        return (yield from self._rank(trail, question))
+        return (yield from make_best_hits(trail, self, question, trail.score))
 
     def _count_wanted(self, question: Question, *, last: bool) -> int | None:
         """Return how many of a hop's documents, the best, can be returned or followed, or None for all."""
         if not question.result_filter.always or self.per_page is not None:
             return None
         return self.k if last else max(self.k, self.beam)
-
-    def _rank(self, trail: Trail, question: Question) -> Plan[Hits]:
-        chosen = yield from select_returned(trail, trail.score, self.k, question, self.per_page)
-        if not len(chosen):
-            return report_none_returned(trail, self)
-        return (yield from make_hits(trail, chosen, self, question))

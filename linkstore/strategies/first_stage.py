@@ -1,26 +1,47 @@
-"""The first stage: documents by similarity and by words; searches that end there.
-
-The first stage: documents by similarity and by words, on one scale.
-
-Plain k-NN search.
-
-Plain search by words.
-"""
+"""Where a search starts: documents by similarity, words, names, ids and links; searches that end there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
+from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints, cosine_similarities, find_positions, is_member, sort_unique
 from linkstore.core.hits import Hits
-from linkstore.core.lexical import MAX_QUESTION_WORDS, POSTINGS, extract_question_terms
-from linkstore.core.plans import Candidates, Lexical, LexicalMatches, Nearest, Plan, Vectors
+from linkstore.core.lexical import (
+    MAX_QUESTION_CHARACTERS,
+    MAX_QUESTION_WORDS,
+    POSTINGS,
+    extract_question_terms,
+)
+from linkstore.core.plans import Plan, number_equals
+from linkstore.core.text import tokenize
 from linkstore.errors import CapabilityError, StrategyError
-from linkstore.strategies.base import Question, Strategy, Traversing
+from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
 from linkstore.strategies.results import fetch_first_returned, make_hits
-from linkstore.strategies.traversal import NO_REFS, NO_SCORES, FoundDocuments, Trail
+from linkstore.strategies.traversal import (
+    NO_REFS,
+    NO_SCORES,
+    QUERY,
+    Edges,
+    FoundDocuments,
+    Trail,
+    follow_groups,
+    note_cuts,
+)
+
+NAMING_KINDS: Final = ("mention", "heading")
+"""Kinds of links by which texts and questions lead to what they name: documents and sections."""
+MAX_NAME_WORDS: Final = 12
+"""How many words of a query a name may have."""
+MAX_SEARCHED_WORDS: Final = 256
+"""Number of words of a query that are searched for names."""
+SURE_NAME_WORDS: Final = 3
+"""A name with fewer words than this is often an ordinary word, and counts less."""
+NONE_FOUND: Final = FoundDocuments(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +84,10 @@ class FirstStage:
 
     def joined(self, others: FoundDocuments) -> FoundDocuments:
         """Return the first stage's documents and others, each once, with the links that led to the others."""
-        refs, at = np.unique(np.concatenate((self.refs, others.refs)), return_index=True)
-        return FoundDocuments(
-            refs=refs,
-            similarity=np.concatenate((self.similarity, others.similarity))[at],
-            weight=np.ones(len(refs), dtype=np.float32),
-            edges=others.edges,
+        return FoundDocuments.unlinked(
+            np.concatenate((self.refs, others.refs)),
+            np.concatenate((self.similarity, others.similarity)),
+            others.edges,
         )
 
     @property
@@ -89,14 +108,14 @@ def run_first_stage(
 
     If the backend has no lexical search, only similarity counts, and the trail says so.
     """
-    near: Candidates = yield Nearest(vector=question.vector, k=pool, filter=question.seed_filter)
+    near: plans.Candidates = yield plans.Nearest(vector=question.vector, k=pool, filter=question.seed_filter)
     found = yield from _search_by_words(trail, question, pool if lexical else 0)
     refs = sort_unique(np.concatenate((near.refs, found.refs)))
     similarity = np.zeros(len(refs), dtype=np.float32)
     similarity[np.searchsorted(refs, near.refs)] = near.similarity
     others = refs[~is_member(refs, near.refs)]
     if len(others):
-        vectors: Floats = yield Vectors(refs=others)
+        vectors: Floats = yield plans.Vectors(refs=others)
         similarity[np.searchsorted(refs, others)] = cosine_similarities(vectors, question.vector)
     words = np.zeros(len(refs), dtype=np.float32)
     if len(found.refs):
@@ -114,13 +133,13 @@ def run_first_stage(
     )
 
 
-def _search_by_words(trail: Trail, question: Question, pool: int) -> Plan[LexicalMatches]:
-    none = LexicalMatches(refs=NO_REFS, score=NO_SCORES)
+def _search_by_words(trail: Trail, question: Question, pool: int) -> Plan[plans.LexicalMatches]:
+    none = plans.LexicalMatches(refs=NO_REFS, score=NO_SCORES)
     asked, more = extract_question_terms(question.text)
     if not asked or not pool:
         return none
     try:
-        found: LexicalMatches = yield Lexical(terms=asked, k=pool, filter=question.seed_filter)
+        found: plans.LexicalMatches = yield plans.Lexical(terms=asked, k=pool, filter=question.seed_filter)
     except CapabilityError as error:
         trail.cut("lexical", len(asked), 0, f"words not looked up: {error}")
         return none
@@ -128,7 +147,7 @@ def _search_by_words(trail: Trail, question: Question, pool: int) -> Plan[Lexica
     return found
 
 
-def note_cut_words(trail: Trail, more: int, found: LexicalMatches) -> None:
+def note_cut_words(trail: Trail, more: int, found: plans.LexicalMatches) -> None:
     """Note which words of a question were not looked up, or not in all documents.
 
     Args:
@@ -141,6 +160,206 @@ def note_cut_words(trail: Trail, more: int, found: LexicalMatches) -> None:
     trail.cut("lexical", len(found.left_out), 0, f"words in too many documents: {left}")
     of_them = f"only about {POSTINGS:,} of the documents with a word were looked at: {sampled}"
     trail.cut("lexical", len(found.sampled), 0, of_them)
+
+
+def find_seeds(
+    trail: Trail, k: int, question: Question, controls: Traversing
+) -> Plan[tuple[FoundDocuments, float | None]]:
+    """Find the documents that a search starts from: the ``k`` nearest, the named roots, the linked ones.
+
+    Returns them and the highest similarity of any document, even below the minimum, None for an empty store.
+    """
+    near: plans.Candidates = yield plans.Nearest(vector=question.vector, k=k, filter=question.seed_filter)
+    above = near.similarity >= np.float32(controls.floor)
+    trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
+    found = FoundDocuments.unlinked(near.refs[above], near.similarity[above])
+    best = float(near.similarity[0]) if len(near.refs) else None
+    return (yield from add_own_starts(trail, found, question, controls)), best
+
+
+def add_own_starts(
+    trail: Trail, found: FoundDocuments, question: Question, controls: Traversing
+) -> Plan[FoundDocuments]:
+    """Add the roots of the question and the targets of its own links to the documents found."""
+    if question.roots:
+        roots = yield from fetch_roots(trail, question)
+        found = FoundDocuments.unlinked(
+            np.concatenate((found.refs, roots.refs)), np.concatenate((found.similarity, roots.similarity))
+        )
+    if not question.links:
+        return found
+    linked = yield from fetch_linked(trail, found.refs, question, controls)
+    return FoundDocuments(
+        refs=np.concatenate((found.refs, linked.refs)),
+        similarity=np.concatenate((found.similarity, linked.similarity)),
+        weight=np.concatenate((found.weight, linked.weight)),
+        edges=linked.edges,
+    )
+
+
+def fetch_roots(trail: Trail, question: Question) -> Plan[plans.Candidates]:
+    """Fetch the roots that the question names by id."""
+    found: plans.Candidates = yield plans.Find(
+        ids=question.roots, vector=question.vector, filter=question.seed_filter
+    )
+    trail.cut("filter", found.filtered, 0, "initial_roots that seed_filter excludes")
+    missing = len(set(question.roots)) - len(found.refs) - found.filtered
+    trail.cut("missing", missing, 0, "initial_roots that are not in the store")
+    return found
+
+
+def fetch_linked(trail: Trail, known: Ints, question: Question, controls: Traversing) -> Plan[FoundDocuments]:
+    """Fetch the documents that the question's own links lead to, except the known ones.
+
+    The links are followed as if the query were a document with these links.
+    """
+    parts: list[Edges] = []
+    asked: set[tuple[str, str]] = set()
+    answered: set[tuple[str, str]] = set()
+    for leave, arrive in HOP_SIDES[controls.direction]:
+        usable = [
+            link
+            for link in question.links
+            if (link.leads_out if leave == "out" else link.leads_in) and controls.weight_of(link.kind) > 0
+        ]
+        tags = tuple((link.kind, link.tag) for link in usable)
+        refs: Ints = yield plans.Resolve(tags=tags)
+        weights = np.array([link.weight * controls.weight_of(link.kind) for link in usable], dtype=np.float32)
+        hop = yield from follow_groups(
+            refs[refs >= 0],
+            arrive,
+            weights[refs >= 0],
+            question.link_filter,
+            vector=question.vector,
+            take=controls.adjacent_k,
+            cap=controls.hub_cap,
+            exclude=known,
+            filter=question.seed_filter,
+        )
+        yield from note_cuts(trail, hop, 0, controls)
+        asked.update(tags)
+        peopled = is_member(refs, hop.groups[hop.reached.sizes > 0])
+        answered.update(tag for tag, leads in zip(tags, peopled, strict=True) if leads)
+        parts.append(_leave_query(hop.edges))
+    trail.cut("missing", len(asked - answered), 0, "initial_links that lead to no document")
+    return FoundDocuments.linked(Edges.concatenate(parts))
+
+
+def _leave_query(edges: Edges) -> Edges:
+    """Return the edges as edges from the query."""
+    return replace(edges, source=np.full(len(edges), QUERY))
+
+
+def find_question_targets(
+    trail: Trail, question: Question, controls: Traversing, kinds: Sequence[str], most: int, cap: int
+) -> Plan[FoundDocuments]:
+    """Return all documents that the question itself leads to: by names, by ids, and by its links.
+
+    The weight of each is how surely it is meant, in (0, 1]: 1 for roots, the weight of the link for documents
+    that ``initial_links`` lead to, and for others as :func:`find_named_documents` says.
+
+    Args:
+        trail: The trail of the search.
+        question: The question.
+        controls: How its links are followed.
+        kinds: See :func:`find_named_documents`, as for ``most`` and ``cap``.
+        most: How many documents names lead to at most.
+        cap: A name of more documents than this is ignored.
+    """
+    parts = [(yield from find_named_documents(question, kinds, most, cap))]
+    if question.roots:
+        roots = yield from fetch_roots(trail, question)
+        parts.append(FoundDocuments.unlinked(roots.refs, roots.similarity))
+    if question.links:
+        parts.append((yield from fetch_linked(trail, NO_REFS, question, controls)))
+    refs = np.concatenate([part.refs for part in parts])
+    similarity = np.concatenate([part.similarity for part in parts])
+    weight = np.concatenate([part.weight for part in parts])
+    order = np.lexsort((-weight, refs))
+    best = order[number_equals(refs[order]) == 0]
+    return FoundDocuments(
+        refs=refs[best],
+        similarity=similarity[best],
+        weight=weight[best],
+        edges=Edges.concatenate([part.edges for part in parts]),
+    )
+
+
+def find_named_documents(
+    question: Question, kinds: Sequence[str], most: int, cap: int
+) -> Plan[FoundDocuments]:
+    """Find the documents that the query names, longest names first from left to right.
+
+    A name leads to documents as a link with its words as the tag would, also as a possessive or, if it has
+    several words, as a plural. Of n documents with the same name, each has the weight 1/n. A name of one
+    word has a third of this, and one of two words two thirds.
+
+    Args:
+        question: The question.
+        kinds: The kinds of the links that have names as tags.
+        most: Maximum number of documents: those with the largest weight, then the most similar, then by id.
+        cap: A name of more documents than this is ignored.
+    """
+    words = tokenize(question.text[:MAX_QUESTION_CHARACTERS])[:MAX_SEARCHED_WORDS]
+    grams = [
+        (at, size, kind, name)
+        for at in range(len(words))
+        for size in range(min(MAX_NAME_WORDS, len(words) - at), 0, -1)
+        for name in _list_spellings(" ".join(words[at : at + size]))
+        for kind in kinds
+    ]
+    if not grams or not most:
+        return NONE_FOUND
+    refs: Ints = yield plans.Resolve(tags=tuple((kind, name) for _, _, kind, name in grams))
+    known, first = np.unique(refs, return_index=True)
+    named = np.sort(first[known >= 0])
+    if not len(named):
+        return NONE_FOUND
+    hop = yield from follow_groups(
+        refs[named],
+        "in",
+        source=named,
+        vector=question.vector,
+        take=cap,
+        cap=cap,
+        filter=question.seed_filter,
+    )
+    borne = set(hop.groups[hop.reached.sizes > 0].tolist())
+    meant = _select_longest_names([(at, size) for at, size, _, _ in grams], refs.tolist(), borne)
+    # Of equally rare names the first one makes the path.
+    edges = hop.edges.take(np.argsort(hop.edges.source, kind="stable"))
+    edges = edges.take(np.array([group in meant for group in edges.group.tolist()], dtype=np.bool_))
+    ids: list[str] = yield plans.Ids(refs=edges.target)
+    lengths = np.array([min(SURE_NAME_WORDS, grams[gram][1]) for gram in edges.source.tolist()])
+    share = ((lengths / SURE_NAME_WORDS).astype(np.float32) / edges.size).astype(np.float32)
+    best: dict[str, int] = {}
+    for row, id in enumerate(ids):
+        if id not in best or share[row] > share[best[id]]:
+            best[id] = row
+    ordered = sorted(best, key=lambda id: (-share[best[id]], -edges.similarity[best[id]], id))
+    chosen = np.array([best[id] for id in ordered[:most]], dtype=np.int64)
+    edges = _leave_query(edges.take(chosen))
+    return FoundDocuments(refs=edges.target, similarity=edges.similarity, weight=share[chosen], edges=edges)
+
+
+def _list_spellings(words: str) -> list[str]:
+    """Return the words, and what they name as a possessive or as a plural of several words."""
+    if words.endswith("'s"):
+        return [words, words.removesuffix("'s")]
+    plural = " " in words and words.endswith("s") and not words.endswith("ss")
+    return [words, words.removesuffix("s")] if plural else [words]
+
+
+def _select_longest_names(grams: list[tuple[int, int]], refs: list[int], borne: set[int]) -> set[int]:
+    """Return the names in the query from left to right, the longest at each place."""
+    meant: set[int] = set()
+    free = 0
+    last = (-1, 0)
+    for (at, size), ref in zip(grams, refs, strict=True):
+        if ref in borne and (at >= free or (at, size) == last):
+            meant.add(ref)
+            free, last = at + size, (at, size)
+    return meant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -159,8 +378,8 @@ class Similarity(Strategy):
         condition = question.seed_filter & question.result_filter
         trail = Trail()
 
-        def nearest(k: int) -> Nearest:
-            return Nearest(vector=question.vector, k=k, filter=condition)
+        def nearest(k: int) -> plans.Nearest:
+            return plans.Nearest(vector=question.vector, k=k, filter=condition)
 
         near, kept = yield from fetch_first_returned(trail, nearest, self.k, self.per_page)
         refs, similarity = near.refs[kept], near.similarity[kept]
@@ -195,8 +414,8 @@ class Words(Strategy):
         condition = question.seed_filter & question.result_filter
         trail = Trail()
 
-        def matching(k: int) -> Lexical:
-            return Lexical(terms=asked, k=k, filter=condition)
+        def matching(k: int) -> plans.Lexical:
+            return plans.Lexical(terms=asked, k=k, filter=condition)
 
         found, kept = yield from fetch_first_returned(trail, matching, self.k, self.per_page)
         note_cut_words(trail, more, found)
@@ -208,7 +427,7 @@ class Words(Strategy):
                 reason += f", of the about {POSTINGS:,} that were looked at"
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         refs, score = found.refs[kept], found.score[kept]
-        vectors: Floats = yield Vectors(refs=refs)
+        vectors: Floats = yield plans.Vectors(refs=refs)
         similarity = cosine_similarities(vectors, question.vector)
         weight = np.ones(len(refs), dtype=np.float32)
         positions = trail.add(FoundDocuments(refs=refs, similarity=similarity, weight=weight))

@@ -1,7 +1,4 @@
-"""Maximal marginal relevance over links: each pick brings its neighbours into the pool.
-
-The pool of candidates that MMR picks from.
-"""
+"""Maximal marginal relevance over links: each pick brings its neighbours into the pool."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from linkstore.core.arrays import Floats, Ints, cosine_similarities, is_member, 
 from linkstore.core.hits import Hits
 from linkstore.core.plans import Plan, Vectors, rank_refs
 from linkstore.strategies.base import Question, Traversing
+from linkstore.strategies.first_stage import find_seeds
 from linkstore.strategies.results import (
     find_pages,
     make_hits,
@@ -22,15 +20,7 @@ from linkstore.strategies.results import (
     report_none_returned,
     select_passing,
 )
-from linkstore.strategies.traversal import (
-    NO_REFS,
-    NO_SCORES,
-    Trail,
-    apply_beam,
-    find_seeds,
-    limit_nodes,
-    make_hop,
-)
+from linkstore.strategies.traversal import NO_REFS, NO_SCORES, Trail, apply_beam, limit_nodes, make_hop
 
 
 class CandidatePool:
@@ -131,18 +121,13 @@ class Mmr(Traversing):
         require_within(0, 1, lambda_mult=self.lambda_mult)
         require_within(-math.inf, math.inf, score_threshold=self.score_threshold)
 
-    @property
-    def hops(self) -> int:
-        """See :attr:`Strategy.hops`."""
-        return self.depth
-
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan seeds and their vectors, then for each pick one hop and the vectors of what it reached."""
         trail, pool = Trail(), CandidatePool(self.lambda_mult)
-        start = yield from find_seeds(trail, self.fetch_k, question, self)
-        found = yield from limit_nodes(trail, start.found, 0, self)
+        found, highest = yield from find_seeds(trail, self.fetch_k, question, self)
+        found = yield from limit_nodes(trail, found, 0, self)
         if not len(found):
-            return report_none_found(trail, question, self.fetch_k, self, start.best)
+            return report_none_found(trail, question, self.fetch_k, self, highest)
         positions = trail.add(found)
         pool.add(positions, trail.score[positions], (yield Vectors(refs=found.refs)))
         yield from self._pick(trail, pool, question)
@@ -179,10 +164,10 @@ class Mmr(Traversing):
         """
         depth = int(trail.depth[picked[-1]]) + 1
         settled = np.concatenate((trail.refs[trail.depth <= depth], trail.refs[picked]))
-        hopped = yield from make_hop(
+        found = yield from make_hop(
             trail, np.array(picked[-1:]), question, self, exclude=sort_unique(settled), best=self.beam
         )
-        found = yield from limit_nodes(trail, hopped.found, depth, self)
+        found = yield from limit_nodes(trail, found, depth, self)
         if not len(found):
             return
         before = trail.refs

@@ -7,23 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.core.arrays import Floats, sort_unique
+from linkstore.core.arrays import Floats, Ints
 from linkstore.core.links import LINKS_KEY, Link, parse_links
-from linkstore.core.plans import (
-    Candidates,
-    Documents,
-    Find,
-    Groups,
-    Ids,
-    Members,
-    Memberships,
-    Plan,
-    ReachedMembers,
-    Side,
-    StoredDocument,
-    Tags,
-    Vectors,
-)
+from linkstore.core.plans import Candidates, Documents, Find, Ids, Plan, Side, StoredDocument, Tags, Vectors
+from linkstore.strategies.traversal import follow_links
 
 MAX_SHOWN_MEMBERS: Final = 1000
 """How many members of a link group are listed at most."""
@@ -65,35 +52,26 @@ def find_neighbours(id: str) -> Plan[Neighbours | None]:
     if not len(found.refs):
         return None
     documents: list[StoredDocument] = yield Documents(refs=found.refs)
+    vectors: Floats = yield Vectors(refs=found.refs)
     own = parse_links({LINKS_KEY: documents[0].metadata.get(LINKS_KEY)}, id)
-    outgoing = yield from _find_side(found, "out", "in", [link for link in own if link.leads_out])
-    incoming = yield from _find_side(found, "in", "out", [link for link in own if link.leads_in])
+    outgoing = yield from _find_side(found.refs, vectors[0], "out", [link for link in own if link.leads_out])
+    incoming = yield from _find_side(found.refs, vectors[0], "in", [link for link in own if link.leads_in])
     return Neighbours(id=id, outgoing=outgoing, incoming=incoming)
 
 
-def _find_side(found: Candidates, leave: Side, arrive: Side, own: list[Link]) -> Plan[tuple[Neighbour, ...]]:
-    left: Memberships = yield Groups(refs=found.refs, side=leave)
-    groups = sort_unique(left.group)
-    vectors: Floats = yield Vectors(refs=found.refs)
-    tags: list[tuple[str, str]] = yield Tags(groups=groups)
-    reached: ReachedMembers = yield Members(
-        groups=groups,
-        side=arrive,
-        vector=vectors[0],
-        take=MAX_SHOWN_MEMBERS,
-        cap=MAX_SHOWN_MEMBERS,
-        exclude=found.refs,
+def _find_side(refs: Ints, vector: Floats, leave: Side, own: list[Link]) -> Plan[tuple[Neighbour, ...]]:
+    hop = yield from follow_links(
+        refs, leave, vector=vector, take=MAX_SHOWN_MEMBERS, cap=MAX_SHOWN_MEMBERS, exclude=refs
     )
-    members: list[str] = yield Ids(refs=reached.refs)
+    tags: list[tuple[str, str]] = yield Tags(groups=hop.groups)
+    members: list[str] = yield Ids(refs=hop.reached.refs)
     ids: dict[tuple[str, str], list[str]] = {}
-    for position, other in zip(reached.group.tolist(), members, strict=True):
+    for position, other in zip(hop.reached.group.tolist(), members, strict=True):
         ids.setdefault(tags[position], []).append(other)
-    large = {tags[at] for at in np.flatnonzero(reached.sizes > MAX_SHOWN_MEMBERS).tolist()}
+    large = {tags[at] for at in np.flatnonzero(hop.reached.sizes > MAX_SHOWN_MEMBERS).tolist()}
     return tuple(
         Neighbour(
-            link=link,
-            ids=tuple(ids.get((link.kind, link.tag), ())),
-            more=(link.kind, link.tag) in large,
+            link=link, ids=tuple(ids.get((link.kind, link.tag), ())), more=(link.kind, link.tag) in large
         )
         for link in own
     )

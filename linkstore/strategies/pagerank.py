@@ -1,13 +1,7 @@
-"""Rank documents by personalised PageRank around the first-stage results.
-
-Personalised PageRank on a small graph of documents.
+"""The default strategy: personalised PageRank around the results of the first stage.
 
 Source: T. Haveliwala, "Topic-Sensitive PageRank", WWW 2002, with the teleport on documents of the question
 in the place of a topic.
-
-The links around a few documents, as the edges of a graph to walk.
-
-Strategies: how a search starts, which links it follows, and how it ranks what it reached.
 """
 
 from __future__ import annotations
@@ -21,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstore.core.arguments import require_at_least, require_within
-from linkstore.core.arrays import Floats, Ints, find_positions, is_member, match_equal
+from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Hits
-from linkstore.core.plans import Ids, Plan, ReachedMembers, rank_refs
+from linkstore.core.plans import Ids, Plan, number_equals, rank_refs
 from linkstore.strategies.base import (
     HopDirection,
     Question,
@@ -33,23 +27,22 @@ from linkstore.strategies.base import (
     Traversing,
     rerank_hits,
 )
-from linkstore.strategies.first_stage import FirstStage, run_first_stage
-from linkstore.strategies.query_names import NAMING_KINDS, QuestionTargets, find_question_targets
-from linkstore.strategies.results import (
-    compute_page_fading,
-    find_pages,
-    make_hits,
-    rank_within_pages,
-    report_none_found,
-    report_none_returned,
-    select_returned,
-    sum_page_evidence,
-)
-from linkstore.strategies.traversal import NO_REFS, Departures, FoundDocuments, Trail, limit_nodes, make_hop
+from linkstore.strategies.first_stage import NAMING_KINDS, FirstStage, find_question_targets, run_first_stage
+from linkstore.strategies.results import find_pages, make_best_hits, report_none_found
+from linkstore.strategies.traversal import Edges, FoundDocuments, Trail, limit_nodes, make_hop
 
 Doubles = npt.NDArray[np.float64]
 PAGERANK_ROUNDS: Final = 40
 """Number of power iterations; at the default damping of 0.6, the remaining change is below 1e-8."""
+EVIDENCE_POWER: Final = 3.0
+"""Power of the first-stage scores that are added: the many weak matches of long pages hardly count."""
+MOST_CHUNKS: Final = 20
+"""Maximum number of chunks of a page that are added."""
+TRUST: Final[Mapping[str, float]] = {"section": 0.05, "mention": 0.15}
+"""Default weights of kinds that lead to answers less often than hyperlinks; other kinds count 1."""
+
+PAGE_POOL: Final = 100
+"""Number of best documents, before page evidence, whose pages are looked up, besides the first stage."""
 
 
 def rank_by_walk(
@@ -113,64 +106,26 @@ def compute_pagerank(
     return at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """The links around the frontier.
-
-    Args:
-        found: Documents that links lead to, some of which may be of the frontier.
-        source: (m,) documents that edges leave.
-        target: (m,) documents they lead to.
-        weight: (m,) how strong each edge is.
-    """
-
-    found: FoundDocuments
-    source: Ints
-    target: Ints
-    weight: Doubles
-
-
-def collect_surroundings(
-    trail: Trail, frontier: Ints, question: Question, controls: Traversing, backward: float
-) -> Plan[Surroundings]:
-    """Follow the link groups of the frontier one hop, and return the edges.
+def weigh_both_ways(trail: Trail, edges: Edges, backward: float) -> tuple[Ints, Ints, Doubles]:
+    """Return the edges of a walk: documents left and arrived at, and weights, each edge once, the strongest.
 
     A link is an edge in both directions. Against its direction it counts ``backward`` times as much. A link
     group that leads to n documents divides its weight among them.
 
     Args:
         trail: The trail of the search.
-        frontier: Positions in the trail.
-        question: The question.
-        controls: How links are followed.
+        edges: From positions in the trail to documents.
         backward: Greater than 0.
     """
-    hopped = yield from make_hop(trail, frontier, question, controls, exclude=NO_REFS)
-    joined: list[tuple[Ints, Ints, Doubles]] = []
-    for one in hopped.crossings:
-        source, target, weight = _join_departures(trail, one.departures, one.groups, one.answer)
-        there, back = (1.0, backward) if one.leave == "out" else (backward, 1.0)
-        joined += [(source, target, weight * there), (target, source, weight * back)]
-    source, target, weight = _keep_strongest_edges(*map(np.concatenate, zip(*joined, strict=True)))
-    return Surroundings(found=hopped.found, source=source, target=target, weight=weight)
-
-
-def _join_departures(
-    trail: Trail, departures: Departures, groups: Ints, answer: ReachedMembers
-) -> tuple[Ints, Ints, Doubles]:
-    """Join every document that leaves through a group with every other that the group leads to."""
-    order = np.argsort(departures.group, kind="stable")
-    arriving, left = match_equal(groups[answer.group], departures.group[order])
-    leaving = order[left]
-    source, target = trail.refs[departures.source[leaving]], answer.refs[arriving]
-    sizes = answer.sizes[answer.group[arriving]].astype(np.float64)
-    weight = departures.strength[leaving].astype(np.float64) * answer.weight[arriving] / sizes
-    other = (source != target) & (weight > 0)
-    return source[other], target[other], weight[other]
-
-
-def _keep_strongest_edges(source: Ints, target: Ints, weight: Doubles) -> tuple[Ints, Ints, Doubles]:
-    """Return each edge once, with its largest weight."""
+    weight = edges.strength.astype(np.float64) * edges.weight / edges.size
+    left, arrived = trail.refs[edges.source], edges.target
+    other = (left != arrived) & (weight > 0)
+    left, arrived, weight = left[other], arrived[other], weight[other]
+    forward = edges.forward[other]
+    source, target = np.concatenate((left, arrived)), np.concatenate((arrived, left))
+    weight = np.concatenate(
+        (weight * np.where(forward, 1.0, backward), weight * np.where(forward, backward, 1.0))
+    )
     order = np.lexsort((-weight, target, source))
     source, target, weight = source[order], target[order], weight[order]
     new = np.ones(len(source), dtype=np.bool_)
@@ -178,11 +133,45 @@ def _keep_strongest_edges(source: Ints, target: Ints, weight: Doubles) -> tuple[
     return source[new], target[new], weight[new]
 
 
-TRUST: Final[Mapping[str, float]] = {"section": 0.05, "mention": 0.15}
-"""Default weights of kinds that lead to answers less often than hyperlinks; other kinds count 1."""
+def sum_page_evidence(pages: Ints, matches: Floats) -> Floats:
+    """Return (n,) how well the other chunks of each document's page match: the sum without the best one.
 
-PAGE_POOL: Final = 100
-"""Number of best documents, before page evidence, whose pages are looked up, besides the first stage."""
+    Args:
+        pages: (n,) the page of each document.
+        matches: (n,) first-stage scores in [0, 1], 0 for documents that the first stage did not find.
+    """
+    strength = matches.astype(np.float64) ** EVIDENCE_POWER
+    order = np.lexsort((-strength, pages))
+    place = number_equals(pages[order])
+    counted = strength[order] * ((place >= 1) & (place <= MOST_CHUNKS))
+    return np.bincount(pages[order], counted)[pages].astype(np.float32)
+
+
+def compute_page_fading(pages: Ints, scores: Floats, place: Ints, fade: float) -> Floats:
+    """Return (n,) factors for the scores of chunks: ``(fade * sqrt(score / best of the page)) ** place``.
+
+    So a chunk that matches almost as well as the best one of its page keeps more than a weak one.
+
+    Args:
+        pages: (n,) the page of each document.
+        scores: (n,) of the documents, at least 0.
+        place: (n,) see :func:`rank_within_pages`.
+        fade: Factor for a second chunk that is as good as the first.
+    """
+    best = np.zeros(int(pages.max(initial=-1)) + 1, dtype=np.float32)
+    np.maximum.at(best, pages, scores)
+    part = scores / np.maximum(best, np.finfo(np.float32).tiny)[pages]
+    factor: Floats = (np.float32(fade) * np.sqrt(part)) ** place.astype(np.float32)
+    return factor
+
+
+def rank_within_pages(refs: Ints, pages: Ints, scores: Floats) -> Plan[Ints]:
+    """Return the (n,) place of each document among those of its page, from 0, by score, then id."""
+    order = yield from rank_refs(refs, scores, len(refs))
+    order = order[np.argsort(pages[order], kind="stable")]
+    place = np.empty(len(refs), dtype=np.int64)
+    place[order] = number_equals(pages[order])
+    return place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -281,21 +270,20 @@ class PageRank(Traversing):
         own = yield from find_question_targets(
             trail, question, self, self.named_kinds, self.named, min(self.named_cap, self.hub_cap)
         )
-        known = stage.joined(own.found)
+        known = stage.joined(own)
         if not len(known):
             return report_none_found(trail, question, self.pool, self, stage.highest)
         seeds = known.refs[(yield from rank_refs(known.refs, stage.scores_of(known), self.start_k))]
-        starting = is_member(known.refs, np.concatenate((seeds, own.found.refs)))
+        starting = is_member(known.refs, np.concatenate((seeds, own.refs)))
         frontier = trail.add((yield from limit_nodes(trail, known.take(starting), 0, self)))
-        around = yield from collect_surroundings(trail, frontier, question, self, self.backward)
-        fresh = around.found.take(~is_member(around.found.refs, trail.refs))
+        around = yield from make_hop(trail, frontier, question, self)
+        fresh = around.take(~is_member(around.refs, trail.refs))
         trail.add((yield from limit_nodes(trail, fresh, 1, self)))
         rest = known.take(~is_member(known.refs, trail.refs))
         trail.add((yield from limit_nodes(trail, rest, 0, self)), 0)
         teleport = self._make_teleport(trail, stage, seeds, own)
-        time = yield from rank_by_walk(
-            trail.refs, around.source, around.target, around.weight, teleport, self.damping
-        )
+        edges = weigh_both_ways(trail, around.edges, self.backward)
+        time = yield from rank_by_walk(trail.refs, *edges, teleport, self.damping)
         return (yield from self._rank(trail, stage, time, question))
 
     def judged(self, question: Question, hits: Hits) -> Generator[RerankRequest, Sequence[float], Hits]:
@@ -306,7 +294,7 @@ class PageRank(Traversing):
             yield from rerank_hits(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k)
         )
 
-    def _make_teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: QuestionTargets) -> Doubles:
+    def _make_teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: FoundDocuments) -> Doubles:
         """Return the (n,) share of jumps to each start.
 
         Seeds have a share by match and rank, other starts by how surely they are named.
@@ -314,27 +302,20 @@ class PageRank(Traversing):
         teleport = stage.scores(trail.refs, trail.similarity).astype(np.float64) ** self.sharpness
         for rank, ref in enumerate(seeds.tolist()):
             teleport[trail.refs == ref] *= self.decay**rank
-        teleport[~is_member(trail.refs, np.concatenate((seeds, own.found.refs)))] = 0
-        teleport += (teleport.max(initial=0) or 1.0) * own.shares(trail.refs)
+        teleport[~is_member(trail.refs, np.concatenate((seeds, own.refs)))] = 0
+        by_ref = np.argsort(own.refs)
+        at = find_positions(trail.refs, own.refs[by_ref])
+        named = np.where(at >= 0, own.weight[by_ref[at]], 0) if len(own) else 0
+        teleport += (teleport.max(initial=0) or 1.0) * named
         if not teleport.any():
             teleport[:] = 1.0  # nothing matches at all
         return teleport
 
-    def _rank(
-        self,
-        trail: Trail,
-        stage: FirstStage,
-        time: Doubles,
-        question: Question,
-    ) -> Plan[Hits]:
+    def _rank(self, trail: Trail, stage: FirstStage, time: Doubles, question: Question) -> Plan[Hits]:
         parts = yield from self._add_page_evidence(trail, stage, self._make_parts(trail, stage, time))
         scores = _sum_parts(parts)
         k = self.k if self.reranker is None else max(self.k, self.rerank_k)
-        chosen = yield from select_returned(trail, scores, k, question, self.per_page)
-        if not len(chosen):
-            return report_none_returned(trail, self)
-        taken = {name: part[chosen] for name, part in parts.items()}
-        return (yield from make_hits(trail, chosen, self, question, scores[chosen], taken))
+        return (yield from make_best_hits(trail, self, question, scores, parts, k))
 
     def _add_page_evidence(
         self, trail: Trail, stage: FirstStage, parts: dict[str, Floats]

@@ -1,18 +1,8 @@
-"""From a trail to hits: the path that led to each document, its text, and which hits are returned.
-
-Chunks of one page: the page of each document, and the joint evidence of a page's chunks.
-
-Selects the documents reached that are returned, and explains why there are none.
-
-The path that led to each document of a trail.
+"""From a trail to hits: which documents are returned, the path that led to each, and its text.
 
 Of several ways to a document the shortest wins (hops are taken one by one, so it is the one that
 reached it first), then the one that gives the document the highest score, then the one whose previous
 document has the highest score, then the smallest id of that document, then the smallest kind and tag.
-
-Labels and data of the links on paths and chains, as the documents have them.
-
-Makes hits from a trail: the path to each document, then its text.
 """
 
 from __future__ import annotations
@@ -24,36 +14,24 @@ from typing import Any, Final
 import numpy as np
 from langchain_core.documents import Document
 
+from linkstore.core import plans
 from linkstore.core.arguments import MAX_SETTING
-from linkstore.core.arrays import Bools, Floats, Ints, is_member, match_equal, sort_unique
+from linkstore.core.arrays import Bools, Floats, Ints, is_member, sort_unique
 from linkstore.core.display import format_count
 from linkstore.core.filters import EVERYTHING, Condition
-from linkstore.core.hits import Cut, Hit, Hits, Path, Step
+from linkstore.core.hits import Hit, Hits, Path, Step
 from linkstore.core.links import LINKS_KEY, Link, parse_links
-from linkstore.core.plans import (
-    Documents,
-    Fetch,
-    Groups,
-    Ids,
-    Matching,
-    Memberships,
-    Plan,
-    StoredDocument,
-    Tags,
-    number_equals,
-    rank_refs,
-)
+from linkstore.core.plans import Plan, number_equals, rank_refs
 from linkstore.strategies.base import Question, Strategy, Traversing
-from linkstore.strategies.traversal import QUERY, Edges, Trail
+from linkstore.strategies.traversal import NO_EDGES, NO_REFS, QUERY, Edges, Trail
 
 SECTION_KINDS: Final = frozenset({"section"})
 """The kind of link that names a chunk by its page and section: ``/guide#install``."""
-EVIDENCE_POWER: Final = 3.0
-"""Power of the first-stage scores that are added: the many weak matches of long pages hardly count."""
-MOST_CHUNKS: Final = 20
-"""Maximum number of chunks of a page that are added."""
 PAGE_LOOKUP_FACTOR: Final = 4
 """Pages are looked up for this many times ``k`` documents, then for this many times more, and so on."""
+
+Tag = tuple[str, str]
+LinkData = Mapping[str, Any] | None
 
 
 def find_pages(refs: Ints) -> Plan[Ints]:
@@ -65,29 +43,15 @@ def find_pages(refs: Ints) -> Plan[Ints]:
     Args:
         refs: (n,) documents.
     """
-    named: Memberships = yield Groups(refs=refs, side="in", kinds=SECTION_KINDS)
+    named: plans.Memberships = yield plans.Groups(refs=refs, side="in", kinds=SECTION_KINDS)
     groups, at = np.unique(named.group, return_inverse=True)
-    tags: list[tuple[str, str]] = yield Tags(groups=groups)
+    tags: list[tuple[str, str]] = yield plans.Tags(groups=groups)
     names = [tag.partition("#")[0] for _, tag in tags]
     number = {name: place for place, name in enumerate(sorted(set(names)))}
     numbers = np.array([number[name] for name in names], dtype=np.int64)
     pages = len(number) + np.arange(len(refs))
     np.minimum.at(pages, named.document, numbers[at])
     return pages
-
-
-def sum_page_evidence(pages: Ints, matches: Floats) -> Floats:
-    """Return (n,) how well the other chunks of each document's page match: the sum without the best one.
-
-    Args:
-        pages: (n,) the page of each document.
-        matches: (n,) first-stage scores in [0, 1], 0 for documents that the first stage did not find.
-    """
-    strength = matches.astype(np.float64) ** EVIDENCE_POWER
-    order = np.lexsort((-strength, pages))
-    place = number_equals(pages[order])
-    counted = strength[order] * ((place >= 1) & (place <= MOST_CHUNKS))
-    return np.bincount(pages[order], counted)[pages].astype(np.float32)
 
 
 def limit_per_page(refs: Ints, k: int, per_page: int) -> Plan[Ints]:
@@ -113,52 +77,21 @@ def limit_per_page(refs: Ints, k: int, per_page: int) -> Plan[Ints]:
         looked *= PAGE_LOOKUP_FACTOR
 
 
-def compute_page_fading(pages: Ints, scores: Floats, place: Ints, fade: float) -> Floats:
-    """Return (n,) factors for the scores of chunks: ``(fade * sqrt(score / best of the page)) ** place``.
-
-    So a chunk that matches almost as well as the best one of its page keeps more than a weak one.
-
-    Args:
-        pages: (n,) the page of each document.
-        scores: (n,) of the documents, at least 0.
-        place: (n,) see :func:`rank_within_pages`.
-        fade: Factor for a second chunk that is as good as the first.
-    """
-    best = np.zeros(int(pages.max(initial=-1)) + 1, dtype=np.float32)
-    np.maximum.at(best, pages, scores)
-    part = scores / np.maximum(best, np.finfo(np.float32).tiny)[pages]
-    factor: Floats = (np.float32(fade) * np.sqrt(part)) ** place.astype(np.float32)
-    return factor
-
-
-def rank_within_pages(refs: Ints, pages: Ints, scores: Floats) -> Plan[Ints]:
-    """Return the (n,) place of each document among those of its page, from 0, by score, then id."""
-    order = yield from rank_refs(refs, scores, len(refs))
-    order = order[np.argsort(pages[order], kind="stable")]
-    place = np.empty(len(refs), dtype=np.int64)
-    place[order] = number_equals(pages[order])
-    return place
-
-
-def _explain_none_found(
-    question: Question, k: int, controls: Traversing, best: float | None, cuts: list[Cut]
-) -> str:
-    """Explain why a search for ``k`` documents to start from found none."""
-    if best is not None:
-        return f"no document reaches min_similarity {controls.floor}; the best has {best:.4f}"
-    if k == 0:
-        start = "start_k is 0, and no root or link leads to a document"
-        return "; ".join([start, *(str(cut) for cut in cuts)])
-    if question.filtered or not question.seed_filter.always:
-        return "no document passes the filter"
-    return "the store is empty"
-
-
 def report_none_found(
     trail: Trail, question: Question, k: int, controls: Traversing, best: float | None
 ) -> Hits:
-    """Return a result without hits if no document to start from is found. ``best`` is the top similarity."""
-    reason = _explain_none_found(question, k, controls, best, trail.cuts)
+    """Return a result without hits, as none of ``k`` documents to start from is found, and say why.
+
+    ``best`` is the highest similarity of any document.
+    """
+    if best is not None:
+        reason = f"no document reaches min_similarity {controls.floor}; the best has {best:.4f}"
+    elif k == 0:
+        reason = "; ".join(["start_k is 0, and no root or link leads to a document", *map(str, trail.cuts)])
+    elif question.filtered or not question.seed_filter.always:
+        reason = "no document passes the filter"
+    else:
+        reason = "the store is empty"
     return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(controls))
 
 
@@ -166,7 +99,7 @@ def select_passing(trail: Trail, positions: Ints, question: Question) -> Plan[In
     """Return the positions whose documents may be returned."""
     if question.result_filter.always or not len(positions):
         return positions
-    passes: Bools = yield Matching(refs=trail.refs[positions], filter=question.result_filter)
+    passes: Bools = yield plans.Matching(refs=trail.refs[positions], filter=question.result_filter)
     return positions[passes]
 
 
@@ -205,7 +138,7 @@ def count_passed_over(kept: Ints, ranked: int, k: int) -> int:
 
 
 def fetch_first_returned(
-    trail: Trail, ask: Callable[[int], Fetch], k: int, per_page: int | None
+    trail: Trail, ask: Callable[[int], plans.Fetch], k: int, per_page: int | None
 ) -> Plan[tuple[Any, Ints]]:
     """Fetch the best documents, and return the answer and the positions in it of those to return.
 
@@ -231,7 +164,7 @@ def fetch_first_returned(
         wanted = min(PAGE_LOOKUP_FACTOR * wanted, MAX_SETTING)
 
 
-def report_none_returned(trail: Trail, strategy: Traversing, wanted: str = "result_filter") -> Hits:
+def report_none_returned(trail: Trail, strategy: Strategy, wanted: str = "result_filter") -> Hits:
     """Return the result of a search that may not return any of the documents reached."""
     reason = f"of {format_count(len(trail), 'document')} reached, none passes {wanted}"
     return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(strategy))
@@ -246,139 +179,130 @@ class Arrival:
     tag: str
 
 
-@dataclass(frozen=True, slots=True)
-class ArrivalWays:
-    """Ways to documents, one in each row, each column of shape (n,).
-
-    Args:
-        position: Where to, in the trail.
-        group: Through which link group.
-        source: From which position.
-        weight: Of the path.
-        score: Of the document before.
-    """
-
-    position: Ints
-    group: Ints
-    source: Ints
-    weight: Floats
-    score: Floats
-
-    def take(self, rows: Ints) -> ArrivalWays:
-        """Return only the chosen ways."""
-        return ArrivalWays(
-            self.position[rows], self.group[rows], self.source[rows], self.weight[rows], self.score[rows]
-        )
-
-
 def find_arrivals(trail: Trail, positions: Ints) -> Plan[dict[int, Arrival]]:
     """Return how each position, and each on the way to it, was reached.
 
     Plain seeds have no entry.
     """
     arrivals: dict[int, Arrival] = {}
-    wanted = set(positions.tolist())
-    for layer in range(len(trail.layers) - 1, -1, -1):
-        here = sorted(position for position in wanted if trail.layer[position] == layer)
-        edges = trail.layers[layer].edges
-        if not here or not edges:
-            continue
-        found = yield from choose_arrivals(_find_best_ways(trail, np.array(here), edges), trail)
+    edges = Edges.concatenate(trail.edges or [NO_EDGES])
+    wanted = sort_unique(positions) if len(edges) else NO_REFS
+    while len(wanted):
+        leading = _select_best(trail, edges.take(is_member(edges.target, wanted)))
+        if not len(leading):
+            break
+        found = yield from _choose_arrivals(trail, leading)
         arrivals.update(found)
-        wanted.update(arrival.source for arrival in found.values() if arrival.source != QUERY)
+        sources = {arrival.source for arrival in found.values()} - arrivals.keys() - {QUERY}
+        wanted = np.array(sorted(sources), dtype=np.int64)
     return arrivals
 
 
-def _find_best_ways(trail: Trail, here: Ints, edges: tuple[Edges, ...]) -> ArrivalWays:
-    """Find the ways that give each position the highest weight, from the best scored document before."""
-    ways = find_ways(trail, here, edges)
-    ways = ways.take(np.lexsort((-ways.score, -ways.weight, ways.position)))
-    first = np.searchsorted(ways.position, ways.position)
-    as_good = (ways.weight == ways.weight[first]) & (ways.score == ways.score[first])
-    return ways.take(np.flatnonzero(as_good))
+def _select_best(trail: Trail, edges: Edges) -> Edges:
+    """Return the edges that give each target the highest weight, from the best scored document before."""
+    weight = edges.path_weight
+    score = np.where(edges.source == QUERY, np.float32(0), trail.score[edges.source])
+    order = np.lexsort((-score, -weight, edges.target))
+    target, weight, score = edges.target[order], weight[order], score[order]
+    first = np.searchsorted(target, target)
+    return edges.take(order[(weight == weight[first]) & (score == score[first])])
 
 
-def find_ways(trail: Trail, here: Ints, edges: tuple[Edges, ...]) -> ArrivalWays:
-    """Return every way through ``edges`` to the positions ``here``."""
-    parts = [_join_ways(trail, here, part) for part in edges]
-    return ArrivalWays(*(np.concatenate(columns) for columns in zip(*map(_list_columns, parts), strict=True)))
+def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, Arrival]]:
+    """Choose among equally good edges, by target, by the id of the source, then by kind and tag.
 
-
-def _list_columns(ways: ArrivalWays) -> tuple[Ints, Ints, Ints, Floats, Floats]:
-    return ways.position, ways.group, ways.source, ways.weight, ways.score
-
-
-def _join_ways(trail: Trail, here: Ints, edges: Edges) -> ArrivalWays:
-    """Return every way through ``edges`` to the positions ``here``, joining arrivals with departures."""
-    here = here[np.argsort(trail.refs[here])]
-    arriving = np.flatnonzero(is_member(edges.in_ref, trail.refs[here]))
-    departures = np.argsort(edges.out_group, kind="stable")
-    arrived, left = match_equal(edges.in_group[arriving], edges.out_group[departures])
-    arriving, leaving = arriving[arrived], departures[left]
-    source = edges.out_source[leaving]
-    return ArrivalWays(
-        position=here[np.searchsorted(trail.refs[here], edges.in_ref[arriving])],
-        group=edges.in_group[arriving],
-        source=source,
-        weight=edges.out_strength[leaving] * edges.in_weight[arriving],
-        score=np.where(source == QUERY, np.float32(0), trail.score[source]),
-    )
-
-
-def choose_arrivals(ways: ArrivalWays, trail: Trail) -> Plan[dict[int, Arrival]]:
-    """Choose among equally good ways by id, then by kind and tag."""
-    tags: list[tuple[str, str]] = yield Tags(groups=ways.group)
-    ids = yield from _fetch_tied_ids(ways, trail)
-    best: dict[int, tuple[str, tuple[str, str], int]] = {}
-    for position, source, tag in zip(ways.position.tolist(), ways.source.tolist(), tags, strict=True):
+    Ids are fetched only where edges to the same target have several sources.
+    """
+    tags: list[Tag] = yield plans.Tags(groups=edges.group)
+    differ = (edges.target[1:] == edges.target[:-1]) & (edges.source[1:] != edges.source[:-1])
+    tied = sort_unique(edges.source[is_member(edges.target, edges.target[1:][differ])])
+    tied = tied[tied != QUERY]
+    known: list[str] = (yield plans.Ids(refs=trail.refs[tied])) if len(tied) else []
+    ids = dict(zip(tied.tolist(), known, strict=True))
+    best: dict[int, tuple[str, Tag, int]] = {}
+    for position, source, tag in zip(edges.target.tolist(), edges.source.tolist(), tags, strict=True):
         way = (ids.get(source, ""), tag, source)
         if position not in best or way < best[position]:
             best[position] = way
     return {position: Arrival(source, *tag) for position, (_, tag, source) in best.items()}
 
 
-def _fetch_tied_ids(ways: ArrivalWays, trail: Trail) -> Plan[dict[int, str]]:
-    """Fetch ids of previous documents where several are equally good for the same position."""
-    differ = (ways.position[1:] == ways.position[:-1]) & (ways.source[1:] != ways.source[:-1])
-    tied = is_member(ways.position, ways.position[1:][differ])
-    sources = [source for source in sort_unique(ways.source[tied]).tolist() if source != QUERY]
-    if not sources:
-        return {}
-    ids: list[str] = yield Ids(refs=trail.refs[sources])
-    return dict(zip(sources, ids, strict=True))
+class LinkTexts:
+    """The labels and data that documents give to their links, read once for each document.
 
-
-Tag = tuple[str, str]
-LinkData = Mapping[str, Any] | None
-
-
-def collect_labels(metadata: Mapping[str, Any]) -> dict[Tag, str]:
-    """Return the first label that a document's links give to each (kind, tag)."""
-    labels: dict[Tag, str] = {}
-    for link in metadata.get(LINKS_KEY) or ():
-        label = link.get("label")
-        if label:
-            labels.setdefault((link["kind"], link["tag"]), label)
-    return labels
-
-
-def collect_data(metadata: Mapping[str, Any], condition: Condition) -> dict[Tag, LinkData]:
-    """Return the data of a document's outgoing links, for each (kind, tag) the first that passes.
-
-    The result is empty for a document whose links have no data.
+    Args:
+        documents: The documents, by position in the trail.
+        question: Its links are those of the position :data:`QUERY`; its ``link_filter`` selects data.
     """
-    if not any(link.get("data") for link in metadata.get(LINKS_KEY) or ()):
-        return {}
-    return collect_pointing_data(parse_links({LINKS_KEY: metadata[LINKS_KEY]}), condition)
+
+    def __init__(self, documents: Mapping[int, plans.StoredDocument], question: Question) -> None:
+        self._documents = documents
+        self._condition = question.link_filter
+        labels = {(link.kind, link.tag): link.label for link in question.links if link.label}
+        self._labels: dict[int, Mapping[Tag, str]] = {QUERY: labels}
+        self._data: dict[int, Mapping[Tag, LinkData]] = {QUERY: _collect_data(question.links, EVERYTHING)}
+
+    def label(self, link: Tag, *ends: int) -> str | None:
+        """Return the label of a link, as the first of its ends has it that has one."""
+        return next((label for end in ends if (label := self._read_labels(end).get(link))), None)
+
+    def data(self, link: Tag, *ends: int) -> LinkData:
+        """Return the data of a link, as the first of its ends has it from which the link leads out."""
+        return next((data[link] for end in ends if link in (data := self._read_data(end))), None)
+
+    def _read_labels(self, position: int) -> Mapping[Tag, str]:
+        if position not in self._labels:
+            labels: dict[Tag, str] = {}
+            for link in self._documents[position].metadata.get(LINKS_KEY) or ():
+                if link.get("label"):
+                    labels.setdefault((link["kind"], link["tag"]), link["label"])
+            self._labels[position] = labels
+        return self._labels[position]
+
+    def _read_data(self, position: int) -> Mapping[Tag, LinkData]:
+        if position not in self._data:
+            metadata = self._documents[position].metadata
+            links: Iterable[Link] = ()
+            if any(link.get("data") for link in metadata.get(LINKS_KEY) or ()):
+                links = parse_links({LINKS_KEY: metadata[LINKS_KEY]})
+            self._data[position] = _collect_data(links, self._condition)
+        return self._data[position]
 
 
-def collect_pointing_data(links: Iterable[Link], condition: Condition) -> dict[Tag, LinkData]:
-    """Return the data of outgoing links: see :func:`collect_data`."""
+def _collect_data(links: Iterable[Link], condition: Condition) -> dict[Tag, LinkData]:
+    """Return the data of outgoing links, for each (kind, tag) the first that passes."""
     data: dict[Tag, LinkData] = {}
     for link in links:
         if link.leads_out and condition.matches(link.data or {}):
             data.setdefault((link.kind, link.tag), link.data)
     return data
+
+
+def make_best_hits(
+    trail: Trail,
+    strategy: Strategy,
+    question: Question,
+    scores: Floats,
+    parts: Mapping[str, Floats] | None = None,
+    k: int | None = None,
+) -> Plan[Hits]:
+    """Make hits of the ``k`` best documents of the trail that may be returned: see :func:`make_hits`.
+
+    Args:
+        trail: What the search reached.
+        strategy: Says how many documents of one page, and by default how many, are returned.
+        question: The question with the ``result_filter``.
+        scores: (n,) scores of the documents of the trail.
+        parts: The parts of the scores, (n,) each. Default: the similarity, and what links take from it.
+        k: Maximum number of hits. Default: that of the strategy.
+    """
+    chosen = yield from select_returned(
+        trail, scores, strategy.k if k is None else k, question, strategy.per_page
+    )
+    if not len(chosen):
+        return report_none_returned(trail, strategy)
+    taken = None if parts is None else {name: part[chosen] for name, part in parts.items()}
+    return (yield from make_hits(trail, chosen, strategy, question, scores[chosen], taken))
 
 
 def make_hits(
@@ -401,118 +325,50 @@ def make_hits(
             take from it.
     """
     arrivals = yield from find_arrivals(trail, positions)
-    return (yield from make_arrived_hits(trail, positions, strategy, question, arrivals, scores, parts))
-
-
-def make_arrived_hits(
-    trail: Trail,
-    positions: Ints,
-    strategy: Strategy,
-    question: Question,
-    arrivals: dict[int, Arrival],
-    scores: Floats | None = None,
-    parts: Mapping[str, Floats] | None = None,
-) -> Plan[Hits]:
-    """Make hits as :func:`make_hits`, given how each position was reached."""
-    involved = _list_involved(positions.tolist(), arrivals)
-    stored: list[StoredDocument] = yield Documents(refs=trail.refs[involved])
+    paths = {position: _list_path(position, arrivals) for position in positions.tolist()}
+    involved = list(dict.fromkeys(at for path in paths.values() for at in reversed(path)))
+    stored: list[plans.StoredDocument] = yield plans.Documents(refs=trail.refs[involved])
     documents = dict(zip(involved, stored, strict=True))
+    texts = LinkTexts(documents, question)
+    steps = {at: _make_step(documents[at], at, arrivals.get(at), texts) for at in involved}
     if scores is None:
         scores = trail.score[positions]
+    similarity = trail.similarity[positions]
     if parts is None:
-        similarity = trail.similarity[positions]
         parts = {"similarity": similarity, "links": scores - similarity}
-    contributions = _list_contributions(parts, len(positions))
-    steps = _PathBuilder(documents, arrivals, question)
+    columns = {name: column.tolist() for name, column in parts.items()}
     hits = tuple(
-        _make_hit(trail, position, score, documents[position], steps.path(position), made)
-        for position, score, made in zip(positions.tolist(), scores.tolist(), contributions, strict=True)
+        Hit(
+            document=Document(
+                id=documents[at].id, page_content=documents[at].text, metadata=documents[at].metadata
+            ),
+            score=score,
+            similarity=alike,
+            depth=len(paths[at]) - 1,
+            path=Path(tuple(steps[on_path] for on_path in paths[at])),
+            contributions={name: column[row] for name, column in columns.items() if column[row]},
+        )
+        for row, (at, score, alike) in enumerate(
+            zip(positions.tolist(), scores.tolist(), similarity.tolist(), strict=True)
+        )
     )
     return Hits(hits=hits, cuts=tuple(trail.cuts), strategy=str(strategy))
 
 
-def _list_involved(positions: Iterable[int], arrivals: dict[int, Arrival]) -> list[int]:
-    """Return every position on a path, each once."""
-    involved: dict[int, None] = {}
-    for position in positions:
-        at: int | None = position
-        while at is not None and at != QUERY and at not in involved:
-            involved[at] = None
-            at = arrivals[at].source if at in arrivals else None
-    return list(involved)
+def _list_path(position: int, arrivals: Mapping[int, Arrival]) -> list[int]:
+    """Return the positions on the path to a position, from the start."""
+    path = [position]
+    while (arrival := arrivals.get(path[-1])) and arrival.source != QUERY:
+        path.append(arrival.source)
+    return path[::-1]
 
 
-def _list_contributions(parts: Mapping[str, Floats], count: int) -> list[dict[str, float]]:
-    """Return, for each of ``count`` hits, the parts that are not 0."""
-    columns = {name: column.tolist() for name, column in parts.items()}
-    return [{name: column[row] for name, column in columns.items() if column[row]} for row in range(count)]
-
-
-def _make_hit(
-    trail: Trail,
-    position: int,
-    score: float,
-    stored: StoredDocument,
-    path: Path,
-    contributions: dict[str, float],
-) -> Hit:
-    return Hit(
-        document=Document(id=stored.id, page_content=stored.text, metadata=stored.metadata),
-        score=score,
-        similarity=float(trail.similarity[position]),
-        depth=len(path) - 1,
-        path=path,
-        contributions=contributions,
-    )
-
-
-class _PathBuilder:
-    """Steps of paths, each made once and shared by hits."""
-
-    def __init__(
-        self, documents: dict[int, StoredDocument], arrivals: dict[int, Arrival], question: Question
-    ) -> None:
-        self._documents = documents
-        self._arrivals = arrivals
-        self._condition = question.link_filter
-        self._steps: dict[int, Step] = {}
-        self._labels = {QUERY: {(link.kind, link.tag): link.label for link in question.links if link.label}}
-        self._data = {QUERY: collect_pointing_data(question.links, EVERYTHING)}
-
-    def path(self, position: int) -> Path:
-        """Return the path to a position."""
-        steps = [self._step(position)]
-        while (arrival := self._arrivals.get(position)) and arrival.source != QUERY:
-            position = arrival.source
-            steps.append(self._step(position))
-        return Path(tuple(reversed(steps)))
-
-    def _step(self, position: int) -> Step:
-        step = self._steps.get(position)
-        if step is None:
-            step = self._steps[position] = self._make_step(position)
-        return step
-
-    def _make_step(self, position: int) -> Step:
-        stored, arrival = self._documents[position], self._arrivals.get(position)
-        url = stored.metadata.get("url")
-        url = url if isinstance(url, str) else None
-        if arrival is None:
-            return Step(id=stored.id, url=url)
-        # The author of a link names it; where a link was followed backwards, that is its target.
-        link, ends = (arrival.kind, arrival.tag), (arrival.source, position)
-        label = next((label for end in ends if (label := self._find_labels(end).get(link))), None)
-        data = next((of[link] for end in ends if link in (of := self._find_data(end))), None)
-        return Step(id=stored.id, url=url, kind=arrival.kind, tag=arrival.tag, label=label, data=data)
-
-    def _find_labels(self, position: int) -> dict[Tag, str]:
-        labels = self._labels.get(position)
-        if labels is None:
-            labels = self._labels[position] = collect_labels(self._documents[position].metadata)
-        return labels
-
-    def _find_data(self, position: int) -> dict[Tag, LinkData]:
-        data = self._data.get(position)
-        if data is None:
-            data = self._data[position] = collect_data(self._documents[position].metadata, self._condition)
-        return data
+def _make_step(stored: plans.StoredDocument, at: int, arrival: Arrival | None, texts: LinkTexts) -> Step:
+    url = stored.metadata.get("url")
+    url = url if isinstance(url, str) else None
+    if arrival is None:
+        return Step(id=stored.id, url=url)
+    # The author of a link names it; where a link was followed backwards, that is its target.
+    link, ends = (arrival.kind, arrival.tag), (arrival.source, at)
+    label, data = texts.label(link, *ends), texts.data(link, *ends)
+    return Step(id=stored.id, url=url, kind=arrival.kind, tag=arrival.tag, label=label, data=data)

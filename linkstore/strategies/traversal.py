@@ -1,63 +1,228 @@
-"""The parts that traversing plans are made of: starts, hops, and the trail of what each reached.
+"""Hops along links: what one of them leads to, as a table of edges, and all that a search has reached.
 
-The trail of a search, which records what each hop reached, and by which links.
-
-The parts that traversing plans are made of: where to start, and one hop.
+Here alone, the link groups that documents leave through are joined with the documents that these groups lead
+to. Strategies, neighbours, the tools, the reader and the compiler are functions over the edges.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import repeat
+from typing import Any, Final, Required, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
-from linkstore.core.arrays import Bools, Floats, Ints, damp_similarity, is_member, sort_unique
-from linkstore.core.hits import Cut
-from linkstore.core.links import Link
-from linkstore.core.plans import (
-    Candidates,
-    Find,
-    Groups,
-    Members,
-    Memberships,
-    Nearest,
-    Plan,
-    ReachedMembers,
-    Resolve,
-    Side,
-    Tags,
-    rank_refs,
+from linkstore.core import plans
+from linkstore.core.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    damp_similarity,
+    find_positions,
+    join_equal,
+    sort_unique,
 )
-from linkstore.strategies.base import HOP_SIDES, Question, Traversing
+from linkstore.core.calls import observe_plan
+from linkstore.core.display import format_count
+from linkstore.core.filters import EVERYTHING, Condition
+from linkstore.core.hits import Cut
+from linkstore.core.plans import Plan, Side, number_equals, rank_refs
+from linkstore.errors import StrategyError
+from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
 
+T = TypeVar("T")
 NO_REFS: Ints = np.empty(0, dtype=np.int64)
 NO_SCORES: Floats = np.empty(0, dtype=np.float32)
 QUERY: Final = -1
 """The position that stands for the query itself as the source of a link."""
+MAX_SHOWN_HUBS: Final = 5
+EXCLUDED_LINKS_NOTE: Final = "links that link_filter excludes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edges:
-    """The links one hop followed through link groups, unjoined.
+    """Links between documents, one in each row: from a source through a link group to a target.
 
     Args:
-        out_group: (m,) link groups left through.
-        out_source: (m,) positions in the trail of the documents that left.
-        out_strength: (m,) weight of the path up to the group.
-        in_group: (n,) link groups arrived through.
-        in_ref: (n,) documents arrived at.
-        in_weight: (n,) weight of the links arrived through.
-        in_strength: (n,) weight of the best path through the group.
+        source: (m,) whose link leaves: positions in what was left, or :data:`QUERY`.
+        target: (m,) whose link arrives: documents, or positions in a trail.
+        group: (m,) the link group that both links belong to: kind and tag.
+        strength: (m,) weight of the path up to the group, with the weight of the link that leaves.
+        weight: (m,) weight of the link that arrives.
+        forward: (m,) whether the links were followed in their direction.
+        similarity: (m,) of the target to the question.
+        size: (m,) how many documents the group has on the side of the target.
     """
 
-    out_group: Ints
-    out_source: Ints
-    out_strength: Floats
-    in_group: Ints
-    in_ref: Ints
-    in_weight: Floats
-    in_strength: Floats
+    source: Ints
+    target: Ints
+    group: Ints
+    strength: Floats
+    weight: Floats
+    forward: Bools
+    similarity: Floats
+    size: Ints
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def path_weight(self) -> Floats:
+        """(m,) weight of the whole path to the target."""
+        return self.strength * self.weight
+
+    def take(self, rows: Ints | Bools) -> Edges:
+        """Return only the chosen rows."""
+        return Edges(**{name: getattr(self, name)[rows] for name in _COLUMNS})
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Edges]) -> Edges:
+        """Return the rows of several tables, at least one, in one."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS})
+
+
+_COLUMNS: Final = tuple(one.name for one in fields(Edges))
+NO_EDGES: Final = Edges(
+    source=NO_REFS,
+    target=NO_REFS,
+    group=NO_REFS,
+    strength=NO_SCORES,
+    weight=NO_SCORES,
+    forward=np.empty(0, dtype=np.bool_),
+    similarity=NO_SCORES,
+    size=NO_REFS,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """One direction of a hop.
+
+    Args:
+        edges: The links that were followed.
+        source: (n,) the source of each link that leaves, even if it leads nowhere.
+        group: (n,) its link group.
+        groups: (g,) the link groups, each once, ascending.
+        reached: The answer for ``groups``.
+        excluded: How many links that leave the filter on links excluded.
+    """
+
+    edges: Edges
+    source: Ints
+    group: Ints
+    groups: Ints
+    reached: plans.ReachedMembers
+    excluded: int = 0
+
+    @property
+    def size(self) -> Ints:
+        """(n,) how many documents each group has on the other side, counted to at most ``cap`` + 1."""
+        return self.reached.sizes[np.searchsorted(self.groups, self.group)]
+
+
+class Arrival(TypedDict, total=False):
+    """How a hop arrives: see :class:`~linkstore.core.plans.Members`."""
+
+    take: Required[int]
+    cap: Required[int]
+    vector: Floats | None
+    exclude: Ints
+    filter: Condition
+    best: int | None
+
+
+def follow_links(
+    refs: Ints,
+    leave: Side,
+    *,
+    source: Ints | None = None,
+    kinds: frozenset[str] | None = None,
+    weigh: Callable[[str], float] = lambda _: 1.0,
+    strength: Floats | None = None,
+    links: Condition = EVERYTHING,
+    **arrival: Unpack[Arrival],
+) -> Plan[Hop]:
+    """Follow the links of documents to other documents, in one direction.
+
+    Args:
+        refs: (n,) the documents.
+        leave: The side of link groups on which the documents are.
+        source: (n,) the sources of their edges; None: positions in ``refs``.
+        kinds: Kinds of link to follow; None: all.
+        weigh: Returns the weight of a kind, 0 for one that is not followed.
+        strength: (n,) weight of the path to each document; None: 1.
+        links: What the data of links must pass. Only links that point are tested.
+        arrival: Which documents of each link group are wanted.
+    """
+    tested = links if leave == "out" else EVERYTHING
+    left: plans.Memberships = yield plans.Groups(refs=refs, side=leave, kinds=kinds, links=tested)
+    weights = np.array([weigh(kind) for kind in left.kinds], dtype=np.float32)[left.kind]
+    path = np.ones(len(refs), dtype=np.float32) if strength is None else strength
+    rows = weights > 0
+    hop = yield from follow_groups(
+        left.group[rows],
+        "in" if leave == "out" else "out",
+        (path[left.document] * weights * left.weight)[rows],
+        links,
+        source=left.document[rows] if source is None else source[left.document[rows]],
+        **arrival,
+    )
+    return replace(hop, excluded=left.filtered)
+
+
+def follow_groups(
+    group: Ints,
+    arrive: Side,
+    strength: Floats | None = None,
+    links: Condition = EVERYTHING,
+    *,
+    source: Ints | None = None,
+    **arrival: Unpack[Arrival],
+) -> Plan[Hop]:
+    """Follow link groups to the documents on one side of them.
+
+    Args:
+        group: (n,) link groups, such as those that documents leave through.
+        arrive: The side of the documents that are wanted.
+        strength: (n,) weight of the path to each; None: 1.
+        links: See :func:`follow_links`, as for ``arrival``.
+        source: (n,) the sources of the edges; None: positions in ``group``.
+        arrival: Which documents of each link group are wanted.
+    """
+    source = np.arange(len(group)) if source is None else source
+    strength = np.ones(len(group), dtype=np.float32) if strength is None else strength
+    groups = sort_unique(group)
+    best = np.zeros(len(groups), dtype=np.float32)
+    np.maximum.at(best, np.searchsorted(groups, group), strength)
+    tested = links if arrive == "out" else EVERYTHING
+    reached: plans.ReachedMembers = yield plans.Members(
+        groups=groups, side=arrive, links=tested, strength=best, **arrival
+    )
+    leaving, arriving = join_equal(group, groups[reached.group])
+    edges = Edges(
+        source=source[leaving],
+        target=reached.refs[arriving],
+        group=group[leaving],
+        strength=strength[leaving],
+        weight=reached.weight[arriving],
+        forward=np.full(len(leaving), arrive == "in"),
+        similarity=reached.similarity[arriving],
+        size=reached.sizes[reached.group[arriving]],
+    )
+    return Hop(edges=edges, source=source, group=group, groups=groups, reached=reached)
+
+
+def follow_tags(tags: Sequence[tuple[str, str]], arrive: Side, **arrival: Unpack[Arrival]) -> Plan[Hop]:
+    """Follow link groups, by (kind, tag), to the documents on one side: see :func:`follow_groups`.
+
+    The sources of the edges are positions in ``tags``. Those that no document has are left out.
+    """
+    groups: Ints = yield plans.Resolve(tags=tuple(tags))
+    there = np.flatnonzero(groups >= 0)
+    return (yield from follow_groups(groups[there], arrive, source=there, **arrival))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +233,14 @@ class FoundDocuments:
         refs: (n,) documents.
         similarity: (n,) to the question.
         weight: (n,) product of link and kind weights along the best path.
-        edges: How they were reached, empty for those found by similarity or by id.
+        edges: How they were reached, from positions in the trail to documents; none for those found by
+            similarity or by id.
     """
 
     refs: Ints
     similarity: Floats
     weight: Floats
-    edges: tuple[Edges, ...] = ()
+    edges: Edges = NO_EDGES
 
     @property
     def score(self) -> Floats:
@@ -93,234 +259,63 @@ class FoundDocuments:
             edges=self.edges,
         )
 
+    @classmethod
+    def unlinked(cls, refs: Ints, similarity: Floats, edges: Edges = NO_EDGES) -> FoundDocuments:
+        """Return documents whose path weighs nothing, as if no link led to them, each once, ascending."""
+        unique, first = np.unique(refs, return_index=True)
+        weight = np.ones(len(unique), dtype=np.float32)
+        return cls(refs=unique, similarity=similarity[first], weight=weight, edges=edges)
+
+    @classmethod
+    def linked(cls, edges: Edges) -> FoundDocuments:
+        """Return the documents that edges lead to, each once, with the weight of its best path, ascending."""
+        weight = edges.path_weight
+        order = np.lexsort((-weight, edges.target))
+        best = order[number_equals(edges.target[order]) == 0]
+        return cls(
+            refs=edges.target[best], similarity=edges.similarity[best], weight=weight[best], edges=edges
+        )
+
 
 class Trail:
-    """All that one search reached so far, and what it left out. Lives as long as its plan runs."""
+    """All that one search reached so far, by which links, and what it left out."""
 
     def __init__(self) -> None:
-        self.layers: list[FoundDocuments] = []
         self.cuts: list[Cut] = []
         self.refs: Ints = NO_REFS
         self.similarity: Floats = NO_SCORES
         self.weight: Floats = NO_SCORES
         self.score: Floats = NO_SCORES
         self.depth: Ints = NO_REFS
-        self.layer: Ints = NO_REFS
+        self.edges: list[Edges] = []
 
     def __len__(self) -> int:
         return len(self.refs)
 
-    def add(self, found: FoundDocuments, depth: int | None = None) -> Ints:
-        """Append a layer, and return the positions of its documents in the trail.
+    def add(self, found: FoundDocuments, depth: int = 0) -> Ints:
+        """Append documents, and return their positions in the trail.
 
         Args:
-            found: The documents reached.
-            depth: The number of hops. Default: the number of layers before.
+            found: The documents reached. Of their edges, those are kept that lead to one of them.
+            depth: The number of hops.
         """
-        start, layer = len(self.refs), len(self.layers)
-        self.layers.append(found)
+        positions = np.arange(len(self.refs), len(self.refs) + len(found))
         self.refs = np.concatenate((self.refs, found.refs))
         self.similarity = np.concatenate((self.similarity, found.similarity))
         self.weight = np.concatenate((self.weight, found.weight))
         self.score = np.concatenate((self.score, found.score))
-        self.depth = np.concatenate((self.depth, np.full(len(found), layer if depth is None else depth)))
-        self.layer = np.concatenate((self.layer, np.full(len(found), layer)))
-        return np.arange(start, len(self.refs))
+        self.depth = np.concatenate((self.depth, np.full(len(found), depth)))
+        if len(found.edges):
+            order = np.argsort(found.refs)
+            at = find_positions(found.edges.target, found.refs[order])
+            leading = found.edges.take(at >= 0)
+            self.edges.append(replace(leading, target=positions[order[at[at >= 0]]]))
+        return positions
 
     def cut(self, reason: str, count: int, depth: int | None, detail: str) -> None:
         """Note what was left out. Nothing is noted for a count of 0."""
         if count:
             self.cuts.append(Cut(reason=reason, count=count, depth=depth, detail=detail))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Departures:
-    """The links by which one hop leaves the frontier.
-
-    Args:
-        group: (m,) link groups left through.
-        source: (m,) positions in the trail of the documents that leave.
-        strength: (m,) weight of the path up to the group.
-    """
-
-    group: Ints
-    source: Ints
-    strength: Floats
-
-    def best(self, groups: Ints) -> Floats:
-        """Return the (g,) weight of the best path to each of ``groups``.
-
-        The groups ascend, and include all that the hop leaves through.
-        """
-        best = np.zeros(len(groups), dtype=np.float32)
-        np.maximum.at(best, np.searchsorted(groups, self.group), self.strength)
-        return best
-
-    def join(self, groups: Ints, reached: ReachedMembers) -> Edges:
-        """Return the links that the hop followed, by a join with the documents that link groups led to."""
-        return Edges(
-            out_group=self.group,
-            out_source=self.source,
-            out_strength=self.strength,
-            in_group=groups[reached.group],
-            in_ref=reached.refs,
-            in_weight=reached.weight,
-            in_strength=self.best(groups)[reached.group] * reached.weight,
-        )
-
-
-def merge_reached(edges: tuple[Edges, ...], reached: tuple[ReachedMembers, ...]) -> FoundDocuments:
-    """Return the documents that one hop reached, each once, with the weight of its best path."""
-    refs = np.concatenate([part.refs for part in reached])
-    if not len(refs):
-        return FoundDocuments(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES, edges=edges)
-    similarity = np.concatenate([part.similarity for part in reached])
-    strength = np.concatenate([part.in_strength for part in edges])
-    order = np.lexsort((-strength, refs))
-    ordered = refs[order]
-    best = order[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
-    return FoundDocuments(refs=refs[best], similarity=similarity[best], weight=strength[best], edges=edges)
-
-
-MAX_SHOWN_HUBS = 5
-EXCLUDED_LINKS_NOTE = "links that link_filter excludes"
-
-
-@dataclass(frozen=True, slots=True)
-class SearchStart:
-    """The starting points of a search (by similarity, by id or by link) and the best similarity seen."""
-
-    found: FoundDocuments
-    best: float | None
-
-
-def find_seeds(trail: Trail, k: int, question: Question, controls: Traversing) -> Plan[SearchStart]:
-    """Find the documents a search starts from: the ``k`` nearest, the named roots, the linked ones."""
-    near: Candidates = yield Nearest(vector=question.vector, k=k, filter=question.seed_filter)
-    above = near.similarity >= np.float32(controls.floor)
-    trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
-    found = make_unlinked(near.refs[above], near.similarity[above])
-    best = float(near.similarity[0]) if len(near.refs) else None
-    return SearchStart((yield from add_own_starts(trail, found, question, controls)), best)
-
-
-def add_own_starts(
-    trail: Trail, found: FoundDocuments, question: Question, controls: Traversing
-) -> Plan[FoundDocuments]:
-    """Add the roots of the question and the targets of its own links to the documents found."""
-    plain = found
-    if question.roots:
-        roots = yield from fetch_roots(trail, question)
-        plain = make_unlinked(
-            np.concatenate((plain.refs, roots.refs)), np.concatenate((plain.similarity, roots.similarity))
-        )
-    if not question.links:
-        return plain
-    arrived = yield from fetch_linked(trail, plain.refs, question, controls)
-    return _unite_found(plain, arrived)
-
-
-def make_unlinked(refs: Ints, similarity: Floats) -> FoundDocuments:
-    """Return documents that no link led to, each once."""
-    unique, first = np.unique(refs, return_index=True)
-    return FoundDocuments(
-        refs=unique, similarity=similarity[first], weight=np.ones(len(unique), dtype=np.float32)
-    )
-
-
-def fetch_roots(trail: Trail, question: Question) -> Plan[Candidates]:
-    """Fetch the roots that the question names by id."""
-    found: Candidates = yield Find(ids=question.roots, vector=question.vector, filter=question.seed_filter)
-    trail.cut("filter", found.filtered, 0, "initial_roots that seed_filter excludes")
-    missing = len(set(question.roots)) - len(found.refs) - found.filtered
-    trail.cut("missing", missing, 0, "initial_roots that are not in the store")
-    return found
-
-
-def fetch_linked(trail: Trail, known: Ints, question: Question, controls: Traversing) -> Plan[FoundDocuments]:
-    """Fetch the documents that the question's own links lead to, except the known ones."""
-    edges, reached = [], []
-    asked: set[tuple[str, str]] = set()
-    answered: set[tuple[str, str]] = set()
-    for leave, arrive in HOP_SIDES[controls.direction]:
-        usable = [
-            link
-            for link in question.links
-            if (link.leads_out if leave == "out" else link.leads_in) and controls.weight_of(link.kind) > 0
-        ]
-        tags = tuple((link.kind, link.tag) for link in usable)
-        refs: Ints = yield Resolve(tags=tags)
-        groups = sort_unique(refs[refs >= 0])
-        answer: ReachedMembers = yield Members(
-            groups=groups,
-            side=arrive,
-            vector=question.vector,
-            take=controls.adjacent_k,
-            cap=controls.hub_cap,
-            exclude=known,
-            filter=question.seed_filter,
-            links=question.links_on(arrive),
-        )
-        yield from note_cuts(trail, groups, answer, 0, controls)
-        asked.update(tags)
-        peopled = is_member(refs, groups[answer.sizes > 0])
-        answered.update(tag for tag, leads in zip(tags, peopled, strict=True) if leads)
-        reached.append(answer)
-        edges.append(_depart_from_query(usable, refs, controls).join(groups, answer))
-    trail.cut("missing", len(asked - answered), 0, "initial_links that lead to no document")
-    return merge_reached(tuple(edges), tuple(reached))
-
-
-def _depart_from_query(usable: list[Link], refs: Ints, controls: Traversing) -> Departures:
-    """Return the question's links, as departures from the query as if it were a document with these links."""
-    weights = np.array([link.weight * controls.weight_of(link.kind) for link in usable], dtype=np.float32)
-    known = refs >= 0
-    return Departures(group=refs[known], source=np.full(int(known.sum()), QUERY), strength=weights[known])
-
-
-def _unite_found(plain: FoundDocuments, linked: FoundDocuments) -> FoundDocuments:
-    return FoundDocuments(
-        refs=np.concatenate((plain.refs, linked.refs)),
-        similarity=np.concatenate((plain.similarity, linked.similarity)),
-        weight=np.concatenate((plain.weight, linked.weight)),
-        edges=linked.edges,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crossing:
-    """One direction of a hop: from one side of link groups to the other.
-
-    Args:
-        leave: The side of the frontier documents.
-        departures: The memberships by which the frontier was left.
-        groups: (g,) the link groups, ascending.
-        answer: The documents they led to.
-    """
-
-    leave: Side
-    departures: Departures
-    groups: Ints
-    answer: ReachedMembers
-
-    @property
-    def edges(self) -> Edges:
-        """The links that were followed."""
-        return self.departures.join(self.groups, self.answer)
-
-
-@dataclass(frozen=True, slots=True)
-class Hop:
-    """One hop, each way that is followed."""
-
-    crossings: tuple[Crossing, ...]
-
-    @property
-    def found(self) -> FoundDocuments:
-        """The documents that all ways led to."""
-        return merge_reached(
-            tuple(one.edges for one in self.crossings), tuple(one.answer for one in self.crossings)
-        )
 
 
 def make_hop(
@@ -329,10 +324,10 @@ def make_hop(
     question: Question,
     controls: Traversing,
     *,
-    exclude: Ints,
+    exclude: Ints = NO_REFS,
     best: int | None = None,
-) -> Plan[Hop]:
-    """Follow the link groups of the frontier (positions in the trail) one hop.
+) -> Plan[FoundDocuments]:
+    """Follow the links of the frontier one hop, and note what was left out.
 
     Args:
         trail: The trail of the search.
@@ -343,54 +338,37 @@ def make_hop(
         best: How many of those found, the best by score, will be fetched further, or None for all.
     """
     depth = int(trail.depth[frontier].max(initial=0)) + 1
-    crossed = []
-    for leave, arrive in HOP_SIDES[controls.direction]:
-        left: Memberships = yield Groups(
-            refs=trail.refs[frontier],
-            side=leave,
+    parts: list[Edges] = []
+    for leave, _ in HOP_SIDES[controls.direction]:
+        hop = yield from follow_links(
+            trail.refs[frontier],
+            leave,
+            source=frontier,
             kinds=controls.followed,
-            links=question.links_on(leave),
-        )
-        trail.cut("filter", left.filtered, depth, EXCLUDED_LINKS_NOTE)
-        departures = find_departures(trail, frontier, left, controls)
-        groups = sort_unique(left.group)
-        answer: ReachedMembers = yield Members(
-            groups=groups,
-            side=arrive,
+            weigh=controls.weight_of,
+            strength=trail.weight[frontier],
+            links=question.link_filter,
             vector=question.vector,
             take=controls.adjacent_k,
             cap=controls.hub_cap,
             exclude=exclude,
             filter=question.hop_filter,
-            links=question.links_on(arrive),
-            strength=departures.best(groups),
             best=best,
         )
-        yield from note_cuts(trail, groups, answer, depth, controls)
-        crossed.append(Crossing(leave=leave, departures=departures, groups=groups, answer=answer))
-    return Hop(tuple(crossed))
+        yield from note_cuts(trail, hop, depth, controls)
+        parts.append(hop.edges)
+    return FoundDocuments.linked(Edges.concatenate(parts))
 
 
-def find_departures(trail: Trail, frontier: Ints, left: Memberships, controls: Traversing) -> Departures:
-    """Return the link groups of the frontier, and how it leaves through them."""
-    kind_weights = np.array([controls.weight_of(kind) for kind in left.kinds], dtype=np.float32)
-    return Departures(
-        group=left.group,
-        source=frontier[left.document],
-        strength=trail.weight[frontier][left.document] * kind_weights[left.kind] * left.weight,
-    )
-
-
-def note_cuts(
-    trail: Trail, groups: Ints, reached: ReachedMembers, depth: int, controls: Traversing
-) -> Plan[None]:
+def note_cuts(trail: Trail, hop: Hop, depth: int, controls: Traversing) -> Plan[None]:
     """Note which hubs were not followed, and what the filters of the stage left out."""
     stage = "hop_filter" if depth else "seed_filter"
-    trail.cut("filter", reached.filtered, depth, f"members of link groups that {stage} excludes")
-    trail.cut("filter", reached.filtered_links, depth, EXCLUDED_LINKS_NOTE)
-    hubs = groups[reached.sizes > controls.hub_cap]
+    trail.cut("filter", hop.excluded, depth, EXCLUDED_LINKS_NOTE)
+    trail.cut("filter", hop.reached.filtered, depth, f"members of link groups that {stage} excludes")
+    trail.cut("filter", hop.reached.filtered_links, depth, EXCLUDED_LINKS_NOTE)
+    hubs = hop.groups[hop.reached.sizes > controls.hub_cap]
     if len(hubs):
-        tags: list[tuple[str, str]] = yield Tags(groups=hubs)
+        tags: list[tuple[str, str]] = yield plans.Tags(groups=hubs)
         shown = ", ".join(f"{kind} {tag}" for kind, tag in sorted(tags)[:MAX_SHOWN_HUBS])
         more = "" if len(hubs) <= MAX_SHOWN_HUBS else f" and {len(hubs) - MAX_SHOWN_HUBS} more"
         trail.cut("hub", len(hubs), depth, f"more than hub_cap {controls.hub_cap} members: {shown}{more}")
@@ -416,3 +394,70 @@ def apply_beam(trail: Trail, positions: Ints, controls: Traversing) -> Plan[Ints
     depth = int(trail.depth[positions[0]])
     trail.cut("beam", len(positions) - controls.beam, depth, f"not followed: beam {controls.beam}")
     return positions[chosen]
+
+
+def check_depth(strategy: Strategy, hops: int, max_depth: int | None) -> None:
+    """Raise if a strategy follows more links in a row than a store allows.
+
+    Raises:
+        StrategyError: If ``hops`` is more than ``max_depth``. The message names both.
+    """
+    if max_depth is not None and hops > max_depth:
+        raise StrategyError(
+            f"{strategy} follows up to {format_count(hops, 'link')} in a row, but this store has "
+            f"max_depth={max_depth}; ask for a depth of at most {max_depth}"
+        )
+
+
+def limit_depth(plan: Plan[T], strategy: Strategy, max_depth: int | None) -> Plan[T]:
+    """Run the plan of a strategy, which ends with an error where it would follow more links than allowed.
+
+    The settings of linkstore's own strategies are checked before they run. This counts the links that any
+    plan follows.
+    """
+    if max_depth is None:
+        return plan
+    limit = _DepthLimit(strategy, max_depth)
+    return observe_plan(plan, limit.check, limit.learn)
+
+
+class _DepthLimit:
+    """How many links lead to what a plan has found.
+
+    A link group is as far from the start as the nearest document that was found in it, and the documents that
+    it leads to are one link further.
+    """
+
+    def __init__(self, strategy: Strategy, max_depth: int) -> None:
+        self._strategy = strategy
+        self._max_depth = max_depth
+        self._documents: dict[int, int] = {}
+        self._groups: dict[int, int] = {}
+
+    def check(self, fetch: plans.Fetch) -> None:
+        """Raise if the fetch follows one link more than allowed."""
+        if isinstance(fetch, plans.Members):
+            depth = max((self._groups.get(group, -1) for group in fetch.groups.tolist()), default=-1) + 1
+            check_depth(self._strategy, depth, self._max_depth)
+
+    def learn(self, fetch: plans.Fetch, answer: Any) -> None:
+        """Note how far away is what an answer contains."""
+        match fetch:
+            case plans.Nearest() | plans.Find() | plans.Lexical():
+                _note_depths(self._documents, answer.refs, repeat(0))
+            case plans.Resolve():  # the query itself names these groups: their documents are starts
+                _note_depths(self._groups, answer, repeat(-1))
+            case plans.Groups():
+                left = fetch.refs[answer.document].tolist()
+                _note_depths(self._groups, answer.group, (self._documents.get(ref, -1) for ref in left))
+            case plans.Members():
+                through = fetch.groups[answer.group].tolist()
+                depths = (self._groups.get(group, -1) + 1 for group in through)
+                _note_depths(self._documents, answer.refs, depths)
+            case _:
+                pass
+
+
+def _note_depths(known: dict[int, int], refs: Ints, depths: Iterable[int]) -> None:
+    for ref, depth in zip(refs.tolist(), depths, strict=False):
+        known[ref] = min(depth, known.get(ref, depth))

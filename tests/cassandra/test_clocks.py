@@ -10,10 +10,10 @@ import pytest
 from cassandra_tables import own_keyspace
 from conformance.probe import CLAIM, Probe, drive_by_run, link_both, make_record
 
-from linkstore.engines.cassandra import clock as skew
+from linkstore.engines.cassandra import tables
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.clock import Clock
 from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.writing import Clock
 from linkstore.engines.contract import Change, PageEntry, Written
 from linkstore.errors import BackendError, ClockSkewError
 
@@ -36,14 +36,14 @@ def opened(cassandra_session, space):
 def test_a_clock_that_is_far_off_is_refused(opened, monkeypatch, seconds) -> None:
     """With both times and what to do."""
     opened().close()
-    monkeypatch.setattr(skew, "_now", lambda: time.time() + seconds)
+    monkeypatch.setattr(tables, "_now", lambda: time.time() + seconds)
     with pytest.raises(ClockSkewError, match=r"clock of this machine says 2.*node .* says 2.*NTP"):
         opened()
     opened(settings=CassandraSettings(max_clock_skew=abs(seconds) + 10.0)).close()
 
 
 def test_a_clock_that_is_a_little_off_is_accepted(opened, monkeypatch) -> None:
-    monkeypatch.setattr(skew, "_now", lambda: time.time() + 0.5)
+    monkeypatch.setattr(tables, "_now", lambda: time.time() + 0.5)
     opened().close()
 
 
@@ -121,7 +121,7 @@ def test_clients_that_add_and_delete_in_turns_do_not_write_ahead_of_their_clocks
     for turn in range(15):
         assert b.write(put=[make_record("d", 0.5, link_both("x"), text=f"zebra {turn}")]) == Written(added=1)
         assert b.stored("d")[0].text == f"zebra {turn}"
-        written = b.do(second._derived(lexical=False).stored(["d"], {}))["d"].written
+        written = b.do(second._derived.stored(["d"]))["d"].written
         assert written <= time.time_ns() // 1000 + 60_000
         assert b.write(put=[make_record("d", 0.5, link_both("y"))]) == Written(updated=1)
         assert a.write(remove=["d"]) == Written(removed=1)

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import weakref
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -29,13 +30,13 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionShutdown
 from cassandra.policies import RetryPolicy
 from cassandra.protocol import OverloadedErrorMessage, ServerError, SyntaxException
-from cassandra.query import UNSET_VALUE, tuple_factory
+from cassandra.query import tuple_factory
 from fake_cassandra import FakeSession
 
 from linkstore.engines.cassandra import execution as flight_module
 from linkstore.engines.cassandra.execution import ConcurrencyLimit, Executor, compute_backoff
-from linkstore.engines.cassandra.requests import UNSET, Requests, Statement
 from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.errors import BackendError, StoreClosedError, StoreUnavailableError
 
 BUSY = OverloadedErrorMessage(code=0x1001, message="too much", info=None)
@@ -197,13 +198,20 @@ def test_nothing_is_set_on_the_session():
     assert set(vars(session)) | set(vars(session.cluster)) == before
 
 
-def test_unset_is_the_drivers_unset_and_routing_reaches_the_driver():
+def test_routing_reaches_the_driver():
     session = FakeSession(lambda request: request.answer(None))
-    statement = Statement(cql="U ? ?", values=(UNSET, "x"), level="write", routing=b"key")
+    statement = Statement(cql="U ?", values=("x",), level="write", routing=b"key")
     Executor(session).run(Requests(statements=(statement,), what="write"))
     query = session.requests[0].query
-    assert query.values == [UNSET_VALUE, b"x"]
-    assert query.routing_key == b"key"
+    assert (query.values, query.routing_key) == ([b"x"], b"key")
+
+
+def test_pages_may_be_taken_one_by_one(run):
+    pages = {None: ([("a",)], b"1"), b"1": ([("b",)], None)}
+    taken = []
+    session = FakeSession(lambda request: request.answer(*pages[request.page]))
+    assert run(Executor(session), replace(requests("x"), take=taken.append)) == [[]]
+    assert taken == [[("a",)], [("b",)]]
 
 
 def test_a_text_is_prepared_once_for_all_threads():
@@ -355,6 +363,14 @@ def test_what_will_not_pass_is_an_error_at_once(run, error):
     assert not isinstance(e.value, StoreUnavailableError)
     assert e.value.__cause__ is error
     assert len(session.requests) == 1
+
+
+def test_errors_that_may_pass_are_counted_by_their_kind(run):
+    """A node that is told of a table may fail at the very moment, after it refused it several times."""
+    failures = [ServerError(code=0, message="odd", info=None), *[UNTOLD[0]] * 4]
+    session = FakeSession(lambda request: request.fail(failures.pop()) if failures else echo(request))
+    assert run(Executor(session), requests("x")) == [[("x",)]]
+    assert len(session.requests) == 6
 
 
 def test_a_server_error_is_tried_three_times(run):
@@ -646,7 +662,7 @@ def test_without_the_driver_the_extra_is_named():
     code = (
         "import sys; sys.modules['cassandra'] = None\n"
         "from linkstore.engines.cassandra import settings\n"
-        "from linkstore.engines.cassandra import requests\n"
+        "from linkstore.engines.cassandra import statements\n"
         "from linkstore.errors import MissingExtraError\n"
         "try:\n    from linkstore.engines.cassandra import execution\n"
         "except MissingExtraError as error:\n    print(error)\n"

@@ -18,7 +18,7 @@ from stores import times
 
 from linkstore.core.arrays import normalize_vector
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.sending import Sender
+from linkstore.engines.cassandra.execution import Sender
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.contract import Change, Manifest
 from linkstore.errors import BackendError, EmbeddingError, StoreNotFoundError

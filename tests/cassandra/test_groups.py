@@ -10,9 +10,9 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 
 from linkstore.core.calls import run
 from linkstore.engines.cassandra import statements as derived_cql
+from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.members import MAX_REMEMBERED_HUBS, GroupReader
 from linkstore.engines.cassandra.reading import MAX_KEYS_PER_STATEMENT, STATEMENTS_PER_NODE, RowFetcher
-from linkstore.engines.cassandra.sending import NodeShare
 from linkstore.engines.cassandra.statements import Tables
 
 TABLES = Tables("space", "store")
@@ -22,7 +22,7 @@ FULL, LIGHT = derived_cql.read_members(TABLES), derived_cql.count_members(TABLES
 class OneNode:
     """A placement that knows no ring."""
 
-    def by_replica(self, table: str, keys: Sequence[tuple]) -> list[NodeShare]:
+    def by_replica(self, keys: Sequence[tuple]) -> list[NodeShare]:
         return [NodeShare(positions=list(range(len(keys))))] if keys else []
 
 
@@ -100,7 +100,7 @@ def test_the_hubs_met_last_are_remembered_and_no_more() -> None:
     [(1, 1), (16, 1), (17, 2), (64, STATEMENTS_PER_NODE), (100, STATEMENTS_PER_NODE), (1000, 10)],
 )
 def test_keys_of_one_node_go_in_a_few_statements(keys: int, statements: int) -> None:
-    parts = list(RowFetcher(TABLES, OneNode()).parts("t", [(n,) for n in range(keys)]))  # type: ignore[arg-type]
+    parts = list(RowFetcher(TABLES, OneNode()).parts([(b"%d" % n,) for n in range(keys)]))  # type: ignore[arg-type]
     assert len(parts) == statements
     assert sorted(at for part, _ in parts for at in part) == list(range(keys))
     assert max(len(part) for part, _ in parts) <= MAX_KEYS_PER_STATEMENT

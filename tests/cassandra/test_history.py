@@ -23,8 +23,8 @@ from linkstore import Link
 from linkstore.core.arrays import normalize_vector
 from linkstore.core.plans import Ids, Lexical, LexicalMatches, Plan
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.requests import Requests, Statement
 from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.errors import BackendError, StoreUnavailableError
 

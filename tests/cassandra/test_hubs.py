@@ -20,11 +20,10 @@ from cassandra_tables import new_name
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.cassandra import rows as codes
+from linkstore.engines.cassandra import codec as codes
 from linkstore.engines.cassandra import statements
-from linkstore.engines.cassandra.members import pack_member_state
-from linkstore.engines.cassandra.requests import Requests, Statement
-from linkstore.engines.cassandra.statements import Tables
+from linkstore.engines.cassandra.derived import pack_member_state
+from linkstore.engines.cassandra.statements import Requests, Statement, Tables
 from linkstore.strategies import Eager, Mmr
 from linkstore.strategies.base import DEFAULT_HUB_CAP
 from linkstore.strategies.neighbours import MAX_SHOWN_MEMBERS
@@ -60,7 +59,7 @@ def crowd(tables: Tables, numbers: Sequence[int]) -> Iterator[Statement]:
         ]
         for start in range(0, len(rows), A_BATCH):
             batch = rows[start : start + A_BATCH]
-            text = statements.write_members(tables, len(batch), replace=False, lifetime=False)
+            text = statements.write_rows(tables.member_rows, len(batch), replace=False, lifetime=False)
             values = (1, *(value for row in batch for value in row))
             yield Statement(cql=text, values=values, level="write")
 

@@ -30,7 +30,7 @@ from linkstore.core.hits import Hits
 from linkstore.core.lexical import extract_document_terms
 from linkstore.core.links import parse_links
 from linkstore.core.plans import Ids, Lexical, LexicalMatches, Plan
-from linkstore.engines.cassandra import members, postings
+from linkstore.engines.cassandra import derived
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.contract import Change, Manifest, Record
@@ -182,9 +182,8 @@ def place(cassandra_session):
 @pytest.fixture
 def clients(place, monkeypatch):
     """One that is stopped and one that is not; every row that is written is a statement of its own."""
-    monkeypatch.setattr(members, "MEMBER_BATCH_SIZES", (1,))
-    monkeypatch.setattr(postings, "POSTING_BATCH_SIZES", (1,))
-    monkeypatch.setattr(postings, "LARGE_BATCH_SIZES", ())
+    monkeypatch.setattr(derived, "MIXED_BATCH_SIZES", (1,))
+    monkeypatch.setattr(derived, "PARTITION_BATCH_SIZES", (1,))
     empty(*place)
     settings = CassandraSettings(settle=1e-6)
     clients = [CassandraBackend(*place, settings=settings) for _ in range(2)]

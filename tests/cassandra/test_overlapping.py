@@ -11,6 +11,7 @@ import itertools
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ from linkstore import Link
 from linkstore.core.arrays import normalize_vector
 from linkstore.engines.cassandra import statements
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.requests import Requests, Statement
 from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.engines.contract import Change, Manifest, Record
 
 CLAIM = Manifest(embedding="overlapping", dimension=4)
@@ -216,7 +217,7 @@ class Scheduled:
         answers = []
         for statement in requests.statements:
             await self._scheduler.turn()
-            answers += await self._executor.arun(Requests(statements=(statement,), what=requests.what))
+            answers += await self._executor.arun(replace(requests, statements=(statement,)))
         return answers
 
 
@@ -318,7 +319,7 @@ def test_what_a_member_says_is_compared(clients) -> None:
         )
     )[0]
     wrong = dict(rows)["other"][8:]
-    text = statements.write_members(one._tables, 1, replace=True, lifetime=False)
+    text = statements.write_rows(one._tables.member_rows, 1, replace=True, lifetime=False)
     values = (time.time_ns() // 1000, {wrong}, "k", "x", "in", 0, "d")
     one._executor.run(Requests(statements=(Statement(cql=text, values=values, level="write"),), what="spoil"))
     (finding,) = one.run(one.verify()).findings

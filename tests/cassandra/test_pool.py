@@ -18,18 +18,18 @@ from linkstore import Link
 from linkstore.core.arrays import cosine_similarities, damp_similarity, normalize_vectors
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Members
-from linkstore.engines.cassandra import rows as codes
-from linkstore.engines.cassandra import rows as states
-from linkstore.engines.cassandra.member_ranking import MemberPool, _decode_states, _find_nth_of_group
-from linkstore.engines.cassandra.members import GroupRows, pack_member_state
-from linkstore.engines.cassandra.reading import MetDocuments
-from linkstore.engines.cassandra.rows import (
+from linkstore.engines.cassandra import codec as codes
+from linkstore.engines.cassandra import codec as states
+from linkstore.engines.cassandra.codec import (
     DocumentRow,
     extract_links_json,
     make_link_set,
     pack_cell,
     unpack_links,
 )
+from linkstore.engines.cassandra.derived import pack_member_state
+from linkstore.engines.cassandra.members import GroupRows, MemberPool, _decode_states, _find_nth_of_group
+from linkstore.engines.cassandra.reading import MetDocuments
 
 SET = "FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType)))"
 LINKS = lookup_casstype(f"TupleType(UTF8Type, {SET})")

@@ -11,10 +11,10 @@ from cassandra.cqltypes import lookup_casstype
 
 from linkstore import Link
 from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.cassandra.rows import make_link_cell, select_searchable
-from linkstore.engines.cassandra.sending import NodeShare
+from linkstore.engines.cassandra.codec import make_link_cell, select_searchable
+from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.statements import Tables
-from linkstore.engines.cassandra.writing import DocumentStatements, prepare_records
+from linkstore.engines.cassandra.writing import make_document_writes, prepare_records
 from linkstore.engines.contract import Record
 
 LINKS = "TupleType(UTF8Type, FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType))))"
@@ -28,15 +28,12 @@ TIMESTAMP, LIFETIME = lookup_casstype("LongType"), lookup_casstype("Int32Type")
 class OneNode:
     """A fetcher for a cluster of one node."""
 
-    def by_replica(self, table, keys):
-        assert table == "t"
+    def by_replica(self, keys):
         return [NodeShare(positions=list(range(len(keys))))]
 
 
 def statements(records, lifetime=None):
-    return list(
-        DocumentStatements(Tables("k", "t"), OneNode(), lifetime).write(prepare_records(records), 7, {})
-    )
+    return list(make_document_writes(Tables("k", "t"), OneNode(), prepare_records(records), 7, {}, lifetime))
 
 
 def record(n, text="", dimension=4, **metadata):

@@ -139,7 +139,7 @@ class Waiting:
 def latest_write(store) -> int:
     """The latest write time of a document."""
     states, after = [], None
-    while page := store.run(store._derived(lexical=False).after(after)):
+    while page := store.run(store._derived.after(after)):
         states, after = [*states, *page], page[-1].id
     return max((state.written for state in states), default=0)
 

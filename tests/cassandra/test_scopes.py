@@ -73,12 +73,12 @@ def scope(request):
 def test_hubs_and_words_are_counted_past_what_is_hidden(opened, monkeypatch, scope, buckets) -> None:
     from linkstore.engines.cassandra import lexical as wordsearch
     from linkstore.engines.cassandra import members as groups
-    from linkstore.engines.cassandra import postings, scopes
+    from linkstore.engines.cassandra import reading
 
     monkeypatch.setattr(groups, "_LARGEST_MEMBER_PAGE", 40)
-    monkeypatch.setattr(postings, "_LARGEST_POSTING_PAGE", 40)
+    monkeypatch.setattr(wordsearch, "_LARGEST_POSTING_PAGE", 40)
     monkeypatch.setattr(wordsearch, "FIRST_POSTINGS", 20)
-    monkeypatch.setattr(scopes, "_MAX_CHECKED_BY_ID", 100)
+    monkeypatch.setattr(reading, "_MAX_CHECKED_BY_ID", 100)
     public = [
         make_record(f"p{n:03}", n / 40, link_both("x"), text=f"hay {'needle ' * (n % 3)}", access="all")
         for n in range(30)
@@ -186,26 +186,20 @@ def test_a_document_hidden_during_a_search_is_told_of_in_one_state(opened) -> No
 
 
 def test_a_listing_is_no_longer_than_what_is_checked_and_is_not_repeated(opened, monkeypatch) -> None:
-    from linkstore.engines.cassandra import scopes
+    from linkstore.engines.cassandra import reading
+    from linkstore.engines.cassandra.lexical import CorpusTotals
 
-    monkeypatch.setattr(scopes, "_MAX_CHECKED_BY_ID", 20)
+    monkeypatch.setattr(reading, "_MAX_CHECKED_BY_ID", 20)
     whole = probe(opened())
     whole.put(*(make_record(f"p{n}", 0.5, text="hay", access="all") for n in range(120)))
     whole.put(*(make_record(f"n{n}", 0.5, text="needle", access="all") for n in range(30)))
     whole.put(*(make_record(f"h{n}", 0.5, text="needle", access="staff") for n in range(10)))
-    monkeypatch.setattr(type(whole.backend._words._search), "_totals_within", _no_totals)
+    monkeypatch.setattr(whole.backend._corpus, "known", lambda scope: CorpusTotals(150, 150))
     public, ran = whole.within(PUBLIC), _counted(whole.backend)
     for listed, checked in ((41, 40), (0, 40)):
         assert len(public.plan(_found("needle", 50))) == 30
         assert ran.pop("look up the documents of a filter", 0) == listed
         assert ran.pop("read what filters ask for", 0) <= checked
-
-
-def _no_totals(_search, _scope):
-    from linkstore.engines.cassandra.lexical import CorpusTotals
-
-    yield from ()
-    return CorpusTotals(150, 150)
 
 
 def test_the_nearest_are_asked_for_without_the_filter_if_most_pass_it(opened) -> None:

@@ -6,14 +6,13 @@ import random
 import time
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 import cassio.config
 from cassandra.connection import ConnectionShutdown
-from cassandra.cqltypes import Int32Type, UTF8Type, lookup_casstype
+from cassandra.cqltypes import Int32Type, UTF8Type
 from cassandra.metadata import KeyspaceMetadata, Metadata
 from cassandra.policies import HostDistance
 from cassandra.pool import Host
@@ -21,7 +20,7 @@ from cassandra.protocol import ColumnMetadata
 from cassandra.query import PreparedStatement
 from fake_cassandra import FakeSession
 
-from linkstore.engines.cassandra.sending import Placement, accept_arrays
+from linkstore.engines.cassandra.execution import Placement
 from linkstore.engines.cassandra.session import StoreAddress, connect_session, parse_address, resolve_session
 from linkstore.errors import BackendError, StoreUnavailableError
 
@@ -188,10 +187,6 @@ def ring_of(tokens, replicas=1, down=(), far=()):
     )
     strategy = "org.apache.cassandra.locator.SimpleStrategy"
     keyspace = KeyspaceMetadata("ks", True, strategy, {"replication_factor": str(replicas)})
-    keys = {"members": ["text", "int"], "documents": ["text"], "odd": ["frozen<x>"]}
-    for table, kinds in keys.items():
-        columns = [SimpleNamespace(cql_type=kind) for kind in kinds]
-        keyspace.tables[table] = SimpleNamespace(partition_key=columns)
     metadata.keyspaces["ks"] = keyspace
 
     def distance(host):
@@ -219,7 +214,7 @@ def test_keys_are_grouped_by_the_replica_that_the_driver_names(table, seed):
     source = random.Random(seed)
     keys = [(f"tag {source.random()} ä", source.randrange(9)) for _ in range(300)]
     keys = keys if table == "members" else [key[:1] for key in keys]
-    shares = Placement(session, "ks").by_replica(table, keys)
+    shares = Placement(session, "ks").by_replica([packed(key) for key in keys])
     owner = {}
     for share in shares:
         first = {replica_of(metadata, keys[position]) for position in share.positions}
@@ -228,6 +223,11 @@ def test_keys_are_grouped_by_the_replica_that_the_driver_names(table, seed):
         owner[first.pop()] = share
     assert len(owner) == len(shares) > 1
     assert sorted(position for share in shares for position in share.positions) == list(range(300))
+
+
+def packed(key):
+    """The columns of a key as they are sent."""
+    return tuple(kind.serialize(value, 5) for kind, value in zip([UTF8Type, Int32Type], key, strict=False))
 
 
 def replica_of(metadata, key):
@@ -241,31 +241,24 @@ def replica_of(metadata, key):
 def test_a_node_that_is_down_or_far_is_passed_over():
     tokens = {"near": [0], "far": [-(2**62)], "down": [2**62]}
     session, _ = ring_of(tokens, replicas=3, down={"down"}, far={"far"})
-    keys = [(f"k{i}",) for i in range(50)]
-    assert len(Placement(session, "ks").by_replica("documents", keys)) == 1
-    assert len(Placement(ring_of(tokens, replicas=3)[0], "ks").by_replica("documents", keys)) == 3
+    keys = [(b"k%d" % i,) for i in range(50)]
+    assert len(Placement(session, "ks").by_replica(keys)) == 1
+    assert len(Placement(ring_of(tokens, replicas=3)[0], "ks").by_replica(keys)) == 3
 
 
 def test_a_ring_that_changes_is_seen():
     session, metadata = ring_of({"a": [0], "b": [1]})
-    keys = [(f"k{i}",) for i in range(200)]
+    keys = [(b"k%d" % i,) for i in range(200)]
     placement = Placement(session, "ks")
-    before = sorted(len(share.positions) for share in placement.by_replica("documents", keys))
+    before = sorted(len(share.positions) for share in placement.by_replica(keys))
     hosts = {host.address: host for host in metadata.all_hosts()}
     metadata.rebuild_token_map(
         "org.apache.cassandra.dht.Murmur3Partitioner",
         {hosts["a"]: [str(-(2**63) + 1)], hosts["b"]: [str(0)]},
     )
-    after = sorted(len(share.positions) for share in placement.by_replica("documents", keys))
+    after = sorted(len(share.positions) for share in placement.by_replica(keys))
     assert before == [200]
     assert min(after) > 50
-
-
-@pytest.mark.parametrize("table", ["odd", "unknown"])
-def test_where_the_key_is_not_known_all_are_in_one_group(table):
-    session, _ = ring_of(random_ring(1))
-    shares = Placement(session, "ks").by_replica(table, [("a",), ("b",)])
-    assert [(share.positions, share.routing) for share in shares] == [([0, 1], None)]
 
 
 def test_with_one_node_or_no_ring_all_are_in_one_group_and_no_keys_are_in_none():
@@ -273,29 +266,6 @@ def test_with_one_node_or_no_ring_all_are_in_one_group_and_no_keys_are_in_none()
     blind, metadata = ring_of(random_ring(1))
     metadata.token_map = None
     for session in (alone, blind):
-        (share,) = Placement(session, "ks").by_replica("documents", [("a",), ("b",)])
-        assert share.positions == [0, 1]
-        assert Placement(session, "ks").by_replica("documents", []) == []
-
-
-# --- vectors ------------------------------------------------------------------------------------
-
-
-def prepared_with_vectors():
-    kind = lookup_casstype(VECTOR)
-    bind = [ColumnMetadata("ks", "t", "v", kind), ColumnMetadata("ks", "t", "a", UTF8Type)]
-    return kind, accept_arrays(PreparedStatement(bind, b"id", None, "q", None, 5, [], b""))
-
-
-def test_vectors_are_sent_from_arrays_with_the_drivers_own_bytes():
-    kind, prepared = prepared_with_vectors()
-    vector = np.array([0.1, -2.5, 3e-9], dtype=np.float32)
-    for given in (vector, vector.astype(np.float64), vector.tolist()):
-        assert prepared.bind((given, "x")).values[0] == kind.serialize(vector, 5)
-
-
-def test_a_vector_of_another_dimension_is_refused():
-    _, prepared = prepared_with_vectors()
-    for wrong in ([1.0], np.zeros((3, 1)), [1.0] * 4):
-        with pytest.raises(ValueError, match="3 dimensions"):
-            prepared.bind((wrong, "x"))
+        (share,) = Placement(session, "ks").by_replica([(b"a",), (b"b",)])
+        assert share == ([0, 1], None)
+        assert Placement(session, "ks").by_replica([]) == []

@@ -24,14 +24,16 @@ from oracle import OracleBackend
 from linkstore.core import lexical
 from linkstore.core.filters import EVERYTHING, Filter, parse_filter
 from linkstore.core.plans import Documents, Ids, Lexical, LexicalMatches, Nearest, Plan, StoredDocument
+from linkstore.engines.cassandra import derived
 from linkstore.engines.cassandra import lexical as corpus
 from linkstore.engines.cassandra import lexical as wordsearch
-from linkstore.engines.cassandra import postings
 from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.codec import split_batches
+from linkstore.engines.cassandra.derived import POSTING_HEAD, DerivedRows, compute_stamp, derive_postings
+from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.lexical import CorpusStatistics, CorpusTotals, estimate_count
-from linkstore.engines.cassandra.postings import POSTING_HEAD, DocumentWords, compute_stamp
-from linkstore.engines.cassandra.rows import split_batches
 from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.statements import Tables
 from linkstore.engines.contract import Change, Record
 from linkstore.errors import CapabilityError, FilterError
 from linkstore.strategies import Question, Words, first_stage
@@ -126,7 +128,8 @@ class TestEstimates:
         heads = np.zeros(4, POSTING_HEAD)
         heads["hash"] = np.arange(4) << 60
         rows = [(head.tobytes(), f"{n}") for n, head in enumerate(heads)]
-        assert wordsearch.WordRows("w", {(0, 0): rows}, {(0, 0)}).having() >= 4
+        part = wordsearch.PostingReading("w", (0, 0), 4, rows=rows)
+        assert wordsearch.WordRows("w", [part]).having() >= 4
 
     def test_totals_hold_for_a_while_and_follow_what_is_written(self, monkeypatch):
         now = [100.0]
@@ -167,29 +170,45 @@ class TestRows:
         )
 
     def test_a_document_has_a_row_for_each_word_and_one_for_itself(self):
-        rows = list(DocumentWords.of("é" * 9, "Red red green", {"title": "The red"}).rows(3))
-        keys = [key for key, _ in rows]
+        rows = derive_postings("é" * 9, "Red red green", {"title": "The red"}, 3)
+        keys = list(rows)
         assert [word for _, _, word, _, _ in keys] == ["", "red", "green"]
-        heads = np.frombuffer(b"".join(key[3] + state for key, state in rows), POSTING_HEAD)
+        heads = np.frombuffer(b"".join(key[3] + state for key, state in rows.items()), POSTING_HEAD)
         assert heads["count"].tolist() == [0, 4, 1]
         assert set(heads["length"].tolist()) == {5}
         assert len(set(heads["hash"].tolist())) == len(set(heads["stamp"].tolist())) == 1
         for shard, at, word, _, _ in keys:
-            assert (shard, at) in postings.list_partitions(word, 3)
+            assert (shard, at) in derived.list_partitions(word, 3)
 
     def test_batches_hold_all_rows_once(self):
-        rows = [(n, "x" * (n % 7) * 300) for n in range(200)]
-        parts = list(split_batches(rows, postings.POSTING_BATCH_SIZES))
+        rows = [(b"%d" % n, b"x" * (n % 7) * 300) for n in range(200)]
+        parts = list(split_batches(rows, derived.MIXED_BATCH_SIZES))
         assert [row for part in parts for row in part] == rows
-        assert {len(part) for part in parts} <= set(postings.POSTING_BATCH_SIZES)
-        nested = list(split_batches([("k", *(("i" * 20,) for _ in range(10)))] * 9, (9, 6, 3, 2, 1)))
-        assert [len(part) for part in nested] == [3, 3, 3], "rows among the values count as rows"
-        large = [(1, 0, f"w{n}", b"", "a" * (300 * (n % 50 == 0) + 1), b"") for n in range(333)]
-        loose: list[Any] = []
-        whole = list(postings._split_large_batches(large, loose))
-        assert sorted([row for part in whole for row in part] + loose) == sorted(large)
-        assert {len(part) for part in whole} <= set(postings.LARGE_BATCH_SIZES)
-        assert all(row in loose for row in large if len(row[-2]) > 256)
+        assert {len(part) for part in parts} <= set(derived.MIXED_BATCH_SIZES)
+        assert all(
+            len(part) == 1 or sum(len(value) for row in part for value in row) < 5_120 for part in parts
+        )
+
+    def test_rows_of_one_partition_share_statements_up_to_a_size(self):
+        tables = Tables("k", "t")
+        rows = {(1, 0, f"w{n}", b"", "a" * (30_000 * (n % 50 == 0) + 1)): b"" for n in range(333)}
+        rows |= {(n, 0, "w", b"", "a"): b"" for n in range(2, 9)}
+        made = list(DerivedRows(tables, OneNode(), 1, lexical=True).write(tables.word_rows, rows.items(), 7))
+        counts = [one.cql.count("UPDATE") for one in made]
+        assert sum(counts) == len(rows)
+        assert counts[:3] == [128, 128, 64]
+        assert set(counts) <= {*derived.MIXED_BATCH_SIZES, *derived.PARTITION_BATCH_SIZES}
+        sent = {tuple(one.values[at + 1 : at + 6]) for one in made for at in range(1, len(one.values), 6)}
+        assert len(sent) == len(rows)
+        for one in made:
+            assert sum(map(len, one.values)) < derived.PARTITION_BATCH_BYTES
+
+
+class OneNode:
+    """A fetcher for a cluster of one node."""
+
+    def by_replica(self, keys):
+        return [NodeShare(positions=list(range(len(keys))))]
 
 
 # --- what is read -------------------------------------------------------------------------------

@@ -7,8 +7,14 @@ import pytest
 from xxhash import xxh3_128
 
 from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.embedded.nodes import NO_TWINS, append_tail, read_tail
-from linkstore.engines.embedded.vectors import PROPOSALS, LiveIndex, SavedIndex, subtract_centre
+from linkstore.engines.embedded.vectors import (
+    NO_TWINS,
+    PROPOSALS,
+    AnnIndex,
+    append_tail,
+    read_tail,
+    subtract_centre,
+)
 
 
 def test_centred_vectors_have_unit_length_and_lack_the_mean() -> None:
@@ -48,39 +54,32 @@ def test_the_mean_is_read_from_behind_the_index(tmp_path, dimension) -> None:
 
 def test_a_loaded_index_subtracts_what_the_saved_one_did(tmp_path) -> None:
     vectors = normalize_vectors(np.random.default_rng(3).normal(1, 1, (600, 16)))
-    live = LiveIndex()
-    live.start(16)
-    live.extend(np.arange(300), lambda keys: vectors[keys], 299, 1)
-    digest = live.save(tmp_path / "a")
-    again = LiveIndex()
-    again.load(tmp_path / "a", digest, 299, 1)
-    again.extend(np.arange(300, 600), lambda keys: vectors[keys], 599, 2)
-    both = again.used(lambda index: index)
-    saved = SavedIndex.load(tmp_path / "a", digest, 299, 1)
+    digest = AnnIndex.make(16).extended(np.arange(300), lambda keys: vectors[keys], 299).save(tmp_path / "a")
+    again = AnnIndex.load(tmp_path / "a", digest, 299, view=False)
+    assert again is not None
+    both = again.extended(np.arange(300, 600), lambda keys: vectors[keys], 599)
+    saved = AnnIndex.load(tmp_path / "a", digest, 299)
     assert saved is not None
     assert (both.centre == saved.centre).all()
     assert (np.asarray(both.index.get(np.arange(600), np.int8)) == saved.codes(vectors)).all()
 
 
 def test_an_index_without_its_mean_counts_as_missing(tmp_path) -> None:
-    live = LiveIndex()
-    live.start(16)
-    live.extend(np.arange(20), lambda keys: np.eye(20, 16, dtype=np.float32)[keys], 19, 1)
-    live.save(tmp_path / "a")
+    rows = np.eye(20, 16, dtype=np.float32)
+    AnnIndex.make(16).extended(np.arange(20), lambda keys: rows[keys], 19).save(tmp_path / "a")
     data = (tmp_path / "a").read_bytes()[:-8]
     (tmp_path / "a").write_bytes(data)
-    assert SavedIndex.load(tmp_path / "a", xxh3_128(data).hexdigest(), 19, 1) is None
+    assert AnnIndex.load(tmp_path / "a", xxh3_128(data).hexdigest(), 19) is None
 
 
 def test_documents_of_a_small_subject_are_found_beside_a_large_one() -> None:
     """Without the mean subtracted, 0.93 of them are."""
     documents, questions = two_subjects(np.random.default_rng(3))
-    live = LiveIndex()
-    live.start(documents.shape[1])
-    live.extend(np.arange(len(documents)), lambda keys: documents[keys], len(documents), 1)
+    index = AnnIndex.make(documents.shape[1])
+    index = index.extended(np.arange(len(documents)), lambda keys: documents[keys], len(documents))
     found = 0
     for question in questions:
-        keys, _ = live.propose(question, PROPOSALS, 1)
+        keys, _ = index.propose(question, PROPOSALS)
         found += len(set(np.argsort(-(documents @ question))[:10].tolist()) & set(keys.tolist()))
     assert found >= 0.97 * 10 * len(questions)
 
@@ -102,8 +101,6 @@ def two_subjects(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 def test_an_index_of_equal_vectors_proposes_them() -> None:
     alike = np.tile(normalize_vectors([[1.0, 2.0, 3.0]]), (500, 1))
-    live = LiveIndex()
-    live.start(3)
-    live.extend(np.arange(500), lambda keys: alike[keys], 499, 1)
-    keys, covered = live.propose(alike[0], 50, 1)
+    index = AnnIndex.make(3).extended(np.arange(500), lambda keys: alike[keys], 499)
+    keys, covered = index.propose(alike[0], 50)
     assert (len(set(keys.tolist())), covered) == (500, 499)

@@ -13,7 +13,10 @@ from stores import SNAPSHOTS, backend, exact, nearest, put, record, records, vec
 from linkstore.core.links import parse_links
 from linkstore.engines.contract import Change, Record
 from linkstore.engines.embedded import EmbeddedSettings
+from linkstore.engines.embedded.derived import parse_snapshot, record_snapshot
 from linkstore.engines.embedded.mirror import Strings
+from linkstore.engines.embedded.schema import read_settings
+from linkstore.engines.embedded.vectors import quantize
 from linkstore.errors import StoreBusyError
 
 ASKED = vectors([10_000])[0]
@@ -102,7 +105,7 @@ def test_links_that_were_replaced_leave_no_trace(tmp_path) -> None:
 
 
 def test_a_reader_in_the_way_of_compaction_is_named(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("linkstore.engines.embedded.connection.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("linkstore.engines.embedded.database.BUSY_SECONDS", 0.2)
     store = backend(tmp_path / "kb")
     put(store, 0, 50)
     other = apsw.Connection(str(tmp_path / "kb" / "linkstore.db"))
@@ -136,7 +139,7 @@ def test_rows_tables_and_files_follow_what_is_stored_not_its_history(tmp_path, s
             nearest(store, ASKED, 1)
     fresh.run(fresh.write(Change(put=changed)))
     nearest(fresh, ASKED, 1)
-    mirror = store._shared.mirror
+    mirror = store._store.derived.mirror
     assert mirror is not None
     assert len(mirror.keys) <= 2 * count
     assert len(mirror.group_keys) <= 4 * count
@@ -172,11 +175,11 @@ def test_what_differs_from_the_tables_is_found_and_mended(tmp_path) -> None:
     store = backend(tmp_path / "kb")
     put(store, 0, 200)
     nearest(store, ASKED)
-    held = store._shared._held
+    held = store._store.derived._held
     assert held is not None
     names = held.mirror.ids.take(np.arange(200))
     ids = Strings(held.mirror.ids.offsets[:1], held.mirror.ids.blob[:0], [names[-1], *names[:-1]], 200)
-    store._shared._held = replace(held, mirror=replace(held.mirror, ids=ids))
+    store._store.derived._held = replace(held, mirror=replace(held.mirror, ids=ids))
     assert any("in memory" in finding.problem for finding in store.run(store.verify()).findings)
     put(store, 200, 210)
     store.run(store.flush())
@@ -184,7 +187,7 @@ def test_what_differs_from_the_tables_is_found_and_mended(tmp_path) -> None:
     store = backend(tmp_path / "kb")
     assert nearest(store, vectors([7])[0], 1) == ["d6"]
     problems = [finding.problem for finding in store.run(store.verify()).findings]
-    assert "documents that differ in the snapshot" in problems
+    assert "columns that differ from the tables in the snapshot" in problems
     store.run(store.repair())
     assert store.run(store.verify()).sound
     assert nearest(store, vectors([7])[0], 1) == ["d7"]
@@ -198,9 +201,14 @@ def test_an_index_that_lacks_documents_is_found_and_mended(tmp_path) -> None:
     store = backend(tmp_path / "kb")
     put(store, 0, 200)
     store.run(store.flush())
-    live = store._upkeep.builder.live
-    live._current.index.remove(np.array([5]))
-    live._current.index.add(np.array([6]) + 1_000_000, vectors([3]))
+    (path,) = (tmp_path / "kb").glob("ann-*.usearch")
+    snapshot = store._database.read(lambda connection: parse_snapshot(read_settings(connection)))
+    index = store._store.derived.map_ann(snapshot, view=False)
+    assert index is not None
+    index.index.remove(np.array([5]))
+    index.index.add(np.array([6]) + 1_000_000, quantize(vectors([3])))
+    wrong = replace(snapshot, ann=index.save(path))
+    store._database.write(lambda connection: record_snapshot(connection, wrong))
     assert len(store.run(store.verify()).findings) == 2
     store.run(store.repair())
     assert store.run(store.verify()).sound

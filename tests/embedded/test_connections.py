@@ -9,14 +9,12 @@ from itertools import pairwise
 
 import apsw
 import pytest
-from stores import backend, nearest, put, records, settled, vectors
+from stores import backend, nearest, put, records, vectors
 
 from linkstore.core.plans import Candidates, Ids, Nearest, Plan
 from linkstore.engines.contract import Change
 from linkstore.engines.embedded import EmbeddedSettings
-from linkstore.engines.embedded import connection as connecting
-from linkstore.engines.embedded import connection as log
-from linkstore.engines.embedded.connection import make_busy_handler
+from linkstore.engines.embedded import database as connecting
 
 ASKED = vectors([10_000])[0]
 FULL, NORMAL = 2, 1
@@ -39,7 +37,7 @@ def test_every_connection_has_the_settings_that_were_chosen(tmp_path, durable, s
 
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: store._database.read(look), range(4)))
-    found.append(store._database.inspect(settings_in_force))
+    found.append(store._database.read(settings_in_force, anew=True))
     writer = store._database.write(settings_in_force)
     wanted = {
         "journal_mode": "wal",
@@ -50,8 +48,8 @@ def test_every_connection_has_the_settings_that_were_chosen(tmp_path, durable, s
         "cache_size": -16_384,
     }
     assert found == [wanted] * 5
-    assert writer == wanted | {"wal_autocheckpoint": 0}
-    assert len(store._database._idle) == 4
+    assert writer == wanted
+    assert len(store._database._idle) == 5
     store.close()
 
 
@@ -74,10 +72,9 @@ def test_verify_is_right_on_a_store_that_was_searched_by_words_before_it_was_wri
 def test_the_log_stays_bounded_while_readers_overlap(tmp_path, monkeypatch) -> None:
     """Two readers, of which one is always reading, so that no commit finds a moment without any."""
     bound = 400_000
-    monkeypatch.setattr(log, "LOG_BYTES", bound)
+    monkeypatch.setattr(connecting, "LOG_BYTES", bound)
     store = backend(tmp_path / "kb")
     put(store, 0, 10)
-    store._database._log._limit = bound
     stop, turns = threading.Event(), [threading.Event(), threading.Event()]
 
     def plan(mine: int) -> Plan[list[str]]:
@@ -114,15 +111,11 @@ def test_the_log_stays_bounded_while_readers_overlap(tmp_path, monkeypatch) -> N
 
 def test_an_idle_log_is_not_larger_than_half_the_database(tmp_path, monkeypatch) -> None:
     """SQLite folds a log in but never cuts it off: it stays as large as it ever was."""
-    monkeypatch.setattr(log, "LEAST_LOG_BYTES", 50_000)
-    monkeypatch.setattr(
-        log, "_again", make_busy_handler(time.monotonic() + 60)
-    )  # the maintenance after a write reads
+    monkeypatch.setattr(connecting, "LEAST_LOG_BYTES", 50_000)
     store = backend(tmp_path / "kb")
     place = store._database.place
     for version in range(12):
         put(store, 0, 100, version)
-        settled(store._database._log)
         assert place.beside("-wal") <= max(50_000, place.beside("") // 2)
     store.close()
 
@@ -132,9 +125,8 @@ def _fields(one) -> dict:
 
 
 def test_a_reader_that_stays_keeps_a_writer_only_for_a_moment(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(log, "LOG_BYTES", 100_000)
+    monkeypatch.setattr(connecting, "LOG_BYTES", 100_000)
     store = backend(tmp_path / "kb")
-    store._database._log._limit = 100_000
     put(store, 0, 10)
     began, go_on = threading.Event(), threading.Event()
 

@@ -11,10 +11,9 @@ from stores import LONG, SNAPSHOTS, backend, exact, nearest, put, sql, times, ve
 from linkstore.core.plans import Groups, Memberships, Plan, Tags
 from linkstore.engines.contract import Change
 from linkstore.engines.embedded import EmbeddedBackend
-from linkstore.engines.embedded.vectors import BLOCK_ROWS
 from linkstore.errors import StoreFormatError
 
-COUNT = BLOCK_ROWS + 50  # one sealed block of vectors, and some past it
+COUNT = 4150
 QUESTIONS = vectors(range(10_000, 10_006))
 PAGE = 4096
 KINDS = ("truncated", "emptied", "flipped bit", "zeroed page", "zeroed tail", "swapped", "removed", "noise")
@@ -31,7 +30,7 @@ def sound(tmp_path_factory):
     store.run(store.flush())
     store.close()
     names = {path.name for path in folder.iterdir()}
-    assert {"graph-2.bin", "ann-2.usearch", "vectors-1.f32", "ann-1.usearch"} <= names
+    assert {"graph-2.bin", "ann-2.usearch", "vectors-2.f32", "ann-1.usearch"} <= names
     return folder
 
 
@@ -84,7 +83,7 @@ def group_tags(store: EmbeddedBackend) -> list[tuple[str, str]]:
     return store.run(store.answer(plan()))
 
 
-@pytest.mark.parametrize("name", ["ann-2.usearch", "graph-2.bin", "vectors-1.f32"])
+@pytest.mark.parametrize("name", ["ann-2.usearch", "graph-2.bin", "vectors-2.f32"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_file_is_made_anew_and_answers_are_right(sound, right, tmp_path, name, kind) -> None:
     for turn in range(times(1, 209)):
@@ -100,7 +99,7 @@ def test_a_damaged_file_is_made_anew_and_answers_are_right(sound, right, tmp_pat
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("name", ["ann-2.usearch", "graph-2.bin", "vectors-1.f32"])
+@pytest.mark.parametrize("name", ["ann-2.usearch", "graph-2.bin", "vectors-2.f32"])
 def test_a_file_damaged_while_a_store_is_open_misleads_nobody(sound, right, tmp_path, name) -> None:
     """A damaged file takes the place of the one in use: verify names it, repair makes it anew."""
     folder = tmp_path / "kb"
@@ -178,13 +177,14 @@ def test_the_full_count_of_damaged_files_is_5000() -> None:
 def test_vectors_of_removed_documents_do_not_spoil_a_rebuilt_file(tmp_path) -> None:
     """A file made anew by a process that never saw a removed document differs from the old one."""
     store = backend(tmp_path / "kb")
-    put(store, 0, BLOCK_ROWS + 10)
+    put(store, 0, 4100)
     nearest(store, QUESTIONS[0])
     store.run(store.write(Change(remove=[f"d{n}" for n in range(0, 4000, 4)])))
     store.run(store.flush())
     store.close()
-    (tmp_path / "kb" / "vectors-1.f32").write_bytes(b"")
-    left = [n for n in range(BLOCK_ROWS + 10) if n % 4 or n >= 4000]
+    for path in (tmp_path / "kb").glob("vectors-*.f32"):
+        path.write_bytes(b"")
+    left = [n for n in range(4100) if n % 4 or n >= 4000]
     for _ in range(2):
         store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
         assert nearest(store, QUESTIONS[0]) == exact(left, QUESTIONS[0])

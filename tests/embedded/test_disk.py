@@ -104,9 +104,9 @@ def test_a_process_that_finds_no_space_for_the_index_spoils_nothing(small_disk, 
     monkeypatch.setattr(maintenance, "BACKLOG", 100)
     settings = EmbeddedSettings(exact_below=2000, durable=False)
     store = almost_full(small_disk, settings, 2000, leave=400_000)
-    indexer = store._upkeep.indexer
+    indexer = store._store.indexer
     put(store, 2000, 2200)  # past the bound, so the process is started
-    assert indexer._process is not None
+    assert indexer.running
     store.run(store.flush())
     assert "space" in str(indexer.problem)
     assert nearest(store, ASKED) == exact(range(2200), ASKED)

@@ -13,7 +13,7 @@ import pytest
 from stores import backend, exact, nearest, put, vectors
 
 from linkstore.core.processes import run_without_collector
-from linkstore.engines.embedded import maintenance
+from linkstore.engines.embedded import backend as embedded
 from linkstore.engines.embedded.location import FORKS
 from linkstore.errors import BackendError, StoreClosedError
 
@@ -70,13 +70,13 @@ def test_threads_that_use_a_store_first_in_a_child_share_its_own_database(tmp_pa
     store = backend(tmp_path / "kb")
     put(store, 0, 100)
     parents = store._database
-    real = maintenance.StoreResources.at
+    real = embedded.OpenStore
 
-    def slow(*args, **kwargs):
+    def slow(*args):
         time.sleep(0.1)
-        return real(*args, **kwargs)
+        return real(*args)
 
-    monkeypatch.setattr(maintenance.StoreResources, "at", slow)
+    monkeypatch.setattr(embedded, "OpenStore", slow)
     right = exact(range(100), ASKED)
 
     def child() -> bool:

@@ -6,6 +6,7 @@ snapshot, then ten updated and two removed. A new format adds one.
 
 from __future__ import annotations
 
+import json
 import shutil
 import zipfile
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 import pytest
-from stores import SNAPSHOTS, put, vectors
+from stores import SNAPSHOTS, backend, put, sql, vectors
 
 from linkstore.core.arrays import cosine_similarities
 from linkstore.core.filters import parse_filter
@@ -145,6 +146,24 @@ def test_bringing_a_store_forward_is_one_transaction(tmp_path, monkeypatch, vers
     monkeypatch.setattr(schema, "MIGRATIONS", real)
     store = EmbeddedBackend(folder, settings=SNAPSHOTS)
     assert store.run(store.answer(nearest_and_around())) == right()
+    store.close()
+
+
+def test_files_of_an_older_snapshot_are_made_anew_and_not_called_damaged(tmp_path, caplog) -> None:
+    store = backend(tmp_path / "kb")
+    put(store, 0, 200)
+    store.run(store.flush())
+    right = store.run(store.answer(nearest_and_around()))
+    store.close()
+    older = {"generation": 1, "change": 1, "last_key": 200, "last_group": 300, "epoch": 0, "documents": 200,
+             "rows": 200, "dimension": 16, "lineage": 1, "graph": "a", "ann": "b", "blocks": ["c"],
+             "format": 2, "recall": 1.0}  # fmt: skip
+    sql(tmp_path / "kb", f"UPDATE setting SET value = '{json.dumps(older)}' WHERE name = 'snapshot'")
+    store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
+    assert "damaged" not in caplog.text
+    assert [path.name for path in (tmp_path / "kb").glob("graph-*.bin")] == ["graph-2.bin"]
+    assert store.run(store.answer(nearest_and_around())) == right
+    assert store.run(store.verify()).findings == ()
     store.close()
 
 

@@ -14,15 +14,15 @@ import time
 from pathlib import Path
 
 import pytest
-from stores import Child, backend, exact, long, nearest, put, records, settled, times, vectors
+from stores import Child, backend, exact, long, nearest, put, records, times, vectors
 
 import linkstore.core.processes
 from linkstore.engines.contract import Change
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, index_process, maintenance
+from linkstore.engines.embedded.derived import Snapshot, parse_snapshot
 from linkstore.engines.embedded.index_process import Indexer
 from linkstore.engines.embedded.location import run_exclusively
 from linkstore.engines.embedded.schema import read_settings
-from linkstore.engines.embedded.snapshot import Snapshot, parse_snapshot
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
@@ -40,12 +40,18 @@ def soon(monkeypatch) -> None:
 
 
 def of(store: EmbeddedBackend) -> Indexer:
-    return store._upkeep.indexer
+    return store._store.indexer
+
+
+def process_of(store: EmbeddedBackend) -> subprocess.Popen | None:
+    """The process that builds the index, if there is one."""
+    started = of(store)._started
+    return started[0] if started else None
 
 
 def pid_of(store: EmbeddedBackend) -> int:
     """The process that builds the index, which must be there."""
-    process = of(store)._process
+    process = process_of(store)
     assert process is not None
     return process.pid
 
@@ -94,15 +100,14 @@ def test_another_process_builds_the_index_and_flush_waits_for_it(tmp_path) -> No
     store = backend(tmp_path / "kb")
     put(store, 0, 400)
     pid = pid_of(store)
-    assert not len(store._upkeep.builder.live)
     put(store, 400, 700)
     check(store, 700)  # whether or not there is an index yet
     store.run(store.flush())
     taken = recorded(store)
     assert taken is not None
     assert (taken.last_key, taken.documents) == (700, 700)
-    assert not len(store._upkeep.builder.live)  # it was not this process
-    assert pid_of(store) == pid
+    assert of(store).problem is None
+    assert not is_there(pid)  # it has done its work
     check(store, 700)
     store.close()
     assert not is_there(pid)
@@ -137,65 +142,6 @@ def test_small_stores_start_no_process(tmp_path, monkeypatch) -> None:
     assert of(store).problem is None
     store.close()
     assert not list((tmp_path / "kb").glob("ann-*"))
-
-
-def test_a_writer_waits_while_the_index_lacks_too_much_but_not_for_ever(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(index_process, "AHEAD", 500)
-    store = backend(tmp_path / "kb")
-    put(store, 0, 400)
-    put(store, 400, 1200)  # returns once the process has added at least 700
-    assert 1200 - of(store)._covered <= 500
-    store.run(store.flush())  # else the process could be stopped while it holds the database's lock
-    monkeypatch.setattr(index_process, "STALL_SECONDS", 0.3)
-    os.kill(pid_of(store), signal.SIGSTOP)
-    put(store, 1200, 2400)
-    monkeypatch.setattr(index_process, "STALL_SECONDS", SECONDS)
-    os.kill(pid_of(store), signal.SIGCONT)
-    store.run(store.flush())
-    check(store, 2400)
-    store.close()
-
-
-def test_writers_wait_once_for_a_process_that_stands_still(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(index_process, "STALL_SECONDS", 2.0)
-    store = backend(tmp_path / "kb")
-    stopped_at_once(store)
-    of(store).hold_back(10**6)
-    began = time.monotonic()
-    for _ in range(10):
-        of(store).hold_back(10**6)
-    assert time.monotonic() - began < 10  # not 2 s each time
-    os.kill(pid_of(store), signal.SIGCONT)
-    store.close()
-
-
-def test_however_large_a_store_is_its_index_grows_before_writers_wait_for_it(tmp_path) -> None:
-    store = backend(tmp_path / "kb")
-    put(store, 0, 400)
-    store.run(store.flush())
-    settings = store._database.read(read_settings)
-    large = settings | {"documents": 10**8, "last_key": settings["last_key"] + index_process.AHEAD}
-    assert not store._upkeep._growing(settings)
-    assert store._upkeep._growing(large)
-    store.close()
-
-
-def test_a_flush_does_not_wait_for_the_process_after_the_one_it_asked(tmp_path, monkeypatch) -> None:
-    store = backend(tmp_path / "kb")
-    stopped_at_once(store)
-    settled(store._database._log)  # so that only the flush sleeps
-
-    def replaced(seconds: float) -> None:
-        monkeypatch.setattr(index_process.time, "sleep", time_sleep)
-        of(store).end()
-        assert of(store).started(0)
-
-    time_sleep = time.sleep
-    monkeypatch.setattr(index_process.time, "sleep", replaced)
-    began = time.monotonic()
-    of(store).flush(400)
-    assert time.monotonic() - began < 20  # the new one ends after 30 s without work
-    store.close()
 
 
 def test_a_flush_does_not_wait_for_ever_for_a_process_that_was_stopped(tmp_path, monkeypatch, caplog) -> None:
@@ -242,10 +188,8 @@ def test_what_python_prints_at_its_start_is_not_taken_for_a_reply(tmp_path, monk
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     store = backend(tmp_path / "kb")
     put(store, 0, 400)
-    pid = pid_of(store)
     store.run(store.flush())
     assert of(store).problem is None
-    assert pid_of(store) == pid
     check(store, 400)
     store.close()
 
@@ -257,7 +201,7 @@ def test_a_killed_process_loses_nothing_and_verify_says_so(tmp_path, caplog) -> 
     until(lambda: not of(store).running)
     assert "ended with signal 9" in caplog.text
     put(store, 400, 600)  # this process builds the index now
-    assert of(store)._process is None
+    assert process_of(store) is None
     taken = recorded(store)
     assert taken is not None
     assert taken.documents == 600
@@ -268,14 +212,14 @@ def test_a_killed_process_loses_nothing_and_verify_says_so(tmp_path, caplog) -> 
     assert not store.run(store.repair()).sound
     check(store, 600)
     put(store, 600, 1600)
-    assert of(store)._process is not None  # repair gives it another chance
+    assert process_of(store) is not None  # repair gives it another chance
     store.run(store.flush())
     check(store, 1600)
     store.close()
 
 
 def test_where_no_process_starts_the_writer_builds_the_index(tmp_path, monkeypatch) -> None:
-    def refused(*_: object) -> None:
+    def refused(*_: object, **options: object) -> None:
         raise OSError("no more processes")
 
     monkeypatch.setattr(linkstore.core.processes, "start_python", refused)
@@ -299,7 +243,7 @@ def test_where_python_is_not_a_program_of_its_own_no_process_is_tried(tmp_path, 
 
 
 def test_a_process_that_cannot_work_says_why(tmp_path, monkeypatch, caplog) -> None:
-    monkeypatch.setattr(index_process, "_WORKER", "linkstore.no_such_module")
+    monkeypatch.setattr(index_process, "__name__", "linkstore.no_such_module")
     store = backend(tmp_path / "kb")
     put(store, 0, 400)
     store.run(store.flush())
@@ -316,7 +260,7 @@ def test_killed_at_any_moment_it_leaves_a_sound_store(tmp_path) -> None:
         store = backend(tmp_path / "kb")
         put(store, there, there + 300)
         there += 300
-        if of(store)._process is not None:
+        if process_of(store) is not None:
             time.sleep(chance.uniform(0, 2.5))
             os.kill(pid_of(store), signal.SIGKILL)
         put(store, there, there + 20)
@@ -348,7 +292,7 @@ def write_and_say(told, folder, first: int) -> None:
     while True:
         put(store, first, first + 100)
         first += 100
-        process = of(store)._process
+        process = process_of(store)
         told.send((first, process.pid if process else 0))
 
 
@@ -375,7 +319,7 @@ def test_an_interrupt_of_the_wait_ends_the_process_and_the_store_is_sound(tmp_pa
     main = threading.get_ident()
 
     def interrupt() -> None:
-        until(lambda: of(store)._asked > 0)
+        time.sleep(1)  # until it waits
         signal.pthread_kill(main, signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
@@ -438,7 +382,7 @@ def test_updates_and_removals_meanwhile_count(tmp_path) -> None:
     assert nearest(store, ASKED) == exact(sorted(there), ASKED)
     assert store.run(store.verify()).sound
     store.run(store.compact())
-    assert of(store)._process is None
+    assert process_of(store) is None
     assert nearest(store, ASKED) == exact(sorted(there), ASKED)
     assert store.run(store.verify()).sound
     store.close()
@@ -473,8 +417,9 @@ def test_a_forked_child_has_its_own(tmp_path) -> None:
         status = 1
         try:
             put(store, 400, 800)
+            own = pid_of(store)
             store.run(store.flush())
-            status = 0 if pid_of(store) != pid and nearest(store, ASKED) == exact(range(800), ASKED) else 2
+            status = 0 if own != pid and nearest(store, ASKED) == exact(range(800), ASKED) else 2
             store.close()
         finally:
             os._exit(status)
@@ -503,7 +448,7 @@ maintenance.BACKLOG = 100
 print("once")
 store = backend({where!r})
 put(store, 0, 400)
-print(store.folder, store._upkeep.indexer._process.pid)
+print(store.folder, store._store.indexer._started[0].pid)
 {end}
 """
 

@@ -11,7 +11,7 @@ import pytest
 from interrupting import IDS, Sweep, Timers, cancelled, short_of_memory, signals
 from stores import Child, backend, nearest, put, times, vectors
 
-from linkstore.engines.embedded.vectors import LiveIndex
+from linkstore.engines.embedded.vectors import AnnIndex
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits are those of POSIX")
 DROPPED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -93,11 +93,11 @@ def test_an_interrupted_search_of_the_index_raises_the_interrupt(tmp_path) -> No
     put(store, 0, 300)
     store.run(store.flush())
     wanted = nearest(store, asked)
-    view = store._upkeep.viewed(lambda view: view)
-    assert view.indexes
+    view = store._store.read_view(lambda view: view)
+    assert view.index is not None
     with signals():
         for _ in range(60):
-            assert interrupted(chance, lambda: view.indexes[0].propose(asked, 10, view.stamp.change))
+            assert interrupted(chance, lambda: view.index.propose(asked, 10))
     assert nearest(store, asked) == wanted
     store.close()
 
@@ -107,9 +107,7 @@ def test_an_interrupted_addition_to_the_index_raises_the_interrupt() -> None:
     rows, chance = vectors(range(2000)), random.Random(2)
 
     def fill() -> None:
-        index = LiveIndex()
-        index.start(rows.shape[1])
-        index.extend(np.arange(2000), lambda keys: rows[keys], 2000, 1)
+        AnnIndex.make(rows.shape[1]).extended(np.arange(2000), lambda keys: rows[keys], 2000)
 
     with signals():
         for _ in range(40):

@@ -7,8 +7,7 @@ import pytest
 from usearch.index import Index
 
 from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.embedded.nodes import quantize
-from linkstore.engines.embedded.vectors import EXPANSION_SEARCH, LiveIndex, SavedIndex, find_lost_keys
+from linkstore.engines.embedded.vectors import EXPANSION_SEARCH, AnnIndex, find_lost_keys, quantize
 
 COUNT, DIMENSION = 6_000, 32
 
@@ -41,10 +40,7 @@ def test_those_that_no_search_reaches_are_found_and_added_again(vectors, tmp_pat
     index.save(str(tmp_path / "before.usearch"))
     known = set(find_lost_keys(tmp_path / "before.usearch").tolist())
     assert len(missing - known) <= len(missing) // 4
-    live = LiveIndex()
-    live.start(DIMENSION)
-    live._current = SavedIndex(index, COUNT, 0)
-    live.save(tmp_path / "after.usearch")
+    AnnIndex(index, COUNT).save(tmp_path / "after.usearch")
     after = Index.restore(str(tmp_path / "after.usearch"))
     after.expansion_search = EXPANSION_SEARCH
     assert len(after) == COUNT

@@ -12,7 +12,7 @@ from linkstore.core.links import parse_links
 from linkstore.engines.contract import Change
 from linkstore.engines.embedded import lexical, schema
 from linkstore.errors import DocumentError, StoreLimitError
-from linkstore.strategies import Question, query_names
+from linkstore.strategies import Question, first_stage
 
 ASKED = vectors([10_000])[0]
 
@@ -104,10 +104,10 @@ def test_work_for_a_question_is_bounded_however_long_it_is() -> None:
         assert len(text) > MAX_QUESTION_CHARACTERS
         assert len(extract_question_terms(text)[0]) == MAX_QUESTION_WORDS
         fetch = next(
-            query_names.find_named_documents(
-                Question(vector=ASKED, text=text), query_names.NAMING_KINDS, 5, 3
+            first_stage.find_named_documents(
+                Question(vector=ASKED, text=text), first_stage.NAMING_KINDS, 5, 3
             )
         )
-        assert len(fetch.tags) <= query_names.MAX_SEARCHED_WORDS * query_names.MAX_NAME_WORDS * len(
-            query_names.NAMING_KINDS
+        assert len(fetch.tags) <= first_stage.MAX_SEARCHED_WORDS * first_stage.MAX_NAME_WORDS * len(
+            first_stage.NAMING_KINDS
         )

@@ -21,14 +21,13 @@ PROGRAM = """
     import resource, sys
     from pathlib import Path
     import numpy as np
-    from linkstore.engines.embedded.vectors import LiveIndex
+    from linkstore.engines.embedded.vectors import AnnIndex
     from linkstore.engines.embedded.location import write_file
 
     rows = np.random.default_rng(1).normal(size=(300, 8)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    index, path = LiveIndex(), Path(sys.argv[1])
-    index.start(8)
-    index.extend(np.arange(300), lambda keys: rows[keys], 300, 1)
+    path = Path(sys.argv[1])
+    index = AnnIndex.make(8).extended(np.arange(300), lambda keys: rows[keys], 300)
     digest = index.save(path)
     block = np.ones(31 << 20, np.uint8)
     del block
@@ -39,9 +38,9 @@ PROGRAM = """
     room = np.ones(49 << 20, np.uint8)
     del room
     for work in (
-        lambda: LiveIndex().load(path, digest, 300, 1),
-        lambda: LiveIndex().start(8),
-        lambda: index.extend(np.arange(300, 400), lambda keys: -rows[keys - 300], 400, 2),
+        lambda: AnnIndex.load(path, digest, 300, view=False),
+        lambda: AnnIndex.make(8),
+        lambda: index.extended(np.arange(300, 400), lambda keys: -rows[keys - 300], 400),
     ):
         try:
             work()

@@ -13,12 +13,11 @@ from stores import backend, nearest, put, record, times, vectors
 
 from linkstore.core.arrays import cosine_similarities
 from linkstore.engines.contract import Change
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, connection, snapshot
-from linkstore.engines.embedded import vectors as matrix
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, database, derived
 
 ASKED = vectors([10_000])[0]
-BLOCK_ROWS = 64
-"""Few rows to a block of vectors, so that a hundred documents fill several."""
+ROWS_AT_ONCE = 64
+"""Few rows of vectors to a write, so that a hundred documents take several."""
 State = dict[str, int]
 
 
@@ -28,8 +27,7 @@ def settings(durable: bool) -> EmbeddedSettings:
 
 def small(patched: pytest.MonkeyPatch) -> None:
     """Make a small store do what a large one does."""
-    for module in (matrix, snapshot):
-        patched.setattr(module, "BLOCK_ROWS", BLOCK_ROWS)
+    patched.setattr(derived, "_ROWS_AT_ONCE", ROWS_AT_ONCE)
 
 
 def changes() -> Iterator[tuple[dict[int, int], list[int], bool]]:
@@ -60,7 +58,7 @@ def live(root: str, durable: str, checkpoint: str) -> None:
     import os
 
     small(pytest.MonkeyPatch())
-    connection.CHECKPOINT_PAGES = int(checkpoint)
+    database.CHECKPOINT_PAGES = int(checkpoint)
     acknowledgements = os.open(f"{root}/{ACKNOWLEDGED}", os.O_WRONLY | os.O_CREAT, 0o600)
     store = backend(f"{root}/kb", settings(durable == "durable"))
     for step, (versions, gone, flush) in enumerate(changes()):

@@ -6,7 +6,6 @@ import asyncio
 import os
 import random
 import re
-import signal
 import threading
 import time
 import traceback
@@ -36,9 +35,7 @@ from stores import (
 from linkstore import LinkStore
 from linkstore.core.arrays import normalize_vectors
 from linkstore.engines.contract import Change
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, connection, database
-from linkstore.engines.embedded.location import Place
-from linkstore.engines.embedded.maintenance import StoreResources
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, database
 from linkstore.errors import StoreBusyError, StoreClosedError
 from linkstore.strategies import Eager, Similarity
 
@@ -58,20 +55,7 @@ def hold(told, folder) -> None:
     store.close()
 
 
-def hold_as_indexer(told, folder) -> None:
-    """The same in a process that builds the index."""
-    opened = StoreResources.at(
-        Place(folder), durable=False, exact_below=10, grow_share=0.5, told=lambda _: None
-    )
-
-    def wait(_) -> None:
-        told.send("held")
-        told.recv()
-
-    opened.database.write(wait)
-
-
-def holding(folder, hold=hold) -> Child:
+def holding(folder) -> Child:
     """A process that holds the store's write lock."""
     child = Child(hold, folder)
     assert child.connection.recv() == "held"
@@ -123,23 +107,8 @@ def test_writers_that_wait_in_vain_say_for_whom_after_5_seconds_each(tmp_path) -
     store.close()
 
 
-def test_a_writer_that_waits_for_the_process_that_builds_the_index_is_told_to_end_it(tmp_path) -> None:
-    store = backend(tmp_path / "kb")
-    put(store, 0, 10)
-    child = holding(tmp_path / "kb", hold_as_indexer)
-    os.kill(child.pid, signal.SIGSTOP)
-    says = f"by process {child.pid}, which builds the index of the store, for .*kill -9 {child.pid}\\)"
-    with pytest.raises(StoreBusyError, match=says):
-        put(store, 10, 20)
-    os.kill(child.pid, signal.SIGKILL)
-    put(store, 10, 20)
-    assert store.run(store.survey()).documents == 20
-    store.close()
-
-
 def test_readers_do_not_wait_for_a_writer(tmp_path, monkeypatch) -> None:
-    for module in (connection, database):
-        monkeypatch.setattr(module, "BUSY_SECONDS", 60.0)
+    monkeypatch.setattr(database, "BUSY_SECONDS", 60.0)
     store = backend(tmp_path / "kb")
     put(store, 0, 100)
     child = holding(tmp_path / "kb")
@@ -230,7 +199,7 @@ def read_through_swaps(told, folder, last: int) -> None:
     while f"d{last}" not in found:
         found = nearest(store, ASKED, 100_000)
         assert [name for name in found if int(name[1:]) < 300][:10] == right
-        held = store._shared._held
+        held = store._store.derived._held
         assert held is not None
         if not used:
             told.send("ready")

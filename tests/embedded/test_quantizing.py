@@ -12,8 +12,7 @@ from xxhash import xxh3_128
 from linkstore.core.arrays import normalize_vectors
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.engines.embedded import vectors as ann
-from linkstore.engines.embedded.nodes import quantize
-from linkstore.engines.embedded.vectors import PROPOSALS, LiveIndex, SavedIndex
+from linkstore.engines.embedded.vectors import PROPOSALS, AnnIndex, quantize
 
 
 def near(count: int, dimension: int, spread: float = 0.7) -> np.ndarray:
@@ -48,12 +47,11 @@ def test_one_vector_and_several_give_the_same() -> None:
 @pytest.mark.parametrize("dimension", [8, 96, 1536])
 def test_the_nearest_are_among_the_proposals(dimension) -> None:
     vectors, questions = near(5000, dimension), near(5100, dimension)[5000:]
-    index = LiveIndex()
-    index.start(dimension)
-    index.extend(np.arange(1, 5001), lambda keys: vectors[keys - 1], 5000, 1)
+    index = AnnIndex.make(dimension)
+    index = index.extended(np.arange(1, 5001), lambda keys: vectors[keys - 1], 5000)
     found = 0
     for question in questions:
-        keys, covered = index.propose(question, PROPOSALS, 1)
+        keys, covered = index.propose(question, PROPOSALS)
         assert covered == 5000
         best = np.argsort(-(vectors @ question))[:10] + 1
         found += len(set(keys.tolist()) & set(best.tolist()))
@@ -65,22 +63,21 @@ def test_an_index_of_other_scalars_counts_as_missing(tmp_path) -> None:
     index = Index(ndim=16, metric="ip", dtype="f16")
     index.add(np.arange(10), near(10, 16))
     index.save(str(path))
-    live, digest = LiveIndex(), xxh3_128(path.read_bytes()).hexdigest()
-    assert SavedIndex.load(path, digest, 10, 1) is None
-    live.load(path, digest, 10, 1)
-    assert not len(live)
+    digest = xxh3_128(path.read_bytes()).hexdigest()
+    for view in (True, False):
+        assert AnnIndex.load(path, digest, 10, view=view) is None
 
 
 def test_an_index_of_other_scalars_is_made_anew_when_the_store_is_opened(tmp_path, monkeypatch) -> None:
     """Earlier versions wrote half precision; without this, each search would compare all documents."""
 
-    def start(live: LiveIndex, dimension: int) -> None:
-        live._current = SavedIndex(Index(ndim=dimension, metric="ip", dtype="f16"), 0, 0)
+    def make(dimension: int) -> AnnIndex:
+        return AnnIndex(Index(ndim=dimension, metric="ip", dtype="f16"))
 
     with monkeypatch.context() as earlier:
-        earlier.setattr(LiveIndex, "start", start)
+        earlier.setattr(AnnIndex, "make", make)
         earlier.setattr(ann, "quantize", lambda vectors: vectors)
-        earlier.setattr(ann, "_load", lambda path, digest, view: Index.restore(str(path), view=view))
+        earlier.setattr(ann, "_restore_index", lambda path, view: None)
         store = backend(tmp_path / "kb")
         put(store, 0, 200)
         store.close()

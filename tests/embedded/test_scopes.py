@@ -15,7 +15,7 @@ from linkstore.core.arrays import normalize_vectors
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Ids, Lexical, Members, Nearest, Resolve
 from linkstore.engines.contract import Change, Manifest, Record
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, filters, lexical
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, filters, lexical, reader
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Question, Similarity, Words
 
 DIMENSION = 8
@@ -150,7 +150,7 @@ def _counted_to(most: int) -> str:
 
 @pytest.mark.parametrize("cap", [0, 1, 20, 79, 80, 81, 1000])
 def test_hubs_are_counted_past_what_is_hidden(stores, monkeypatch, cap) -> None:
-    monkeypatch.setattr(filters, "_FIRST", 2)
+    monkeypatch.setattr(reader, "_FIRST", 2)
     whole, alone = stores
 
     def plan():
@@ -198,7 +198,7 @@ def test_a_scope_follows_updates_and_an_older_reader_keeps_its_own() -> None:
 
 
 def test_many_scopes_in_turn_do_not_mix(monkeypatch) -> None:
-    monkeypatch.setattr(filters, "REMEMBERED_BYTES", 3 * (filters._OVERHEAD + 8 * 15))
+    monkeypatch.setattr(filters, "MOST_CACHE_BYTES", 3 * 8 * 15)
     rng = random.Random(4)
     records = []
     for n in range(120):

@@ -11,7 +11,7 @@ from stores import SNAPSHOTS, nearest, put
 from linkstore.core.arrays import cosine_similarities, normalize_vectors
 from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.engines.embedded import EmbeddedBackend, backend
-from linkstore.engines.embedded.vectors import LiveIndex
+from linkstore.engines.embedded.vectors import AnnIndex
 
 COUNT, DIMENSION = 6_000, 32
 
@@ -26,16 +26,13 @@ def test_what_is_beside_many_equal_vectors_is_found(tmp_path, share) -> None:
     questions = normalize_vectors(random.standard_normal((50, DIMENSION)))
     near = normalize_vectors(questions - (questions @ vectors[0])[:, None] * vectors[0])
     near = normalize_vectors(0.7 * vectors[0] + 0.7 * near)
-    live = LiveIndex()
-    live.start(DIMENSION)
-    live.extend(np.arange(COUNT), lambda keys: vectors[keys], COUNT, 1)
-    digest = live.save(tmp_path / "a")
-    again = LiveIndex()
-    again.load(tmp_path / "a", digest, COUNT, 1)
+    live = AnnIndex.make(DIMENSION).extended(np.arange(COUNT), lambda keys: vectors[keys], COUNT)
+    again = AnnIndex.load(tmp_path / "a", live.save(tmp_path / "a"), COUNT)
+    assert again is not None
     for question in (*questions, *near):
         scores = cosine_similarities(vectors, question)
         for index in (live, again):
-            keys, _ = index.propose(question, 128, 1)
+            keys, _ = index.propose(question, 128)
             assert np.sort(scores[keys])[-10:].tolist() == np.sort(scores)[-10:].tolist()
 
 
@@ -76,9 +73,9 @@ def test_an_index_that_finds_too_little_is_not_used(tmp_path, noise, used) -> No
     ]
     store.run(store.write(Change(put=records)))
     store.run(store.flush())
-    indexes = store._upkeep.viewed(lambda view: view.indexes)
-    proposals = [index.propose(vectors[0], 128, 10) for index in indexes]
-    assert any(found is not None for found in proposals) == used
+    index = store._store.read_view(lambda view: view.index)
+    assert index is not None
+    assert (index.propose(vectors[0], 128) is not None) == used
     for question in normalize_vectors(random.standard_normal((20, DIMENSION))):
         expected = np.argsort(-cosine_similarities(vectors, question), kind="stable")[:3]
         assert nearest(store, question, 3) == [f"d{n:04}" for n in expected]

@@ -33,11 +33,10 @@ from linkstore.core.plans import (
     StoredDocument,
 )
 from linkstore.engines.contract import Change
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, snapshot
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, derived
 from linkstore.engines.embedded import vectors as ann
+from linkstore.engines.embedded.derived import DerivedData, Snapshot, StaleStateError
 from linkstore.engines.embedded.mirror import Column
-from linkstore.engines.embedded.shared import StaleStateError
-from linkstore.engines.embedded.snapshot import Snapshot, SnapshotFiles
 
 ASKED = vectors([10_000])[0]
 ALL = tuple(f"d{n}" for n in range(400))
@@ -114,7 +113,7 @@ def test_a_state_that_was_jumped_over_is_not_served(tmp_path) -> None:
         store.run(store.write(Change(remove=["d5"])))
         nearest(store, ASKED)
         with pytest.raises(StaleStateError):
-            store._shared.view(connection)
+            store._store.derived.view(connection)
 
     store._database.read(between)
     store.close()
@@ -151,10 +150,10 @@ def test_a_mirror_older_than_the_list_of_removals_is_loaded_anew(tmp_path) -> No
     put(store, 0, 150)
     store.run(store.flush())
     nearest(store, ASKED)
-    mirror = store._shared.mirror
+    mirror = store._store.derived.mirror
     Child(replace_twenties, tmp_path / "kb").finish()
     assert nearest(store, ASKED, 300) == exact(range(60, 210), ASKED, 300)
-    assert store._shared.mirror is not mirror
+    assert store._store.derived.mirror is not mirror
     store.close()
 
 
@@ -255,7 +254,7 @@ def test_a_snapshot_does_not_disturb_readers(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(ann, "has_digest"), (snapshot, "has_digest"), (Index, "view")],
+    [(ann, "has_digest"), (derived, "has_digest"), (Index, "view")],
     ids=["index", "graph", "view"],
 )
 def test_a_reader_overtaken_by_two_snapshots_does_without_files(tmp_path, monkeypatch, module, name) -> None:
@@ -291,16 +290,16 @@ def test_verify_looks_at_the_snapshot_that_is_recorded_by_then(tmp_path, monkeyp
     store = backend(tmp_path / "kb", SNAPSHOTS)
     put(store, 0, 300)
     store.run(store.flush())
-    problems, seen = SnapshotFiles.problems, []
+    problems, seen = DerivedData.find_damaged_files, []
 
-    def overtaken(files: SnapshotFiles, recorded: Snapshot) -> list[str]:
+    def overtaken(files: DerivedData, recorded: Snapshot) -> list[str]:
         for n in () if seen else (300, 400):
             put(store, n, n + 100)
             store.run(store.flush())
         seen.append(problems(files, recorded))
         return seen[-1]
 
-    monkeypatch.setattr(SnapshotFiles, "problems", overtaken)
+    monkeypatch.setattr(DerivedData, "find_damaged_files", overtaken)
     assert store.run(store.verify()).findings == ()
     assert [bool(found) for found in seen] == [True, False]
     store.close()

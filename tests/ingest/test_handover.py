@@ -14,7 +14,7 @@ from pydantic import Field
 from linkstore import LinkStore
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import DocumentError, EmbeddingError, SourceConflictError
-from linkstore.ingest.batches import write_pages
+from linkstore.ingest.pipeline import write_pages
 
 SECONDS = 20
 

@@ -19,7 +19,7 @@ from linkstore.core.plans import Groups, Members, Nearest, Plan
 from linkstore.engines.contract import Manifest
 from linkstore.errors import StrategyError
 from linkstore.strategies import Eager, Mmr, PageRank, Question, Similarity, Strategy, Words
-from linkstore.strategies.max_depth import limit_depth
+from linkstore.strategies.traversal import limit_depth
 
 
 def chain(length: int) -> Iterator[Document]:
@@ -112,6 +112,6 @@ def test_plans_within_the_ceiling_are_not_disturbed(seed):
     for change in graph.changes():
         backend.run(backend.write(change))
     for search in graph.searches(60):
-        plan = limit_depth(search.strategy.plan(search.question), search.strategy.hops, "it")
+        plan = limit_depth(search.strategy.plan(search.question), search.strategy, search.strategy.hops)
         held = backend.run(backend.answer(plan, search.scope))
         assert compare_hits(held, search.on(backend), 0.0) == []

@@ -25,7 +25,9 @@ SITE = (
     page("garden", "The kitchen garden", "Sow beans in May. See pest control.", to("pests", "pest control")),
     page("pests", "Pest control", "Slugs eat lettuce. Companion planting helps."),
     page("may", "Work in May", "Sow beans, and begin with pest control before the slugs come."),
-    page("companions", "Companion planting", "Beans and maize; see pest control.", to("pests", "pest control")),
+    page(
+        "companions", "Companion planting", "Beans and maize; see pest control.", to("pests", "pest control")
+    ),
     page("tools", "Tools", "A spade, a rake and a hoe."),
 )
 
@@ -73,7 +75,11 @@ def test_chunks_of_a_page_suggest_it_once():
     with LinkStore() as store:
         store.add_documents(SITE)
         more = [
-            Document(id=f"may~{n}", page_content="More on pest control.", metadata={"page": "may", "url": f"may#{n}"})
+            Document(
+                id=f"may~{n}",
+                page_content="More on pest control.",
+                metadata={"page": "may", "url": f"may#{n}"},
+            )
             for n in range(2, 6)
         ]
         store.add_documents(more)
@@ -84,7 +90,11 @@ def test_chunks_of_a_page_suggest_it_once():
 
 def test_documents_without_pages_titles_or_links_raise_nothing():
     odd = [
-        Document(id="a", page_content="", metadata={"title": 7, "aliases": "no list", "page": ["not", "a", "string"]}),
+        Document(
+            id="a",
+            page_content="",
+            metadata={"title": 7, "aliases": "no list", "page": ["not", "a", "string"]},
+        ),
         Document(id="b", page_content="\x00 nothing", metadata={"title": "The The", "aliases": [None, "b"]}),
         Document(id="c", page_content="c" * 5000, metadata={"title": "x" * 5000}),
     ]
@@ -104,12 +114,24 @@ def test_a_name_of_many_pages_names_none():
 def test_hidden_links_are_found_again():
     """Of 60 pages that name each other where they link, hide a link in five: they are the first suggestions."""
     chance = random.Random(4)
-    names = [f"{a} {b}" for a in ("amber", "birch", "coral", "dune", "elm", "fern") for b in map(str.upper, "fghijklmno")]
+    names = [
+        f"{a} {b}"
+        for a in ("amber", "birch", "coral", "dune", "elm", "fern")
+        for b in map(str.upper, "fghijklmno")
+    ]
     chosen = {(at, to) for at in range(60) for to in chance.sample(range(60), 4) if at != to}
     hidden = set(chance.sample(sorted(chosen), len(chosen) // 5))
-    texts = {at: " ".join(f"Compare {names[to]}." for source, to in sorted(chosen) if source == at) for at in range(60)}
+    texts = {
+        at: " ".join(f"Compare {names[to]}." for source, to in sorted(chosen) if source == at)
+        for at in range(60)
+    }
     site = [
-        page(f"p{at:02}", names[at], texts[at], *(to(f"p{b:02}", names[b]) for a, b in sorted(chosen - hidden) if a == at))
+        page(
+            f"p{at:02}",
+            names[at],
+            texts[at],
+            *(to(f"p{b:02}", names[b]) for a, b in sorted(chosen - hidden) if a == at),
+        )
         for at in range(60)
     ]
     with LinkStore() as store:

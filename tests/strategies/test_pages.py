@@ -16,15 +16,14 @@ from linkstore.core.links import Link
 from linkstore.core.plans import Groups, Ids, Memberships, Tags
 from linkstore.errors import StrategyError
 from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
-from linkstore.strategies.results import (
+from linkstore.strategies.pagerank import (
     EVIDENCE_POWER,
     MOST_CHUNKS,
     compute_page_fading,
-    find_pages,
-    limit_per_page,
     rank_within_pages,
     sum_page_evidence,
 )
+from linkstore.strategies.results import find_pages, limit_per_page
 
 PLAIN = PageRank(lexical=0.0, damping=0.0, named=0, first_stage_weight=100.0)
 """Ranks by similarity alone but for pages: no words, no walk."""

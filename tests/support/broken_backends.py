@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from conformance import BackendConformance
 from conformance.lexical import LexicalCases
+from conformance.probe import QUERY_VECTOR
 from oracle import OracleBackend, OracleReader
 
 from linkstore.core.calls import answer_plan, run
@@ -250,6 +251,18 @@ class TestWordsAreCountedAmongThoseThatMatch(Suite, LexicalCases):
                 self._records.index(sorted(kept, key=lambda r: r.id, reverse=True)[at]) for at in found.refs
             ]
             return replace(found, refs=np.array(refs, dtype=np.int64))
+
+    backend_class = backend_of(Reader)
+
+
+class TestAnyVectorWithoutAVector(Suite, part_with("test_without_a_vector_by_id")):
+    case = "test_without_a_vector_by_id"
+
+    class Reader(OracleReader):
+        @immediate
+        def members(self, fetch):
+            vector = QUERY_VECTOR if fetch.vector is None else fetch.vector
+            return now(super().members(replace(fetch, vector=vector)))
 
     backend_class = backend_of(Reader)
 

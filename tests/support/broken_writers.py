@@ -12,7 +12,7 @@ import orjson
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.engines.cassandra import writing
 from linkstore.engines.cassandra.derived import DerivedRows
-from linkstore.engines.cassandra.requests import run_writes
+from linkstore.engines.cassandra.statements import run_writes
 from linkstore.engines.cassandra.writing import ChangeWriter
 
 Patches = list[tuple[Any, str, Any]]
@@ -27,8 +27,8 @@ _step = writing._plan_relink
 def deletes_at_the_time_of_day() -> Patches:
     """What went is taken out with a new timestamp, which reaches what others added meanwhile."""
 
-    def finish(self, steps, at):
-        return _finish(self, steps, time.time_ns() // 1_000)
+    def finish(self, steps, at, lifetime=None):
+        return _finish(self, steps, time.time_ns() // 1_000, lifetime)
 
     return [(DerivedRows, "finish", finish)]
 
@@ -37,17 +37,17 @@ def skips_rows_that_seem_to_be_there() -> Patches:
     """A row that the stored document has already is not added again."""
 
     def put_part(self, prepared):
-        before = yield from self._derived.stored([item.record.id for item in prepared], {})
+        before = yield from self.derived.stored([item.record.id for item in prepared])
 
-        def add(states, at):
-            return _add(self._derived, [_without(state, before.get(state.id)) for state in states], at)
+        def add(states, at, lifetime=None):
+            return _add(self.derived, [_without(state, before.get(state.id)) for state in states], at)
 
-        mine = _Overlaid(self._derived, {"add": add})
-        writer, self._derived = self._derived, mine
+        mine = _Overlaid(self.derived, {"add": add})
+        writer, self.derived = self.derived, mine
         try:
             return (yield from _put_part(self, prepared))
         finally:
-            self._derived = writer
+            self.derived = writer
 
     return [(ChangeWriter, "_put_part", put_part)]
 
@@ -62,19 +62,19 @@ def adds_rows_after_the_document() -> Patches:
 
     def put(self, changed, new):
         steps = yield from _put(self, changed, new)
-        yield from run_writes("write members and words", _add(self._derived, new.values(), self._at))
+        yield from run_writes("write members and words", _add(self.derived, new.values(), self._at))
         return steps
 
-    return [(DerivedRows, "add", lambda self, states, at: ()), (ChangeWriter, "_put", put)]
+    return [(DerivedRows, "add", lambda self, states, at, lifetime=None: ()), (ChangeWriter, "_put", put)]
 
 
 def relinks_all_that_it_read() -> Patches:
     """Links of other kinds are written as they were read, so what others made of them meanwhile is lost."""
 
-    def step(before, kinds, links):
+    def step(before, kinds, links, buckets):
         known = parse_links({LINKS_KEY: orjson.loads(before.links or "[]")}, before.id)
         others = [link for link in known if link.kind not in kinds]
-        return _step(before, {*kinds, *(link.kind for link in others)}, [*links, *others])
+        return _step(before, {*kinds, *(link.kind for link in others)}, [*links, *others], buckets)
 
     return [(writing, "_plan_relink", step)]
 
@@ -113,9 +113,6 @@ def _without(state: Any, before: Any) -> Any:
     """A state without the members and words that the document has already."""
     if before is None:
         return state
-    weights = {
-        key: weight for key, weight in state.members.weights.items() if key not in before.members.weights
-    }
-    counts = {word: count for word, count in state.words.counts.items() if word not in before.words.counts}
-    words = replace(state.words, counts=counts)
-    return replace(state, members=replace(state.members, weights=weights), words=words)
+    members = {key: state for key, state in state.members.items() if key not in before.members}
+    postings = {key: state for key, state in state.postings.items() if key not in before.postings}
+    return replace(state, members=members, postings=postings)

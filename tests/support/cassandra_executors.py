@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from linkstore.engines.cassandra.requests import Requests
+from linkstore.engines.cassandra.statements import Requests
 
 Order = Callable[[int], Sequence[int]]
 

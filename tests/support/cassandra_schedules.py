@@ -20,7 +20,7 @@ from typing import Any, Final
 from linkstore.core.arrays import Floats, normalize_vector
 from linkstore.core.links import Link, parse_links
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.clock import Clock
+from linkstore.engines.cassandra.writing import Clock
 from linkstore.engines.contract import Change, Record
 from linkstore.errors import ClockSkewError, StoreBusyError
 

@@ -38,9 +38,9 @@ def empty(session: Any, keyspace: str, name: str) -> None:
     if name in there:
         _delete(session, f"SELECT id FROM {tables.documents}", f"DELETE FROM {tables.documents} WHERE id = ?")
         _delete_partitions(session, tables.members, "kind, tag, side, bucket")
-    if tables.words_name in there:
+    if f"{tables.name}_words" in there:
         _delete_partitions(session, tables.words, "shard, bucket")
-    if tables.settings_name in there:
+    if f"{tables.name}_settings" in there:
         session.execute(f"TRUNCATE {tables.pages}")
         session.execute(f"TRUNCATE {tables.settings}")
         session.execute(f"TRUNCATE {tables.accesses}")

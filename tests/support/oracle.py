@@ -207,15 +207,17 @@ class OracleReader(LexicalReader):
         records = [self._records[ref] for ref in fetch.refs.tolist()]
         return [StoredDocument(id=r.id, text=r.text, metadata=deepcopy(dict(r.metadata))) for r in records]
 
-    def _similarity(self, ref: int, vector: Floats) -> float:
+    def _similarity(self, ref: int, vector: Floats | None) -> float:
+        if vector is None:
+            return 0.0
         return float(cosine_similarities(self._records[ref].vector[None], vector)[0])
 
-    def _by_similarity(self, refs: Sequence[int], vector: Floats) -> list[int]:
+    def _by_similarity(self, refs: Sequence[int], vector: Floats | None) -> list[int]:
         """Sort the documents by similarity descending, then id."""
         return sorted(refs, key=lambda ref: (-self._similarity(ref, vector), self._records[ref].id))
 
     def _candidates(self, refs: list[int], vector: Floats | None, filtered: int = 0) -> Candidates:
-        similarity = [0.0 if vector is None else self._similarity(ref, vector) for ref in refs]
+        similarity = [self._similarity(ref, vector) for ref in refs]
         return Candidates(refs=_to_ints(refs), similarity=_to_floats(similarity), filtered=filtered)
 
     def _members_of(self, tag: Tag, side: Side) -> dict[int, float]:

@@ -25,7 +25,6 @@ from linkstore.core.links import parse_links
 from linkstore.core.plans import Candidates, Ids, Nearest, Plan
 from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.engines.embedded.connection import WriteAheadLog
 
 PROCESSES = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
 if os.name == "posix":
@@ -34,13 +33,6 @@ LONG = os.environ.get("LINKSTORE_LONG") == "1"
 DIMENSION = 16
 SNAPSHOTS = EmbeddedSettings(exact_below=64, durable=False)
 """Settings under which a few hundred documents already have an index and derived files."""
-
-
-def settled(log: WriteAheadLog) -> None:
-    """Wait until the thread that folds a log in has ended, if there is one; not while writing."""
-    thread = log._thread
-    if thread is not None and thread.is_alive():
-        thread.join()
 
 
 def times(sample: int, full: int) -> int:

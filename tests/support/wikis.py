@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from linkstore.ingest.wiki.marks import CitationMark
+from linkstore.ingest.wiki.layout import CitationMark
 from linkstore.ingest.wiki.source import Article, read_article
 from linkstore.ingest.wiki.titles import Namespace, SiteInfo, TitleResolver
 

@@ -18,7 +18,7 @@ from memory_store import MemoryStore
 from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, running
 
 from linkstore.core.links import get_links
-from linkstore.ingest import NothingIndexedError, SourceNotFoundError, batches, index_folder, workers
+from linkstore.ingest import NothingIndexedError, SourceNotFoundError, index_folder, pipeline, workers
 from linkstore.ingest import workers as readahead
 from linkstore.ingest.html.folder import IngestSettings
 from linkstore.ingest.web import (
@@ -349,7 +349,7 @@ def test_another_scope_reads_everything_again(serve, store):
 
 
 def test_an_interrupted_run_is_gone_on_with_without_fetching_again_what_was_stored(serve, store, monkeypatch):
-    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 1)
+    monkeypatch.setattr(pipeline, "_BATCH_DOCUMENTS", 1)
     chain = {
         f"/p{n}": validated(html(f"page {n}", f"p{n + 1}" if n < 10 else "", title=f"Page {n}"))
         for n in range(11)

@@ -17,13 +17,18 @@ from hostile_urls import HOSTILE, KINDS, NAMES
 from httpcore2 import MockBackend
 from web_site import PUBLIC, Names, Reply, Time, Wires, moved, network, running
 
-from linkstore.ingest.web.fetching import Fetcher, FetchLimits, read_body
-from linkstore.ingest.web.network import explain_refusal
-from linkstore.ingest.web.targets import FetchError, ForbiddenUrlError, make_absolute_url, read_target
+from linkstore.ingest.web.fetching import Fetcher, explain_refusal, read_body
+from linkstore.ingest.web.targets import (
+    FetchError,
+    ForbiddenUrlError,
+    WebSettings,
+    make_absolute_url,
+    read_target,
+)
 
 
-def fetcher(net, **more):
-    return Fetcher(user_agent="linkstore/test", network=net, **more)
+def fetcher(net, ports=frozenset(), **more):
+    return Fetcher(WebSettings(user_agent="linkstore/test", **more), ports=ports, network=net)
 
 
 @contextlib.contextmanager
@@ -148,10 +153,11 @@ def test_public_addresses_are_asked(address):
 
 
 def test_a_site_on_loopback_is_asked_when_allowed():
-    with running({"/": "<p>here"}) as site:
-        asking = fetcher(network(), allow_private=True, ports=frozenset({site.port}))
+    with (
+        running({"/": "<p>here"}) as site,
+        fetcher(network(), allow_private=True, ports=frozenset({site.port})) as asking,
+    ):
         assert asking.fetch(f"http://127.0.0.1:{site.port}/").body == b"<p>here"
-        asking.close()
 
 
 def test_nothing_of_the_environment_is_sent_and_no_proxy_is_asked(monkeypatch):
@@ -205,9 +211,9 @@ ZEROS = bytes(20 * 2**20)
     ids=["gzip", "deflate", "twice", "other", "cut off", "no gzip", "long", "long as it is"],
 )
 def test_bodies_are_bounded_before_and_after_decoding(coding, body, message):
-    limit = FetchLimits() if "200" in message else FetchLimits(max_bytes=2**16)
+    limit = 2**24 if "200" in message else 2**16
     reply = Reply(headers={"Content-Encoding": coding}, body=body)
-    with visiting({"/": reply}, limits=limit) as (_, asking), pytest.raises(FetchError, match=message):
+    with visiting({"/": reply}, max_bytes=limit) as (_, asking), pytest.raises(FetchError, match=message):
         asking.fetch("http://docs.test/")
 
 
@@ -338,6 +344,6 @@ def test_a_link_becomes_a_url_that_can_be_asked(href, url):
 
 def test_an_unwanted_body_is_not_read():
     reply = Reply(headers={"Content-Type": "application/pdf"}, body=bytes(70_000))
-    with visiting({"/": reply}, limits=FetchLimits(max_bytes=10)) as (_, asking):
+    with visiting({"/": reply}, max_bytes=10) as (_, asking):
         found = asking.fetch("http://docs.test/", wanted=lambda headers: "html" in headers["content-type"])
     assert (found.body, found.media_type) == (b"", "application/pdf")

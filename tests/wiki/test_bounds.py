@@ -16,7 +16,7 @@ from linkstore.ingest.notes.markup import NoteIndex
 from linkstore.ingest.web.sitemaps import MOST_URLS, read_sitemap
 from linkstore.ingest.web.targets import FetchError
 from linkstore.ingest.wiki.dump import DumpCutShortError, read_pages
-from linkstore.ingest.wiki.marks import GONE, tidy
+from linkstore.ingest.wiki.layout import GONE, tidy
 from linkstore.ingest.wiki.source import read_article
 
 HEAD = b'<mediawiki xml:lang="en"><siteinfo><sitename>W</sitename></siteinfo>'

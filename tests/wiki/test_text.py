@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from wikis import article, lines, links
 
-from linkstore.ingest.wiki.marks import CitationMark
+from linkstore.ingest.wiki.layout import CitationMark
 from linkstore.ingest.wiki.source import read_reference
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NoReturn, TypeVar
 
 from linkstore.core import calls
@@ -11,34 +11,39 @@ from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.links import Link
 from linkstore.core.plans import Operation, Plan
 from linkstore.core.vocabulary import Vocabulary
-from linkstore.engines.cassandra.clock import Clock, check_clocks
 from linkstore.engines.cassandra.derived import DerivedRows
 from linkstore.engines.cassandra.driver import Session
-from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.lexical import CorpusStatistics, WordIndex
+from linkstore.engines.cassandra.execution import Executor, Placement
+from linkstore.engines.cassandra.lexical import CorpusStatistics, WordSearch
 from linkstore.engines.cassandra.members import GroupReader
-from linkstore.engines.cassandra.reader import CassandraReader, NearestSearch, read_scan_page
-from linkstore.engines.cassandra.reading import RowFetcher
-from linkstore.engines.cassandra.repair import MemberInspection, StoreInspection, WordInspection
-from linkstore.engines.cassandra.scopes import FilterHistory, Scope
-from linkstore.engines.cassandra.sending import Placement
+from linkstore.engines.cassandra.reader import CassandraReader, read_scan_page
+from linkstore.engines.cassandra.reading import FilterHistory, RowFetcher, Scope
+from linkstore.engines.cassandra.repair import RowInspection, count_content, find_most_linked
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables, can_name_tables
 from linkstore.engines.cassandra.tables import (
-    Accesses,
     NameRegister,
+    check_clocks,
     claim_embedding,
     collect_link_names,
     collect_record_names,
     collect_stored_names,
     exchange_note,
+    inspect_names,
+    read_accesses,
     read_entries,
     read_note,
     read_settings,
+    record_accesses,
     set_up_tables,
 )
-from linkstore.engines.cassandra.tables import inspect_names as other_findings
-from linkstore.engines.cassandra.writing import ChangeWriter, Relinker, check_document_sizes, prepare_records
+from linkstore.engines.cassandra.writing import (
+    ChangeWriter,
+    Clock,
+    Relinker,
+    check_document_sizes,
+    prepare_records,
+)
 from linkstore.engines.contract import (
     Backend,
     Change,
@@ -104,12 +109,10 @@ class CassandraBackend(Backend):
         self._fetcher = RowFetcher(self._tables, self._placement)
         self._members = GroupReader(self._tables, self._fetcher, self._buckets)
         self._corpus = CorpusStatistics()
-        self._experience = FilterHistory()
-        self._words = WordIndex(self._tables, recorded, self._settings, self._corpus)
-        self._inspection = StoreInspection(self._tables)
-        self._lexical = recorded.lexical
+        self._history = FilterHistory()
+        self._words = WordSearch(self._tables, self._buckets, self._corpus, indexed=recorded.lexical)
+        self._derived = DerivedRows(self._tables, self._fetcher, self._buckets, lexical=recorded.lexical)
         self._names = NameRegister(self._tables)
-        self._accesses = Accesses(self._tables, self._fetcher, self._settings.ttl)
 
     def beside(self, name: str, *, create: bool) -> CassandraBackend:
         """Open a further store over the same session, in tables whose names end with this name.
@@ -169,9 +172,8 @@ class CassandraBackend(Backend):
         prepared = prepare_records(put)
         check_document_sizes(prepared, self._settings.max_document_bytes)
         yield from self._names.learn(collect_record_names(put))
-        derived = self._derived(lexical=self._lexical)
-        writer = ChangeWriter(self._tables, self._fetcher, self._clock, derived, self._settings, self._corpus)
-        return (yield from writer.apply(change, prepared))
+        parts = self._tables, self._fetcher, self._clock, self._derived, self._settings, self._corpus
+        return (yield from ChangeWriter(*parts).apply(change, prepared))
 
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
         """Write only the column of links and the members derived from it."""
@@ -184,13 +186,13 @@ class CassandraBackend(Backend):
         """Write to the table of accesses."""
         if not (yield from self._is_claimed()):
             return 0
-        return (yield from self._accesses.touch(times))
+        return (yield from record_accesses(self._tables, self._fetcher, times, self._settings.ttl))
 
     def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
         """Read the table of accesses."""
         if not (yield from self._is_claimed()):
             return {}
-        return (yield from self._accesses.accessed(ids))
+        return (yield from read_accesses(self._tables, self._fetcher, ids))
 
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
         """Read the table of pages."""
@@ -202,7 +204,7 @@ class CassandraBackend(Backend):
         entries = yield from self.pages(None)
         if not (yield from self._is_claimed()):
             return []
-        return (yield from self._inspection.linked(entries, kind, take))
+        return (yield from find_most_linked(self._tables, entries, kind, take))
 
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
         """Read documents in token order."""
@@ -216,7 +218,7 @@ class CassandraBackend(Backend):
         pages = len((yield from self.pages(None)))
         if not (yield from self._is_claimed()):
             return Survey(documents=0, pages=pages, links={}, groups=0, dangling=())
-        return (yield from self._inspection.survey(pages))
+        return (yield from count_content(self._tables, pages))
 
     def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
         """Read the table of settings, unless this client has cached the names."""
@@ -259,27 +261,15 @@ class CassandraBackend(Backend):
             return Report()
         horizon = self._clock.now() - round(self._settings.settle * 1e6)
         findings: list[Finding] = []
-        for inspection in self._list_inspections():
-            differences = yield from inspection.compare(horizon)
-            findings += inspection.findings(differences)
+        for table, differences in (yield from RowInspection(self._derived, horizon).compare()):
+            findings += differences.findings(table)
             if mend:
-                yield from inspection.mend(differences, self._clock.now())
+                yield from differences.mend(self._derived, table, self._clock.now())
         names, parts = yield from collect_stored_names(self._tables)
         missing = names - (yield from self._names.among(None))
         if mend:
             yield from self._names.learn(missing)
-        return Report(findings=(*findings, *other_findings(missing, parts)))
-
-    def _list_inspections(self) -> Iterator[MemberInspection | WordInspection]:
-        parts = self._tables, self._fetcher
-        yield MemberInspection(*parts, self._derived(lexical=False), self._buckets)
-        if self._lexical:
-            yield WordInspection(*parts, self._derived(lexical=True), self._buckets)
-
-    def _derived(self, *, lexical: bool) -> DerivedRows:
-        """Return the rows derived from documents: members, and postings if ``lexical``."""
-        lifetime = self._settings.ttl
-        return DerivedRows(self._tables, self._fetcher, self._buckets, lexical=lexical, lifetime=lifetime)
+        return Report(findings=(*findings, *inspect_names(missing, parts)))
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation in the caller's thread."""
@@ -293,11 +283,9 @@ class CassandraBackend(Backend):
         """Read what the plan fetches, each document at most once."""
         self._check_open()
         claimed = yield from self._is_claimed()
-        limit, replicated = self._settings.scan_limit, self._placement.is_replicated
-        parts = self._tables, self._fetcher
-        search = NearestSearch(*parts, limit, self._experience, replicated=replicated)
-        within = Scope(scope, *parts, limit, self._experience)
-        reader = CassandraReader(self._fetcher, self._members, search, self._words, within, empty=not claimed)
+        within = Scope(scope, self._tables, self._fetcher, self._settings.scan_limit, self._history)
+        replicated = self._placement.is_replicated
+        reader = CassandraReader(within, self._members, self._words, replicated=replicated, empty=not claimed)
         return (yield from answer_plan(plan, reader.answer))
 
     def close(self) -> None:

@@ -5,31 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from typing import Any, Final
 
-from linkstore.engines.cassandra.driver import (
-    AuthenticationFailed,
-    ConnectionBusy,
-    ConnectionException,
-    ConsistencyLevel,
-    ErrorMessage,
-    Host,
-    IsBootstrappingErrorMessage,
-    NoConnectionsAvailable,
-    NoHostAvailable,
-    OperationTimedOut,
-    OverloadedErrorMessage,
-    ProtocolVersionUnsupported,
-    ReadFailure,
-    RequestValidationException,
-    ServerError,
-    Timeout,
-    TruncateError,
-    Unauthorized,
-    Unavailable,
-    WriteFailure,
-)
+from linkstore.engines.cassandra.driver import cassandra, cluster, connection, pool, protocol
 from linkstore.errors import BackendError, StoreUnavailableError
 
 _ONCE: Final = 1
@@ -72,17 +50,22 @@ _LOOK_AT_SCHEMA: Final = (
     "It was dropped or changed, or a node has not been told of that yet: nodetool describecluster shows"
     " whether the nodes agree on the schema."
 )
-_LOOK_AT_LOGIN: Final = "Check the user name and the password."
+_LOST: Final = (
+    connection.ConnectionException,
+    connection.ConnectionBusy,
+    pool.NoConnectionsAvailable,
+    OSError,
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fault:
     """Description of an error of the driver.
 
     Args:
         cause: What went wrong.
         advice: What to do about it, in sentences.
-        tries: Maximum number of attempts within the deadline.
+        tries: Maximum number of attempts within the deadline that fail in this way.
         overload: Whether fewer concurrent statements may help.
         hosts: The nodes that the error names.
     """
@@ -94,118 +77,80 @@ class Fault:
     hosts: tuple[str, ...] = ()
 
 
-@singledispatch
-def diagnose(error: BaseException) -> Fault:
+def diagnose(error: Any) -> Fault:
     """Describe an error of the driver. An unknown error is not retried."""
-    return Fault(cause=_format_message(error), advice="The server's log may say more.")
+    message = " ".join(str(error).split()) or type(error).__name__
+    match error:
+        case cassandra.OperationTimedOut():
+            hosts = _format_hosts((error.last_host,) if error.last_host else error.errors or ())
+            return Fault("no answer came in time", _LOOK_AT_SERVER, _NO_LIMIT, overload=True, hosts=hosts)
+        case connection.ProtocolVersionUnsupported():
+            return Fault(message, "linkstore needs Apache Cassandra 5.0 or Astra DB.")
+        case _ if isinstance(error, _LOST):
+            cause = f"the connection was lost or refused ({message})"
+            endpoint = getattr(error, "endpoint", None)
+            hosts = _format_hosts((endpoint,) if endpoint else ())
+            return Fault(cause, _LOOK_AT_SERVER, _NO_LIMIT, hosts=hosts)
+        case cluster.NoHostAvailable():
+            return _diagnose_all_hosts(error)
+        case cassandra.Unauthorized():
+            return Fault(message, "Grant the role SELECT, MODIFY and CREATE on the keyspace.")
+        case cassandra.AuthenticationFailed():
+            return Fault(f"the login failed ({message})", "Check the user name and the password.")
+    return _diagnose_answer(error, message)
 
 
-@diagnose.register(OperationTimedOut)
-def _(error: Any) -> Fault:
-    hosts = (error.last_host,) if error.last_host else tuple(error.errors or ())
-    return Fault(
-        cause="no answer came in time",
-        advice=_LOOK_AT_SERVER,
-        tries=_NO_LIMIT,
-        overload=True,
-        hosts=_format_hosts(hosts),
-    )
+def _diagnose_answer(error: Any, message: str) -> Fault:
+    """Describe an error that the server answered with."""
+    match error:
+        case cassandra.Timeout():
+            got, needed = error.received_responses, error.required_responses
+            cause = f"{got} of the {needed} replicas that {_format_level(error)} needs answered in time"
+            return Fault(cause, _LOOK_AT_LOAD, _NO_LIMIT, overload=True)
+        case cassandra.Unavailable():
+            got, needed = error.alive_replicas, error.required_replicas
+            cause = f"{got} of the {needed} replicas that {_format_level(error)} needs are up"
+            return Fault(cause, _LOOK_AT_REPLICAS, _NO_LIMIT)
+        case cassandra.ReadFailure() | cassandra.WriteFailure():
+            return _diagnose_failure(error)
+        case protocol.OverloadedErrorMessage():
+            return Fault("the server is overloaded", _LOOK_AT_LOAD, _NO_LIMIT, overload=True)
+        case protocol.IsBootstrappingErrorMessage():
+            return Fault("the node is still joining its cluster", _LOOK_AT_SERVER, _NO_LIMIT)
+        case protocol.ServerError() | protocol.TruncateError():
+            cause = f"the server failed: {error.message}"
+            return Fault(cause, "The server's log says more.", _AFTER_A_SERVER_ERROR)
+        case cassandra.RequestValidationException() | protocol.ErrorMessage():
+            cause = f"the server refused the statement ({message})"
+            if _UNKNOWN_NAME.search(message):
+                return Fault(cause, _LOOK_AT_SCHEMA, _UNTIL_TOLD)
+            return Fault(cause, "Check that the tables were made by this version of linkstore.")
+    return Fault(message, "The server's log may say more.")
 
 
-@diagnose.register(Timeout)
-def _(error: Any) -> Fault:
-    got, needed = error.received_responses, error.required_responses
-    cause = f"{got} of the {needed} replicas that {_format_level(error)} needs answered in time"
-    return Fault(cause=cause, advice=_LOOK_AT_LOAD, tries=_NO_LIMIT, overload=True)
-
-
-@diagnose.register(Unavailable)
-def _(error: Any) -> Fault:
-    got, needed = error.alive_replicas, error.required_replicas
-    cause = f"{got} of the {needed} replicas that {_format_level(error)} needs are up"
-    return Fault(cause=cause, advice=_LOOK_AT_REPLICAS, tries=_NO_LIMIT)
-
-
-@diagnose.register(ReadFailure)
-@diagnose.register(WriteFailure)
-def _(error: Any) -> Fault:
+def _diagnose_failure(error: Any) -> Fault:
     codes = (getattr(error, "error_code_map", None) or {}).values()
     if _TOO_MANY_TOMBSTONES in codes:
         cause = "the read met more deleted rows than tombstone_failure_threshold in cassandra.yaml allows"
-        return Fault(cause=cause, advice=_LOOK_AT_TOMBSTONES)
+        return Fault(cause, _LOOK_AT_TOMBSTONES)
     if _NO_INDEX in codes:
-        cause = "the index is not ready on enough nodes"
-        return Fault(cause=cause, advice=_LOOK_AT_INDEX, tries=_NO_LIMIT)
+        return Fault("the index is not ready on enough nodes", _LOOK_AT_INDEX, _NO_LIMIT)
     if _OTHER_SCHEMA in codes:
         cause = "a replica does not know the table or has another form of it"
-        return Fault(cause=cause, advice=_LOOK_AT_SCHEMA, tries=_NO_LIMIT)
+        return Fault(cause, _LOOK_AT_SCHEMA, _NO_LIMIT)
     failed, needed = error.failures, error.required_responses
     cause = f"{failed} replicas failed on it, and {_format_level(error)} needs {needed} that succeed"
-    return Fault(cause=cause, advice=_LOOK_AT_LOG, tries=_NO_LIMIT, overload=True)
+    return Fault(cause, _LOOK_AT_LOG, _NO_LIMIT, overload=True)
 
 
-@diagnose.register(OverloadedErrorMessage)
-def _(_error: Any) -> Fault:
-    return Fault(cause="the server is overloaded", advice=_LOOK_AT_LOAD, tries=_NO_LIMIT, overload=True)
-
-
-@diagnose.register(IsBootstrappingErrorMessage)
-def _(_error: Any) -> Fault:
-    return Fault(cause="the node is still joining its cluster", advice=_LOOK_AT_SERVER, tries=_NO_LIMIT)
-
-
-@diagnose.register(ServerError)
-@diagnose.register(TruncateError)
-def _(error: Any) -> Fault:
-    cause = f"the server failed: {error.message}"
-    return Fault(cause=cause, advice="The server's log says more.", tries=_AFTER_A_SERVER_ERROR)
-
-
-@diagnose.register(ConnectionException)
-@diagnose.register(ConnectionBusy)
-@diagnose.register(NoConnectionsAvailable)
-@diagnose.register(OSError)
-def _(error: Any) -> Fault:
-    hosts = (error.endpoint,) if getattr(error, "endpoint", None) else ()
-    cause = f"the connection was lost or refused ({_format_message(error)})"
-    return Fault(cause=cause, advice=_LOOK_AT_SERVER, tries=_NO_LIMIT, hosts=_format_hosts(hosts))
-
-
-@diagnose.register(ProtocolVersionUnsupported)
-def _(error: Any) -> Fault:
-    return Fault(cause=_format_message(error), advice="linkstore needs Apache Cassandra 5.0 or Astra DB.")
-
-
-@diagnose.register(NoHostAvailable)
-def _(error: Any) -> Fault:
+def _diagnose_all_hosts(error: Any) -> Fault:
     """All nodes were tried: describe the error with the most attempts, and name all nodes."""
     if not isinstance(error.errors, Mapping) or not error.errors:
         hosts = _format_hosts(error.errors or ())
-        return Fault(cause="no node is reachable", advice=_LOOK_AT_SERVER, tries=_NO_LIMIT, hosts=hosts)
+        return Fault("no node is reachable", _LOOK_AT_SERVER, _NO_LIMIT, hosts=hosts)
     said = [diagnose(each) for each in error.errors.values()]
     worst = max(said, key=lambda fault: fault.tries)
     return replace(worst, hosts=_format_hosts(error.errors), overload=any(fault.overload for fault in said))
-
-
-@diagnose.register(RequestValidationException)
-@diagnose.register(ErrorMessage)
-def _(error: Any) -> Fault:
-    cause = f"the server refused the statement ({_format_message(error)})"
-    if _UNKNOWN_NAME.search(str(error)):
-        return Fault(cause=cause, advice=_LOOK_AT_SCHEMA, tries=_UNTIL_TOLD)
-    return Fault(cause=cause, advice="Check that the tables were made by this version of linkstore.")
-
-
-@diagnose.register(Unauthorized)
-def _(error: Any) -> Fault:
-    return Fault(
-        cause=_format_message(error), advice="Grant the role SELECT, MODIFY and CREATE on the keyspace."
-    )
-
-
-@diagnose.register(AuthenticationFailed)
-def _(error: Any) -> Fault:
-    return Fault(cause=f"the login failed ({_format_message(error)})", advice=_LOOK_AT_LOGIN)
 
 
 def make_error(
@@ -228,12 +173,8 @@ def make_error(
 
 def _format_hosts(hosts: Iterable[Any]) -> tuple[str, ...]:
     """Return addresses of nodes, as host:port where the driver knows the port."""
-    return tuple(sorted({str(host.endpoint if isinstance(host, Host) else host) for host in hosts}))
+    return tuple(sorted({str(host.endpoint if isinstance(host, pool.Host) else host) for host in hosts}))
 
 
 def _format_level(error: Any) -> str:
-    return str(ConsistencyLevel.value_to_name.get(error.consistency, "the consistency level"))
-
-
-def _format_message(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return str(cassandra.ConsistencyLevel.value_to_name.get(error.consistency, "the consistency level"))

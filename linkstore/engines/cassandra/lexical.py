@@ -1,20 +1,17 @@
-"""Lexical search: statistics, postings of the rarest words first, BM25, confirmed documents.
+"""Lexical search: postings of the rarest words first, BM25, documents that confirm the best.
 
-The number of documents and their average length, as counted by one client.
-
-Reads which documents contain the words of a query, starting with the rarest words.
-
-Lexical search in a store that indexes words, and an error in one that does not.
-
-Documents with any of some words: scored from the postings, confirmed by reading the documents.
+The postings of a word in a partition are in the order of a hash of their documents' ids. So the first ones
+tell how many there are, and those of a word that every document has count the documents of the store. Within
+a scope, postings are read page by page, and those of other documents are skipped.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,32 +23,24 @@ from linkstore.core.lexical import (
     MAX_WORD_LENGTH,
     POSTINGS,
     bm25_weight,
+    extract_document_terms,
     inverse_frequency,
     select_affordable,
 )
 from linkstore.core.plans import Lexical, LexicalMatches, Operation, finish_ranking, rank_best
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.postings import (
+from linkstore.engines.cassandra.codec import SINGLE_STATE, SINGLE_STATE_OFFSET, DocumentRow, unpack_states
+from linkstore.engines.cassandra.derived import (
     EVERY_DOCUMENT,
     EVERY_DOCUMENT_SHARDS,
+    HASH_BYTES,
     POSTING_HEAD,
-    DocumentWords,
-    PostingReading,
-    ReadPosting,
     WordPartition,
     compute_stamp,
     list_partitions,
-    locate_posting,
-    read_postings_within,
-    split_states,
 )
-from linkstore.engines.cassandra.reading import MetDocuments
-from linkstore.engines.cassandra.requests import Requests, Statement
-from linkstore.engines.cassandra.rows import DocumentRow
-from linkstore.engines.cassandra.scopes import Scope
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Tables
-from linkstore.engines.cassandra.tables import StoreSettings
+from linkstore.engines.cassandra.reading import MetDocuments, Scope
+from linkstore.engines.cassandra.statements import Requests, Statement, Tables
 from linkstore.errors import CapabilityError, FilterError
 
 MAX_ALWAYS_COUNTED: Final = 1_000
@@ -66,9 +55,23 @@ MAX_REMEMBERED_COUNTS: Final = 1_000
 """For how many scopes the last count is kept."""
 MAX_SCOPE_CHECKS: Final = 10_000
 """A change is followed by at most this many checks of a document against a scope, about 10 µs each."""
+FIRST_POSTINGS: Final = 500
+"""Number of documents of a word that are read first; enough to estimate the total within 5 %."""
+_SURE_SHARE: Final = 0.75
+"""The actual number is at least this share of the estimate: 5.5 standard errors below it."""
+_LARGEST_POSTING_PAGE: Final = 5_000
+_POSTING_PAGE_GROWTH: Final = 4
+_MATCHES_PER_READ: Final = 1_000
+"""The most documents that are read at once."""
+_MATCHES_READ_GROWTH: Final = 4
+"""If documents differ from their entries, the number read at once grows by this factor."""
 _HASH_RANGE: Final = float(1 << 64)
 CountedDocument = tuple[str, int]
 """A document: its metadata without links, as JSON, and its number of words."""
+ReadPosting = tuple[bytes, str]
+"""Head of a state, and document id."""
+ServerPosting = tuple[bytes, str, bytes]
+"""Hash of the document id, document id, states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,10 @@ class CorpusTotals:
     def average(self) -> float:
         """Average number of words in a document."""
         return self.words / self.documents if self.words > 0 and self.documents > 0 else 1.0
+
+    def plus(self, added: Sequence[int], gone: Sequence[int]) -> CorpusTotals:
+        """Return the totals after documents of these lengths were added, and removed."""
+        return CorpusTotals(self.documents + len(added) - len(gone), self.words + sum(added) - sum(gone))
 
 
 class CorpusStatistics:
@@ -122,32 +129,16 @@ class CorpusStatistics:
         if len(last) * (len(written) + len(replaced)) > MAX_SCOPE_CHECKS:
             last = {key: count for key, count in last.items() if key == EVERYTHING.key}
         self._last = {
-            key: (scope, _update_totals(totals, scope, written, replaced), until)
+            key: (scope, totals.plus(_list_lengths(scope, written), _list_lengths(scope, replaced)), until)
             for key, (scope, totals, until) in last.items()
         }
 
 
-def _update_totals(
-    totals: CorpusTotals,
-    scope: Condition,
-    written: Sequence[CountedDocument],
-    replaced: Sequence[CountedDocument],
-) -> CorpusTotals:
-    """Return the totals of a scope after a change."""
-    added, gone = (_list_lengths_within(scope, documents) for documents in (written, replaced))
-    return CorpusTotals(totals.documents + len(added) - len(gone), totals.words + sum(added) - sum(gone))
-
-
-def _list_lengths_within(scope: Condition, documents: Sequence[CountedDocument]) -> list[int]:
+def _list_lengths(scope: Condition, documents: Sequence[CountedDocument]) -> list[int]:
     """Return the lengths of the documents in a scope."""
     return [
         length for attributes, length in documents if scope.always or scope.matches(orjson.loads(attributes))
     ]
-
-
-def compute_sample_size(buckets: int) -> int:
-    """Return the number of documents that are sampled in each partition."""
-    return -(-COUNT_SAMPLE_SIZE // (EVERY_DOCUMENT_SHARDS * buckets))
 
 
 def estimate_count(hashes: npt.NDArray[np.uint64], most: int) -> float:
@@ -169,23 +160,84 @@ def estimate_count(hashes: npt.NDArray[np.uint64], most: int) -> float:
     return (distinct - 1) / ((float(hashes[-1]) + 1) / _HASH_RANGE)
 
 
-def count_documents(parts: Sequence[Sequence[bytes]], most: int) -> CorpusTotals:
-    """Compute the totals of all documents from the first ``most`` heads of each part."""
-    documents = words = 0.0
-    for part in parts:
-        heads = np.frombuffer(b"".join(part), POSTING_HEAD)
-        _, places = np.unique(heads["hash"], return_index=True)
-        number = estimate_count(heads["hash"], most)
-        documents += number
-        words += float(heads["length"][places].sum()) * (number / max(1, len(places)))
-    return CorpusTotals(documents, words)
+@dataclass(slots=True)
+class PostingReading:
+    """The postings of a word in one partition that were read.
+
+    Args:
+        word: The word.
+        partition: The partition.
+        wanted: Number of rows of the scope to read.
+        most: Number of rows to look at, including those outside the scope. None: any.
+        rows: The rows of the scope that were read.
+        looked_at: Number of rows that were read, including those outside the scope.
+        last: The last row that was read, None before the first.
+        more: Whether there may be more.
+    """
+
+    word: str
+    partition: WordPartition
+    wanted: int
+    most: int | None = None
+    rows: list[ReadPosting] = field(default_factory=list)
+    looked_at: int = 0
+    last: ReadPosting | None = None
+    more: bool = True
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether more rows must be read."""
+        enough = len(self.rows) >= self.wanted
+        return self.more and not enough and (self.most is None or self.looked_at < self.most)
+
+    @property
+    def heads(self) -> npt.NDArray[np.void]:
+        """The heads of the rows that were read, with their fields."""
+        return np.frombuffer(b"".join([head for head, _ in self.rows]), POSTING_HEAD)
+
+    def ask(self, tables: Tables, size: int) -> Statement:
+        """Return the statement that reads the next rows."""
+        key = (*self.partition, self.word)
+        if self.last is None:
+            return Statement(cql=cql.read_first_postings(tables), values=(*key, size))
+        head, id = self.last
+        return Statement(cql=cql.read_next_postings(tables), values=(*key, head[:HASH_BYTES], id, size))
+
+    def take(self, rows: Sequence[ServerPosting], held: set[str] | None, asked: int) -> None:
+        """Add rows in a scope (None: all), which answer a request for ``asked`` rows."""
+        self.looked_at += len(rows)
+        self.more = len(rows) == asked
+        found = [
+            (hashed + state, id)
+            for hashed, id, states in rows
+            for state in (
+                (states[SINGLE_STATE_OFFSET:],) if states.startswith(SINGLE_STATE) else unpack_states(states)
+            )
+        ]
+        if found:
+            self.last = found[-1]
+        self.rows += found if held is None else [row for row in found if row[1] in held]
+        if len(self.rows) >= self.wanted:
+            # Same rows as in a store with only the scope's documents; the last document with all its states.
+            end = self.wanted
+            while end < len(self.rows) and self.rows[end][1] == self.rows[end - 1][1]:
+                end += 1
+            del self.rows[end:]
+            self.last, self.more = self.rows[-1], True
+
+    def count(self, share: float = 1.0) -> float:
+        """Return the number of documents; if not all were read, ``share`` of an estimate of it."""
+        hashes = self.heads["hash"]
+        if not self.more:
+            return float(len({id for _, id in self.rows}))
+        return max(len(np.unique(hashes)), int(share * estimate_count(hashes, len(hashes))))
 
 
-def count_documents_within(readings: Sequence[PostingReading]) -> CorpusTotals:
-    """Compute a scope's totals from the first documents of each part and the share of it that was read."""
+def count_documents(readings: Sequence[PostingReading]) -> CorpusTotals:
+    """Compute totals from the first documents of each part and the share of it that was read."""
     documents = words = 0.0
     for part in readings:
-        heads = np.frombuffer(b"".join([head for head, _ in part.rows]), POSTING_HEAD)
+        heads = part.heads
         hashes, places = np.unique(heads["hash"], return_index=True)
         number = float(len(hashes))
         if len(part.rows) >= part.wanted:
@@ -198,49 +250,31 @@ def count_documents_within(readings: Sequence[PostingReading]) -> CorpusTotals:
     return CorpusTotals(documents, words)
 
 
-FIRST_POSTINGS: Final = 500
-"""Number of documents of a word that are read first; enough to estimate the total within 5 %."""
-_SURE_SHARE: Final = 0.75
-"""The actual number is at least this share of the estimate: 5.5 standard errors below it."""
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class WordRows:
-    """The documents of a word that were read.
-
-    Args:
-        word: The word.
-        parts: Rows by partition.
-        unfinished: Partitions with more rows.
-    """
+    """The documents of a word that were read, by partition."""
 
     word: str
-    parts: dict[WordPartition, list[ReadPosting]]
-    unfinished: set[WordPartition] = field(default_factory=set)
+    parts: Sequence[PostingReading]
 
     @property
     def rows(self) -> Iterator[ReadPosting]:
         """All rows that were read."""
-        return (row for rows in self.parts.values() for row in rows)
+        return (row for part in self.parts for row in part.rows)
 
     @property
     def read(self) -> int:
         """Number of rows that were read."""
-        return sum(map(len, self.parts.values()))
+        return sum(len(part.rows) for part in self.parts)
+
+    @property
+    def unfinished(self) -> list[PostingReading]:
+        """The partitions with more rows."""
+        return [part for part in self.parts if part.more]
 
     def having(self, share: float = 1.0) -> int:
-        """Return the number of documents with the word.
-
-        If not all were read, this is ``share`` of an estimate of the number.
-        """
-        low = 0
-        for partition, rows in self.parts.items():
-            if partition in self.unfinished:
-                hashes = np.frombuffer(b"".join([head for head, _ in rows]), POSTING_HEAD)["hash"]
-                low += max(len(np.unique(hashes)), int(share * estimate_count(hashes, len(rows))))
-            else:
-                low += len({id for _, id in rows})
-        return low
+        """Return the number of documents with the word, see :meth:`PostingReading.count`."""
+        return int(sum(part.count(share) for part in self.parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,143 +304,19 @@ class WordSearch:
         tables: The tables of the store.
         buckets: Number of partitions of a word.
         corpus: The number of documents.
+        indexed: Whether the store has words, as fixed when it is created.
     """
 
-    def __init__(self, tables: Tables, buckets: int, corpus: CorpusStatistics) -> None:
+    def __init__(self, tables: Tables, buckets: int, corpus: CorpusStatistics, *, indexed: bool) -> None:
         self._tables = tables
         self._buckets = buckets
         self._corpus = corpus
+        self._indexed = indexed
 
     def look_up(self, words: Sequence[str], scope: Scope) -> Operation[WordLookup]:
         """Read the documents of the words that are not left out, and count all documents if necessary.
 
         Only documents of the scope are read and counted.
-        """
-        asked = [word for word in dict.fromkeys(words) if 0 < len(word) <= MAX_WORD_LENGTH]
-        if not asked:
-            return WordLookup(taken=(), left=(), totals=CorpusTotals())
-        everything = scope.everything
-        found, totals = yield from (
-            self._read_first(asked) if everything else self._read_first_within(asked, scope)
-        )
-        while True:
-            having = {word: min(rows.having(_SURE_SHARE), POSTINGS + 1) for word, rows in found.items()}
-            taken, left = select_affordable(having)
-            unfinished = [
-                rows for word in taken if (rows := found[word]).unfinished and rows.read <= POSTINGS
-            ]
-            if not unfinished:
-                return WordLookup(taken=[found[word] for word in taken], left=left, totals=totals)
-            yield from (
-                self._read_more(unfinished) if everything else self._read_more_within(unfinished, scope)
-            )
-
-    def _read_first(self, words: Sequence[str]) -> Operation[tuple[Mapping[str, WordRows], CorpusTotals]]:
-        """Read the first documents of each word, and the count of all."""
-        totals, a_part = self._corpus.known(), compute_sample_size(self._buckets)
-        limits = dict.fromkeys(words, -(-FIRST_POSTINGS // self._buckets))
-        if totals is None:
-            limits[EVERY_DOCUMENT] = a_part
-        keys = [(word, one) for word in limits for one in list_partitions(word, self._buckets)]
-        text = cql.read_first_postings(self._tables)
-        answers = yield from self._read(
-            [Statement(cql=text, values=(*at, word, limits[word])) for word, at in keys]
-        )
-        found = {word: WordRows(word, {}) for word in limits}
-        for (word, at), rows in zip(keys, answers, strict=True):
-            found[word].parts[at] = split_states(rows)
-            if len(rows) == limits[word]:
-                found[word].unfinished.add(at)
-        every = found.pop(EVERY_DOCUMENT, None)
-        if every is not None:
-            totals = count_documents([[head for head, _ in rows] for rows in every.parts.values()], a_part)
-            self._corpus.learn(totals)
-        return found, totals or CorpusTotals()
-
-    @property
-    def _a_part(self) -> int:
-        """How many more documents of a partition are read at once: of all, enough to leave the word out."""
-        return POSTINGS // self._buckets + 1
-
-    def _read_more(self, words: Sequence[WordRows]) -> Operation[None]:
-        """Read more documents of words: all, or as many as a search reads at most."""
-        keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
-        text, limit = cql.read_next_postings(self._tables), self._a_part
-        answers = yield from self._read(
-            [
-                Statement(cql=text, values=(*at, rows.word, *locate_posting(rows.parts[at][-1]), limit))
-                for rows, at in keys
-            ]
-        )
-        for (rows, at), more in zip(keys, answers, strict=True):
-            rows.parts[at] += split_states(more)
-            if len(more) < limit:
-                rows.unfinished.discard(at)
-
-    def _read_first_within(
-        self, words: Sequence[str], scope: Scope
-    ) -> Operation[tuple[Mapping[str, WordRows], CorpusTotals]]:
-        """Read the first documents of each word, and the count of all, within a scope."""
-        limit = -(-FIRST_POSTINGS // self._buckets)
-        readings = [
-            PostingReading(word, at, limit) for word in words for at in list_partitions(word, self._buckets)
-        ]
-        yield from read_postings_within(self._tables, readings, scope)
-        found = {word: WordRows(word, {}) for word in words}
-        for one in readings:
-            found[one.word].parts[one.partition] = one.rows
-            if one.more:
-                found[one.word].unfinished.add(one.partition)
-        return found, (yield from self._totals_within(scope))
-
-    def _totals_within(self, scope: Scope) -> Operation[CorpusTotals]:
-        """Return the number of documents in a scope, counting them unless the number is known."""
-        totals = self._corpus.known(scope.condition)
-        if totals is None:
-            a_part, parts = compute_sample_size(self._buckets), list_partitions(EVERY_DOCUMENT, self._buckets)
-            readings = [PostingReading(EVERY_DOCUMENT, at, a_part) for at in parts]
-            yield from read_postings_within(
-                self._tables, readings, scope, MAX_COUNTED // (EVERY_DOCUMENT_SHARDS * self._buckets)
-            )
-            totals = count_documents_within(readings)
-            self._corpus.learn(totals, scope.condition)
-        return totals
-
-    def _read_more_within(self, words: Sequence[WordRows], scope: Scope) -> Operation[None]:
-        """Read more documents of words, as :meth:`_read_more`, within a scope."""
-        keys = [(rows, at) for rows in words for at in sorted(rows.unfinished)]
-        readings = [PostingReading(rows.word, at, self._a_part, last=rows.parts[at][-1]) for rows, at in keys]
-        yield from read_postings_within(self._tables, readings, scope)
-        for (rows, at), one in zip(keys, readings, strict=True):
-            rows.parts[at] += one.rows
-            if not one.more:
-                rows.unfinished.discard(at)
-
-    def _read(self, statements: Sequence[Statement]) -> Operation[list[list[Any]]]:
-        answers: list[list[Any]] = yield Requests(statements=tuple(statements), what="look words up")
-        return answers
-
-
-class WordIndex:
-    """The words of one store, which indexes them or not, as fixed when it is created.
-
-    Args:
-        tables: The tables of the store.
-        recorded: The settings of the store.
-        settings: The settings of the backend.
-        corpus: The number of documents.
-    """
-
-    def __init__(
-        self, tables: Tables, recorded: StoreSettings, settings: CassandraSettings, corpus: CorpusStatistics
-    ) -> None:
-        self.scan_limit = settings.scan_limit
-        self._tables = tables
-        self._indexed = recorded.lexical
-        self._search = WordSearch(tables, recorded.buckets, corpus)
-
-    def look_up(self, words: Sequence[str], scope: Scope) -> Operation[WordLookup]:
-        """Look up words, see :meth:`WordSearch.look_up`.
 
         Raises:
             CapabilityError: If the store has no lexical search. The message says why and what to do.
@@ -417,13 +327,62 @@ class WordIndex:
                 " lexical=False; create it again without that setting, or use a strategy that does not need"
                 " lexical search, such as Eager"
             )
-        return (yield from self._search.look_up(words, scope))
+        asked = [word for word in dict.fromkeys(words) if 0 < len(word) <= MAX_WORD_LENGTH]
+        if not asked:
+            return WordLookup(taken=(), left=(), totals=CorpusTotals())
+        first = -(-FIRST_POSTINGS // self._buckets)
+        found = {word: WordRows(word, self._make_readings(word, first)) for word in asked}
+        totals = self._corpus.known(scope.condition)
+        counting = [] if totals else self._make_count_readings()
+        yield from self._read([*(part for rows in found.values() for part in rows.parts), *counting], scope)
+        if totals is None:
+            totals = count_documents(counting)
+            self._corpus.learn(totals, scope.condition)
+        while True:
+            having = {word: min(rows.having(_SURE_SHARE), POSTINGS + 1) for word, rows in found.items()}
+            taken, left = select_affordable(having)
+            growing = [found[word] for word in taken if found[word].read <= POSTINGS]
+            unfinished = [part for rows in growing for part in rows.unfinished]
+            if not unfinished:
+                return WordLookup(taken=[found[word] for word in taken], left=left, totals=totals)
+            for part in unfinished:
+                part.wanted = len(part.rows) + POSTINGS // self._buckets + 1  # of all, enough to leave it out
+            yield from self._read(unfinished, scope)
+
+    def _make_readings(self, word: str, wanted: int, most: int | None = None) -> list[PostingReading]:
+        return [PostingReading(word, at, wanted, most) for at in list_partitions(word, self._buckets)]
+
+    def _make_count_readings(self) -> list[PostingReading]:
+        parts = EVERY_DOCUMENT_SHARDS * self._buckets
+        return self._make_readings(EVERY_DOCUMENT, -(-COUNT_SAMPLE_SIZE // parts), MAX_COUNTED // parts)
+
+    def _read(self, readings: Sequence[PostingReading], scope: Scope) -> Operation[None]:
+        """Read until each reading has the wanted rows, or looked at enough, or there are no more.
+
+        A count does not have to read all documents of a scope, so they do not count to its limit.
+        """
+        growth = 1
+        while open_ := [one for one in readings if one.unfinished]:
+            sizes = [_choose_page_size(one, growth, scope) for one in open_]
+            statements = tuple(one.ask(self._tables, size) for one, size in zip(open_, sizes, strict=True))
+            answers: list[list[ServerPosting]] = yield Requests(statements=statements, what="look words up")
+            held = None
+            if not scope.everything:
+                of = list(zip(open_, answers, strict=True))
+                charged = [id for one, rows in of if one.most is None for _, id, _ in rows]
+                sampled = [id for one, rows in of if one.most is not None for _, id, _ in rows]
+                held = yield from scope.of(charged)
+                held |= yield from scope.of(sampled, sample=True)
+            for one, rows, size in zip(open_, answers, sizes, strict=True):
+                one.take(rows, held, size)
+            growth *= _POSTING_PAGE_GROWTH
 
 
-_MATCHES_PER_READ: Final = 1_000
-"""The most documents that are read at once."""
-_MATCHES_READ_GROWTH: Final = 4
-"""If documents differ from their entries, the number read at once grows by this factor."""
+def _choose_page_size(reading: PostingReading, growth: int, scope: Scope) -> int:
+    """Return how many rows to read next: all that are wanted, or a page if some will be skipped."""
+    if scope.everything:
+        return reading.wanted - len(reading.rows)
+    return min(reading.wanted * growth, _LARGEST_POSTING_PAGE)
 
 
 class LexicalCandidates:
@@ -491,7 +450,7 @@ class LexicalCandidates:
         first, entry = _find_distinct_pairs(refs, stamps)
         scores, start = np.zeros(len(first)), 0
         for word, frequency in zip(found.taken, self._frequency, strict=True):
-            part = slice(start, start := start + sum(map(len, word.parts.values())))
+            part = slice(start, start := start + word.read)
             counts, lengths = (heads[field][part].astype(np.float64) for field in ("count", "length"))
             scores[entry[part]] += frequency * bm25_weight(counts, lengths, self._average)
         self.refs: Ints = refs[first]
@@ -520,12 +479,13 @@ class LexicalCandidates:
 
         The score is 0 if the document has none of the words.
         """
-        words = DocumentWords.of(row.id, row.text, row.metadata())
+        terms = extract_document_terms(row.text, row.metadata())
+        counts = Counter(terms)
         return np.float32(
             sum(
-                frequency * bm25_weight(words.counts[word], words.length, self._average)
+                frequency * bm25_weight(counts[word], len(terms), self._average)
                 for word, frequency in zip(self._words, self._frequency, strict=True)
-                if word in words.counts
+                if word in counts
             )
         )
 

@@ -1,198 +1,37 @@
-"""Rows that are derived from documents, and those of members of link groups.
+"""Members of link groups: reads them, of a hub only enough to recognise it, and ranks them.
 
-Rows of members: which rows a change adds, replaces and deletes, and the statements that do so.
-
-The state of a member is the weight of its link and the code of its document's vector.
-
-Reads the members of link groups, of a hub only as many as are needed to recognise it as a hub.
+The similarity of each member is known as an interval: computed from the code of its vector at first, and
+exact once its document was read. A document is read only if the intervals do not determine whether it is
+among the members taken from its group, or if it may be among the best documents that the plan uses.
 """
 
 from __future__ import annotations
 
 import struct
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import xxhash
 
-from linkstore.core.arrays import Floats
-from linkstore.core.plans import Operation, Side
-from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.reading import RowFetcher
-from linkstore.engines.cassandra.requests import Requests, Statement
-from linkstore.engines.cassandra.rows import (
-    BATCH_BYTES,
-    ROW_BYTES,
-    Membership,
-    pack_batch,
-    pack_list,
-    pack_states,
-    split_batches,
+from linkstore.core.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    cosine_similarities,
+    damp_similarity,
+    is_member,
+    sort_unique,
 )
-from linkstore.engines.cassandra.scopes import ScopeCheck, remember_value
-from linkstore.engines.cassandra.statements import Tables
-
-MEMBER_BATCH_SIZES: Final = (9, 6, 3, 2, 1)
-"""Numbers of rows in a batch. There are few of them, because each needs a prepared statement.
-
-9 rows fit with vectors of 256 dimensions, 6 with 384. The server warns about more than 10 partitions.
-"""
-WEIGHT_FORMAT: Final = struct.Struct("<f")
-MemberKey = tuple[str, str, Side, int, str]
-"""The primary key of a row: kind, tag, side, bucket, document id."""
-MemberRow = tuple[MemberKey, bytes]
-"""A key and a state."""
-_MemberPartition = tuple[str, str, Side, int]
-_PARTITION_KEY_COLUMNS: Final = 4
-"""Number of columns of a partition key."""
-_FlatMember = tuple[Any, ...]
-"""The key of a partition; then the id and the state of a row, or the tuples (id,) of rows to delete."""
-_IDS_PER_DELETION: Final = 100
-"""Number of rows of a partition that one statement deletes."""
-_INT: Final = struct.Struct(">i")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentMembers:
-    """The members that a document has in link groups.
-
-    Args:
-        id: The document.
-        weights: The sides of link groups it belongs to, with the weight of its link on each.
-        vector: (d,) its vector.
-        code: The code of its vector, which may be empty for a document that is replaced or removed.
-    """
-
-    id: str
-    weights: Mapping[Membership, float]
-    vector: Floats
-    code: bytes = b""
-
-    def keys(self, buckets: int) -> Iterator[MemberKey]:
-        """Return the keys of the document's rows."""
-        at = find_bucket(self.id, buckets)
-        return ((*membership, at, self.id) for membership in self.weights)
-
-    def rows(self, buckets: int) -> Iterator[MemberRow]:
-        """Yield the keys and states of the document's rows."""
-        states = (pack_member_state(weight, self.code) for weight in self.weights.values())
-        return zip(self.keys(buckets), states, strict=True)
-
-    def rows_differing(self, before: DocumentMembers, buckets: int) -> Iterator[MemberRow]:
-        """Yield the rows that existed before with another state."""
-        vector_changed = not np.array_equal(before.vector, self.vector)
-        for (key, state), (membership, weight) in zip(self.rows(buckets), self.weights.items(), strict=True):
-            known = before.weights.get(membership)
-            if known is not None and (
-                vector_changed or WEIGHT_FORMAT.pack(known) != WEIGHT_FORMAT.pack(weight)
-            ):
-                yield key, state
-
-    def keys_gone(self, before: DocumentMembers, buckets: int) -> Iterator[MemberKey]:
-        """Return the keys of rows that existed before and do not any more."""
-        at = find_bucket(self.id, buckets)
-        return ((*one, at, self.id) for one in before.weights if one not in self.weights)
-
-
-class MemberStatements:
-    """Statements that write and delete rows of members.
-
-    Args:
-        tables: The tables of the store.
-        fetcher: Finds the nodes of partitions.
-        lifetime: Seconds until written rows expire. None: never.
-    """
-
-    def __init__(self, tables: Tables, fetcher: RowFetcher, lifetime: int | None = None) -> None:
-        self._tables = tables
-        self._fetcher = fetcher
-        self._lifetime = [] if lifetime is None else [_INT.pack(lifetime)]
-
-    def add(self, rows: Iterable[MemberRow], at: int) -> Iterator[Statement]:
-        """Add states to rows.
-
-        Args:
-            rows: Keys and states, in any order.
-            at: The timestamp.
-        """
-        return self._write(rows, at, replace=False)
-
-    def replace(self, rows: Iterable[MemberRow], at: int) -> Iterator[Statement]:
-        """Add states to rows, and remove all states added before ``at``."""
-        return self._write(rows, at, replace=True)
-
-    def delete(self, keys: Iterable[MemberKey], at: int) -> Iterator[Statement]:
-        """Delete rows, except for states added after ``at``, grouping keys by partition."""
-        rows_of: defaultdict[_MemberPartition, list[_FlatMember]] = defaultdict(list)
-        for key, ids in _group_by_partition(keys):
-            rows_of[key].append((*key, *((one,) for one in ids)))
-        for part, routing in self._make_batches(rows_of):
-            values = (
-                [*_pack_member_key(row), pack_list([id for (id,) in row[_PARTITION_KEY_COLUMNS:]])]
-                for row in part
-            )
-            text = cql.delete_members(self._tables, len(part))
-            yield pack_batch(text, at, values, routing)
-
-    def _write(self, rows: Iterable[MemberRow], at: int, *, replace: bool) -> Iterator[Statement]:
-        rows_of: defaultdict[_MemberPartition, list[_FlatMember]] = defaultdict(list)
-        for key, state in rows:
-            rows_of[key[:_PARTITION_KEY_COLUMNS]].append((*key, state))
-        for part, routing in self._make_batches(rows_of):
-            values = map(self._pack_row, part)
-            lifetime = bool(self._lifetime)
-            text = cql.write_members(self._tables, len(part), replace=replace, lifetime=lifetime)
-            yield pack_batch(text, at, values, routing)
-
-    def _pack_row(self, row: _FlatMember) -> list[bytes]:
-        *_, id, state = row
-        return [*self._lifetime, pack_states(state), *_pack_member_key(row), id.encode()]
-
-    def _make_batches(
-        self, rows_of: Mapping[_MemberPartition, Sequence[_FlatMember]]
-    ) -> Iterator[tuple[Sequence[_FlatMember], bytes | None]]:
-        """Yield the rows and the routing key of each statement."""
-        partitions = list(rows_of)
-        for share in self._fetcher.by_replica(self._tables.members_name, partitions):
-            rows = chain.from_iterable(rows_of[partitions[position]] for position in share.positions)
-            for part in split_batches(list(rows), MEMBER_BATCH_SIZES):
-                yield part, share.routing
-
-
-def pack_member_state(weight: float, code: bytes) -> bytes:
-    """Return the state of a member."""
-    return WEIGHT_FORMAT.pack(weight) + code
-
-
-def find_bucket(id: str, buckets: int) -> int:
-    """Return the bucket that a document belongs to, within one side of a link group."""
-    return xxhash.xxh3_64_intdigest(id.encode()) % buckets if buckets > 1 else 0
-
-
-def _group_by_partition(keys: Iterable[MemberKey]) -> Iterator[tuple[_MemberPartition, list[str]]]:
-    """Group document ids by partition, at most as many at a time as one statement may delete."""
-    ids_of: defaultdict[_MemberPartition, list[str]] = defaultdict(list)
-    for key in sorted(keys):
-        ids_of[key[:-1]].append(key[-1])
-    for partition, ids in ids_of.items():
-        start = size = 0
-        for end, id in enumerate(ids):
-            size += len(id) + ROW_BYTES
-            if end > start and (end - start == _IDS_PER_DELETION or size > BATCH_BYTES):
-                yield partition, ids[start:end]
-                start, size = end, len(id) + ROW_BYTES
-        yield partition, ids[start:]
-
-
-def _pack_member_key(row: _FlatMember) -> list[bytes]:
-    kind, tag, side, at = row[:_PARTITION_KEY_COLUMNS]
-    return [kind.encode(), tag.encode(), side.encode(), _INT.pack(at)]
-
+from linkstore.core.filters import Condition
+from linkstore.core.plans import Members, Operation, ReachedMembers, Side, select_by_group
+from linkstore.engines.cassandra import codec
+from linkstore.engines.cassandra import statements as cql
+from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket, pack_member_state
+from linkstore.engines.cassandra.reading import MetDocuments, RecentValues, RowFetcher, ScopeCheck
+from linkstore.engines.cassandra.statements import Requests, Statement, Tables
 
 ReadMember = tuple[str, str, bytes]
 """A member: tag, document id, states in the format of the native protocol."""
@@ -202,6 +41,11 @@ _LARGEST_MEMBER_PAGE: Final = 2_000
 _MEMBER_PAGE_GROWTH: Final = 4
 MAX_REMEMBERED_HUBS: Final = 10_000
 """How many hubs are remembered."""
+_FIRST_BUCKET: Final = struct.pack(">i", 0)
+_NO_FLOATS: Final = np.empty(0, np.float32)
+_BELOW_ALL: Final = np.float32(-np.inf)
+_MAX_CELLS: Final = 32
+"""A table of groups may have so many cells for each entry: one huge group beside many small ones has more."""
 
 
 @dataclass(slots=True)
@@ -215,16 +59,6 @@ class GroupRows:
 
     size: int = 0
     rows: list[ReadMember] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _GroupPartition:
-    """A partition of a link group: the page read last, and whether there may be more."""
-
-    group: GroupKey
-    bucket: int
-    rows: list[ReadMember]
-    more: bool
 
 
 class GroupReader:
@@ -243,7 +77,7 @@ class GroupReader:
         self._tables = tables
         self._fetcher = fetcher
         self._buckets = list(range(buckets))
-        self._hubs: OrderedDict[tuple[str, str, Side], int] = OrderedDict()
+        self._hubs: RecentValues[tuple[str, str, Side], int] = RecentValues(MAX_REMEMBERED_HUBS)
 
     def read(self, groups: Sequence[GroupKey], side: Side, limit: int) -> Operation[list[GroupRows]]:
         """Read the members on one side of each link group, up to ``limit`` per partition."""
@@ -257,7 +91,10 @@ class GroupReader:
         if smaller:
             found |= yield from self._read_rows(smaller, [], side, limit)
         for group in asked:
-            self._remember((*group, side), found[group], limit)
+            if found[group].size < limit:
+                self._hubs.pop((*group, side), None)
+            else:
+                self._hubs.remember((*group, side), found[group].size)
         return [found[group] for group in groups]
 
     def read_within(
@@ -273,40 +110,28 @@ class GroupReader:
         """
         asked = list(dict.fromkeys(groups))
         found = yield from self._read_rows(asked, [], side, limit)
-        parts = [part for group in asked for part in self._list_partitions(group, found[group], limit)]
+        pages: dict[tuple[GroupKey, int], list[ReadMember]] = {}
         for group in asked:
-            found[group].rows.clear()
-        most = limit
-        while parts:
-            within = yield from held([row[1] for part in parts for row in part.rows])
-            for part in parts:
-                found[part.group].rows += [row for row in part.rows if row[1] in within]
-            parts = [part for part in parts if part.more and len(found[part.group].rows) < limit]
+            for row in found[group].rows:
+                pages.setdefault((group, find_bucket(row[1], len(self._buckets))), []).append(row)
+            found[group].rows = []
+        most, text = limit, cql.read_more_members(self._tables)
+        while pages:
+            within = yield from held([row[1] for rows in pages.values() for row in rows])
+            for (group, _), rows in pages.items():
+                found[group].rows += [row for row in rows if row[1] in within]
+            full = {at: rows[-1][1] for at, rows in pages.items() if len(rows) >= most}
+            last = {at: id for at, id in full.items() if len(found[at[0]].rows) < limit}
             most = min(_MEMBER_PAGE_GROWTH * most, _LARGEST_MEMBER_PAGE)
-            yield from self._read_further(parts, side, most)
+            statements = tuple(
+                Statement(cql=text, values=(*group, side, bucket, id, most))
+                for (group, bucket), id in last.items()
+            )
+            answers = (yield Requests(statements=statements, what="read link groups")) if statements else ()
+            pages = {at: rows for at, rows in zip(last, answers, strict=True) if rows}
         for members in found.values():
             members.size = len(members.rows)
         return [found[group] for group in groups]
-
-    def _list_partitions(self, group: GroupKey, found: GroupRows, limit: int) -> Iterator[_GroupPartition]:
-        """Return the partitions of a link group, with the rows that were read."""
-        of: dict[int, list[ReadMember]] = {}
-        for row in found.rows:
-            of.setdefault(find_bucket(row[1], len(self._buckets)), []).append(row)
-        return (_GroupPartition(group, at, rows, len(rows) >= limit) for at, rows in of.items())
-
-    def _read_further(self, parts: Sequence[_GroupPartition], side: Side, most: int) -> Operation[None]:
-        """Read the next rows of partitions."""
-        if not parts:
-            return
-        text = cql.read_more_members(self._tables)
-        statements = tuple(
-            Statement(cql=text, values=(*part.group, side, part.bucket, part.rows[-1][1], most))
-            for part in parts
-        )
-        answers = yield Requests(statements=statements, what="read link groups")
-        for part, rows in zip(parts, answers, strict=True):
-            part.rows, part.more = list(rows), len(rows) == most
 
     def _read_rows(
         self, full: Sequence[GroupKey], light: Sequence[GroupKey], side: Side, limit: int
@@ -336,14 +161,204 @@ class GroupReader:
         """Yield a link kind and a statement that reads groups of this kind."""
         for kind in dict.fromkeys(kind for kind, _ in groups):
             tags = [tag for of, tag in groups if of == kind]
-            keys: list[tuple[Any, ...]] = [(kind, tag, side, 0) for tag in tags]
-            for part, routing in self._fetcher.parts(self._tables.members_name, keys):
+            keys = [(kind.encode(), tag.encode(), side.encode(), _FIRST_BUCKET) for tag in tags]
+            for part, routing in self._fetcher.parts(keys):
                 values = (kind, [tags[at] for at in part], side, self._buckets, limit)
                 yield kind, Statement(cql=text, values=values, routing=routing)
 
-    def _remember(self, key: tuple[str, str, Side], group: GroupRows, limit: int) -> None:
-        """Remember a hub, up to a number of them."""
-        if group.size < limit:
-            self._hubs.pop(key, None)
+
+class MemberPool:
+    """Members of link groups that may be taken: one entry for each pair of a group and a document.
+
+    Args:
+        known: The documents met by the plan.
+        tags: The (kind, tag) of each group.
+        groups: The members of each group. A group with more than ``fetch.cap`` is a hub and is left out.
+        fetch: The fetch to answer.
+    """
+
+    def __init__(
+        self,
+        known: MetDocuments,
+        tags: Sequence[tuple[str, str]],
+        groups: Sequence[GroupRows],
+        fetch: Members,
+    ) -> None:
+        self._known = known
+        self._tags = tags
+        self._fetch = fetch
+        self.filtered = self.filtered_links = 0
+        self._sizes = np.array([min(group.size, fetch.cap + 1) for group in groups], dtype=np.int64)
+        open_groups = np.flatnonzero(self._sizes <= fetch.cap)
+        self._owner = np.repeat(open_groups, self._sizes[open_groups])
+        entries = list(chain.from_iterable(groups[at].rows for at in open_groups.tolist()))
+        ids = [id for _, id, _ in entries]
+        self.refs = known.refs(ids)
+        if fetch.vector is None:
+            self._weight, self._similarity, loss = _order_by_id(ids)
         else:
-            remember_value(self._hubs, key, group.size, MAX_REMEMBERED_HUBS)
+            states = [states for _, _, states in entries]
+            self._weight, self._similarity, loss = _decode_states(states, fetch.vector)
+        self._low, self._high = self._similarity - loss, self._similarity + loss
+        self._settled = np.zeros(len(self.refs), np.bool_)
+        self._keep(~is_member(self.refs, fetch.exclude))
+
+    def filter(self, passing: Callable[[Condition, Ints], Bools]) -> None:
+        """Remove documents and links that do not pass. All documents of the pool must have been read."""
+        self._update()
+        passes = passing(self._fetch.filter, self.refs)
+        self.filtered = len(np.unique(self.refs[~passes]))
+        self._keep(passes)
+        if not self._fetch.links.always:
+            self._filter_links(self._fetch.side, self._fetch.links)
+
+    def _filter_links(self, side: Side, links: Condition) -> None:
+        entries = zip(self.refs.tolist(), self._owner.tolist(), strict=True)
+        weights = [self._known.weights(ref, side, links).get(self._tags[group]) for ref, group in entries]
+        self._weight = np.array([weight or 0 for weight in weights], np.float32)
+        passes = np.array([weight is not None for weight in weights], np.bool_)
+        self.filtered_links = int(np.count_nonzero(~passes))
+        self._keep(passes)
+
+    def undecided(self) -> list[int]:
+        """Return the documents to read next, none if the result is determined."""
+        self._update()
+        if not len(self.refs):
+            return []
+        taken, open_ = self._find_taken()
+        wanted = ~self._settled & (open_ | self._find_among_best(taken))
+        unread: list[int] = sort_unique(self.refs[wanted]).tolist()
+        return unread
+
+    def reached(self) -> ReachedMembers:
+        """Return the first ``take`` of each group by similarity, then id, once nothing is undecided."""
+        order = select_by_group(
+            self._owner, self._similarity, self._fetch.take, lambda at: self._known.ids_of(self.refs[at])
+        )
+        similarity = np.zeros_like(self._similarity) if self._fetch.vector is None else self._similarity
+        return ReachedMembers(
+            group=self._owner[order],
+            refs=self.refs[order],
+            similarity=similarity[order],
+            weight=self._weight[order],
+            sizes=self._sizes,
+            filtered=self.filtered,
+            filtered_links=self.filtered_links,
+        )
+
+    def _find_taken(self) -> tuple[Bools, Bools]:
+        """Find which entries are certainly among the first ``take`` of their group, and which may be."""
+        take = self._fetch.take
+        taken = self._low > _find_nth_of_group(self._owner, self._high, take + 1)
+        return taken, ~taken & (self._high >= _find_nth_of_group(self._owner, self._low, take))
+
+    def _find_among_best(self, taken: Bools) -> Bools:
+        """Find which of the entries that are taken may be among the ``best`` by score.
+
+        A link with a high weight may put an entry among the best that its group may not give. Then all
+        entries that the group gives are included: if one of their documents is gone, that entry takes its
+        place.
+        """
+        if self._fetch.best is None or self._fetch.vector is None:
+            return taken
+        weight = self._weight
+        if self._fetch.strength is not None:
+            weight = self._fetch.strength[self._owner] * weight
+        floor = _find_nth_of_documents(
+            self.refs[taken], damp_similarity(self._low, weight)[taken], self._fetch.best
+        )
+        high = damp_similarity(self._high, weight) >= floor
+        shadowed = is_member(self._owner, self._owner[high & ~taken])
+        return taken & (high | shadowed)
+
+    def _update(self) -> None:
+        """Use the documents read since the last call.
+
+        Entries whose document does not have the link any more are removed.
+        """
+        newly_read = np.flatnonzero(~self._settled & self._known.read(self.refs))
+        if not len(newly_read):
+            return
+        kept = np.ones(len(self.refs), np.bool_)
+        for at in newly_read.tolist():
+            row = self._known.rows[self.refs[at]]
+            weight = row.weight(*self._tags[self._owner[at]], self._fetch.side) if row else None
+            kept[at] = weight is not None
+            self._weight[at] = weight or 0
+        there = newly_read[kept[newly_read]]
+        if len(there) and self._fetch.vector is not None:
+            exact = cosine_similarities(self._known.vectors(self.refs[there].tolist()), self._fetch.vector)
+            self._similarity[there] = self._low[there] = self._high[there] = exact
+        self._settled[there] = True
+        np.subtract.at(self._sizes, self._owner[~kept], 1)
+        self._keep(kept)
+
+    def _keep(self, kept: Bools) -> None:
+        self._owner, self.refs, self._weight = self._owner[kept], self.refs[kept], self._weight[kept]
+        self._similarity, self._settled = self._similarity[kept], self._settled[kept]
+        self._low, self._high = self._low[kept], self._high[kept]
+
+
+def _order_by_id(ids: Sequence[str]) -> tuple[Floats, Floats, Floats]:
+    """Return what :func:`_decode_states` does for members without a vector: the smaller the id, the better.
+
+    Every member that is taken is read, which gives its weight.
+    """
+    place = {id: -at for at, id in enumerate(sorted(set(ids)))}
+    order = np.array([place[id] for id in ids], dtype=np.float32)
+    return np.ones_like(order), order, np.zeros_like(order)
+
+
+def _decode_states(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return weights, similarities and error bounds of members, (n,) each.
+
+    A member has several states if a write is in progress or was interrupted. Such a member gets an error
+    bound that covers every similarity, so its document is read.
+    """
+    if not states:
+        return _NO_FLOATS, _NO_FLOATS, _NO_FLOATS
+    start = codec.SINGLE_STATE_OFFSET + WEIGHT_FORMAT.size
+    width = start + codec.compute_code_width(len(vector))
+    unclear = codec.pack_states(pack_member_state(1.0, codec.make_unknown_code(len(vector))))
+    usable = (
+        states if set(map(len, states)) == {width} else [s if len(s) == width else unclear for s in states]
+    )
+    raw = np.frombuffer(b"".join(usable), dtype=np.uint8).reshape(len(states), width)
+    weight = raw[:, codec.SINGLE_STATE_OFFSET : start].copy().view("<f4")[:, 0]
+    return weight, *codec.estimate_similarities(raw[:, start:], vector)
+
+
+def _find_nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
+    """Return for each entry the ``nth`` largest value of its group, or -inf if the group has fewer.
+
+    Args:
+        owner: (n,) group of each entry, ascending.
+        values: (n,).
+        nth: From 1, or 0, which gives inf.
+    """
+    if not nth:
+        return np.full(len(owner), -_BELOW_ALL)
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    sizes = np.diff(starts, append=len(owner))
+    width = sizes.max(initial=0)
+    if width < nth:
+        return np.full(len(owner), _BELOW_ALL)
+    row = np.repeat(np.arange(len(starts)), sizes)
+    if len(starts) * width > _MAX_CELLS * len(owner):
+        ordered = values[np.lexsort((-values, owner))]
+        found = np.where(sizes < nth, _BELOW_ALL, ordered[np.minimum(starts + nth - 1, len(owner) - 1)])
+        return found[row]
+    table = np.full((len(starts), width), _BELOW_ALL)
+    table[row, np.arange(len(owner)) - starts[row]] = values
+    largest: Floats = np.partition(table, width - nth, axis=1)[row, width - nth]
+    return largest
+
+
+def _find_nth_of_documents(refs: Ints, values: Floats, nth: int) -> np.float32:
+    """Return the ``nth`` largest of the documents' largest values, or -inf if there are fewer documents."""
+    unique, positions = np.unique(refs, return_inverse=True)
+    if nth > len(unique):
+        return _BELOW_ALL
+    largest = np.full(len(unique), _BELOW_ALL)
+    np.maximum.at(largest, positions, values)
+    return np.float32(np.partition(largest, len(unique) - nth)[len(unique) - nth]) if nth else -_BELOW_ALL

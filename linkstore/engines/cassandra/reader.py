@@ -1,10 +1,11 @@
-"""Nearest documents: candidates come from the server's index, scores are computed here in float32.
+"""Answers the fetches of one plan. Refs are assigned to documents and link groups in the order met.
 
-Answers the fetches of one plan. Refs are assigned to documents and link groups in the order met.
+Candidates for the nearest documents come from the server's index; scores are computed here in float32.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,40 +13,22 @@ from typing import Final
 
 import numpy as np
 
+from linkstore.core import plans
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities
 from linkstore.core.filters import Condition
-from linkstore.core.plans import (
-    Candidates,
-    Documents,
-    Find,
-    Groups,
-    Ids,
-    Lexical,
-    LexicalMatches,
-    Matching,
-    Members,
-    Memberships,
-    Nearest,
-    Operation,
-    ReachedMembers,
-    Resolve,
-    Side,
-    StoredDocument,
-    Tags,
-    Vectors,
-    finish_ranking,
-    rank_best,
+from linkstore.core.plans import Operation, Side
+from linkstore.engines.cassandra import statements as cql
+from linkstore.engines.cassandra.codec import DocumentRow, is_whole, select_searchable
+from linkstore.engines.cassandra.lexical import LexicalCandidates, WordSearch
+from linkstore.engines.cassandra.members import GroupReader, GroupRows, MemberPool
+from linkstore.engines.cassandra.reading import (
+    FEW_NEAR_LIFETIME,
+    MetDocuments,
+    MetLinkGroups,
+    Scope,
+    make_search,
 )
-from linkstore.engines.cassandra import statements
-from linkstore.engines.cassandra.lexical import LexicalCandidates, WordIndex
-from linkstore.engines.cassandra.member_ranking import MemberPool
-from linkstore.engines.cassandra.members import GroupReader, GroupRows
-from linkstore.engines.cassandra.reading import MetDocuments as Known
-from linkstore.engines.cassandra.reading import MetLinkGroups, RowFetcher
-from linkstore.engines.cassandra.requests import Requests, Statement
-from linkstore.engines.cassandra.rows import DocumentRow, is_whole, select_searchable
-from linkstore.engines.cassandra.scopes import FilterHistory, Scope
-from linkstore.engines.cassandra.statements import Tables
+from linkstore.engines.cassandra.statements import Requests, Tables, ask
 from linkstore.engines.contract import LexicalReader, immediate
 from linkstore.errors import FilterError
 
@@ -60,37 +43,71 @@ Measured on 100,000 documents: recall of the best 4 is 0.93 if 4 are asked for, 
 _UNFILTERED_FACTOR: Final = 2
 """For a filter, this many times as many documents are requested without it first."""
 SCAN_PAGE: Final = 1000
+_FULL_READ_FACTOR: Final = 2
+"""Documents are read in full to check them if this share of them at least is needed: one of so many."""
+_NO_FLOATS: Final = np.empty(0, np.float32)
 
 
-class NearestSearch:
-    """Answers :class:`~linkstore.core.plans.Nearest`.
+def read_scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentRow]]:
+    """Read the next documents in token order."""
+    found: list[DocumentRow] = []
+    while (asked := limit - len(found)) > 0:
+        text = cql.scan_documents(tables, after=after is not None)
+        values = (asked,) if after is None else (after, asked)
+        rows = yield from ask("read documents", text, *values, page_limit=asked)
+        found += [DocumentRow.of(row) for row in rows if is_whole(row)]
+        if len(rows) < asked:
+            break
+        after = rows[-1][0]
+    return found
+
+
+def _compute_scores(rows: list[DocumentRow], fetch: plans.Nearest) -> Floats:
+    """Return (n,) similarities."""
+    if not rows:
+        return np.empty(0, np.float32)
+    return cosine_similarities(np.stack([row.vector for row in rows]), fetch.vector)
+
+
+def _select_best(rows: list[DocumentRow], scores: Floats, k: int) -> list[DocumentRow]:
+    """Return the ``k`` best rows by score, then id."""
+    order = plans.finish_ranking(plans.rank_best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
+    return [rows[at] for at in order.tolist()]
+
+
+class CassandraReader(LexicalReader):
+    """Reads each document at most once, with all its columns.
 
     Args:
-        tables: The tables of the store.
-        fetcher: Reads documents at the consistency level of reads.
-        scan_limit: Maximum number of documents to scan if fewer of the 1,000 nearest pass the filter than
-            were requested.
-        experience: What is known about the equalities of filters.
+        scope: Which documents exist for the plan, and what reads them.
+        members: Reads link groups.
+        words: Finds documents by words, if the store indexes them.
         replicated: Whether a partition has several replicas. The index answers from a single replica. Then
             the documents it returns are read again at the consistency level of reads.
+        empty: Whether the store never had a document. Then it has no tables to read.
     """
 
     def __init__(
-        self,
-        tables: Tables,
-        fetcher: RowFetcher,
-        scan_limit: int,
-        experience: FilterHistory,
-        *,
-        replicated: bool,
+        self, scope: Scope, members: GroupReader, words: WordSearch, *, replicated: bool, empty: bool
     ) -> None:
-        self._experience = experience
-        self._tables = tables
-        self._fetcher = fetcher
-        self._scan_limit = scan_limit
+        self._scope = scope
+        self._members = members
+        self._words = words
         self._replicated = replicated
+        self._empty = empty
+        self._known = MetDocuments()
+        self._groups = MetLinkGroups()
 
-    def rows(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
+    def nearest(self, fetch: plans.Nearest) -> Operation[plans.Candidates]:
+        """Ask the server's index, and compute the scores here."""
+        within = replace(fetch, filter=self._scope.condition & fetch.filter)
+        rows = [] if self._empty else (yield from self._find_nearest(within))
+        found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
+        # Leave out documents that an earlier answer treated as not existing.
+        refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
+        return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
+
+    def _find_nearest(self, fetch: plans.Nearest) -> Operation[list[DocumentRow]]:
         """Return the ``k`` nearest documents that pass the filter, best first.
 
         Raises:
@@ -110,7 +127,7 @@ class NearestSearch:
         return (yield from self._scan(fetch))
 
     def _search_unfiltered(
-        self, fetch: Nearest, equal: Mapping[str, str]
+        self, fetch: plans.Nearest, equal: Mapping[str, str]
     ) -> Operation[list[DocumentRow] | None]:
         """Return the ``k`` nearest if twice as many of the nearest of all include them, otherwise None.
 
@@ -118,15 +135,16 @@ class NearestSearch:
         the nearest of these as to find the nearest of all.
         """
         count = _UNFILTERED_FACTOR * fetch.k + EXTRA_CANDIDATES
-        if count > MAX_CANDIDATES or not self._experience.may_be_near(equal):
+        key, few_near = frozenset(equal.items()), self._scope.history.few_near
+        if count > MAX_CANDIDATES or time.monotonic() < few_near.get(key, 0.0):
             return None
         best = yield from self._search(fetch, {}, count)
         if best is None:
-            self._experience.learn_few_near(equal)
+            few_near.remember(key, time.monotonic() + FEW_NEAR_LIFETIME)
         return best
 
     def _search(
-        self, fetch: Nearest, equal: Mapping[str, str], count: int
+        self, fetch: plans.Nearest, equal: Mapping[str, str], count: int
     ) -> Operation[list[DocumentRow] | None]:
         """Return the ``k`` nearest of ``count`` candidates with these equalities.
 
@@ -146,115 +164,39 @@ class NearestSearch:
         return len(found) < MAX_CANDIDATES and bool(np.sort(passing)[-k] <= found.min())
 
     def _ask_index(
-        self, fetch: Nearest, equal: Mapping[str, str], limit: int
+        self, fetch: plans.Nearest, equal: Mapping[str, str], limit: int
     ) -> Operation[tuple[int, list[DocumentRow]]]:
         """Ask the server's index for documents with these equalities.
 
         Returns the number of candidates, and the candidates that exist.
         """
-        values = (*(part for pair in equal.items() for part in pair), fetch.vector, limit)
-        text = statements.select_nearest(self._tables, len(equal), whole=not self._replicated)
-        statement = Statement(cql=text, values=values, level="one", page_limit=limit)
-        (rows,) = yield Requests(statements=(statement,), what="search for similar documents")
+        search = make_search(self._scope.tables, equal, fetch.vector, limit, whole=not self._replicated)
+        (rows,) = yield Requests(statements=(search,), what="search for similar documents")
         if self._replicated:
-            return len(rows), (yield from self._fetcher.documents([id for (id,) in rows]))
+            return len(rows), (yield from self._scope.fetcher.documents([id for (id,) in rows]))
         return len(rows), [DocumentRow.of(row) for row in rows if is_whole(row)]
 
-    def _scan(self, fetch: Nearest) -> Operation[list[DocumentRow]]:
+    def _scan(self, fetch: plans.Nearest) -> Operation[list[DocumentRow]]:
         """Compare all documents, page by page."""
         kept: list[DocumentRow] = []
         seen, after = 0, None
         while True:
-            page = yield from read_scan_page(self._tables, after, SCAN_PAGE)
+            page = yield from read_scan_page(self._scope.tables, after, SCAN_PAGE)
             seen += len(page)
             kept += [row for row in page if fetch.filter.matches(row.metadata())]
             kept = _select_best(kept, _compute_scores(kept, fetch), fetch.k)
             if len(page) < SCAN_PAGE:
                 return kept
-            if seen >= self._scan_limit:
+            if seen >= self._scope.limit:
                 raise FilterError(
                     f"the filter leaves fewer than {fetch.k} of the {MAX_CANDIDATES:,} "
                     "nearest documents, and to look"
-                    f" at all takes more than scan_limit ({self._scan_limit:,}): add an equality, which the"
+                    f" at all takes more than scan_limit ({self._scope.limit:,}): add an equality, which the"
                     " server looks up, or raise scan_limit"
                 )
             after = page[-1].id
 
-
-def read_scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentRow]]:
-    """Read the next documents in token order."""
-    found: list[DocumentRow] = []
-    while (asked := limit - len(found)) > 0:
-        first = Statement(cql=statements.scan_first(tables), values=(asked,), page_limit=asked)
-        following = Statement(cql=statements.scan_after(tables), values=(after, asked), page_limit=asked)
-        statement = first if after is None else following
-        (rows,) = yield Requests(statements=(statement,), what="read documents")
-        found += [DocumentRow.of(row) for row in rows if is_whole(row)]
-        if len(rows) < asked:
-            break
-        after = rows[-1][0]
-    return found
-
-
-def _compute_scores(rows: list[DocumentRow], fetch: Nearest) -> Floats:
-    """Return (n,) similarities."""
-    if not rows:
-        return np.empty(0, np.float32)
-    return cosine_similarities(np.stack([row.vector for row in rows]), fetch.vector)
-
-
-def _select_best(rows: list[DocumentRow], scores: Floats, k: int) -> list[DocumentRow]:
-    """Return the ``k`` best rows by score, then id."""
-    order = finish_ranking(rank_best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
-    return [rows[at] for at in order.tolist()]
-
-
-_NO_FLOATS: Final = np.empty(0, np.float32)
-_FULL_READ_FACTOR: Final = 2
-"""Documents are read in full to check them if this share of them at least is needed: one of so many."""
-
-
-class CassandraReader(LexicalReader):
-    """Reads each document at most once, with all its columns.
-
-    Args:
-        fetcher: Reads documents by id.
-        members: Reads link groups.
-        search: Finds documents by similarity.
-        words: Finds documents by words, if the store indexes them.
-        scope: Which documents exist for the plan.
-        empty: Whether the store never had a document. Then it has no tables to read.
-    """
-
-    def __init__(
-        self,
-        fetcher: RowFetcher,
-        members: GroupReader,
-        search: NearestSearch,
-        words: WordIndex,
-        scope: Scope,
-        *,
-        empty: bool,
-    ) -> None:
-        self._scope = scope
-        self._empty = empty
-        self._fetcher = fetcher
-        self._members = members
-        self._search = search
-        self._words = words
-        self._known = Known()
-        self._groups = MetLinkGroups()
-
-    def nearest(self, fetch: Nearest) -> Operation[Candidates]:
-        """Ask the server's index, and compute the scores here."""
-        within = replace(fetch, filter=self._scope.condition & fetch.filter)
-        rows = [] if self._empty else (yield from self._search.rows(within))
-        found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
-        # Leave out documents that an earlier answer treated as not existing.
-        refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
-        return Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
-
-    def find(self, fetch: Find) -> Operation[Candidates]:
+    def find(self, fetch: plans.Find) -> Operation[plans.Candidates]:
         """Read documents by id."""
         asked = [self._known.ref(id) for id in dict.fromkeys(fetch.ids)]
         yield from self._read(asked)
@@ -264,10 +206,10 @@ class CassandraReader(LexicalReader):
         scores = np.zeros(len(kept), np.float32)
         if fetch.vector is not None:
             scores = self._compute_similarities(kept, fetch.vector)
-        return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
+        return plans.Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
 
     @immediate
-    def groups(self, fetch: Groups) -> Memberships:
+    def groups(self, fetch: plans.Groups) -> plans.Memberships:
         """Take link groups from the links of documents that were read."""
         kinds: dict[str, int] = {}
         rows = [
@@ -277,7 +219,7 @@ class CassandraReader(LexicalReader):
             if fetch.kinds is None or tag[0] in fetch.kinds
         ]
         document, group, kind, weights = zip(*rows, strict=True) if rows else ((), (), (), ())
-        return Memberships(
+        return plans.Memberships(
             document=np.array(document, dtype=np.int64),
             group=np.array(group, dtype=np.int64),
             kind=np.array(kind, dtype=np.int64),
@@ -286,14 +228,14 @@ class CassandraReader(LexicalReader):
             filtered=self._count_filtered(fetch, len(rows)),
         )
 
-    def _count_filtered(self, fetch: Groups, left: int) -> int:
+    def _count_filtered(self, fetch: plans.Groups, left: int) -> int:
         """Return how many entries the condition on links excluded."""
         if fetch.links.always:
             return 0
         entries = (self._known.weights(ref, fetch.side) for ref in fetch.refs.tolist())
         return sum(fetch.kinds is None or kind in fetch.kinds for one in entries for kind, _ in one) - left
 
-    def resolve(self, fetch: Resolve) -> Operation[Ints]:
+    def resolve(self, fetch: plans.Resolve) -> Operation[Ints]:
         """Check whether link groups have a member on either side."""
         tags = [] if self._empty else list(dict.fromkeys(fetch.tags))
         there: set[tuple[str, str]] = set()
@@ -303,7 +245,7 @@ class CassandraReader(LexicalReader):
             there.update(tag for tag, group in zip(tags, found, strict=True) if group.size)
         return np.array([self._groups.ref(tag) if tag in there else -1 for tag in fetch.tags], dtype=np.int64)
 
-    def members(self, fetch: Members) -> Operation[ReachedMembers]:
+    def members(self, fetch: plans.Members) -> Operation[plans.ReachedMembers]:
         """Read the partitions of link groups, and the documents whose exact vectors are needed."""
         tags = [self._groups.tags[group] for group in fetch.groups.tolist()]
         groups = yield from self._read_groups(tags, fetch)
@@ -315,7 +257,9 @@ class CassandraReader(LexicalReader):
             yield from self._read(undecided)
         return pool.reached()
 
-    def _read_groups(self, tags: Sequence[tuple[str, str]], fetch: Members) -> Operation[list[GroupRows]]:
+    def _read_groups(
+        self, tags: Sequence[tuple[str, str]], fetch: plans.Members
+    ) -> Operation[list[GroupRows]]:
         limit = fetch.cap + 1
         if self._scope.everything:
             return (yield from self._members.read(tags, fetch.side, limit))
@@ -331,45 +275,45 @@ class CassandraReader(LexicalReader):
         yield from self._read(refs)
         return {id for id, ref in zip(ids, refs, strict=True) if self._known.rows[ref] is not None}
 
-    def lexical(self, fetch: Lexical) -> Operation[LexicalMatches]:
+    def lexical(self, fetch: plans.Lexical) -> Operation[plans.LexicalMatches]:
         """Read the partitions of words, and documents until the best ones are known."""
         found = yield from self._words.look_up(() if self._empty else fetch.terms, self._scope)
-        matches = LexicalCandidates(self._known, found, fetch, self._words.scan_limit)
+        matches = LexicalCandidates(self._known, found, fetch, self._scope.limit)
         while undecided := matches.undecided():
             yield from self._read(undecided)
         return matches.worded()
 
     @immediate
-    def matching(self, fetch: Matching) -> Bools:
+    def matching(self, fetch: plans.Matching) -> Bools:
         """Evaluate the filter on the metadata of documents that were read."""
         return self._find_passing(fetch.filter, fetch.refs)
 
     @immediate
-    def vectors(self, fetch: Vectors) -> Floats:
+    def vectors(self, fetch: plans.Vectors) -> Floats:
         """Return vectors of documents that were read."""
         return self._known.vectors(fetch.refs.tolist())
 
     @immediate
-    def ids(self, fetch: Ids) -> list[str]:
+    def ids(self, fetch: plans.Ids) -> list[str]:
         """Return ids of documents met so far."""
         return self._known.ids_of(fetch.refs)
 
     @immediate
-    def tags(self, fetch: Tags) -> list[tuple[str, str]]:
+    def tags(self, fetch: plans.Tags) -> list[tuple[str, str]]:
         """Return tags of link groups met so far."""
         return [self._groups.tags[group] for group in fetch.groups.tolist()]
 
     @immediate
-    def documents(self, fetch: Documents) -> list[StoredDocument]:
+    def documents(self, fetch: plans.Documents) -> list[plans.StoredDocument]:
         """Return texts and metadata of documents that were read."""
         rows = [self._known.row(ref) for ref in fetch.refs.tolist()]
-        return [StoredDocument(id=row.id, text=row.text, metadata=row.metadata()) for row in rows]
+        return [plans.StoredDocument(id=row.id, text=row.text, metadata=row.metadata()) for row in rows]
 
     def _read(self, refs: Sequence[int]) -> Operation[None]:
         """Read the documents that were not read yet."""
         unread = list(dict.fromkeys(self._known.unread(refs)))
         ids = [] if self._empty else [self._known.ids[ref] for ref in unread]
-        rows = yield from self._fetcher.documents(ids)
+        rows = yield from self._scope.fetcher.documents(ids)
         for row in rows:
             if self._scope.holds(row):
                 self._known.keep(row)

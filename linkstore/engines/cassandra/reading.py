@@ -1,20 +1,31 @@
-"""Documents and link groups read for a plan: their refs, content and members."""
+"""Documents and link groups that a plan meets: read by key, each once, and checked against its scope."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+import struct
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 import numpy as np
+import orjson
 
 from linkstore.core.arrays import Bools, Floats, Ints
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.plans import Operation, Side
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.requests import Requests, Statement
-from linkstore.engines.cassandra.rows import DocumentRow, is_possible_id, is_whole
-from linkstore.engines.cassandra.sending import NodeShare, Placement
-from linkstore.engines.cassandra.statements import Tables
+from linkstore.engines.cassandra.codec import (
+    DocumentRow,
+    is_possible_id,
+    is_whole,
+    pack_vector,
+    select_searchable,
+    split_list,
+)
+from linkstore.engines.cassandra.execution import NodeShare, Placement
+from linkstore.engines.cassandra.statements import Requests, Statement, Tables, ask
+from linkstore.errors import FilterError
 
 MAX_KEYS_PER_STATEMENT: Final = 100
 """Maximum number of partitions in one statement."""
@@ -23,6 +34,22 @@ STATEMENTS_PER_NODE: Final = 4
 after another, but several statements in parallel."""
 MIN_KEYS_PER_STATEMENT: Final = 16
 """Minimum number of keys in a statement, if there are as many."""
+MAX_REMEMBERED_FILTERS: Final = 1_000
+"""For how many combinations of equalities."""
+FEW_NEAR_LIFETIME: Final = 60.0
+"""How long it is remembered that few of the nearest documents satisfy them."""
+Equalities = frozenset[tuple[str, str]]
+K = TypeVar("K")
+V = TypeVar("V")
+_MAX_CHECKED_BY_ID: Final = 1_000
+"""Beyond this many documents to check, the server's index is asked for those that may be in the scope."""
+_MAX_LISTED: Final = 20_000
+"""The index is asked for at most this many."""
+_LISTING_GROWTH: Final = 2
+"""The index is asked again for at least this many times what it had more of."""
+_CHECKS_PER_READ: Final = 5_000
+ScopeCheck = Callable[[Sequence[str]], Operation[set[str]]]
+"""Finds out which of some documents, named by id, are in a scope."""
 
 
 class MetDocuments:
@@ -117,6 +144,16 @@ class MetDocuments:
         return [self.ids[ref] for ref in refs.tolist()]
 
 
+def make_search(
+    tables: Tables, equal: Mapping[str, str], vector: Floats, limit: int, *, whole: bool
+) -> Statement:
+    """Return the statement that asks the server's index for documents, nearest first."""
+    terms = (part.encode() for pair in equal.items() for part in pair)
+    values = [*terms, pack_vector(vector), struct.pack(">i", limit)]
+    text = cql.select_nearest(tables, len(equal), whole=whole)
+    return Statement(cql=text, values=values, packed=True, level="one", page_limit=limit)
+
+
 class MetLinkGroups:
     """The link groups met by a plan: a ref for each (kind, tag)."""
 
@@ -164,21 +201,179 @@ class RowFetcher:
             return []
         statements = tuple(
             Statement(cql=statement, values=([ids[at] for at in part],), routing=routing)
-            for part, routing in self.parts(self._tables.name, [(one,) for one in ids])
+            for part, routing in self.parts([(one.encode(),) for one in ids])
         )
         answers = yield Requests(statements=statements, what=what)
         return [row for rows in answers for row in rows]
 
-    def parts(self, table: str, keys: Sequence[tuple[Any, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
-        """Yield, for each statement, the positions of its keys and its routing key."""
-        for share in self.by_replica(table, keys):
+    def parts(self, keys: Sequence[tuple[bytes, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
+        """Yield, for each statement, the positions of its partition keys and its routing key."""
+        for share in self.by_replica(keys):
             size = min(
                 MAX_KEYS_PER_STATEMENT,
                 max(MIN_KEYS_PER_STATEMENT, -(-len(share.positions) // STATEMENTS_PER_NODE)),
             )
-            for start in range(0, len(share.positions), size):
-                yield share.positions[start : start + size], share.routing
+            for part in split_list(share.positions, size):
+                yield list(part), share.routing
 
-    def by_replica(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[NodeShare]:
+    def by_replica(self, keys: Sequence[tuple[bytes, ...]]) -> list[NodeShare]:
         """Group keys by replica, see :meth:`Placement.by_replica`."""
-        return self._placement.by_replica(table, keys)
+        return self._placement.by_replica(keys)
+
+
+class RecentValues(OrderedDict[K, V]):
+    """Values by key, of which the oldest is forgotten if there are too many.
+
+    Threads may use it without a lock. At worst, a value is forgotten.
+
+    Args:
+        most: How many values are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def remember(self, key: K, value: V) -> None:
+        """Store a value, which is the newest now."""
+        self[key] = value
+        with suppress(KeyError):
+            self.move_to_end(key)
+            if len(self) > self._most:
+                self.popitem(last=False)
+
+
+class FilterHistory:
+    """What a client has learned about filters, by their equalities. It affects only how documents are found.
+
+    Attributes:
+        more_than: A number that the documents satisfying them exceed. It is that of the last listing of these
+            documents, which was not complete.
+        few_near: Until when it counts that too few of the nearest documents satisfied them.
+    """
+
+    def __init__(self) -> None:
+        self.more_than: RecentValues[Equalities, int] = RecentValues(MAX_REMEMBERED_FILTERS)
+        self.few_near: RecentValues[Equalities, float] = RecentValues(MAX_REMEMBERED_FILTERS)
+
+
+class Scope:
+    """The documents that exist for a plan, each of which is checked once.
+
+    There are two ways to check many documents: read the metadata of each, or, if the filter has an equality
+    that few documents satisfy, ask the server's index for these. A document costs about the same in both
+    ways, so the index is asked for at most as many as there are to check. If it has more, this is remembered.
+
+    Args:
+        condition: The condition that documents must pass.
+        tables: The tables of the store.
+        fetcher: Reads documents by id.
+        limit: Maximum number of documents to check.
+        history: What is known about the equalities of filters.
+    """
+
+    def __init__(
+        self, condition: Condition, tables: Tables, fetcher: RowFetcher, limit: int, history: FilterHistory
+    ) -> None:
+        self.condition = condition
+        self.history = history
+        self.limit = limit
+        self._judged = 0
+        self.tables = tables
+        self.fetcher = fetcher
+        self._verdicts: dict[str, bool] = {}
+        self._listed: set[str] | None = None
+        self._equalities = select_searchable(dict(condition.equalities))
+
+    @property
+    def everything(self) -> bool:
+        """Whether all documents are in the scope."""
+        return self.condition.always
+
+    def holds(self, row: DocumentRow) -> bool:
+        """Say whether a document that was read is in the scope, now and when it was checked before."""
+        if self.condition.always:
+            return True
+        verdict = self._verdicts.get(row.id, True) and self.condition.matches(row.metadata())
+        self._verdicts[row.id] = verdict
+        return verdict
+
+    def of(self, ids: Iterable[str], *, sample: bool = False) -> Operation[set[str]]:
+        """Return the ids of documents in the scope.
+
+        Args:
+            ids: The documents to check.
+            sample: Whether the caller bounds the number of documents. They do not count to the limit then.
+
+        Raises:
+            FilterError: If more documents would have to be checked than the limit allows.
+        """
+        asked = dict.fromkeys(ids)
+        unknown = self._list_unknown(asked)
+        if at_most := self._count_worth_listing(unknown):
+            yield from self._list(at_most)
+            unknown = self._list_unknown(asked)
+        if not sample:
+            self.charge(len(unknown))
+        for part in split_list(unknown, _CHECKS_PER_READ):
+            yield from self._check(part)
+        return {id for id in asked if self._verdict(id)}
+
+    def charge(self, documents: int) -> None:
+        """Count documents that are checked.
+
+        Raises:
+            FilterError: If there are now more than the limit allows.
+        """
+        self._judged += documents
+        if self._judged > self.limit:
+            raise FilterError(
+                f"more than scan_limit ({self.limit:,}) documents must be looked at to tell what the filter"
+                " leaves: add an equality that few documents have, which the server looks up, or raise"
+                " scan_limit"
+            )
+
+    def _list_unknown(self, ids: Iterable[str]) -> list[str]:
+        return [] if self._listed is not None else [id for id in ids if id not in self._verdicts]
+
+    def _verdict(self, id: str) -> bool:
+        known = self._verdicts.get(id)
+        return known if known is not None else self._listed is not None and id in self._listed
+
+    def _check(self, ids: Sequence[str]) -> Operation[None]:
+        """Check documents by their metadata."""
+        statement = cql.read_attributes(self.tables)
+        rows = yield from self.fetcher.by_id(statement, ids, "read what filters ask for")
+        self._verdicts.update(dict.fromkeys(ids, False))
+        self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
+
+    def _count_worth_listing(self, unknown: Sequence[str]) -> int:
+        """Return the number of documents to ask the server's index for.
+
+        The number is 0 if the unknown ones are checked by id.
+        """
+        if not unknown or not self._equalities:
+            return 0
+        if self._judged + len(unknown) > self.limit:
+            return _MAX_LISTED
+        to_check = min(len(self._verdicts) + len(unknown), _MAX_LISTED)
+        more_than = self.history.more_than.get(frozenset(self._equalities.items()), 0)
+        return to_check if to_check > max(_MAX_CHECKED_BY_ID, _LISTING_GROWTH * more_than) else 0
+
+    def _list(self, at_most: int) -> Operation[None]:
+        """List the documents of the scope by the server's index, only some of them if there are more."""
+        values = (*(part for pair in self._equalities.items() for part in pair), at_most + 1)
+        text = cql.read_equal(self.tables, len(self._equalities))
+        rows = yield from ask("look up the documents of a filter", text, *values)
+        if len(rows) <= at_most:
+            self._listed = {id for id, attributes in rows if self._passes(attributes)}
+            return
+        self.history.more_than.remember(frozenset(self._equalities.items()), at_most)
+        for id, attributes in rows:
+            if id not in self._verdicts:
+                self._verdicts[id] = self._passes(attributes)
+        if at_most == _MAX_LISTED:
+            self._equalities = {}
+
+    def _passes(self, attributes: str | None) -> bool:
+        return attributes is not None and self.condition.matches(orjson.loads(attributes))

@@ -1,145 +1,90 @@
 """Counts the content of a store, compares derived rows with the documents, and repairs them.
 
-Counts the content of a store. Each count reads the links of all documents.
-
-How rows differ from the documents they are derived from, and how they are repaired while others write.
-
 A row without a document may belong to a write in progress, which writes its document later. So such a row is
 neither reported nor deleted until it is older than any write takes (``settle``) and its document was read
 once more. The deletion has the write time of the row as it was read, so it deletes nothing written later.
-
-Compares all members with the links and vectors of documents, and repairs them.
-
-Compares all postings with the words of documents, and repairs them.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Final
 
 import xxhash
 
 from linkstore.core.plans import Operation
-from linkstore.engines.cassandra import statements
-from linkstore.engines.cassandra.derived import (
-    DOCUMENTS_PER_PAGE,
-    DerivedRows,
-    DocumentState,
-    FoundRow,
-    MemberRounds,
-    PostingRounds,
+from linkstore.engines.cassandra import codec
+from linkstore.engines.cassandra import statements as cql
+from linkstore.engines.cassandra.derived import DOCUMENTS_PER_PAGE, DerivedRows, RowKey
+from linkstore.engines.cassandra.statements import (
+    DerivedTable,
+    Requests,
+    Row,
+    Statement,
+    Tables,
+    ask,
+    run_writes,
 )
-from linkstore.engines.cassandra.members import MemberKey, MemberStatements
-from linkstore.engines.cassandra.postings import PostingKey, PostingStatements
-from linkstore.engines.cassandra.reading import RowFetcher
-from linkstore.engines.cassandra.requests import Requests, Statement
-from linkstore.engines.cassandra.rows import (
-    StoredLink,
-    derive_memberships,
-    is_whole,
-    merge_replaced_links,
-    unpack_links,
-)
-from linkstore.engines.cassandra.statements import Tables
 from linkstore.engines.contract import Finding, LinkedPage, PageEntry, Survey
 
-
-class StoreInspection:
-    """Counts documents, links and pages.
-
-    Args:
-        tables: The tables of the store.
-    """
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    def survey(self, pages: int) -> Operation[Survey]:
-        """Count documents and links."""
-        rows = yield from self._read_links()
-        links: list[StoredLink] = [link for _, of in rows for link in unpack_links(of)]
-        memberships_found = {key for _, of in rows for key in derive_memberships(unpack_links(of))}
-        asked = Counter((kind, tag) for kind, tag, direction, _ in links if direction != "in")
-        dangling = sorted(tag for tag in asked if (*tag, "in") not in memberships_found)
-        return Survey(
-            documents=len(rows),
-            pages=pages,
-            links=dict(sorted(Counter(kind for kind, *_ in links).items())),
-            groups=len({(kind, tag) for kind, tag, _ in memberships_found}),
-            dangling=tuple((*tag, asked[tag]) for tag in dangling),
-        )
-
-    def linked(self, entries: Iterable[PageEntry], kind: str, take: int) -> Operation[list[LinkedPage]]:
-        """Find the pages that most links of a kind lead to."""
-        rows = yield from self._read_links()
-        owners: dict[str, set[PageEntry]] = defaultdict(set)
-        for entry in entries:
-            for id in entry.ids:
-                owners[id].add(entry)
-        asking: dict[str, list[str]] = defaultdict(list)
-        answering: dict[str, set[PageEntry]] = defaultdict(set)
-        for id, of in rows:
-            for found, tag, side in derive_memberships(unpack_links(of)):
-                if found == kind and side == "out":
-                    asking[tag].append(id)
-                elif found == kind:
-                    answering[tag].update(owners.get(id, ()))
-        counts = Counter(
-            (page.source, page.url)
-            for tag, pages in answering.items()
-            for page in pages
-            for id in asking.get(tag, ())
-            if page not in owners.get(id, ())
-        )
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:take]
-        return [LinkedPage(source=source, url=url, links=links) for (source, url), links in ranked]
-
-    def _read_links(self) -> Operation[list[tuple[str, bytes | None]]]:
-        statement = Statement(cql=statements.read_all_links(self._tables))
-        (rows,) = yield Requests(statements=(statement,), what="read all documents")
-        return [(row[0], merge_replaced_links(row[1], row[-1])) for row in rows if is_whole(row)]
+CONCURRENT_READS: Final = 8
+"""Ranges of tokens that are read concurrently."""
+_RANGES: Final = 64
+_FIRST_TOKEN: Final = -(1 << 63)
+_TOKENS: Final = 1 << 64
+_MAX_EXAMPLES: Final = 5
 
 
-_MAX_ROW_EXAMPLES: Final = 5
-RowKey = Any
-"""The primary key of a row of members or of words; its last part is the document's id."""
-ExpectedRows = Callable[[DocumentState], Mapping[RowKey, bytes]]
-"""The rows derived from a state of a document."""
-MissingRows = Callable[[str, Mapping[RowKey, bytes], Sequence[FoundRow]], Iterable[RowKey]]
-"""Takes a document's id, the rows it must have, and its doubtful rows; returns the keys of missing rows."""
+def count_content(tables: Tables, pages: int) -> Operation[Survey]:
+    """Count documents and links, by the links of all documents."""
+    rows = yield from _read_links(tables)
+    links: list[codec.StoredLink] = [link for _, of in rows for link in codec.unpack_links(of)]
+    memberships_found = {key for _, of in rows for key in codec.derive_memberships(codec.unpack_links(of))}
+    asked = Counter((kind, tag) for kind, tag, direction, _ in links if direction != "in")
+    dangling = sorted(tag for tag in asked if (*tag, "in") not in memberships_found)
+    return Survey(
+        documents=len(rows),
+        pages=pages,
+        links=dict(sorted(Counter(kind for kind, *_ in links).items())),
+        groups=len({(kind, tag) for kind, tag, _ in memberships_found}),
+        dangling=tuple((*tag, asked[tag]) for tag in dangling),
+    )
 
 
-class RowStatements(Protocol):
-    """Writes rows: :class:`.members.MemberStatements` or :class:`.postings.PostingStatements`."""
+def find_most_linked(
+    tables: Tables, entries: Iterable[PageEntry], kind: str, take: int
+) -> Operation[list[LinkedPage]]:
+    """Find the pages that most links of a kind lead to."""
+    rows = yield from _read_links(tables)
+    owners: dict[str, set[PageEntry]] = defaultdict(set)
+    for entry in entries:
+        for id in entry.ids:
+            owners[id].add(entry)
+    asking: dict[str, list[str]] = defaultdict(list)
+    answering: dict[str, set[PageEntry]] = defaultdict(set)
+    for id, of in rows:
+        for found, tag, side in codec.derive_memberships(codec.unpack_links(of)):
+            if found == kind and side == "out":
+                asking[tag].append(id)
+            elif found == kind:
+                answering[tag].update(owners.get(id, ()))
+    counts = Counter(
+        (page.source, page.url)
+        for tag, pages in answering.items()
+        for page in pages
+        for id in asking.get(tag, ())
+        if page not in owners.get(id, ())
+    )
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:take]
+    return [LinkedPage(source=source, url=url, links=links) for (source, url), links in ranked]
 
-    def add(self, rows: Iterable[tuple[Any, bytes]], at: int) -> Iterator[Statement]:
-        """Add states to rows."""
-        ...
 
-    def replace(self, rows: Iterable[tuple[Any, bytes]], at: int) -> Iterator[Statement]:
-        """Add states to rows, and remove the states that were added before."""
-        ...
-
-    def delete(self, keys: Iterable[Any], at: int) -> Iterator[Statement]:
-        """Delete rows that were written before a time."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowProblem:
-    """How to report rows that differ.
-
-    Args:
-        text: Description of the problem.
-        shown: Formats the key of a row. Rows with the same result are counted once.
-    """
-
-    text: str
-    shown: Callable[[RowKey], str]
+def _read_links(tables: Tables) -> Operation[list[tuple[str, bytes | None]]]:
+    rows = yield from ask("read all documents", cql.read_all_links(tables))
+    return [(row[0], codec.merge_replaced_links(row[1], row[-1])) for row in rows if codec.is_whole(row)]
 
 
 @dataclass(slots=True)
@@ -174,29 +119,21 @@ class Differences:
             elif right not in found.states:
                 self.missing[found.key] = right
 
-    def findings(self, *problems: RowProblem) -> tuple[Finding, ...]:
-        """Return the differences as findings.
-
-        Args:
-            problems: The problems of strays, missing and mixed rows, in this order.
-        """
-        found = []
+    def findings(self, table: DerivedTable) -> Iterator[Finding]:
+        """Yield the differences as findings. Rows that are shown alike are counted once."""
+        problems = _PROBLEMS["word" in table.clustering]
         of_each: tuple[Iterable[RowKey], ...] = (self.strays, self.missing, self.mixed)
-        for problem, keys in zip(problems, of_each, strict=True):
-            shown = sorted(set(map(problem.shown, keys)))
-            if shown:
-                found.append(
-                    Finding(problem=problem.text, count=len(shown), examples=tuple(shown[:_MAX_ROW_EXAMPLES]))
-                )
-        return tuple(found)
+        for (text, show), keys in zip(problems, of_each, strict=True):
+            if shown := sorted(set(map(show, keys))):
+                yield Finding(problem=text, count=len(shown), examples=tuple(shown[:_MAX_EXAMPLES]))
 
-    def mend(self, statements: RowStatements, now: int, what: str) -> Operation[None]:
+    def mend(self, derived: DerivedRows, table: DerivedTable, now: int) -> Operation[None]:
         """Delete surplus rows, and write missing ones.
 
         Args:
-            statements: Makes the statements.
+            derived: Makes the statements.
+            table: The table of the rows.
             now: The timestamp of added states.
-            what: Name of the operation, for error messages.
         """
         strays: defaultdict[int, list[RowKey]] = defaultdict(list)
         mixed: defaultdict[int, list[tuple[RowKey, bytes]]] = defaultdict(list)
@@ -204,219 +141,129 @@ class Differences:
             strays[written].append(key)
         for key, (written, state) in self.mixed.items():
             mixed[written].append((key, state))
-        deleted = (statements.delete(keys, written) for written, keys in strays.items())
-        replaced = (statements.replace(rows, written + 1) for written, rows in mixed.items())
-        added = statements.add(self.missing.items(), now)
-        mending = (*chain.from_iterable(deleted), *chain.from_iterable(replaced), *added)
-        if mending:
-            yield Requests(statements=mending, what=what)
+        deleted = (derived.delete(table, keys, written) for written, keys in strays.items())
+        replaced = (derived.write(table, rows, at + 1, replace=True) for at, rows in mixed.items())
+        added = derived.write(table, self.missing.items(), now)
+        yield from run_writes("repair members and words", chain(*deleted, *replaced, added))
 
 
-def compare_again(
-    derived: DerivedRows,
-    expected: ExpectedRows,
-    absent: MissingRows,
-    seen: Mapping[str, int],
-    doubtful: Sequence[FoundRow],
-    lacking: Iterable[str],
-    horizon: int,
-) -> Operation[Differences]:
-    """Compare doubtful rows with their documents, which are read again.
+@dataclass(frozen=True, slots=True)
+class FoundRow:
+    """A row of members or words: its key, its states, and the latest write time of these."""
+
+    key: RowKey
+    states: Sequence[bytes]
+    written: int
+
+
+class RowInspection:
+    """Derives all rows again, and compares them with those that are stored.
+
+    Only a sum of hashes is kept for each document, over its rows that are expected and not yet found. If a
+    sum is not 0 in the end, all rows are read once more, and those of such documents are compared.
 
     Args:
-        derived: Reads states of documents.
-        expected: Returns the rows derived from a state.
-        absent: Returns the missing rows of a document.
-        seen: Write times of the documents when they were first read.
-        doubtful: Rows that did not match the documents when they were first read.
-        lacking: Ids of documents with missing rows.
+        derived: Derives rows from documents.
         horizon: Rows with a later timestamp may belong to a write in progress.
     """
-    rows_of: defaultdict[str, list[FoundRow]] = defaultdict(list)
-    for found in doubtful:
-        rows_of[found.key[-1]].append(found)
-    ids, differences = sorted({*rows_of, *lacking}), Differences()
-    for start in range(0, len(ids), DOCUMENTS_PER_PAGE):
-        part = ids[start : start + DOCUMENTS_PER_PAGE]
-        states = yield from derived.coded(part)
-        for id in part:
-            state = states.get(id)
-            right = expected(state) if state else {}
-            unchanged = state is not None and seen.get(id) == state.written
-            for found in rows_of[id]:
-                if unchanged or found.key not in right:
-                    differences.take(found, right.get(found.key), horizon)
-            if unchanged:
-                differences.missing.update((key, right[key]) for key in absent(id, right, rows_of[id]))
-    return differences
 
-
-class MemberInspection:
-    """Inspects all members.
-
-    It keeps a hash of the expected state of each member, and only those rows that differ.
-
-    Args:
-        tables: The tables of the store.
-        fetcher: Finds the nodes of partitions.
-        derived: Reads states of documents.
-        buckets: Number of partitions of one side of a link group.
-    """
-
-    def __init__(self, tables: Tables, fetcher: RowFetcher, derived: DerivedRows, buckets: int) -> None:
-        self._tables = tables
+    def __init__(self, derived: DerivedRows, horizon: int) -> None:
         self._derived = derived
-        self._buckets = buckets
-        self._statements = MemberStatements(tables, fetcher)
+        self._horizon = horizon
+        self._seen: dict[str, int] = {}
 
-    def compare(self, horizon: int) -> Operation[Differences]:
-        """Read documents, then members, then once more the documents whose members differ.
-
-        Args:
-            horizon: Rows with a later timestamp may belong to a write in progress.
-        """
-        seen: dict[str, int] = {}
-        right: dict[MemberKey, int] = {}
-        page: Sequence[DocumentState] = yield from self._derived.after(None)
+    def compare(self) -> Operation[list[tuple[DerivedTable, Differences]]]:
+        """Read documents, then the derived rows, then once more the documents whose rows differ."""
+        expected: list[defaultdict[str, int]] = [defaultdict(int) for _ in self._derived.tables]
+        page = yield from self._derived.after(None)
         while page:
-            seen.update((state.id, state.written) for state in page)
             for state in page:
-                right.update((key, _hash_member(s)) for key, s in self._list_expected(state).items())
+                self._seen[state.id] = state.written
+                for sums, rows in zip(expected, state.rows, strict=False):
+                    sums[state.id] = sum(_hash_row(key, (found,)) for key, found in rows.items())
             page = yield from self._derived.after(page[-1].id)
-        rounds = MemberRounds(self._tables, expected=len(right))
-        doubtful: list[FoundRow] = []
-        while (found := (yield from rounds.next())) is not None:
-            doubtful += (
-                row for row in found if [right.pop(row.key, None)] != [*map(_hash_member, row.states)]
-            )
-        return (
-            yield from compare_again(
-                self._derived,
-                self._list_expected,
-                lambda _, rows, __: (key for key in rows if key in right),
-                seen,
-                doubtful,
-                {key[-1] for key in right},
-                horizon,
-            )
-        )
+        compared = []
+        for number, table in enumerate(self._derived.tables):
+            compared.append((table, (yield from self._compare_table(number, table, expected[number]))))
+        return compared
 
-    def mend(self, differences: Differences, now: int) -> Operation[None]:
-        """Delete surplus members, and write missing ones."""
-        yield from differences.mend(self._statements, now, "repair members")
+    def _compare_table(
+        self, number: int, table: DerivedTable, sums: defaultdict[str, int]
+    ) -> Operation[Differences]:
+        def subtract(rows: Iterable[Row]) -> None:
+            for *key, states, _ in rows:
+                sums[key[-1]] -= _hash_row(key, codec.unpack_states(states))
 
-    def findings(self, differences: Differences) -> tuple[Finding, ...]:
-        """Return the differences as findings."""
-        return differences.findings(*_MEMBER_PROBLEMS)
+        yield from _read_rows(table, subtract)
+        differing = sorted(id for id, left in sums.items() if left)
+        rows_of: dict[str, list[FoundRow]] = {id: [] for id in differing}
 
-    def _list_expected(self, state: DocumentState) -> Mapping[MemberKey, bytes]:
-        return dict(state.members.rows(self._buckets))
+        def collect(rows: Iterable[Row]) -> None:
+            for *key, states, times in rows:
+                if key[-1] in rows_of:
+                    written = max(times or (), default=0)
+                    rows_of[key[-1]].append(FoundRow(tuple(key), codec.unpack_states(states), written))
+
+        if differing:
+            yield from _read_rows(table, collect)
+        return (yield from self._compare_again(number, rows_of))
+
+    def _compare_again(self, number: int, rows_of: Mapping[str, list[FoundRow]]) -> Operation[Differences]:
+        """Compare the rows of some documents, which are read again."""
+        differences = Differences()
+        for part in codec.split_list(list(rows_of), DOCUMENTS_PER_PAGE):
+            states = yield from self._derived.stored(part)
+            for id in part:
+                state = states.get(id)
+                right = state.rows[number] if state else {}
+                unchanged = state is not None and self._seen.get(id) == state.written
+                for found in rows_of[id]:
+                    if unchanged or found.key not in right:
+                        differences.take(found, right.get(found.key), self._horizon)
+                if unchanged:
+                    there = {found.key for found in rows_of[id]}
+                    differences.missing.update((key, right[key]) for key in right if key not in there)
+        return differences
 
 
-def _hash_member(state: bytes) -> int:
-    return xxhash.xxh3_64_intdigest(state)
+def _read_rows(table: DerivedTable, take: Callable[[Iterable[Row]], None]) -> Operation[None]:
+    """Read all rows, page by page, by ranges of tokens.
+
+    A single read of all would pass over more deleted rows than a server allows.
+    """
+    ends = [_FIRST_TOKEN + _TOKENS * n // _RANGES for n in range(_RANGES)] + [_FIRST_TOKEN + _TOKENS - 1]
+    text = cql.read_row_range(table)
+    ranges = [Statement(cql=text, values=ends[at : at + 2]) for at in range(_RANGES)]
+    for part in codec.split_list(ranges, CONCURRENT_READS):
+        yield Requests(statements=tuple(part), what="compare members and words with documents", take=take)
 
 
-def _show_member(key: MemberKey) -> str:
+def _hash_row(key: Iterable[object], states: Sequence[bytes]) -> int:
+    """Return a hash of a row. Different keys or states have different hashes."""
+    parts = (part if isinstance(part, bytes) else str(part).encode() for part in key)
+    return xxhash.xxh3_64_intdigest(b"\0".join((*parts, *states)))
+
+
+def _show_member(key: RowKey) -> str:
     kind, tag, side, _, id = key
     return f"{kind} {tag} ({side}) {id}"
 
 
-_MEMBER_PROBLEMS: Final = (
-    RowProblem(text="members of link groups without a document that has the link", shown=_show_member),
-    RowProblem(text="links of documents that are missing from their link group", shown=_show_member),
-    RowProblem(text="members of link groups that differ from their document", shown=_show_member),
-)
-
-
-class WordInspection:
-    """Inspects all postings.
-
-    Only a sum of hashes is kept for each document, over its postings that are expected and not yet found. If
-    the sum is not 0 in the end, all postings are read once more, and those of such documents are compared.
-
-    Args:
-        tables: The tables of the store.
-        fetcher: Finds the nodes of partitions.
-        derived: Reads states of documents.
-        buckets: Number of partitions of a word.
-    """
-
-    def __init__(self, tables: Tables, fetcher: RowFetcher, derived: DerivedRows, buckets: int) -> None:
-        self._tables = tables
-        self._derived = derived
-        self._buckets = buckets
-        self._statements = PostingStatements(tables, fetcher)
-
-    def compare(self, horizon: int) -> Operation[Differences]:
-        """Read documents, then postings, then once more the documents whose postings differ.
-
-        Args:
-            horizon: Rows with a later timestamp may belong to a write in progress.
-        """
-        seen: dict[str, int] = {}
-        sums: defaultdict[str, int] = defaultdict(int)
-        page: Sequence[DocumentState] = yield from self._derived.after(None)
-        while page:
-            for state in page:
-                seen[state.id] = state.written
-                sums[state.id] = sum(
-                    _hash_posting(key, (found,)) for key, found in self._list_expected(state).items()
-                )
-            page = yield from self._derived.after(page[-1].id)
-        rounds = PostingRounds(self._tables)
-        while (found := (yield from rounds.next())) is not None:
-            for row in found:
-                sums[row.key[-1]] -= _hash_posting(row.key, row.states)
-        differing = {id for id, left in sums.items() if left}
-        doubtful = yield from self._read_postings_of(differing)
-        return (
-            yield from compare_again(
-                self._derived, self._list_expected, _find_absent_postings, seen, doubtful, differing, horizon
-            )
-        )
-
-    def _read_postings_of(self, ids: Collection[str]) -> Operation[list[FoundRow]]:
-        """Return all postings of some documents. This reads those of all documents."""
-        of_them: list[FoundRow] = []
-        rounds = PostingRounds(self._tables)
-        while ids and (found := (yield from rounds.next())) is not None:
-            of_them += (row for row in found if row.key[-1] in ids)
-        return of_them
-
-    def mend(self, differences: Differences, now: int) -> Operation[None]:
-        """Delete surplus postings, and write missing ones."""
-        yield from differences.mend(self._statements, now, "repair words")
-
-    def findings(self, differences: Differences) -> tuple[Finding, ...]:
-        """Return the differences as findings."""
-        return differences.findings(*_WORD_PROBLEMS)
-
-    def _list_expected(self, state: DocumentState) -> Mapping[PostingKey, bytes]:
-        return dict(state.words.rows(self._buckets)) if state.words else {}
-
-
-def _find_absent_postings(
-    _id: str, rows: Mapping[PostingKey, bytes], found: Sequence[FoundRow]
-) -> Iterable[PostingKey]:
-    """Return the postings that a document must have and that were not found."""
-    return rows.keys() - {row.key for row in found}
-
-
-def _hash_posting(key: PostingKey, states: Sequence[bytes]) -> int:
-    """Return a hash of a posting. Different keys or states have different hashes."""
-    shard, at, word, hashed, id = key
-    packed = b"\0".join((b"%d %d" % (shard, at), word.encode(), hashed, id.encode(), *states))
-    return xxhash.xxh3_64_intdigest(packed)
-
-
-def _show_posting(key: PostingKey) -> str:
+def _show_posting(key: RowKey) -> str:
     _, _, word, _, id = key
     return f"{word!r} of {id}"
 
 
-_WORD_PROBLEMS: Final = (
-    RowProblem(text="words without a document that has them", shown=_show_posting),
-    RowProblem(text="documents whose words are not all indexed", shown=lambda key: str(key[-1])),
-    RowProblem(text="words that differ from their document", shown=_show_posting),
+_PROBLEMS: Final = (
+    (
+        ("members of link groups without a document that has the link", _show_member),
+        ("links of documents that are missing from their link group", _show_member),
+        ("members of link groups that differ from their document", _show_member),
+    ),
+    (
+        ("words without a document that has them", _show_posting),
+        ("documents whose words are not all indexed", lambda key: str(key[-1])),
+        ("words that differ from their document", _show_posting),
+    ),
 )
+"""How strays, missing and mixed rows are reported, and shown: of members, and of words."""

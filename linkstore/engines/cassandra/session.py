@@ -8,21 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
-from linkstore.engines.cassandra.driver import (
-    DRIVER_ERRORS,
-    EXEC_PROFILE_DEFAULT,
-    Cluster,
-    ConstantReconnectionPolicy,
-    DCAwareRoundRobinPolicy,
-    ExecutionProfile,
-    PlainTextAuthProvider,
-    Session,
-    TokenAwarePolicy,
-    UnresolvableContactPoints,
-)
+from linkstore.core import calls
+from linkstore.engines.cassandra import driver
+from linkstore.engines.cassandra.driver import Session, auth, cluster, policies
 from linkstore.engines.cassandra.errors import diagnose, make_error
 from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.requests import Requests, Statement
+from linkstore.engines.cassandra.statements import ask
 from linkstore.errors import BackendError, MissingExtraError, StoreUnavailableError
 
 USERNAME_VARIABLE: Final = "LINKSTORE_CASSANDRA_USERNAME"
@@ -144,46 +135,48 @@ def connect_session(url: str) -> SessionConnection:
         StoreUnavailableError: If no node answers.
     """
     address = parse_address(url)
-    cluster = _make_cluster(address)
+    made = _make_cluster(address)
     try:
-        session = cluster.connect()
+        session = made.connect()
         check_keyspace(session, address.keyspace)
-    except DRIVER_ERRORS as error:
-        cluster.shutdown()
+    except driver.ERRORS as error:
+        made.shutdown()
         raise make_error(diagnose(error), "connect", (str(address),)) from error
     except BackendError:
-        cluster.shutdown()
+        made.shutdown()
         raise
     return SessionConnection(session=session, address=address)
 
 
-def _make_cluster(address: StoreAddress) -> Cluster:
-    profile = ExecutionProfile(load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy()))
+def _make_cluster(address: StoreAddress) -> cluster.Cluster:
+    profile = cluster.ExecutionProfile(
+        load_balancing_policy=policies.TokenAwarePolicy(policies.DCAwareRoundRobinPolicy())
+    )
     login = _read_login()
     try:
-        return Cluster(
+        return cluster.Cluster(
             contact_points=list(address.hosts),
             protocol_version=_PROTOCOL,
             port=address.hosts[0][1],
             auth_provider=login,
             connect_timeout=_CONNECT_TIMEOUT,
             control_connection_timeout=_CONNECT_TIMEOUT,
-            reconnection_policy=ConstantReconnectionPolicy(_RECONNECT_EVERY, max_attempts=None),
-            execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+            reconnection_policy=policies.ConstantReconnectionPolicy(_RECONNECT_EVERY, max_attempts=None),
+            execution_profiles={cluster.EXEC_PROFILE_DEFAULT: profile},
         )
-    except UnresolvableContactPoints as error:
+    except cluster.UnresolvableContactPoints as error:
         raise StoreUnavailableError(
             f"could not connect to Cassandra: the host of {address} has no address; check its spelling"
         ) from error
 
 
-def _read_login() -> PlainTextAuthProvider | None:
+def _read_login() -> auth.PlainTextAuthProvider | None:
     username, password = os.environ.get(USERNAME_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
     if (username is None) != (password is None):
         raise BackendError(
             f"set both {USERNAME_VARIABLE} and {PASSWORD_VARIABLE} in the environment, or neither"
         )
-    return PlainTextAuthProvider(username, password) if username is not None else None
+    return auth.PlainTextAuthProvider(username, password) if username is not None else None
 
 
 def check_keyspace(session: Session, keyspace: str) -> None:
@@ -218,7 +211,7 @@ def _has_schema_agreement(session: Session) -> bool:
     """Say whether all nodes have the same schema within ten seconds."""
     try:
         return bool(session.cluster.control_connection.wait_for_schema_agreement(wait_time=_AGREEMENT))
-    except DRIVER_ERRORS as error:
+    except driver.ERRORS as error:
         hosts = session.cluster.metadata.all_hosts()
         raise make_error(diagnose(error), "look for the keyspace", hosts) from error
 
@@ -228,12 +221,9 @@ def _is_in_schema(session: Session, keyspace: str) -> bool:
 
     Such a keyspace may be new, or the driver may not follow the schema.
     """
-    look = Statement(
-        cql="SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?",
-        values=(keyspace,),
-        level="one",
-    )
-    return bool(Executor(session).run(Requests(statements=(look,), what="look for the keyspace"))[0])
+    text = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?"
+    look = ask("look for the keyspace", text, keyspace, level="one")
+    return bool(calls.run(look, Executor(session).run))
 
 
 def _quote_identifier(name: str) -> str:

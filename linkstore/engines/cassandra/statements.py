@@ -1,8 +1,4 @@
-"""CQL statements, as functions of the names of tables.
-
-CQL statements about tables, documents, pages and settings, as functions of the table names.
-
-Statements about the tables derived from documents, members and words, are in ``derived_cql``.
+"""Statements: their form, and the CQL of all of them as functions of the names of tables.
 
 A store in Cassandra has six tables. ``T`` contains the documents by id. Members and words can be rebuilt from
 it. ``T_members`` has a partition for each side of each link group, with one row for each document on that
@@ -10,18 +6,86 @@ side and a compressed copy of its vector, so following a link group reads one pa
 the documents of each word. Stores without lexical search do not have it. ``T_accesses`` contains the time of
 the last access to each document. ``T_pages`` and ``T_settings`` are small.
 
-CQL statements about the tables derived from documents: members of link groups, and words.
-
-Every write is a batch with one timestamp. It adds states to rows, or replaces the earlier states.
+Every write is a batch with one timestamp. A write to members or words adds states to rows, or replaces the
+earlier states. This module does not import the driver.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Literal
 
+from linkstore.core.plans import Operation
 from linkstore.errors import BackendError
+
+Level = Literal["read", "write", "one", "schema"]
+"""Determines the consistency level: reads and writes use those of the settings; ``one`` is LOCAL_ONE, which
+nearest-neighbour search requires. ``schema`` statements are not prepared and have a separate timeout."""
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """An idempotent CQL statement.
+
+    Args:
+        cql: Its text, with ``?`` for values, prepared once per session. ``schema`` statements have no values.
+        values: One for each ``?``. Vectors may be float arrays.
+        packed: Whether the values are bytes in the format of the native protocol. Saves time for statements
+            with hundreds of values, which the driver is slow to serialise.
+        level: Determines the consistency level.
+        routing: The routing key of a replica to send it to, for statements with partition keys in an IN.
+            None: the driver derives it from the values.
+        page_limit: Maximum number of rows. None: read all pages.
+    """
+
+    cql: str
+    values: Sequence[Any] = ()
+    packed: bool = False
+    level: Level = "read"
+    routing: bytes | None = None
+    page_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """Statements to run concurrently, answered by a list with the list of rows of each.
+
+    Args:
+        statements: Any number of statements. The number of concurrent ones is bounded.
+        what: The operation, as in "could not read link groups".
+        wait: Seconds to wait before that.
+        take: Called with the rows of each page, in the thread that waits. Then the answer has no rows.
+    """
+
+    statements: tuple[Statement, ...]
+    what: str
+    wait: float = 0.0
+    take: Callable[[list[Row]], None] | None = None
+
+
+def run_writes(what: str, statements: Iterable[Statement]) -> Operation[None]:
+    """Run statements that write, if there are any, with ``what`` as in :class:`Requests`."""
+    all_of_them = tuple(statements)
+    if all_of_them:
+        yield Requests(statements=all_of_them, what=what)
+
+
+def run_each(what: str, cql: str, rows: Iterable[Sequence[Any]]) -> Operation[None]:
+    """Run a statement that writes once for each row of values, with ``what`` as in :class:`Requests`."""
+    yield from run_writes(what, (Statement(cql=cql, values=row, level="write") for row in rows))
+
+
+def ask(
+    what: str, cql: str, *values: Any, level: Level = "read", page_limit: int | None = None
+) -> Operation[list[Row]]:
+    """Run one statement and return its rows, with ``what`` as in :class:`Requests`."""
+    statement = Statement(cql=cql, values=values, level=level, page_limit=page_limit)
+    (rows,) = yield Requests(statements=(statement,), what=what)
+    return list(rows)
+
 
 _TABLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,37}")
 _TABLE_SUFFIXES: Final = ("_settings", "_pages", "_accesses", "_members", "_words")
@@ -95,23 +159,43 @@ class Tables:
         return self._quote("_accesses")
 
     @property
-    def members_name(self) -> str:
-        """The table of members, spelled as in the schema."""
-        return f"{self.name}_members"
+    def member_rows(self) -> DerivedTable:
+        """The rows of members."""
+        return DerivedTable(self.members, ("kind", "tag", "side", "bucket"), ("id",))
 
     @property
-    def words_name(self) -> str:
-        """The table of words, spelled as in the schema."""
-        return f"{self.name}_words"
-
-    @property
-    def settings_name(self) -> str:
-        """The table of settings, spelled as in the schema."""
-        return f"{self.name}_settings"
+    def word_rows(self) -> DerivedTable:
+        """The rows of words."""
+        return DerivedTable(self.words, ("shard", "bucket"), ("word", "hash", "id"))
 
     def _quote(self, suffix: str) -> str:
         keyspace = self.keyspace.replace('"', '""')
         return f'"{keyspace}"."{self.name}{suffix}"'
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedTable:
+    """A table whose rows are derived from documents: members, or words.
+
+    Args:
+        name: Its name, quoted.
+        partition: The columns of the key of a partition.
+        clustering: The other columns of the key of a row; the last is the document's id.
+    """
+
+    name: str
+    partition: tuple[str, ...]
+    clustering: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of the key of a row."""
+        return self.partition + self.clustering
+
+    @property
+    def where(self) -> str:
+        """The condition that selects one row."""
+        return f"WHERE {' AND '.join(f'{column} = ?' for column in self.key)}"
 
 
 _DERIVED_OPTIONS: Final = (
@@ -127,7 +211,7 @@ from a short outage. Rows are overwritten often; leveled compaction keeps each r
 
 
 _ADDED_COLUMNS: Final = ("relinked map<text, text>", "born bigint")
-"""Links that were replaced since the document was written, by kind (see :func:`.rows.current_links`), and
+"""Links that were replaced since the document was written, by kind (:func:`.codec.merge_replaced_links`), and
 when the document was added: its first timestamp, which updates keep."""
 
 
@@ -145,7 +229,7 @@ def create_access_table(tables: Tables) -> str:
     """Create the table of access times.
 
     It is separate from the documents because a write to a document's row also goes to the vector index.
-    :func:`.accesses.key_of` describes ``id``, :func:`write_access` the timestamps.
+    :func:`.tables.make_access_key` describes ``id``, :func:`write_access` the timestamps.
     """
     return f"CREATE TABLE IF NOT EXISTS {tables.accesses} (id text PRIMARY KEY, at bigint)"
 
@@ -174,7 +258,7 @@ def add_document_columns(tables: Tables) -> str:
 def create_word_table(tables: Tables) -> str:
     """Create the table of words. A partition has many words, so that a document writes to few partitions.
 
-    :mod:`.postings` describes ``hash`` and ``states``.
+    :mod:`.derived` describes ``hash`` and ``states``.
     """
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.words} (shard int, bucket int, word text, hash blob, id text,"
@@ -228,7 +312,7 @@ _OTHER_WRITE_TIMES: Final = "WRITETIME(body), WRITETIME(attributes), WRITETIME(v
 """Of columns that are not read, whether there are any; a row that lacks one is no document."""
 _DOCUMENT_COLUMNS: Final = "id, body, attributes, links, digest, vector, relinked"
 _STATE_COLUMNS: Final = "id, WRITETIME(digest), links, body, attributes, vector, TTL(digest), born, relinked"
-"""What a document must have comes first in both: see :func:`.rows.is_whole`."""
+"""What a document must have comes first in both: see :func:`.codec.is_whole`."""
 
 
 def select_nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
@@ -263,14 +347,9 @@ def read_equal(tables: Tables, equalities: int) -> str:
     return f"SELECT id, attributes FROM {tables.documents} WHERE {where} LIMIT ?"
 
 
-def scan_first(tables: Tables) -> str:
-    """Select the first documents in token order. Values: the limit."""
-    return f"SELECT {_DOCUMENT_COLUMNS} FROM {tables.documents} LIMIT ?"
-
-
-def scan_after(tables: Tables) -> str:
-    """Select the next documents in token order. Values: id of the last one, the limit."""
-    return f"SELECT {_DOCUMENT_COLUMNS} FROM {tables.documents} WHERE token(id) > token(?) LIMIT ?"
+def scan_documents(tables: Tables, *, after: bool) -> str:
+    """Select the next documents in token order. Values: id of the last one (if ``after``), the limit."""
+    return f"SELECT {_DOCUMENT_COLUMNS} FROM {tables.documents}{_format_after(after)} LIMIT ?"
 
 
 def read_digests(tables: Tables) -> str:
@@ -303,17 +382,12 @@ def read_states(tables: Tables) -> str:
     return f"SELECT {_STATE_COLUMNS} FROM {tables.documents} WHERE id IN ?"
 
 
-def read_states_first(tables: Tables) -> str:
-    """Select the columns of :func:`read_states` of the first documents in token order. Values: the limit."""
-    return f"SELECT {_STATE_COLUMNS} FROM {tables.documents} LIMIT ?"
-
-
-def read_states_after(tables: Tables) -> str:
+def scan_states(tables: Tables, *, after: bool) -> str:
     """Select the columns of :func:`read_states` of the next documents in token order.
 
-    Values: id of the last one, the limit.
+    Values: id of the last one (if ``after``), the limit.
     """
-    return f"SELECT {_STATE_COLUMNS} FROM {tables.documents} WHERE token(id) > token(?) LIMIT ?"
+    return f"SELECT {_STATE_COLUMNS} FROM {tables.documents}{_format_after(after)} LIMIT ?"
 
 
 def read_all_links(tables: Tables) -> str:
@@ -415,6 +489,10 @@ def delete_page(tables: Tables) -> str:
     return f"DELETE FROM {tables.pages} USING TIMESTAMP ? WHERE source = ? AND url = ?"
 
 
+def _format_after(after: bool) -> str:
+    return " WHERE token(id) > token(?)" if after else ""
+
+
 def _format_lifetime(lifetime: bool) -> str:
     return " AND TTL ?" if lifetime else ""
 
@@ -443,42 +521,6 @@ def read_more_members(tables: Tables) -> str:
     )
 
 
-_MEMBER_KEY_COLUMNS: Final = "kind, tag, side, bucket"
-
-
-def read_member_range(tables: Tables) -> str:
-    """Select members in a range of tokens: (kind, tag, side, bucket, id, states, write times).
-
-    Values: the token before the range, the last token of the range.
-    """
-    return (
-        f"SELECT {_MEMBER_KEY_COLUMNS}, id, states, WRITETIME(states) FROM {tables.members}"
-        f" WHERE token({_MEMBER_KEY_COLUMNS}) > ? AND token({_MEMBER_KEY_COLUMNS}) <= ?"
-    )
-
-
-def write_members(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
-    """Write members. Values: timestamp, and for each: lifetime, states, kind, tag, side, bucket, id.
-
-    Args:
-        tables: The tables of the store.
-        count: Number of members.
-        replace: Whether earlier states are removed.
-        lifetime: Whether the rows expire.
-    """
-    one = (
-        f"UPDATE {tables.members}{_format_using(lifetime)} SET states = {_format_states(replace)}"
-        " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id = ?"
-    )
-    return repeat_in_batch(one, count)
-
-
-def delete_members(tables: Tables, count: int) -> str:
-    """Delete from ``count`` partitions. Values: timestamp, and for each: kind, tag, side, bucket, ids."""
-    one = f"DELETE FROM {tables.members} WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id IN ?"
-    return repeat_in_batch(one, count)
-
-
 _WHERE_WORD: Final = "WHERE shard = ? AND bucket = ? AND word = ?"
 
 
@@ -495,64 +537,32 @@ def read_next_postings(tables: Tables) -> str:
     return f"SELECT hash, id, states FROM {tables.words} {_WHERE_WORD} AND (hash, id) > (?, ?) LIMIT ?"
 
 
-def read_word_partitions(tables: Tables) -> str:
-    """Select the partitions of words in a range of tokens: (shard, bucket).
+def read_row_range(table: DerivedTable) -> str:
+    """Select the members or words in a range of tokens: the columns of their key, states, write times.
 
-    Values: the token before the range, the last token of the range. A read of all partitions would pass over
-    more deleted rows than a server allows.
+    Values: the token before the range, the last token of the range.
     """
+    token = f"token({', '.join(table.partition)})"
     return (
-        f"SELECT DISTINCT shard, bucket FROM {tables.words}"
-        " WHERE token(shard, bucket) > ? AND token(shard, bucket) <= ?"
+        f"SELECT {', '.join(table.key)}, states, WRITETIME(states) FROM {table.name}"
+        f" WHERE {token} > ? AND {token} <= ?"
     )
 
 
-_POSTING_COLUMNS: Final = "word, hash, id, states, WRITETIME(states)"
-
-
-def read_postings_first(tables: Tables) -> str:
-    """Select the first postings of a partition: (word, hash, id, states, write times).
-
-    Values: shard, bucket, limit.
-    """
-    return f"SELECT {_POSTING_COLUMNS} FROM {tables.words} WHERE shard = ? AND bucket = ? LIMIT ?"
-
-
-def read_postings_after(tables: Tables) -> str:
-    """Select the next postings of a partition: (word, hash, id, states, write times).
-
-    Values: shard, bucket, word, hash and id of the last one, limit.
-    """
-    return (
-        f"SELECT {_POSTING_COLUMNS} FROM {tables.words} WHERE shard = ? AND bucket = ?"
-        " AND (word, hash, id) > (?, ?, ?) LIMIT ?"
-    )
-
-
-def write_postings(tables: Tables, count: int, *, replace: bool, lifetime: bool) -> str:
-    """Write postings. Values: timestamp, and for each: lifetime, states, shard, bucket, word, hash, id.
+def write_rows(table: DerivedTable, count: int, *, replace: bool, lifetime: bool) -> str:
+    """Write members or words. Values: timestamp, and for each: lifetime, states, the columns of its key.
 
     Args:
-        tables: The tables of the store.
-        count: Number of postings.
+        table: The table.
+        count: Number of rows.
         replace: Whether earlier states are removed.
         lifetime: Whether the rows expire.
     """
-    one = (
-        f"UPDATE {tables.words}{_format_using(lifetime)} SET states = {_format_states(replace)}"
-        f" {_WHERE_WORD} AND hash = ? AND id = ?"
-    )
-    return repeat_in_batch(one, count)
+    using = " USING TTL ?" if lifetime else ""
+    states = "?" if replace else "states + ?"
+    return repeat_in_batch(f"UPDATE {table.name}{using} SET states = {states} {table.where}", count)
 
 
-def delete_postings(tables: Tables, count: int) -> str:
-    """Delete postings. Values: timestamp, and for each: shard, bucket, word, hash, id."""
-    return repeat_in_batch(f"DELETE FROM {tables.words} {_WHERE_WORD} AND hash = ? AND id = ?", count)
-
-
-def _format_states(replace: bool) -> str:
-    return "?" if replace else "states + ?"
-
-
-def _format_using(lifetime: bool) -> str:
-    return " USING TTL ?" if lifetime else ""
+def delete_rows(table: DerivedTable, count: int) -> str:
+    """Delete members or words. Values: timestamp, and for each the columns of its key."""
+    return repeat_in_batch(f"DELETE FROM {table.name} {table.where}", count)

@@ -1,33 +1,27 @@
 """The tables of a store, and the small ones: settings, notes, pages, access times, names.
 
-Short texts that users of a store keep in its table of settings.
-
-Reads the entries of indexed pages.
-
-Access times of documents, in a separate table, so that recording one rewrites nothing else.
-
-The key of a row is a document and when it was added, so a document that is removed and added again has no
-access, whatever the clocks say. The time of an access is also the timestamp of its row, so the latest one
-stays, in whatever order they arrive.
-
-The kinds of link, metadata fields and link data fields of documents, recorded in the table of settings.
-
-The server cannot list them without reading every document, so a writer records a name before it writes the
-first document that has it. Names are never removed: another writer may be relying on them.
-
-Creates the tables of a store, and reads and checks its settings.
-
 Several clients may create a store at once. Lightweight transactions choose one value for each setting. The
 clients first agree on the embedding, then create the tables for its vectors, and then record its dimension.
 So a client that reads the dimension can rely on the tables. If a client stops between these steps, the next
 one completes them.
+
+Access times of documents are in a table of their own, so that recording one rewrites nothing else. The key of
+a row is a document and when it was added, so a document that is removed and added again has no access,
+whatever the clocks say. The time of an access is also the timestamp of its row, so the latest one stays, in
+whatever order they arrive.
+
+The server cannot list the kinds of link, metadata fields and link data fields of documents without reading
+every document, so a writer records a name in the table of settings before it writes the first document that
+has it. Names are never removed: another writer may be relying on them.
 """
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
@@ -36,31 +30,58 @@ import orjson
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import Operation
 from linkstore.core.vocabulary import Vocabulary, collect_names
+from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.clock import MAX_CHECKED_NODES
-from linkstore.engines.cassandra.derived import Row, read_documents_after
-from linkstore.engines.cassandra.reading import RowFetcher
-from linkstore.engines.cassandra.requests import Requests, Statement, run_writes
-from linkstore.engines.cassandra.rows import (
-    extract_links_json,
-    has_link_data,
-    is_whole,
-    merge_replaced_links,
-    read_links,
-    split_batches,
-    unpack_links,
+from linkstore.engines.cassandra.derived import read_documents_after
+from linkstore.engines.cassandra.reading import RowFetcher, make_search
+from linkstore.engines.cassandra.statements import (
+    Requests,
+    Row,
+    Statement,
+    Tables,
+    ask,
+    run_each,
+    run_writes,
 )
-from linkstore.engines.cassandra.statements import Tables
 from linkstore.engines.contract import Finding, Manifest, PageEntry, Record
-from linkstore.errors import BackendError, StoreFormatError, StoreNotFoundError
+from linkstore.errors import BackendError, ClockSkewError, StoreFormatError, StoreNotFoundError
 
 _NOTE_PREFIX: Final = "note "
+_READING_ENTRIES: Final = "read page entries"
+EntryName = tuple[str, str]
+"""Source and url of an entry."""
+_URLS_PER_STATEMENT: Final = 100
+"""URLs per statement."""
+_ACCESSES_PER_STATEMENT: Final = 50
+"""Number of documents whose accesses one statement deletes."""
+_READING_NAMES: Final = "read the names of kinds and fields"
+MAX_CACHED_NAMES: Final = 10_000
+"""How many names a client caches."""
+_SETTINGS_PER_READ: Final = 50
+"""How many settings one statement reads."""
+_SETTINGS_PER_WRITE: Final = (10, 1)
+"""Numbers of settings that one statement writes; the server warns about more than 10 partitions."""
+_KIND_PREFIX: Final = "kind "
+_FIELD_PREFIX: Final = "field "
+_LINK_FIELD_PREFIX: Final = "link field "
+_MAX_NAME_EXAMPLES: Final = 3
+_CLAIM_SETTING: Final = "claim"
+"""The setting with the agreed embedding: dimension and name, as JSON."""
+SCHEMA_VERSION: Final = 6
+"""2 added the table of words; 3 the column of links, and sets of states in rows of members and words; 4
+settings with the names of link kinds and metadata fields; 5 the table of accesses; 6 the columns of
+replaced links and of when a document was added."""
+_VERSION_WITHOUT_NAMES: Final = 3
+_MIGRATED_VERSIONS: Final = (_VERSION_WITHOUT_NAMES, 4, 5)
+_STORE_SETTINGS: Final = ["version", "embedding", "dimension", "buckets", "words"]
+"""The settings about the store itself; others are names, of which there may be thousands."""
+MAX_CHECKED_NODES: Final = 8
+"""As many nodes are asked something on their own."""
 
 
 def read_note(tables: Tables, name: str) -> Operation[str | None]:
     """Return the note of a name, or None if there is none."""
-    statement = Statement(cql=cql.read_named_settings(tables), values=([_NOTE_PREFIX + name],))
-    (rows,) = yield Requests(statements=(statement,), what="read a note")
+    rows = yield from ask("read a note", cql.read_named_settings(tables), [_NOTE_PREFIX + name])
     return rows[0][1] if rows else None
 
 
@@ -76,21 +97,13 @@ def exchange_note(
         return (yield from read_note(tables, name))
     key = _NOTE_PREFIX + name
     if expected is None:
-        statement = Statement(cql=cql.insert_setting(tables), values=(key, value), level="write")
+        writing = ask("write a note", cql.insert_setting(tables), key, value, level="write")
     elif value is None:
-        statement = Statement(cql=cql.remove_setting(tables), values=(key, expected), level="write")
+        writing = ask("write a note", cql.remove_setting(tables), key, expected, level="write")
     else:
-        values = (value, key, expected)
-        statement = Statement(cql=cql.exchange_setting(tables), values=values, level="write")
-    yield Requests(statements=(statement,), what="write a note")
+        writing = ask("write a note", cql.exchange_setting(tables), value, key, expected, level="write")
+    yield from writing
     return (yield from read_note(tables, name))
-
-
-_READING_ENTRIES: Final = "read page entries"
-EntryName = tuple[str, str]
-"""Source and url of an entry."""
-_URLS_PER_STATEMENT: Final = 100
-"""URLs per statement."""
 
 
 def read_entries(
@@ -98,52 +111,38 @@ def read_entries(
 ) -> Operation[list[PageEntry]]:
     """Read the entries of a source (None: all sources) with these urls (None: all), by source and url."""
     if urls is None:
-        every = Statement(cql=cql.read_all_pages(tables))
-        one = Statement(cql=cql.read_pages(tables), values=(source,))
-        statements: tuple[Statement, ...] = (every if source is None else one,)
+        every = ask(_READING_ENTRIES, cql.read_all_pages(tables))
+        rows = yield from (every if source is None else ask(_READING_ENTRIES, cql.read_pages(tables), source))
     else:
-        sources = (yield from _read_sources(tables)) if source is None else [source]
-        statements = tuple(_select_named_entries(tables, sources, list(dict.fromkeys(urls))))
-    answers = (yield Requests(statements=statements, what=_READING_ENTRIES)) if statements else ()
+        sources: list[Row] = [(source,)]
+        if source is None:
+            sources = yield from ask(_READING_ENTRIES, cql.read_sources(tables))
+        names = [(of, url) for (of,) in sources for url in urls]
+        rows = yield from _read_named(cql.read_named_pages(tables), names)
     entries = [
-        PageEntry(source=of, url=url, digest=digest, ids=tuple(ids or ()))
-        for rows in answers
-        for of, url, digest, ids in rows
+        PageEntry(source=of, url=url, digest=digest, ids=tuple(ids or ())) for of, url, digest, ids in rows
     ]
     return sorted(entries, key=lambda entry: (entry.source, entry.url))
 
 
 def read_entry_times(tables: Tables, names: Iterable[EntryName]) -> Operation[dict[EntryName, int]]:
     """Read the write times of the page entries that exist."""
+    rows = yield from _read_named(cql.read_page_times(tables), names)
+    return {(source, url): at for source, url, at in rows}
+
+
+def _read_named(text: str, names: Iterable[EntryName]) -> Operation[list[Row]]:
+    """Run a statement about a source and a list of urls for these entries."""
     urls: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for source, url in names:
         urls[source][url] = None
-    text = cql.read_page_times(tables)
     statements = tuple(
-        statement
+        Statement(cql=text, values=(source, part))
         for source, of in urls.items()
-        for statement in _select_named_entries(tables, [source], list(of), text)
+        for part in codec.split_list(list(of), _URLS_PER_STATEMENT)
     )
     answers = (yield Requests(statements=statements, what=_READING_ENTRIES)) if statements else ()
-    return {(source, url): at for rows in answers for source, url, at in rows}
-
-
-def _read_sources(tables: Tables) -> Operation[list[str]]:
-    (rows,) = yield Requests(statements=(Statement(cql=cql.read_sources(tables)),), what=_READING_ENTRIES)
-    return [source for (source,) in rows]
-
-
-def _select_named_entries(
-    tables: Tables, sources: Sequence[str], urls: list[str], text: str | None = None
-) -> Iterator[Statement]:
-    for source in sources:
-        for start in range(0, len(urls), _URLS_PER_STATEMENT):
-            values = (source, urls[start : start + _URLS_PER_STATEMENT])
-            yield Statement(cql=text or cql.read_named_pages(tables), values=values)
-
-
-_ACCESSES_PER_STATEMENT: Final = 50
-"""Number of documents whose accesses one statement deletes."""
+    return [row for rows in answers for row in rows]
 
 
 def make_access_key(id: str, born: int | None) -> str:
@@ -151,65 +150,36 @@ def make_access_key(id: str, born: int | None) -> str:
     return id if born is None else f"{born} {id}"
 
 
-def forget_accesses(
-    tables: Tables, documents: Iterable[tuple[str, int | None]], at: int
-) -> Iterator[Statement]:
+def forget_accesses(tables: Tables, documents: Iterable[tuple[str, int | None]], at: int) -> Operation[None]:
     """Delete the accesses of removed documents: ids, and when they were added.
 
     Accesses later than ``at`` remain, and are never read.
     """
-    keys = [make_access_key(*one) for one in documents]
-    for start in range(0, len(keys), _ACCESSES_PER_STATEMENT):
-        values = at, keys[start : start + _ACCESSES_PER_STATEMENT]
-        yield Statement(cql=cql.delete_accesses(tables), values=values, level="write")
+    parts = codec.split_list([make_access_key(*one) for one in documents], _ACCESSES_PER_STATEMENT)
+    yield from run_each("delete accesses", cql.delete_accesses(tables), ((at, part) for part in parts))
 
 
-class Accesses:
-    """Records and reads accesses.
+def record_accesses(
+    tables: Tables, fetcher: RowFetcher, times: Mapping[str, int], lifetime: int | None
+) -> Operation[int]:
+    """Record the access times of stored documents, and return the number of documents recorded.
 
-    Args:
-        tables: The tables of the store.
-        fetcher: Reads which documents there are.
-        lifetime: Seconds until what is written expires. None: never.
+    If a document is removed while its access is recorded, the access remains but is not read.
     """
-
-    def __init__(self, tables: Tables, fetcher: RowFetcher, lifetime: int | None) -> None:
-        self._tables = tables
-        self._fetcher = fetcher
-        self._lifetime = lifetime
-
-    def touch(self, times: Mapping[str, int]) -> Operation[int]:
-        """Record the access times of stored documents, and return the number of documents recorded.
-
-        If a document is removed while its access is recorded, the access remains but is not read.
-        """
-        there = yield from self._fetcher.present(list(times))
-        text = cql.write_access(self._tables, lifetime=self._lifetime is not None)
-        lifetime = () if self._lifetime is None else (self._lifetime,)
-        rows = ((make_access_key(id, born), times[id], times[id], *lifetime) for id, born in there.items())
-        yield from run_writes(
-            "record accesses", (Statement(cql=text, values=row, level="write") for row in rows)
-        )
-        return len(there)
-
-    def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
-        """Return the access times of the documents that are stored and have one."""
-        there = yield from self._fetcher.present(list(dict.fromkeys(ids)))
-        ids_of = {make_access_key(id, born): id for id, born in there.items()}
-        rows = yield from self._fetcher.by_id(cql.read_accesses(self._tables), list(ids_of), "read accesses")
-        return {ids_of[key]: time for key, time in rows}
+    there = yield from fetcher.present(list(times))
+    text = cql.write_access(tables, lifetime=lifetime is not None)
+    expiry = () if lifetime is None else (lifetime,)
+    rows = ((make_access_key(id, born), times[id], times[id], *expiry) for id, born in there.items())
+    yield from run_each("record accesses", text, rows)
+    return len(there)
 
 
-MAX_CACHED_NAMES: Final = 10_000
-"""How many names a client caches."""
-_SETTINGS_PER_READ: Final = 50
-"""How many settings one statement reads."""
-_SETTINGS_PER_WRITE: Final = (10, 1)
-"""Numbers of settings that one statement writes; the server warns about more than 10 partitions."""
-_KIND_PREFIX: Final = "kind "
-_FIELD_PREFIX: Final = "field "
-_LINK_FIELD_PREFIX: Final = "link field "
-_MAX_NAME_EXAMPLES: Final = 3
+def read_accesses(tables: Tables, fetcher: RowFetcher, ids: Sequence[str]) -> Operation[dict[str, int]]:
+    """Return the access times of the documents that are stored and have one."""
+    there = yield from fetcher.present(list(dict.fromkeys(ids)))
+    ids_of = {make_access_key(id, born): id for id, born in there.items()}
+    rows = yield from fetcher.by_id(cql.read_accesses(tables), list(ids_of), "read accesses")
+    return {ids_of[key]: time for key, time in rows}
 
 
 class NameRegister:
@@ -228,42 +198,32 @@ class NameRegister:
     def learn(self, names: Vocabulary) -> Operation[None]:
         """Record names, before a document that has them is written."""
         new = names - self._known
-        if not new:
-            return
-        parts = split_batches([(key,) for key in _list_setting_names(new)], _SETTINGS_PER_WRITE)
-        statements = (
-            Statement(
-                cql=cql.write_settings(self._tables, len(part)),
-                values=[key for (key,) in part],
-                level="write",
-            )
-            for part in parts
+        keys = [(key.encode(),) for key in _list_setting_names(new)]
+        texts = {count: cql.write_settings(self._tables, count) for count in _SETTINGS_PER_WRITE}
+        yield from run_writes(
+            "record the names of kinds and fields",
+            (
+                Statement(cql=texts[len(part)], values=[key for (key,) in part], packed=True, level="write")
+                for part in codec.split_batches(keys, _SETTINGS_PER_WRITE)
+            ),
         )
-        yield Requests(statements=tuple(statements), what="record the names of kinds and fields")
         self._remember(new)
 
     def among(self, asked: Vocabulary | None) -> Operation[Vocabulary]:
         """Return the requested names that are recorded, or all recorded names for None."""
         if asked is None:
-            (rows,) = yield from self._read([Statement(cql=cql.read_settings(self._tables))])
+            rows = yield from ask(_READING_NAMES, cql.read_settings(self._tables))
             return _parse_setting_names(name for name, _ in rows)
         unknown = list(_list_setting_names(asked - self._known))
         if unknown:
             text = cql.read_named_settings(self._tables)
-            parts = (
-                unknown[at : at + _SETTINGS_PER_READ] for at in range(0, len(unknown), _SETTINGS_PER_READ)
-            )
-            read = yield from self._read([Statement(cql=text, values=(part,)) for part in parts])
-            found = _parse_setting_names(name for rows in read for name, _ in rows)
+            parts = codec.split_list(unknown, _SETTINGS_PER_READ)
+            statements = tuple(Statement(cql=text, values=(part,)) for part in parts)
+            answers = yield Requests(statements=statements, what=_READING_NAMES)
+            found = _parse_setting_names(name for rows in answers for name, _ in rows)
             self._remember(found)
             return asked & (self._known | found)
         return asked
-
-    def _read(self, statements: Sequence[Statement]) -> Operation[list[list[tuple[str, str]]]]:
-        found: list[list[tuple[str, str]]] = yield Requests(
-            statements=tuple(statements), what="read the names of kinds and fields"
-        )
-        return found
 
     def _remember(self, names: Vocabulary) -> None:
         known = self._known
@@ -295,15 +255,15 @@ def collect_stored_names(tables: Tables) -> Operation[tuple[Vocabulary, list[str
     rows = yield from read_documents_after(tables, None)
     while rows:
         parts += (row[0] for row in rows if _is_partial_document(row))
-        for row in filter(is_whole, rows):
+        for row in filter(codec.is_whole, rows):
             id, _, stored, _, attributes, *_, relinked = row
-            links = merge_replaced_links(stored, relinked)
+            links = codec.merge_replaced_links(stored, relinked)
             fields.update(orjson.loads(attributes))
-            kinds.update(kind for kind, *_ in unpack_links(links))
-            if extract_links_json(links):
+            kinds.update(kind for kind, *_ in codec.unpack_links(links))
+            if codec.extract_links_json(links):
                 fields.add(LINKS_KEY)
-            if has_link_data(links):
-                link_fields |= collect_names({}, read_links(links, id)).link_fields
+            if codec.has_link_data(links):
+                link_fields |= collect_names({}, codec.read_links(links, id)).link_fields
         rows = yield from read_documents_after(tables, rows[-1][0])
     names = Vocabulary(kinds=frozenset(kinds), fields=frozenset(fields), link_fields=frozenset(link_fields))
     return names.checkable, parts
@@ -315,7 +275,9 @@ def _is_partial_document(row: Row) -> bool:
     Links alone do not count, because they may outlive the other columns.
     """
     _, written, _, text, attributes, vector, *_ = row
-    return not is_whole(row) and any(column is not None for column in (written, text, attributes, vector))
+    return not codec.is_whole(row) and any(
+        column is not None for column in (written, text, attributes, vector)
+    )
 
 
 def inspect_names(missing: Vocabulary, parts: Sequence[str]) -> Iterator[Finding]:
@@ -345,18 +307,6 @@ def _parse_setting_names(keys: Iterable[str]) -> Vocabulary:
     return Vocabulary(
         kinds=after(_KIND_PREFIX), fields=after(_FIELD_PREFIX), link_fields=after(_LINK_FIELD_PREFIX)
     )
-
-
-_CLAIM_SETTING: Final = "claim"
-"""The setting with the agreed embedding: dimension and name, as JSON."""
-SCHEMA_VERSION: Final = 6
-"""2 added the table of words; 3 the column of links, and sets of states in rows of members and words; 4
-settings with the names of link kinds and metadata fields; 5 the table of accesses; 6 the columns of
-replaced links and of when a document was added."""
-_VERSION_WITHOUT_NAMES: Final = 3
-_MIGRATED_VERSIONS: Final = (_VERSION_WITHOUT_NAMES, 4, 5)
-_STORE_SETTINGS: Final = ["version", "embedding", "dimension", "buckets", "words"]
-"""The settings about the store itself; others are names, of which there may be thousands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,7 +341,7 @@ def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) 
         StoreFormatError: If it is of a version that this linkstore does not know.
     """
     existing = tables.all_names & (yield from _read_table_names(tables))
-    begun = tables.settings_name in existing
+    begun = f"{tables.name}_settings" in existing
     recorded = (yield from read_settings(tables)) if begun else None
     if recorded is None or recorded.version is None:
         if not create:
@@ -422,8 +372,8 @@ def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) 
 
 def read_settings(tables: Tables) -> Operation[StoreSettings]:
     """Read the settings."""
-    statement = Statement(cql=cql.read_named_settings(tables), values=(_STORE_SETTINGS,))
-    (rows,) = yield Requests(statements=(statement,), what="read what the store records of itself")
+    text = cql.read_named_settings(tables)
+    rows = yield from ask("read what the store records of itself", text, _STORE_SETTINGS)
     found: dict[str, str] = dict(rows)
     dimension = found.get("dimension")
     return StoreSettings(
@@ -467,9 +417,8 @@ def _migrate_tables(tables: Tables, recorded: StoreSettings, version: int) -> Op
             names, _ = yield from collect_stored_names(tables)
             yield from NameRegister(tables).learn(names)
     yield from _run_schema_statements((cql.create_access_table(tables),))
-    values = (str(SCHEMA_VERSION), "version", str(version))
-    statement = Statement(cql=cql.exchange_setting(tables), values=values, level="write")
-    yield Requests(statements=(statement,), what="record what the store is")
+    values = str(SCHEMA_VERSION), "version", str(version)
+    yield from ask("record what the store is", cql.exchange_setting(tables), *values, level="write")
 
 
 def _record_settings(tables: Tables, values: Mapping[str, str]) -> Operation[dict[str, str]]:
@@ -477,8 +426,7 @@ def _record_settings(tables: Tables, values: Mapping[str, str]) -> Operation[dic
     text = cql.insert_setting(tables)
     settled = {}
     for name, value in values.items():
-        statement = Statement(cql=text, values=(name, value), level="write")
-        ((answer,),) = yield Requests(statements=(statement,), what="record what the store is")
+        (answer,) = yield from ask("record what the store is", text, name, value, level="write")
         settled[name] = value if answer[0] else answer[-1]
     return settled
 
@@ -486,7 +434,7 @@ def _record_settings(tables: Tables, values: Mapping[str, str]) -> Operation[dic
 def _run_schema_statements(texts: tuple[str, ...]) -> Operation[None]:
     """Run statements that change the schema, one after another."""
     for text in texts:
-        yield Requests(statements=(Statement(cql=text, level="schema"),), what="make the tables")
+        yield from ask("make the tables", text, level="schema")
 
 
 def _wait_for_indexes(tables: Tables, dimension: int, nodes: int) -> Operation[None]:
@@ -495,16 +443,42 @@ def _wait_for_indexes(tables: Tables, dimension: int, nodes: int) -> Operation[N
     A node can answer from an index some time after it was created. Until then the search is repeated.
     """
     vector = np.eye(1, dimension, dtype=np.float32)[0]
-    search = Statement(
-        cql=cql.select_nearest(tables, 1, whole=False),
-        values=("", "", vector, 1),
-        level="one",
-        page_limit=1,
-    )
+    search = make_search(tables, {"": ""}, vector, 1, whole=False)
     yield Requests(statements=(search,) * min(nodes, MAX_CHECKED_NODES), what="use the new indexes")
 
 
 def _read_table_names(tables: Tables) -> Operation[set[str]]:
-    statement = Statement(cql=cql.READ_TABLE_NAMES, values=(tables.keyspace,), level="one")
-    (rows,) = yield Requests(statements=(statement,), what="look for the tables")
+    rows = yield from ask("look for the tables", cql.READ_TABLE_NAMES, tables.keyspace, level="one")
     return {name for (name,) in rows}
+
+
+def check_clocks(nodes: int, bound: float) -> Operation[None]:
+    """Compare the clock of this machine with those of up to 8 nodes.
+
+    Args:
+        nodes: Number of nodes. The driver sends each statement to another one.
+        bound: Maximum difference in seconds, in addition to the time until the answer.
+
+    Raises:
+        ClockSkewError: If the difference is larger. The message has both times.
+    """
+    for _ in range(min(max(nodes, 1), MAX_CHECKED_NODES)):
+        asked = _now()
+        ((there, node),) = yield from ask("compare clocks", cql.READ_CLOCK, level="one")
+        theirs = there.replace(tzinfo=UTC).timestamp()
+        if not asked - bound <= theirs <= _now() + bound:
+            raise ClockSkewError(
+                f"the clock of this machine says {_format_time(asked)}, that of the Cassandra node {node}"
+                f" says {_format_time(theirs)}: they differ by {abs(asked - theirs):,.1f} s, and {bound:g} s"
+                " are allowed (max_clock_skew), for the later of two writes wins. Set the clocks, for"
+                " instance by NTP"
+            )
+
+
+def _now() -> float:
+    """Return the seconds since 1970."""
+    return time.time()
+
+
+def _format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

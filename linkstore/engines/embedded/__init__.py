@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from linkstore.engines.embedded.backend import EmbeddedBackend, EmbeddedSettings
+    from linkstore.engines.embedded.backend import EmbeddedBackend
+    from linkstore.engines.embedded.maintenance import EmbeddedSettings
 
 __all__ = [
     "EmbeddedBackend",
@@ -17,6 +18,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "linkstore.engines.embedded.backend": "EmbeddedBackend EmbeddedSettings",
+        "linkstore.engines.embedded.backend": "EmbeddedBackend",
+        "linkstore.engines.embedded.maintenance": "EmbeddedSettings",
     },
 )

@@ -1,24 +1,21 @@
-"""The embedded backend: one folder, no server.
-
-EmbeddedSettings: how an embedded store behaves.
-"""
+"""The embedded backend: one folder, no server."""
 
 from __future__ import annotations
 
-import math
+import ctypes
 import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
 
-from linkstore.core.arguments import omit_none, require, require_at_least, require_within
+from linkstore.core.arguments import omit_none, require
 from linkstore.core.calls import answer_plan, run, run_in_thread
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.links import Link
@@ -39,52 +36,21 @@ from linkstore.engines.contract import (
     check_dimension,
     immediate,
 )
-from linkstore.engines.embedded import maintenance, small_tables, snapshot, statistics, verification
+from linkstore.engines.embedded import bookkeeping, verification
 from linkstore.engines.embedded.database import Database
-from linkstore.engines.embedded.location import Place
-from linkstore.engines.embedded.maintenance import ProcessLocal, StoreResources, Upkeep
+from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
+from linkstore.engines.embedded.location import FORKS, Place
+from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
 from linkstore.engines.embedded.reader import EmbeddedReader, StoreView
 from linkstore.engines.embedded.schema import convert_row_errors, read_raw_settings, read_settings
-from linkstore.engines.embedded.shared import SharedData
-from linkstore.engines.embedded.small_tables import read_page_digests, read_page_entries
-from linkstore.engines.embedded.snapshot import Snapshot, parse_snapshot
-from linkstore.engines.embedded.statistics import look_up_vocabulary as look_up
 from linkstore.engines.embedded.writing import (
     ChangeWriter,
-    GroupKeyCache,
     PreparedRecord,
     find_changed_words,
     prepare_records,
     prepare_relinked,
 )
-from linkstore.errors import CapabilityError, StoreClosedError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddedSettings:
-    """The settings of an embedded store.
-
-    Args:
-        exact_below: A store of at most this many documents has no index, and a search compares the query
-            with all of them; default 20,000. That takes about half a millisecond at 256 dimensions.
-        grow_share: A new snapshot is taken when the documents added since the last one are at least this
-            share of those in it, and at least a quarter of ``exact_below``; default 1/2.
-        durable: Whether an acknowledged write survives a power cut, at the cost of one disk flush per
-            write; default True. A write survives a crash of the process either way. If False, a power cut
-            may lose the last writes, each one as a whole, but never what was stored before.
-
-    Raises:
-        StrategyError: If a number is negative or none.
-    """
-
-    exact_below: int = 20_000
-    grow_share: float = 0.5
-    durable: bool = True
-
-    def __post_init__(self) -> None:
-        require_at_least(0, exact_below=self.exact_below)
-        require_within(0, math.inf, grow_share=self.grow_share)
-
+from linkstore.errors import BackendError, CapabilityError, StoreClosedError
 
 T = TypeVar("T")
 MEMORY: Final = ":memory:"
@@ -122,16 +88,9 @@ class EmbeddedBackend(Backend):
         place.prepare(create=create or self._temporary)
         self._closed = False
         self._manifest = Manifest()
-        settings = self._settings
-        self._opened = ProcessLocal(
-            lambda: StoreResources.at(
-                place,
-                durable=settings.durable,
-                exact_below=settings.exact_below,
-                grow_share=settings.grow_share,
-            )
-        )
-        self._upkeep.at_open()
+        self._place = place
+        self._opened = OpenStore(place, self._settings)
+        self._opened.at_open()
 
     def beside(self, name: str, *, create: bool) -> EmbeddedBackend:
         """Return the backend of another store, which lies in a subfolder of this name.
@@ -142,20 +101,27 @@ class EmbeddedBackend(Backend):
         return EmbeddedBackend(self.folder / name, create=create, settings=self._settings)
 
     @property
+    def _store(self) -> OpenStore:
+        """The store as this process has it open; a forked child opens it for itself at first use."""
+        if self._opened.pid != os.getpid():
+            with FORKS.lock:
+                if self._opened.pid != os.getpid():
+                    self._opened = self._open_in_child(self._opened)
+        return self._opened
+
+    def _open_in_child(self, inherited: OpenStore) -> OpenStore:
+        if not inherited.database.left_to_parent:
+            raise BackendError(
+                f"{inherited.database.path}: this process was forked while a transaction was under"
+                " way; fork between uses of a store, or start processes by spawn or forkserver"
+            )
+        # The child must not free the rest: a thread of the parent may have been changing it.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+        return OpenStore(self._place, self._settings)
+
+    @property
     def _database(self) -> Database:
-        return self._opened.get().database
-
-    @property
-    def _upkeep(self) -> Upkeep:
-        return self._opened.get().upkeep
-
-    @property
-    def _shared(self) -> SharedData:
-        return self._upkeep.shared
-
-    @property
-    def _groups(self) -> GroupKeyCache:
-        return self._opened.get().groups
+        return self._store.database
 
     def _current(self) -> Database:
         """Return the database as opened by this process."""
@@ -218,22 +184,22 @@ class EmbeddedBackend(Backend):
         """Run one write transaction, then take a snapshot if enough has changed since the last one."""
 
         def work(connection: apsw.Connection) -> tuple[ChangeWriter, Written, dict[str, Any]]:
-            writer = ChangeWriter(connection, self._groups)
+            writer = ChangeWriter(connection, self._store.groups)
             return writer, apply(connection, writer), read_settings(connection)
 
         writer, written, settings = self._current().write(
             lambda connection: run_without_collector(lambda: work(connection))
         )
-        self._groups.learn(writer.epoch, writer.learned)
+        self._store.groups.learn(writer.epoch, writer.learned)
         if not self._closed:  # a signal handler may have closed the store meanwhile; the change is committed
-            self._upkeep.after_write(settings)
+            self._store.after_write(settings)
         return written
 
     @immediate
     def touch(self, times: Mapping[str, int]) -> int:
         """Write to the table of access times, in one transaction that changes nothing else."""
         return (
-            self._current().write(lambda connection: small_tables.record_accesses(connection, times))
+            self._current().write(lambda connection: bookkeeping.record_accesses(connection, times))
             if times
             else 0
         )
@@ -241,22 +207,24 @@ class EmbeddedBackend(Backend):
     @immediate
     def accessed(self, ids: Sequence[str]) -> dict[str, int]:
         """Read the table of access times."""
-        return self._current().read(lambda connection: small_tables.read_accesses(connection, ids))
+        return self._current().read(lambda connection: bookkeeping.read_accesses(connection, ids))
 
     @immediate
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
         """Read the table of pages."""
-        return self._current().read(lambda connection: read_page_entries(connection, source, urls))
+        return self._current().read(
+            lambda connection: bookkeeping.read_page_entries(connection, source, urls)
+        )
 
     @immediate
     def digests(self, source: str | None) -> dict[str, str]:
         """Read the table of pages, row by row."""
-        return self._current().read(lambda connection: read_page_digests(connection, source))
+        return self._current().read(lambda connection: bookkeeping.read_page_digests(connection, source))
 
     @immediate
     def linked(self, kind: str, take: int) -> list[LinkedPage]:
         """Read the table of pages and the mirror's links."""
-        return self._view(lambda view: statistics.find_most_linked(view, kind, take))
+        return self._view(lambda view: bookkeeping.find_most_linked(view, kind, take))
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
@@ -266,82 +234,74 @@ class EmbeddedBackend(Backend):
     @immediate
     def survey(self) -> Survey:
         """Count in the mirror."""
-        return self._view(statistics.survey_store)
+        return self._view(bookkeeping.survey_store)
 
     @immediate
     def vocabulary(self, asked: Vocabulary | None = None) -> Vocabulary:
         """Read the tables of link groups and documents."""
-        known = self._opened.get().fields
-        return self._current().read(lambda connection: look_up(connection, known, asked))
+        known = self._store.fields
+        return self._current().read(lambda connection: known.look_up(connection, asked))
 
     @immediate
     def note(self, name: str) -> str | None:
         """Read the table of settings."""
-        return self._current().read(lambda connection: small_tables.read_note(connection, name))
+        return self._current().read(lambda connection: bookkeeping.read_note(connection, name))
 
     @immediate
     def set_note(self, name: str, value: str | None, expected: str | None) -> str | None:
         """Write to the table of settings, in one transaction."""
         return self._current().write(
-            lambda connection: small_tables.exchange_note(connection, name, value, expected)
+            lambda connection: bookkeeping.exchange_note(connection, name, value, expected)
         )
 
     @immediate
     def flush(self) -> None:
         """Take a snapshot if anything has changed since the last one and the store is large enough."""
         if not self._current().read_only:  # a process that can write takes the snapshots
-            self._upkeep.flush()
+            self._store.flush()
 
     @immediate
     def compact(self) -> None:
         """Compact the store: see :meth:`linkstore.engines.embedded.maintenance.Upkeep.compact`."""
         self._current()
-        self._upkeep.compact()
+        self._store.compact()
 
     @immediate
     def verify(self) -> Report:
         """Compare links, vectors, counts, files and memory with the documents."""
-        found = self._current().inspect(self._inspect_tables)
+        found = self._current().read(self._inspect_tables, anew=True)
         if not found:  # if the tables are damaged, the derived data differ in any case
-            found = self._upkeep.inspected(self._compare_derived)
-        if problem := self._upkeep.indexer.problem:
+            found = self._store.read_view(self._compare_derived, anew=True)
+        if problem := self._store.indexer.problem:
             found.append(Finding(problem=f"the process that builds the index {problem}", count=1))
         return Report(findings=tuple(found))
 
     def _inspect_tables(self, connection: apsw.Connection) -> list[Finding]:
         recorded = parse_snapshot(read_raw_settings(connection))
-        damaged = self._upkeep.damaged_files(recorded) if recorded else []
+        damaged = self._store.damaged_files(recorded) if recorded else []
         with convert_row_errors("tables"):
             return list(verification.inspect_tables(connection, damaged))
 
     def _compare_derived(self, view: StoreView) -> list[Finding]:
         recorded = parse_snapshot(read_settings(view.connection))
-        return list(
-            verification.inspect_derived(view, self._upkeep.files, recorded, self._upkeep.builder.live)
-        )
+        return list(verification.inspect_derived(view, self._store.derived, recorded))
 
     @immediate
     def repair(self) -> Report:
-        """Rewrite the rows that differ from the documents. If there are any, rebuild all derived data too."""
+        """Rebuild everything that is derived from the documents, if anything differs from them."""
         report = run(self.verify(), _refuse_to_wait)
         if report.sound:
             return report
 
-        def mend(connection: apsw.Connection) -> Snapshot | None:
+        def rebuild(connection: apsw.Connection) -> None:
             with convert_row_errors("tables"):
-                verification.repair_tables(connection)
-            maintenance.begin_epoch(
-                connection
-            )  # a link group may be deleted whose key other processes remember
-            recorded = parse_snapshot(read_settings(connection))
-            snapshot.forget_snapshot(connection)  # its files may have the recorded hashes and still be wrong
-            return recorded
+                verification.rebuild_tables(connection)
+            forget_snapshot(connection)  # its files may have the recorded hashes and still be wrong
 
-        self._upkeep.indexer.end()
-        recorded = self._current().write(mend)
-        self._shared.forget()
-        if recorded:
-            self._upkeep.take_snapshot(wait=True, afresh=True)
+        self._store.indexer.end()
+        self._current().write(rebuild)
+        self._store.derived.forget()
+        self._store.flush()
         return report
 
     @immediate
@@ -389,19 +349,19 @@ class EmbeddedBackend(Backend):
         if self._closed:
             return
         try:
-            if self._opened.is_ours and not self._temporary and not self._database.interrupted:
-                self._upkeep.at_close()
+            if self._opened.pid == os.getpid() and not self._temporary and not self._database.interrupted:
+                self._store.at_close()
         finally:
             self._closed = True
-            if self._opened.is_ours:
-                self._upkeep.indexer.end()
-                self._database.close()
+            if self._opened.pid == os.getpid():
+                self._opened.indexer.end()
+                self._opened.database.close()
             if self._remove_temporary:
                 self._remove_temporary()
 
     def _view(self, use: Callable[[StoreView], T]) -> T:
         self._current()
-        return self._upkeep.viewed(use)
+        return self._store.read_view(use)
 
 
 def _reopen_backend(kind: type[EmbeddedBackend], folder: Path, settings: EmbeddedSettings) -> EmbeddedBackend:

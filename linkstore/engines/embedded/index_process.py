@@ -2,7 +2,7 @@
 
 usearch takes the interpreter's lock for each vector that it adds, so it is slow beside a busy Python thread.
 The index process opens the store like any other process, and takes snapshots, which every process adopts. So
-its crash loses nothing. Its code is :mod:`~linkstore.engines.embedded.index_worker`.
+its crash loses nothing. A line of input has it take a last snapshot; its output says how far the index is.
 """
 
 from __future__ import annotations
@@ -10,34 +10,38 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import select
+import signal
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import orjson
+
+from linkstore.engines.embedded.schema import read_settings
+from linkstore.errors import StoreBusyError
 
 if TYPE_CHECKING:
     import subprocess
 
-BACKLOG: Final = 5_000
-"""Number of documents missing in the index from which the process starts; the writer itself adds fewer."""
-AHEAD: Final = 50_000
-"""A writer waits while the index lacks more documents than this: each search compares them one by one."""
-STALL_SECONDS: Final = 60.0
-"""A writer no longer waits for an index process that has added or said nothing for this long."""
 TOLD_SECONDS: Final = 5.0
 """The interval at which waiting for a snapshot logs how far the index is."""
+STALL_SECONDS: Final = 60.0
+"""A writer ends an index process that it waits for and that has said nothing for this long."""
 BEAT_SECONDS: Final = 5.0
 """The interval at which the process says that it is alive; it may be late while usearch writes its file."""
-FLUSH, FLUSHED, ALIVE = b"flush\n", b"flushed", b"alive"
-_WORKER: Final = "linkstore.engines.embedded.index_worker"
-_POLL_SECONDS: Final = 0.01
+POLL_SECONDS: Final = 0.05
+SETTLED_SECONDS: Final = 1.0
+"""If no process has written for this long, a snapshot is taken even if the store has not grown by half."""
+IDLE_SECONDS: Final = 30.0
+"""The process ends after this time without work."""
 _LOG: Final = logging.getLogger("linkstore.index")
 """Also receives how far the index is while a thread waits for it."""
+_FINISH, _STOPPED = b"finish\n", b"stopped: "
 
 
 class Indexer:
@@ -46,158 +50,104 @@ class Indexer:
     Args:
         folder: Where the store lies.
         settings: The fields of ``EmbeddedSettings``, by name.
+
+    Attributes:
+        problem: How the process failed; then this process builds the index by itself.
     """
 
     def __init__(self, folder: Path, settings: dict[str, float]) -> None:
         self._folder = folder
         self._settings = settings
         self._lock = threading.RLock()  # close() in a signal handler may need it in the same thread
-        self._process: subprocess.Popen[bytes] | None = None
-        self._end: weakref.finalize[..., Any] | None = None
-        self._unread = b""
-        self._begun = False
-        self._flushed = 0
-        self._asked = 0
-        self._covered = 0
-        self._moved = 0.0
-        self._heard_at = 0.0
+        self._started: tuple[subprocess.Popen[bytes], weakref.finalize[..., Any]] | None = None
         self.problem: str | None = None
 
     @property
     def running(self) -> bool:
         """Whether the process is running."""
-        with self._lock:
-            return self._listen()
+        started = self._started
+        if started is not None and started[0].poll() is not None:
+            self._reap(wanted=False)
+        return self._started is not None
 
-    def started(self, covered: int) -> bool:
-        """Start the process unless it is running, and return whether it is running.
-
-        Args:
-            covered: The largest document key that the recorded index covers.
-        """
+    def start(self) -> bool:
+        """Start the process unless it is running, and return whether it is running."""
         with self._lock:
-            if self._listen():
+            if self.running:
                 return True
-            if self.problem or not _can_start_process():
+            if self.problem or os.name != "posix" or getattr(sys, "frozen", False) or not sys.executable:
                 return False
+            task = {"folder": str(self._folder), "parent": os.getpid(), **self._settings}
+            from linkstore.core.processes import start_python  # late: most programs start no process
+
             try:
-                self._start(covered)
+                process = start_python(__name__, orjson.dumps(task).decode(), pipe_bytes=0)
+                self._started = process, weakref.finalize(self, _kill_process, process, os.getpid())
             except OSError as error:
                 self._record_failure(f"could not be started: {error}")
-            return self._process is not None
+            return self._started is not None
 
-    def hold_back(self, last_key: int) -> None:
-        """Wait while the index lacks too many of the documents up to a key."""
-        while self.running and last_key - self._covered > AHEAD:
-            if time.monotonic() - self._moved > STALL_SECONDS:
-                return
-            time.sleep(_POLL_SECONDS)
-
-    def flush(self, last_key: int) -> None:
-        """Have the process take a snapshot, and wait until it has or has ended.
-
-        A process that says nothing for ``STALL_SECONDS``, such as one that was stopped, is ended.
+    def finish(self, last_key: int) -> None:
+        """Have the process, if it runs, take a snapshot that is due, and wait until it has ended.
 
         Args:
             last_key: The largest document key, for the log messages on how far the index is.
         """
-        with self._lock:
-            if not self._listen():
-                return
-            self._asked += 1
-            asked = self._asked
-            with contextlib.suppress(OSError):  # it has ended, which the next check will show
-                os.write(self._process.stdin.fileno(), FLUSH)  # type: ignore[union-attr]
-        told = self._heard_at = time.monotonic()
-        while self._flushed < asked and self.running:
-            if time.monotonic() - self._heard_at > STALL_SECONDS:
-                self._give_up()
-                return
-            if time.monotonic() - told > TOLD_SECONDS:
-                told = time.monotonic()
-                _LOG.info("%s: the index has %d of %d documents", self._folder, self._covered, last_key)
-            time.sleep(_POLL_SECONDS)
+        started = self._started if self.running else None
+        if started is None:
+            return
+        process, told = started[0], time.monotonic()
+        replies: Any = process.stdout
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has just ended
+                os.write(process.stdin.fileno(), _FINISH)  # type: ignore[union-attr]
+            while select.select([replies], [], [], STALL_SECONDS)[0]:
+                line = replies.readline()
+                self._hear(line)
+                if line.strip().isdigit() and time.monotonic() - told >= TOLD_SECONDS:
+                    told = time.monotonic()
+                    _LOG.info("%s: the index has %d of %d documents", self._folder, int(line), last_key)
+                if not line:
+                    process.wait()
+                    break
+            else:
+                self.end()
+                self._record_failure(f"was not heard for {STALL_SECONDS:g} s")
+        except BaseException as error:
+            if self._started is not started and isinstance(error, OSError | ValueError):
+                return  # another thread, or a signal handler, has ended the process and closed its pipes
+            self.end()
+            raise
+        self._reap(wanted=False)
 
     def end(self) -> None:
         """End the process at once. Work that it has not recorded is lost."""
+        self.problem = None
+        self._reap(wanted=True)
+
+    def _reap(self, *, wanted: bool) -> None:
+        """Release what is left of the process, and record its failure unless its end is wanted."""
         with self._lock:
-            self.problem = None
-            if self._end is not None:
-                self._end()
-                self._reap()
+            started, self._started = self._started, None
+            if started is None:
+                return
+            process, end = started
+            if not wanted and process.stdout is not None and not process.stdout.closed:
+                for line in process.stdout:
+                    self._hear(line)
+            end()
+            for path in self._folder.glob(f".*.{process.pid}.tmp"):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            if process.returncode and not wanted and not self.problem:
+                status = process.returncode
+                self._record_failure(
+                    f"ended with {f'signal {-status}' if status < 0 else f'exit code {status}'}"
+                )
 
-    def _give_up(self) -> None:
-        with self._lock:
-            if self._end is not None:
-                self._end()
-                self._reap()
-            self._record_failure(f"was not heard for {STALL_SECONDS:g} s")
-
-    def _start(self, covered: int) -> None:
-        self._unread, self._begun, self._covered, self._moved = b"", False, covered, time.monotonic()
-        self._flushed = self._asked  # threads that wait for the previous process stop waiting
-        task = {"folder": str(self._folder), "parent": os.getpid(), **self._settings}
-        from linkstore.core.processes import start_python  # late, as below: most programs start no process
-
-        process = start_python(_WORKER, orjson.dumps(task).decode())
-        os.set_blocking(process.stdout.fileno(), False)  # type: ignore[union-attr]
-        end = weakref.finalize(self, _kill_process, process, os.getpid())
-        self._process, self._end = process, end  # last, and at once: an interrupt cannot split it
-
-    def _listen(self) -> bool:
-        """Read the messages of the process, and return whether it is running. The caller holds the lock."""
-        process = self._process
-        if process is None:
-            return False
-        ended = process.poll() is not None  # first, so that its last messages are read
-        with contextlib.suppress(BlockingIOError):
-            while given := os.read(process.stdout.fileno(), 1 << 16):  # type: ignore[union-attr]
-                self._unread += given
-                self._heard_at = time.monotonic()
-        for line in self._take_lines():
-            self._handle_line(line)
-        if not ended:
-            return True
-        self._reap()
-        return False
-
-    def _take_lines(self) -> Sequence[bytes]:
-        """Return the whole lines that were read, without what Python may have printed when it started."""
-        if not self._begun:
-            from linkstore.core.processes import BEGIN
-
-            noise, begin, rest = self._unread.partition(BEGIN)
-            self._begun, self._unread = bool(begin), rest if begin else noise
-            if not begin:
-                return ()
-        *lines, self._unread = self._unread.split(b"\n")
-        return lines
-
-    def _handle_line(self, line: bytes) -> None:
-        if line == FLUSHED:
-            self._flushed += 1
-        elif line == ALIVE:
-            pass  # its message was read
-        elif line.isdigit():
-            if int(line) != self._covered:
-                self._moved = time.monotonic()
-            self._covered = int(line)
-        else:
-            self._record_failure(line.decode(errors="replace"))
-
-    def _reap(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        wanted = self._end is None or not self._end.alive
-        status = process.wait()
-        if self._end is not None:
-            self._end()
-        for path in self._folder.glob(f".*.{process.pid}.tmp"):
-            with contextlib.suppress(OSError):
-                path.unlink()
-        if status and not wanted and not self.problem:
-            self._record_failure(f"ended with {f'signal {-status}' if status < 0 else f'exit code {status}'}")
+    def _hear(self, line: bytes) -> None:
+        if line.startswith(_STOPPED):
+            self._record_failure(line.decode(errors="replace").strip())
 
     def _record_failure(self, problem: str) -> None:
         self.problem = problem
@@ -214,10 +164,63 @@ def _kill_process(process: subprocess.Popen[bytes], owner: int) -> None:
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            with contextlib.suppress(OSError):  # messages that it did not get are lost with it
-                pipe.close()
+            pipe.close()
 
 
-def _can_start_process() -> bool:
-    """Say whether a Python process can be started here that ends with this process."""
-    return os.name == "posix" and bool(sys.executable) and not getattr(sys, "frozen", False)
+def main() -> None:
+    """Build the index of the store that the argument names, while the store's writer lives and writes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the writer decides whether to go on
+    from linkstore.core.processes import take_pipes
+
+    orders, replies = take_pipes()
+    os.set_blocking(replies.fileno(), False)
+    task = orjson.loads(sys.argv[1])
+    parent = task.pop("parent")
+
+    def tell(line: bytes) -> None:
+        if os.getppid() != parent:
+            os._exit(0)  # nobody needs the index any more; nothing has to be closed
+        with contextlib.suppress(OSError):  # the writer reads so little that the pipe is full
+            os.write(replies.fileno(), line + b"\n")
+
+    tell(b"")
+    try:
+        _build_index(task, orders, tell)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the writer reports it and goes on
+        tell(_STOPPED + f"{type(error).__name__}: {' '.join(str(error).split())}".encode())
+        os._exit(1)
+    os._exit(0)  # without waiting for the listening thread
+
+
+def _build_index(task: dict[str, Any], orders: BinaryIO, tell: Callable[[bytes], None]) -> None:
+    """Keep the index up to date, and return when told to, or when there was nothing to do for a while."""
+    from linkstore.engines.embedded.location import Place
+    from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
+
+    place, finish = Place(task.pop("folder")), threading.Event()
+    place.prepare(create=False)
+    store = OpenStore(place, EmbeddedSettings(**task), lambda covered: tell(b"%d" % covered))
+
+    def listen() -> None:
+        while True:
+            if select.select([] if finish.is_set() else [orders], [], [], BEAT_SECONDS)[0]:
+                finish.set()
+            tell(b"")  # this process is alive, and ends if its writer has
+
+    threading.Thread(target=listen, daemon=True).start()
+    seen, since = None, time.monotonic()
+    while time.monotonic() - since < IDLE_SECONDS:
+        last = finish.is_set()  # before looking, so that the last snapshot has all that was written before
+        try:
+            worked = store.catch_up(settled=last or time.monotonic() - since > SETTLED_SECONDS)
+        except StoreBusyError:
+            if last:
+                raise
+            continue
+        if last:
+            return
+        change = store.database.read(read_settings)["change"]
+        if worked or change != seen:
+            seen, since = change, time.monotonic()
+        if not worked:
+            time.sleep(POLL_SECONDS)

@@ -1,16 +1,10 @@
 """Lexical search: SQLite's FTS5 over the whole store, BM25 within a scope.
 
-SQLite's FTS5 has a ``bm25()`` that computes the score which :mod:`linkstore.core.lexical` defines.
-
 The index is given not the text but the words of each document, split by linkstore and joined by spaces.
 FTS5's ``ascii`` tokenizer then splits only at these spaces: it keeps letters, digits, ``_`` and all
-non-ASCII characters together.
-
-Lexical search within a scope: BM25 over only the documents that pass a filter.
-
-FTS5's ``bm25()`` counts all documents. So this module reads the postings from FTS5's vocabulary table, which
-omits deleted documents, and scores them as in :mod:`linkstore.core.lexical`. It adds up the terms of a
-score in the same order as FTS5.
+non-ASCII characters together. Its ``bm25()`` computes the score that :mod:`linkstore.core.lexical` defines,
+but counts all documents. So within a scope, this module reads the postings from FTS5's vocabulary table,
+which omits deleted documents, and adds up the terms of a score in the same order as FTS5.
 """
 
 from __future__ import annotations
@@ -43,6 +37,11 @@ SELECT_UNINDEXED: Final = "SELECT id FROM document WHERE key NOT IN (SELECT id F
 _HAVING: Final = f"SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ? LIMIT {POSTINGS + 1})"
 _MATCHING: Final = "SELECT rowid, bm25(word) AS score FROM word WHERE word MATCH ? ORDER BY score LIMIT ?"
 _LENGTHS: Final = "SELECT id, sz FROM word_docsize WHERE id BETWEEN ? AND ?"
+_VOCABULARY: Final = (
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_instance USING fts5vocab('main', 'word', 'instance')"
+)
+_INSTANCES: Final = "SELECT doc FROM temp.word_instance WHERE term = ?"
+_PAGE: Final = 65_536
 
 
 def join_words(text: str, metadata: Mapping[str, Any]) -> str:
@@ -54,7 +53,8 @@ def rebuild_word_index(connection: apsw.Connection) -> None:
     """Rebuild the index of words from all documents."""
     connection.execute("DROP TABLE IF EXISTS word")
     connection.execute(WORD_TABLE)
-    documents = connection.execute("SELECT key, text, metadata FROM document WHERE json_valid(metadata)")
+    readable = "iif(json_valid(metadata), metadata, '{}')"
+    documents = connection.execute(f"SELECT key, text, {readable} FROM document")
     connection.executemany(INSERT_WORDS, _make_word_rows(documents))
 
 
@@ -95,13 +95,6 @@ def read_lengths(connection: apsw.Connection, first: int, last: int) -> tuple[In
 
 def _quote_word(word: str) -> str:
     return f'"{word}"'  # words contain no quotation marks
-
-
-_VOCABULARY: Final = (
-    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_instance USING fts5vocab('main', 'word', 'instance')"
-)
-_INSTANCES: Final = "SELECT doc FROM temp.word_instance WHERE term = ?"
-_PAGE: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +151,8 @@ def score_documents(
         found[word] if having[word] <= POSTINGS else _read_posting(connection, word, holds) for word in taken
     ]
     keys = np.unique(np.concatenate([np.empty(0, np.int64), *(posting.keys for posting in postings)]))
+    mean = average() if len(keys) else 1.0  # first, because it reads all lengths of the scope at once
     scores, sizes = np.zeros(len(keys)), lengths(keys).astype(np.float64)
-    mean = average() if len(keys) else 1.0
     for posting in postings:
         at = np.searchsorted(keys, posting.keys)
         frequency = inverse_frequency(documents, len(posting.keys))

@@ -1,20 +1,13 @@
-"""Where a store is, and who has it open: paths, locks, processes and forks.
+"""Where a store is, and who has it open: its folder and files, the lock of its derived files, and forks.
 
-Derived files: written under a temporary name, renamed, hashed, and verified before use.
-
-These files hold only derived data. A file that is missing or too short, or whose hash is not the one that
-the database records, is not used, and is made again.
-
-The location of a store: its folder, resolved once, and the database file that was opened there.
-
-Mutual exclusion across all threads and processes that have a store open.
-
-Safe forks: a fork waits for transactions, and the child closes the connections that it inherits.
+Derived files are written under a temporary name and renamed. One that is missing or too short, or whose hash
+is not the one that the database records, is not used, and is made again.
 
 SQLite records in memory which locks the process holds on each file. A forked child inherits these records but
 not the locks. So SQLite in the child believes that it holds locks which it does not hold, and the child's
 writes can be lost when the parent closes (https://sqlite.org/howtocorrupt.html, section 2.6). The records
-disappear once every inherited connection is closed, which is safe only between transactions.
+disappear once every inherited connection is closed, which is safe only between transactions. So a fork waits
+for transactions, and the child closes the connections that it inherits.
 """
 
 from __future__ import annotations
@@ -30,7 +23,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import apsw
 import numpy as np
@@ -47,6 +40,16 @@ from linkstore.errors import (
     StoreReadOnlyError,
 )
 
+if TYPE_CHECKING:
+    from linkstore.engines.embedded.database import Database
+
+T = TypeVar("T")
+DATABASE_NAME: Final = "linkstore.db"
+_REMAINS: Final = ("writer.pid", "graph-*.bin", "ann-*.usearch", "vectors*.f32")
+"""Files that a store creates after its database; if they exist without it, the database was lost."""
+FileIdentity = tuple[int, int]
+PATIENCE_SECONDS: Final = 5.0
+"""How long a fork waits for transactions of other threads."""
 _ALIGNMENT: Final = 64
 _HASHED_AT_ONCE: Final = 1 << 24
 
@@ -151,12 +154,6 @@ def remove_others(folder: Path, pattern: str, keep: set[str]) -> None:
         if path.name not in keep:
             with contextlib.suppress(OSError):
                 path.unlink()
-
-
-DATABASE_NAME: Final = "linkstore.db"
-_REMAINS: Final = ("writer.pid", "graph-*.bin", "ann-*.usearch", "vectors*.f32")
-"""Files that a store creates after its database; if they exist without it, the database was lost."""
-FileIdentity = tuple[int, int]
 
 
 class Place:
@@ -314,9 +311,6 @@ def _resolve_folder(path: Path) -> Path:
     return folder
 
 
-T = TypeVar("T")
-
-
 def run_exclusively(path: Path, work: Callable[[], T], *, wait: bool) -> T | None:
     """Do some work while holding a lock, or return None if another holds it and ``wait`` is False.
 
@@ -354,42 +348,31 @@ def _retry_lock(_: int) -> bool:
     return True
 
 
-PATIENCE_SECONDS: Final = 5.0
-"""How long a fork waits for transactions of other threads."""
-
-
-class Forkable(Protocol):
-    """An object that has open connections."""
-
-    def close_inherited(self) -> None:
-        """Close all connections without touching files, in a child, between transactions."""
-        ...
-
-
 class Forks:
     """The current uses of connections in this process, and the databases that a child must close.
 
     Attributes:
+        lock: Held while a use begins, and while a child opens a store; new in each child.
         under_way: The thread and the database of each use, by token. A use ends with
             ``under_way.pop(token, None)``. That is a call into C, which a signal cannot interrupt halfway;
             it could interrupt a method written in Python.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # close() in a signal handler may need it in the same thread
+        self.lock = threading.RLock()  # close() in a signal handler may need it in the same thread
         self._forking = 0
-        self.under_way: dict[object, tuple[int, Forkable]] = {}
-        self._open: weakref.WeakSet[Forkable] = weakref.WeakSet()
+        self.under_way: dict[object, tuple[int, Database]] = {}
+        self._open: weakref.WeakSet[Database] = weakref.WeakSet()
 
-    def opened(self, database: Forkable) -> None:
+    def opened(self, database: Database) -> None:
         """Register a database that a child will have to close."""
-        with self._lock:
+        with self.lock:
             self._open.add(database)
 
-    def enter(self, token: object, database: Forkable) -> None:
+    def enter(self, token: object, database: Database) -> None:
         """Begin a use of connections, after waiting for a fork that is about to happen."""
         while True:
-            with self._lock:
+            with self.lock:
                 if not self._forking:
                     self.under_way[token] = threading.get_ident(), database
                     return
@@ -397,7 +380,7 @@ class Forks:
 
     def before(self) -> None:
         """Block new uses, and wait until the uses of other threads end."""
-        with self._lock:
+        with self.lock:
             self._forking += 1
         ends, own = time.monotonic() + PATIENCE_SECONDS, threading.get_ident()
         while time.monotonic() < ends:
@@ -407,12 +390,12 @@ class Forks:
 
     def in_parent(self) -> None:
         """Allow new uses again."""
-        with self._lock:
+        with self.lock:
             self._forking -= 1
 
     def in_child(self) -> None:
         """Close the inherited connections, except those of databases that were in a transaction."""
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._forking = 0
         busy = {id(database) for _, database in self.under_way.values()}
         inherited, self._open = list(self._open), weakref.WeakSet()

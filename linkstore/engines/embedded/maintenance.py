@@ -1,46 +1,61 @@
-"""The data that readers of a process share, and the work that keeps it small and current.
+"""A store as one process has it open, and the work that keeps its cost in proportion to its content.
 
-Deletion of rows that no document needs: old records of removals, and link groups without links.
-
-Maintenance that keeps a store's cost in proportion to its content: snapshots, cleaning, compaction.
-
-The resources that a store has open in one process, and how a forked child replaces them.
+That work is to take snapshots, to delete rows that no document needs (old records of removals, and link
+groups without links), and to compact the files.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import logging
+import math
 import os
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeVar
 
 import apsw
 import numpy as np
 
+from linkstore.core.arguments import require_at_least, require_within
 from linkstore.core.arrays import Ints
-from linkstore.engines.embedded import lexical, snapshot
+from linkstore.engines.embedded import lexical
+from linkstore.engines.embedded.bookkeeping import KnownFields
 from linkstore.engines.embedded.database import Database, fetch_rows
-from linkstore.engines.embedded.index_process import AHEAD, BACKLOG, Indexer
+from linkstore.engines.embedded.derived import (
+    FLOOR,
+    SNAPSHOT_SETTING,
+    DerivedData,
+    Snapshot,
+    StaleStateError,
+    StoreState,
+    forget_snapshot,
+    make_stamp,
+    parse_snapshot,
+    record_snapshot,
+)
+from linkstore.engines.embedded.index_process import Indexer
 from linkstore.engines.embedded.location import Place, run_exclusively
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import find_setting_problems, read_raw_settings, read_settings
-from linkstore.engines.embedded.shared import FLOOR, SharedData, StaleStateError, make_stamp
-from linkstore.engines.embedded.snapshot import (
-    Snapshot,
-    SnapshotBuilder,
-    SnapshotFiles,
-    SnapshotState,
-    parse_snapshot,
-)
-from linkstore.engines.embedded.statistics import KnownFields
 from linkstore.engines.embedded.writing import GroupKeyCache
-from linkstore.errors import BackendError, StoreBusyError, StoreFullError, StoreMovedError
+from linkstore.errors import StoreBusyError, StoreFullError, StoreMovedError
 
+T = TypeVar("T")
+GONE_SHARE: Final = 0.25
+"""A new snapshot is taken when at least this share of the last one's documents was removed."""
+LEAST_SHARE: Final = 0.02
+"""If the index lacks fewer than this share of the documents, they are not added yet."""
+BACKLOG: Final = 5_000
+"""Number of documents that the index must lack before the index process starts; the writer adds fewer."""
+MOST_LACKING: Final = 25_000
+"""The index process starts when the index lacks so many documents, however large the store is."""
+STALE_SECONDS: Final = 10.0
+"""How long a reader tries to begin a transaction that the loaded mirror can serve."""
+_LOG: Final = logging.getLogger("linkstore")
+_POSTPONING_ERRORS = (OSError, MemoryError, StoreBusyError, StoreFullError)
+"""Errors that postpone the making of derived files; documents are safe and searches correct without them."""
 UNLISTED: Final = "unlisted"
 """The setting that counts the removals that are no longer listed."""
 EPOCH: Final = "epoch"
@@ -105,151 +120,151 @@ def _write_setting(connection: apsw.Connection, name: str, value: int) -> None:
 
 def _find_orphan_groups(view: StoreView) -> tuple[Ints, int]:
     """Return the keys of the link groups without members, and how many link groups have members."""
-    mirror, stamp = view.mirror, view.stamp
-    end = int(mirror.links_at.take(np.array([mirror.rows_seen(stamp)]))[0])
-    documents = mirror.link_document.rows(0, end).astype(np.int64)
+    mirror, end = view.mirror, len(view.mirror.link_group)
     groups = mirror.link_group.rows(0, end)
-    there = mirror.visible(documents, stamp)
+    there = mirror.visible(mirror.link_document.rows(0, end).astype(np.int64))
     used = np.zeros(len(mirror.group_keys), np.bool_)
     used[groups if there is None else groups[there]] = True
-    known = mirror.group_keys.count_up_to(stamp.last_group)
-    return mirror.group_keys.take(np.flatnonzero(~used[:known])), int(np.count_nonzero(used))
+    return mirror.group_keys.take(np.flatnonzero(~used)), int(np.count_nonzero(used))
 
 
-T = TypeVar("T")
-GONE_SHARE: Final = 0.25
-"""A new snapshot is taken when at least this share of the last one's documents was removed."""
-LEAST_SHARE: Final = 0.02
-"""If the index lacks fewer than this share of the documents, they are not added yet."""
-STALE_SECONDS: Final = 10.0
-"""How long a reader tries to begin a transaction that the loaded mirror can serve."""
-_LOG: Final = logging.getLogger("linkstore")
-_POSTPONING_ERRORS = (OSError, MemoryError, StoreBusyError, StoreFullError)
-"""Errors that postpone the making of derived files; documents are safe and searches correct without them."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexProgress:
-    """The states that a store and its index have reached.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedSettings:
+    """The settings of an embedded store.
 
     Args:
-        change: The number of the last change.
-        covered: The largest document key that the index covers.
+        exact_below: A store of at most this many documents has no index, and a search compares the query
+            with all of them; default 20,000. That takes about half a millisecond at 256 dimensions.
+        grow_share: A new snapshot is taken when the documents added since the last one are at least this
+            share of those in it, and at least a quarter of ``exact_below``; default 1/2.
+        durable: Whether an acknowledged write survives a power cut, at the cost of one disk flush per
+            write; default True. A write survives a crash of the process either way. If False, a power cut
+            may lose the last writes, each one as a whole, but never what was stored before.
+
+    Raises:
+        StrategyError: If a number is negative or none.
     """
 
-    change: int
-    covered: int
+    exact_below: int = 20_000
+    grow_share: float = 0.5
+    durable: bool = True
+
+    def __post_init__(self) -> None:
+        require_at_least(0, exact_below=self.exact_below)
+        require_within(0, math.inf, grow_share=self.grow_share)
 
 
-@dataclass(frozen=True, slots=True)
-class Upkeep:
-    """Brings derived data up to date, and deletes what is no longer needed.
+class OpenStore:
+    """A store as one process has it open: its tables, and the work that keeps derived data current and small.
+
+    A forked child must not use it: it has connections, locks, and memory that threads may be changing.
 
     Args:
-        database: The tables of the store.
-        files: The files of its snapshots.
-        builder: Makes snapshots.
-        shared: The data that readers of this process share.
+        place: Where the store lies.
+        settings: See :class:`EmbeddedSettings`.
+        told: See :class:`.DerivedData`; given in a process that only builds the index.
+
+    Attributes:
+        pid: The process that opened the store.
+        database: Its tables.
+        derived: What this process has derived from them, and its files.
         indexer: Has another process take snapshots while this one writes.
-        exact_below: A store of at most this many documents gets no snapshot.
-        grow_share: A snapshot is taken when the documents added since the last one are at least this share
-            of those in it.
+        groups: Cached keys of link groups.
+        fields: Cached names of metadata fields.
     """
 
-    database: Database
-    files: SnapshotFiles
-    builder: SnapshotBuilder
-    shared: SharedData
-    indexer: Indexer
-    exact_below: int
-    grow_share: float
+    def __init__(
+        self, place: Place, settings: EmbeddedSettings, told: Callable[[int], None] | None = None
+    ) -> None:
+        self.pid = os.getpid()
+        self.database = Database(place, durable=settings.durable)
+        self.derived = DerivedData(place.folder, told)
+        self.indexer = Indexer(place.folder, asdict(settings))
+        self.groups = GroupKeyCache()
+        self.fields = KnownFields()
+        self._exact_below = settings.exact_below
+        self._grow_share = settings.grow_share
 
-    def viewed(self, use: Callable[[StoreView], T]) -> T:
-        """Read from a view of the current state."""
-        return self._read_view(self.database.read, use)
-
-    def inspected(self, use: Callable[[StoreView], T]) -> T:
-        """Read like :meth:`viewed`, but with a new connection."""
-        return self._read_view(self.database.inspect, use)
-
-    def _read_view(
-        self, read: Callable[[Callable[[apsw.Connection], T]], T], use: Callable[[StoreView], T]
-    ) -> T:
-        """Read from a view, in a new transaction if the first one is too old for the loaded mirror.
+    def read_view(self, use: Callable[[StoreView], T], *, anew: bool = False) -> T:
+        """Read from a view of the current state, in a new transaction if the first is too old for the mirror.
 
         A transaction is too old if another thread has loaded a later state since it began. Every attempt
         fails only if the database was set back to an older state.
+
+        Args:
+            use: Reads from the view.
+            anew: Whether to read with a new connection: see :meth:`.Database.read`.
         """
         ends = time.monotonic() + STALE_SECONDS
         while time.monotonic() < ends:
             with contextlib.suppress(StaleStateError):
-                return read(lambda connection: use(self.shared.view(connection)))
+                return self.database.read(lambda connection: use(self.derived.view(connection)), anew=anew)
         raise StoreMovedError(
             f"the database in {self.database.place.folder} shows an older state than was read before: it was"
             " restored from a copy while it was open, so open the store again"
         )
 
     def after_write(self, settings: dict[str, Any]) -> None:
-        """Do the maintenance that is due after a write: cleaning, a snapshot, or an addition to the index.
+        """Do the maintenance that is due after a write: cleaning, or a snapshot, here or in another process.
 
         Args:
             settings: The settings as committed by the write.
         """
         if is_cleaning_due(settings):
             self._try_or_postpone(self._clean)
-        if self._has_shrunk(settings):
+        if SNAPSHOT_SETTING in settings and 2 * settings["documents"] <= self._exact_below:
             self._try_or_postpone(lambda: self._run_exclusively(self._remove_snapshot, wait=False))
-        elif self._leave_to_indexer(settings):
-            self.indexer.hold_back(settings["last_key"])
-        elif self._is_snapshot_due(settings, self.grow_share):
+        elif settings["documents"] <= self._exact_below or self._leave_to_indexer(settings):
+            return
+        elif self._is_snapshot_due(settings, self._grow_share):
             self.take_snapshot()
-        elif self._growing(settings):
-            self._try_or_postpone(lambda: self._run_exclusively(self._extend, wait=False))
 
-    def flush(self) -> None:
-        """Take a snapshot if anything has changed since the last one and the store is large enough."""
-        self._flush_indexer(self.database.read(read_settings), None)
-        if self._is_snapshot_due(self.database.read(read_settings), None):
-            self.take_snapshot(wait=True)
+    def _leave_to_indexer(self, settings: dict[str, Any]) -> bool:
+        """Say whether another process builds the index, and start that process if the index lacks much."""
+        lacking = self._count_lacking(settings)
+        enough = max(BACKLOG, min(LEAST_SHARE * settings["documents"], MOST_LACKING))
+        return self.indexer.running or (lacking >= enough and self.indexer.start())
+
+    def _count_lacking(self, settings: dict[str, Any]) -> int:
+        """Count the documents that no index has."""
+        last = parse_snapshot(settings)
+        return make_stamp(settings).last_key - max(last.last_key if last else 0, self.derived.covered)
+
+    def flush(self, share: float | None = None) -> None:
+        """Take a snapshot if much has changed since the last one (None: anything), and the store is large."""
+        settings = self.database.read(read_settings)
+        if self._is_snapshot_due(settings, share):
+            self.indexer.finish(settings["last_key"])
+            if self._is_snapshot_due(self.database.read(read_settings), share):
+                self.take_snapshot(wait=True)
 
     def at_close(self) -> None:
         """Take a snapshot if much has changed since the last one."""
         if self.database.read_only or self.database.place.moved:
             return
-        if not find_setting_problems(settings := self.database.read(read_raw_settings)):
-            self._flush_indexer(settings, self.grow_share / 8)
-            if self._is_snapshot_due(self.database.read(read_raw_settings), self.grow_share / 8):
-                self.take_snapshot()
+        if not find_setting_problems(self.database.read(read_raw_settings)):
+            self.flush(self._grow_share / 8)
 
     def catch_up(self, *, settled: bool) -> bool:
         """Do the work that is due, in the process that builds the index, and return whether there was any.
 
         Args:
-            settled: Whether no process has written for a while. Then less growth suffices for a snapshot.
+            settled: Whether nobody has written for a while, or nobody waits for more. Then less growth
+                suffices.
         """
         settings = self.database.read(read_settings)
-        if self._is_snapshot_due(settings, LEAST_SHARE if settled else self.grow_share):
-            return self._run_exclusively(lambda: self._write(afresh=False), wait=False) is not None
-        return self._growing(settings) and self._run_exclusively(self._extend, wait=False) is not None
+        if self._is_snapshot_due(settings, LEAST_SHARE if settled else self._grow_share):
+            work: Callable[[], object] = self._write
+        elif self._count_lacking(settings) >= max(
+            self._exact_below // 4, LEAST_SHARE * settings["documents"]
+        ):
+            work = self._extend
+        else:
+            return False
+        return self._run_exclusively(lambda: bool(work()), wait=settled) or False
 
-    def complete(self) -> None:
-        """Flush like :meth:`flush` in the process that builds the index, but raise errors."""
-        if self._is_snapshot_due(self.database.read(read_settings), None):
-            self._run_exclusively(lambda: self._write(afresh=False), wait=True)
-
-    def progress(self) -> IndexProgress:
-        """Return how far the store and its index are."""
-        settings = self.database.read(read_settings)
-        return IndexProgress(settings["change"], settings["last_key"] - self._count_lacking(settings))
-
-    def _flush_indexer(self, settings: dict[str, Any], share: float | None) -> None:
-        """Have the index process, if it runs, take a snapshot that is due. An interrupt ends that process."""
-        if self._is_snapshot_due(settings, share) and self.indexer.running:
-            try:
-                self.indexer.flush(settings["last_key"])
-            except BaseException:
-                self.indexer.end()
-                raise
+    def _extend(self) -> bool:
+        return bool(self.derived.extend(self.read_view(StoreState.of)))
 
     def at_open(self) -> None:
         """Make derived files anew if they are missing or do not match the hashes in the database."""
@@ -281,7 +296,7 @@ class Upkeep:
             recorded: The snapshot that was recorded when the caller began to read. If other processes have
                 taken more snapshots since, its files may be gone, and the files of the latest are checked.
         """
-        while found := self.files.problems(recorded):
+        while found := self.derived.find_damaged_files(recorded):
             now = parse_snapshot(self.database.read(read_raw_settings))
             if now is None:
                 return []
@@ -308,26 +323,26 @@ class Upkeep:
     def _compact(self) -> None:
         self._load()
         self.database.write(lambda connection: self._clean_tables(connection, everything=True))
-        if self._is_large_enough(self.database.read(read_settings)):
+        if self.database.read(read_settings)["documents"] > self._exact_below:
             kept = [self._write(afresh=True)]
         else:
             self._remove_snapshot()
             kept = []
         self.database.rewrite()
-        self.files.remove_others(kept)
+        self.derived.remove_others(kept)
         self.database.place.sync()  # a power cut does not bring back what was erased
-        self.shared.forget()
+        self.derived.forget()
 
     def _load(self) -> None:
         """Load the derived data before the store is locked for writing, because loading takes time."""
-        self.viewed(lambda view: view.stamp)
+        self.read_view(lambda view: view)
 
     def _clean(self) -> None:
         self._load()
         self.database.write(lambda connection: self._clean_tables(connection, everything=False))
 
     def _clean_tables(self, connection: apsw.Connection, *, everything: bool) -> None:
-        clean_tables(connection, self.shared.view(connection), everything=everything)
+        clean_tables(connection, self.derived.view(connection), everything=everything)
         if everything:
             lexical.optimize_word_index(connection)
         return_free_pages(connection)
@@ -343,43 +358,27 @@ class Upkeep:
                 "derived files of %s were not brought up to date: %s", self.database.place.folder, error
             )
 
-    def _write(self, *, afresh: bool) -> Snapshot:
+    def _write(self, *, afresh: bool = False) -> Snapshot:
         try:
-            state = self._read_state()
-            made = self.builder.build(state, afresh=afresh)
-            self.database.write(lambda connection: snapshot.record_snapshot(connection, made))
+            # No transaction stays open meanwhile, which would keep the log from shrinking.
+            state = self.read_view(StoreState.of)
+            made = self.derived.write(state, afresh=afresh)
+            self.database.write(lambda connection: record_snapshot(connection, made))
         except _POSTPONING_ERRORS:
             recorded = parse_snapshot(self.database.read(read_settings))
-            self.files.remove_others([recorded] if recorded else [])  # documents may need the space
+            self.derived.remove_others([recorded] if recorded else [])  # documents may need the space
             raise
-        self.files.remove_others([made, state.before] if state.before else [made])
+        self.derived.remove_others([made, state.before] if state.before else [made])
         return made
 
-    def _read_state(self) -> SnapshotState:
-        """Return the current state. No transaction stays open, which would keep the log from shrinking."""
-        return self.viewed(lambda view: SnapshotState.of(view.connection, view.mirror, view.stamp))
-
     def _remove_snapshot(self) -> None:
-        self.database.write(snapshot.forget_snapshot)
-        self.builder.live.drop()
-        self.files.remove_others([])
-
-    def _extend(self) -> bool:
-        self.builder.extend(self._read_state())
-        return True
-
-    def _is_large_enough(self, settings: dict[str, Any]) -> bool:
-        documents: int = settings["documents"]
-        return documents > self.exact_below
-
-    def _has_shrunk(self, settings: dict[str, Any]) -> bool:
-        """Say whether there is a snapshot although the store has become too small for one."""
-        return snapshot.SNAPSHOT_SETTING in settings and 2 * settings["documents"] <= self.exact_below
+        self.database.write(forget_snapshot)
+        self.derived.remove_others([])
 
     def _is_snapshot_due(self, settings: dict[str, Any], share: float | None) -> bool:
         """Say whether enough documents were added or removed since the last snapshot (None: any at all)."""
         stamp, last = make_stamp(settings), parse_snapshot(settings)
-        if not self._is_large_enough(settings):
+        if settings["documents"] <= self._exact_below:
             return False
         if last is None:
             return True
@@ -388,128 +387,5 @@ class Upkeep:
         if share is None:
             return came + gone > 0
         gone_share = min(share, GONE_SHARE)
-        least = self.exact_below // 4
+        least = self._exact_below // 4
         return came >= max(least, share * last.documents) or gone >= max(least, gone_share * last.documents)
-
-    def _growing(self, settings: dict[str, Any]) -> bool:
-        """Say whether enough documents were added since the last snapshot to extend the index in memory."""
-        if parse_snapshot(settings) is None:
-            return False
-        enough: float = max(self.exact_below // 4, LEAST_SHARE * settings["documents"])
-        return self._count_lacking(settings) >= min(enough, AHEAD // 2)  # beyond AHEAD, writers wait for this
-
-    def _leave_to_indexer(self, settings: dict[str, Any]) -> bool:
-        """Say whether another process builds the index, and start that process if the index lacks much."""
-        if not self._is_large_enough(settings):
-            return False
-        if self.indexer.running:
-            return True
-        lacking = self._count_lacking(settings)
-        if lacking < BACKLOG or not (
-            self._is_snapshot_due(settings, self.grow_share) or self._growing(settings)
-        ):
-            return False
-        return self.indexer.started(settings["last_key"] - lacking)
-
-    def _count_lacking(self, settings: dict[str, Any]) -> int:
-        """Count the documents that neither the last snapshot nor the index in memory has."""
-        last = parse_snapshot(settings)
-        covered: int = max(last.last_key if last else 0, self.builder.live.covered)
-        return make_stamp(settings).last_key - covered
-
-
-@dataclass(frozen=True, slots=True)
-class StoreResources:
-    """Everything that a forked child must not use: connections, locks, memory that threads may be changing.
-
-    Args:
-        database: The SQLite file.
-        upkeep: Maintains everything that is derived from it.
-        groups: Cached keys of link groups.
-        fields: Cached names of metadata fields.
-    """
-
-    database: Database
-    upkeep: Upkeep
-    groups: GroupKeyCache = field(default_factory=GroupKeyCache)
-    fields: KnownFields = field(default_factory=KnownFields)
-
-    @classmethod
-    def at(
-        cls,
-        place: Place,
-        *,
-        durable: bool,
-        exact_below: int,
-        grow_share: float,
-        told: Callable[[int], None] | None = None,
-    ) -> StoreResources:
-        """Open a store.
-
-        Args:
-            place: Where it lies.
-            durable: As in ``EmbeddedSettings``, like the next two.
-            exact_below: See there.
-            grow_share: See there.
-            told: See :class:`.LiveIndex`; given in a process that only builds
-                the index.
-        """
-        database = Database(place, durable=durable, indexes=told is not None)
-        files = SnapshotFiles(place.folder)
-        builder = SnapshotBuilder(files, told)
-        shared = SharedData(files, builder.live)
-        settings = {"durable": durable, "exact_below": exact_below, "grow_share": grow_share}
-        indexer = Indexer(place.folder, settings)
-        return cls(database, Upkeep(database, files, builder, shared, indexer, exact_below, grow_share))
-
-
-class ProcessLocal:
-    """The open resources of each process that uses a store; a forked child opens its own at first use.
-
-    Args:
-        open: Opens the store.
-    """
-
-    def __init__(self, open: Callable[[], StoreResources]) -> None:
-        self._open = open
-        self._state = os.getpid(), open()  # one tuple, so that it is replaced atomically
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether this process has opened the store."""
-        return self._state[0] == os.getpid()
-
-    def get(self) -> StoreResources:
-        """Return the open resources of this process."""
-        pid, opened = self._state
-        return opened if pid == os.getpid() else self._open_in_child()
-
-    def _open_in_child(self) -> StoreResources:
-        with _CHILD_LOCK.lock:
-            if not self.is_ours:
-                inherited = self._state[1]
-                if not inherited.database.left_to_parent:
-                    raise BackendError(
-                        f"{inherited.database.path}: this process was forked while a transaction was under"
-                        " way; fork between uses of a store, or start processes by spawn or forkserver"
-                    )
-                # The child must not free the rest: a thread of the parent may have been changing it.
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
-                self._state = os.getpid(), self._open()
-            return self._state[1]
-
-
-class _ChildLock:
-    """The lock under which the threads of a child open stores; new in each child."""
-
-    def __init__(self) -> None:
-        self.renew()
-
-    def renew(self) -> None:
-        """Make a new lock: a thread that held the old one at the fork does not exist here to release it."""
-        self.lock = threading.Lock()
-
-
-_CHILD_LOCK = _ChildLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_CHILD_LOCK.renew)

@@ -1,27 +1,18 @@
-"""The mirror: ids, vectors and links as growing columns, which queries read instead of the tables.
+"""The mirror: ids, vectors and links as columns, which queries read instead of the tables.
 
-Growing columns: an immutable base, usually memory-mapped, and a tail in memory.
+A mirror is a value: the store after some change. :mod:`~linkstore.engines.embedded.refresh` makes the next
+mirror from it. The holder of the current mirror replaces it by a single assignment; so even after an
+interrupt, no reader sees one column more advanced than another. A removed document keeps its row, marked
+with the change that removed it, until the mirror is packed. Rows are numbered in the order in which documents
+came into the mirror, and a reader returns row numbers as refs.
 
-A column is a value: adding rows returns a new column. Both columns share the tail. The new rows lie past the
-end of the old column, so its readers do not see them. An interrupted addition leaves only rows that no column
-includes, and the next addition overwrites them. Rows may be added only to the newest of such columns.
+The columns of both mirrors share their memory: new rows lie past the end of the old column, so its readers do
+not see them. An interrupted addition leaves only rows that no column includes, and the next addition
+overwrites them. Rows may be added only to the newest of such columns.
 
-An index from link groups to their members: sorted runs that merge as they grow.
-
-A run has entries sorted by group. New entries form a new run. The last run is merged into the one before it
-while it is more than half as large (a log-structured merge, O'Neil et al. 1996). So there are few runs,
-and the cost of adding an entry stays logarithmic.
-
-The mirror: ids, vectors and links as columns, which queries read instead of the tables.
-
-A mirror is a value: the store up to some change. :mod:`~linkstore.engines.embedded.refresh` makes the
-next mirror from it, which shares its columns. The holder of the current mirror replaces it by a single
-assignment; so even after an interrupt, no reader sees one column more advanced than another. A removed
-document keeps its row, marked with the change that removed it, until the mirror is packed. A reader that
-knows its own change and last key sees exactly its state in any mirror of that change or a later one, unless
-the mirror was packed at a later change.
-
-Rows are numbered in the order in which documents came into the mirror. A reader returns row numbers as refs.
+The members of link groups are runs of entries sorted by group. New entries form a new run. The last run is
+merged into the one before it while it is more than half as large (a log-structured merge, O'Neil et al.
+1996). So there are few runs, and the cost of adding an entry stays logarithmic.
 """
 
 from __future__ import annotations
@@ -36,6 +27,9 @@ import numpy.typing as npt
 from linkstore.core.arrays import Bools, Ints, expand_ranges
 
 Array = npt.NDArray[Any]
+NEVER_REMOVED: Final = np.iinfo(np.int64).max
+OUT, IN = 1, 2
+SIDE_BITS: Final = {"out": OUT, "in": IN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +53,11 @@ class Column:
 
     def __len__(self) -> int:
         return len(self.base) + self.size
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the rows take."""
+        return int(self.base.nbytes + self.tail[: self.size].nbytes)
 
     def extended(self, rows: Array) -> Column:
         """Return a column with rows added at the end. The amortised cost depends on these rows alone."""
@@ -213,7 +212,7 @@ class SortedRun:
         """Sort entries by their groups (n,)."""
         order = np.argsort(groups, kind="stable")
         distinct, counts = np.unique(groups, return_counts=True)
-        return cls(distinct, _compute_offsets(counts), entries[order])
+        return cls(distinct, compute_offsets(counts), entries[order])
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -286,15 +285,11 @@ class SortedRuns:
         return np.concatenate(owners), np.concatenate(entries).astype(np.int64)
 
 
-def _compute_offsets(counts: Array) -> Array:
+def compute_offsets(counts: Array) -> Array:
+    """Return where each of the parts with these lengths begins, and the end of the last."""
     offsets = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
-
-
-NEVER_REMOVED: Final = np.iinfo(np.int64).max
-OUT, IN = 1, 2
-SIDE_BITS: Final = {"out": OUT, "in": IN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,12 +317,10 @@ class Mirror:
 
     Args:
         dimension: The length of the vectors.
-        oldest: The mirror cannot serve readers of states before this change.
         change: The last change that the mirror includes.
         last_key: The largest document key at that change.
         last_group: The largest link group key at that change.
         epoch: The epoch (see :class:`Stamp`) in which its link groups were last compared with the table.
-        lineage: The vector file that has the same row numbers; None if there is none.
         dead: How many of its documents have been removed.
         keys: Document keys, ascending.
         ids: Document ids.
@@ -346,12 +339,10 @@ class Mirror:
     """
 
     dimension: int
-    oldest: int
     change: int
     last_key: int
     last_group: int
     epoch: int
-    lineage: int | None
     dead: int
     keys: Column
     ids: Strings
@@ -369,28 +360,20 @@ class Mirror:
     sides: Mapping[int, SortedRuns]
 
     @classmethod
-    def of(
-        cls, arrays: Mapping[str, Array], vectors: Array, stamp: Stamp, lineage: int | None = None
-    ) -> Mirror:
-        """Make a mirror of columns in the state of ``stamp``.
-
-        The columns are those of :func:`~linkstore.engines.embedded.mirror.make_empty_columns`.
-        """
-        alive = arrays["alive"]
+    def of(cls, arrays: Mapping[str, Array], vectors: Array, stamp: Stamp) -> Mirror:
+        """Make a mirror in the state of ``stamp`` of the columns that :func:`make_empty_columns` names."""
         kinds = arrays["kinds"]
         return cls(
             dimension=vectors.shape[1],
-            oldest=stamp.change,
             change=stamp.change,
             last_key=stamp.last_key,
             last_group=stamp.last_group,
             epoch=stamp.epoch,
-            lineage=lineage,
-            dead=int(len(alive) - np.count_nonzero(alive)),
+            dead=0,
             keys=Column.of(arrays["keys"]),
             ids=Strings.of(arrays["id_offsets"], arrays["id_blob"]),
             vectors=Column.of(vectors),
-            removed_at=Column.of(np.where(alive, NEVER_REMOVED, 0).astype(np.int64)),
+            removed_at=Column.of(np.full(len(arrays["keys"]), NEVER_REMOVED)),
             links_at=Column.of(arrays["links_at"]),
             link_group=Column.of(arrays["link_group"]),
             link_document=Column.of(arrays["link_document"]),
@@ -408,25 +391,18 @@ class Mirror:
         """The number of documents that have not been removed."""
         return len(self.keys) - self.dead
 
-    def rows_seen(self, stamp: Stamp) -> int:
-        """Return how many rows existed in the state of ``stamp``. The rows after them were added later."""
-        return len(self.keys) if stamp.last_key >= self.last_key else self.keys.count_up_to(stamp.last_key)
-
-    def visible(self, rows: Ints, stamp: Stamp) -> Bools | None:
-        """Say which documents exist in the state of ``stamp``. Return None if all do."""
-        seen = self.rows_seen(stamp)
-        if not self.dead and (seen == len(self.keys) or not len(rows) or rows.max() < seen):
-            return None
-        known = rows < seen
-        known[known] = self.removed_at.take(rows[known]) > stamp.change
-        return known
-
-    def all_visible(self, stamp: Stamp, start: int = 0) -> Ints:
-        """Return the rows, from ``start`` on, of the documents that exist in the state of ``stamp``."""
-        seen = self.rows_seen(stamp)
+    def visible(self, rows: Ints) -> Bools | None:
+        """Say which documents have not been removed. Return None if none of all documents has."""
         if not self.dead:
-            return np.arange(start, seen)
-        return start + np.flatnonzero(self.removed_at.rows(start, seen) > stamp.change)
+            return None
+        there: Bools = self.removed_at.take(rows) > self.change
+        return there
+
+    def all_visible(self, start: int = 0) -> Ints:
+        """Return the rows, from ``start`` on, of the documents that have not been removed."""
+        if not self.dead:
+            return np.arange(start, len(self.keys))
+        return start + np.flatnonzero(self.removed_at.rows(start, len(self.keys)) > self.change)
 
     def links_of(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the link entries of documents, and for each the position of its document in ``rows``."""
@@ -436,13 +412,12 @@ class Mirror:
 
 
 def make_empty_columns() -> dict[str, Array]:
-    """Make a snapshot's columns of an empty store, in which ``alive`` marks documents not removed."""
+    """Make a snapshot's columns of an empty store."""
     empty32, empty64, one = np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64)
     arrays: dict[str, Array] = {
         "keys": empty64,
         "id_offsets": one,
         "id_blob": np.empty(0, np.uint8),
-        "alive": np.empty(0, np.bool_),
         "links_at": one,
         "link_group": empty32,
         "link_document": empty32,

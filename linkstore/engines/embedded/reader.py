@@ -37,14 +37,8 @@ from linkstore.core.plans import (
 from linkstore.engines.contract import LexicalReader, immediate
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.database import fetch_rows
-from linkstore.engines.embedded.filters import (
-    LinkVerdicts,
-    ScopeCache,
-    ScopeDocuments,
-    Verdicts,
-    find_large_groups,
-)
-from linkstore.engines.embedded.mirror import SIDE_BITS, Mirror, SortedRuns, Stamp
+from linkstore.engines.embedded.filters import FilterCache, ScopeDocuments
+from linkstore.engines.embedded.mirror import SIDE_BITS, Mirror, SortedRuns
 from linkstore.engines.embedded.schema import convert_row_errors, read_metadata
 from linkstore.engines.embedded.vectors import PROPOSALS, AnnIndex
 from linkstore.engines.embedded.writing import FIND_GROUPS
@@ -53,6 +47,8 @@ MAX_PROPOSALS: Final = 1024
 """If a filter leaves too few of this many candidates, a search compares with all documents."""
 _ALL_SHARE: Final = 4
 """If an index proposes more than one in this many documents, the query is compared with all."""
+_FIRST: Final = 8
+"""Multiple of the cap that is read first of a large link group; each further read is this factor larger."""
 _NO_ROWS: Final = np.empty(0, np.int64)
 
 
@@ -62,21 +58,15 @@ class StoreView:
 
     Args:
         connection: In a read transaction.
-        stamp: The state that the transaction sees.
-        mirror: A mirror of that state or a later one.
-        verdicts: Shared cache of the verdicts of filters, by the mirror's rows.
-        scopes: Shared cache of the documents of scopes, as the mirror's rows.
-        links: Shared cache of the verdicts of filters on links, by the mirror's entries.
-        indexes: Approximate indexes, the most complete first; without any, searches are exact.
+        mirror: A mirror of the state that the transaction sees.
+        cache: Shared cache of what filters said, by the mirror's rows and entries.
+        index: The approximate index; without it, searches are exact.
     """
 
     connection: apsw.Connection
-    stamp: Stamp
     mirror: Mirror
-    verdicts: Verdicts
-    scopes: ScopeCache
-    links: LinkVerdicts
-    indexes: tuple[AnnIndex, ...]
+    cache: FilterCache
+    index: AnnIndex | None
 
 
 class EmbeddedReader(LexicalReader):
@@ -99,37 +89,30 @@ class EmbeddedReader(LexicalReader):
     @immediate
     def nearest(self, fetch: Nearest) -> Candidates:
         """Ask the index and compare with documents past it, or with all if a filter leaves too few."""
-        if not fetch.k or not self._view.stamp.documents:
+        if not fetch.k or not self._mirror.living:
             return Candidates(refs=_NO_ROWS, similarity=np.empty(0, np.float32))
-        if self._view.indexes and not self._scope.always:
+        if self._view.index is not None and not self._scope.always:
             rows = self._find_inside().rows
             if len(rows) <= self._exact_below:
                 return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
-        count = max(fetch.k, PROPOSALS)
-        while self._view.indexes and count <= max(MAX_PROPOSALS, fetch.k):
-            proposed, after = self._propose(fetch.vector, count)
-            near = self._select_best(proposed, after, fetch)
-            if len(near.refs) == fetch.k or not after:  # without an index, all were compared
+        count, index = max(fetch.k, PROPOSALS), self._view.index
+        while index is not None and count <= max(MAX_PROPOSALS, fetch.k):
+            found = index.propose(fetch.vector, count)
+            if found is None:
+                break
+            near = self._select_best(*found, fetch)
+            if len(near.refs) == fetch.k:
                 return near
             count *= 4
         return self._select_best(_NO_ROWS, 0, fetch)
 
-    def _propose(self, vector: Floats, count: int) -> tuple[Ints, int]:
-        """Return candidates from the first available index, and the key up to which it is complete."""
-        for index in self._view.indexes:
-            proposed = index.propose(vector, count, self._view.stamp.change)
-            if proposed is not None:
-                return proposed
-        return _NO_ROWS, 0
-
     def _select_best(self, proposed: Ints, after: int, fetch: Nearest) -> Candidates:
         """Return the best of the proposed documents (by key) and of all with keys greater than ``after``."""
-        mirror, stamp = self._mirror, self._view.stamp
-        rows = mirror.all_visible(stamp, mirror.keys.count_up_to(after))
+        mirror = self._mirror
+        rows = mirror.all_visible(mirror.keys.count_up_to(after))
         if len(proposed):
-            # A growing index may propose documents past the key that it returned.
-            early = self._find_rows(proposed[proposed <= after])
-            visible = mirror.visible(early, stamp)
+            early = self._find_rows(proposed)
+            visible = mirror.visible(early)
             rows = np.concatenate((early if visible is None else early[visible], rows))
         return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
 
@@ -138,8 +121,8 @@ class EmbeddedReader(LexicalReader):
         rows, found = self._mirror.keys.find(keys)
         return rows[found]
 
-    def _score(self, rows: Ints, vector: Floats) -> Floats:
-        """Return the similarity of documents to a vector.
+    def _score(self, rows: Ints, vector: Floats | None) -> Floats:
+        """Return the similarity of documents to a vector, 0 without one.
 
         Without an index, a query compares the vector with every document anyway. If an index proposes many
         documents, comparing with all costs less than gathering the proposed ones. The result is kept for the
@@ -147,7 +130,9 @@ class EmbeddedReader(LexicalReader):
         """
         if not len(rows):  # the vectors of a store that never had a document have no dimension
             return np.empty(0, np.float32)
-        if self._view.indexes and _ALL_SHARE * len(rows) < len(self._mirror.keys):
+        if vector is None:
+            return np.zeros(len(rows), np.float32)
+        if self._view.index is not None and _ALL_SHARE * len(rows) < len(self._mirror.keys):
             return cosine_similarities(self._mirror.vectors.take(rows), vector)
         if self._compared is None or self._compared[0] is not vector:
             parts = self._mirror.vectors.parts(0, len(self._mirror.keys))
@@ -168,7 +153,7 @@ class EmbeddedReader(LexicalReader):
             take *= 8
 
     def _passes(self, condition: Condition, rows: Ints) -> Bools:
-        return self._view.verdicts.of(condition, rows, self._mirror.keys, self._view.connection)
+        return self._view.cache.find_passing(condition, rows, self._mirror.keys, self._view.connection)
 
     def _holds(self, rows: Ints) -> Bools:
         """Say whether each document (n,) is in the scope."""
@@ -176,7 +161,7 @@ class EmbeddedReader(LexicalReader):
 
     def _exist(self, rows: Ints) -> Bools | None:
         """Say whether each document (n,) exists for the plan. Return None if all do."""
-        visible = self._mirror.visible(rows, self._view.stamp)
+        visible = self._mirror.visible(rows)
         if self._scope.always:
             return visible
         if visible is None:
@@ -188,10 +173,10 @@ class EmbeddedReader(LexicalReader):
         """Return all documents of the scope."""
 
         def find() -> Ints:
-            rows = self._mirror.all_visible(self._view.stamp)
+            rows = self._mirror.all_visible()
             return rows[self._holds(rows)]
 
-        return self._view.scopes.inside(self._scope, self._view.stamp.change, find)
+        return self._view.cache.find_inside(self._scope, self._mirror.change, find)
 
     @immediate
     def find(self, fetch: Find) -> Candidates:
@@ -237,7 +222,7 @@ class EmbeddedReader(LexicalReader):
         if fetch.links.always:
             return self._mirror.link_weight.take(entries)
         view = self._view
-        return view.links.weights(fetch.links, fetch.side, entries, self._mirror, view.connection)
+        return view.cache.find_weights(fetch.links, fetch.side, entries, self._mirror, view.connection)
 
     @immediate
     def resolve(self, fetch: Resolve) -> Ints:
@@ -268,22 +253,23 @@ class EmbeddedReader(LexicalReader):
         )
 
     def _find_hubs(self, side: SortedRuns, groups: Ints, sizes: Ints, cap: int) -> Bools:
-        """Say which groups (g,) certainly have more than ``cap`` members."""
+        """Say which groups (g,) certainly have more than ``cap`` members; ``sizes`` are upper bounds (g,).
+
+        Within a scope, large groups are read a part at a time, until enough members in the scope are found.
+        """
+        mirror = self._mirror
         if self._scope.always:
-            # Such a group is a hub even if all removed and unseen documents were members of it.
-            return sizes - self._mirror.dead - self._count_unseen() > cap
-
-        def gather(at: Ints, most: int) -> tuple[Ints, Ints]:
-            owner, entry = side.gather(groups[at], most)
-            rows = self._mirror.link_document.take(entry).astype(np.int64)
-            there = self._exist(rows)
-            return (owner, rows) if there is None else (owner[there], rows[there])
-
-        return find_large_groups(gather, sizes, cap)
-
-    def _count_unseen(self) -> int:
-        """Return an upper bound of the number of documents in the mirror that were added after this state."""
-        return len(self._mirror.keys) - self._mirror.rows_seen(self._view.stamp)
+            return sizes - mirror.dead > cap  # even if all removed documents were members of it
+        hubs = np.zeros(len(sizes), np.bool_)
+        open_groups, most = np.flatnonzero(sizes > cap), _FIRST * (cap + 1)
+        while len(open_groups):
+            owner, entry = side.gather(groups[open_groups], most)
+            there = self._exist(mirror.link_document.take(entry).astype(np.int64))
+            counted = np.bincount(owner if there is None else owner[there], minlength=len(open_groups))
+            hubs[open_groups[counted > cap]] = True
+            open_groups = open_groups[(counted <= cap) & (sizes[open_groups] > most)]
+            most *= _FIRST
+        return hubs
 
     def _select_most_similar(
         self, owner: Ints, entry: Ints, rows: Ints, sizes: Ints, fetch: Members
@@ -331,7 +317,7 @@ class EmbeddedReader(LexicalReader):
     def _lexical_within(self, fetch: Lexical) -> LexicalMatches:
         """Score the postings with counts from within the scope."""
         connection, inside, keys = self._view.connection, self._find_inside(), self._mirror.keys
-        lengths = partial(self._view.scopes.lengths.of, keys=keys, connection=connection)
+        lengths = partial(self._view.cache.find_lengths, keys=keys, connection=connection)
 
         def holds(asked: Ints) -> Bools:
             rows, known = keys.find(asked)
@@ -355,7 +341,7 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def matching(self, fetch: Matching) -> Bools:
-        """Look up cached verdicts, and read documents that have none."""
+        """Look up what is known of the filter, and read the other documents."""
         return self._passes(fetch.filter, fetch.refs)
 
     @immediate

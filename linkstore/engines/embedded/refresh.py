@@ -1,15 +1,11 @@
-"""Bringing a mirror up to date with the tables, and packing it.
+"""Bringing a mirror up to date with the tables, at the cost of what changed, and packing it.
 
-Loads rows of SQLite as arrays, for a mirror.
-
-Bringing a mirror up to date with the tables, at the cost of what changed.
-
-Packing of a mirror: new columns without the rows of removed documents.
+To pack a mirror is to make new columns without the rows of removed documents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -17,28 +13,24 @@ from typing import Final
 import apsw
 import numpy as np
 
-from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.arrays import Bools
 from linkstore.engines.embedded.database import fetch_rows
-from linkstore.engines.embedded.mirror import NEVER_REMOVED, Array, Mirror, SortedRun, Stamp
+from linkstore.engines.embedded.mirror import (
+    NEVER_REMOVED,
+    Array,
+    Mirror,
+    SortedRun,
+    Stamp,
+    compute_offsets,
+)
 from linkstore.engines.embedded.schema import convert_row_errors
 from linkstore.errors import BackendError
 
-_BITS_OF_DIRECTION: Final = {"out": 1, "in": 2, "bidir": 3}
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentRows:
-    """Documents, ascending by key.
-
-    Args:
-        keys: (n,) their keys.
-        ids: (n,) their ids.
-        vectors: (n, d) their vectors.
-    """
-
-    keys: Ints
-    ids: list[str]
-    vectors: Floats
+_MOST_ENTRIES: Final = np.iinfo(np.int32).max
+LEAST_REMOVED: Final = 500
+"""A mirror with at most this many removed documents is not packed."""
+REMOVED_SHARE: Final = 0.5
+"""A mirror is packed when its removed documents exceed this share of the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,40 +48,6 @@ class LinkRows:
     group: Array
     bits: Array
     weight: Array
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRows:
-    """Link groups, ascending by key.
-
-    Args:
-        keys: (g,) their keys.
-        kinds: The kinds that occur.
-        codes: (g,) positions in ``kinds``.
-        tags: (g,) their tags.
-    """
-
-    keys: Ints
-    kinds: list[str]
-    codes: Array
-    tags: list[str]
-
-
-def load_documents(connection: apsw.Connection, after: int, last: int, dimension: int) -> DocumentRows:
-    """Load documents with keys from ``after + 1`` to ``last``, except those without a whole vector."""
-    rows = fetch_rows(
-        connection,
-        "SELECT document.key, id, embedding FROM document JOIN vector USING (key)"
-        " WHERE document.key > ? AND document.key <= ? AND length(embedding) = ? ORDER BY document.key",
-        (after, last, 4 * dimension),
-    )
-    if not rows:
-        return DocumentRows(np.empty(0, np.int64), [], np.empty((0, dimension), np.float32))
-    keys, ids, blobs = zip(*rows, strict=True)
-    with convert_row_errors("documents"):
-        found = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), dimension)
-        _check_texts(ids)
-    return DocumentRows(np.array(keys, dtype=np.int64), list(ids), found)
 
 
 def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
@@ -154,29 +112,10 @@ def _find_highest_weights(pair: Array, rows: LinkRows, bit: int) -> Array:
     return highest
 
 
-def load_groups(connection: apsw.Connection, after: int, last: int) -> GroupRows:
-    """Load link groups with keys from ``after + 1`` to ``last``."""
-    query = "SELECT key, kind, tag FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
-    rows = fetch_rows(connection, query, (after, last))
-    with convert_row_errors("link groups"):
-        _check_texts(chain.from_iterable(row[1:] for row in rows))
-    codes: dict[str, int] = {}
-    values = [codes.setdefault(kind, len(codes)) for _, kind, _ in rows]
-    return GroupRows(
-        np.array([key for key, _, _ in rows], dtype=np.int64),
-        list(codes),
-        np.array(values, dtype=np.int32),
-        [tag for _, _, tag in rows],
-    )
-
-
 def _check_texts(values: Iterable[object]) -> None:
     for value in values:
         if type(value) is not str:
             raise TypeError(f"{value!r} is not a text")
-
-
-_MOST_ENTRIES: Final = np.iinfo(np.int32).max
 
 
 def advance_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
@@ -188,38 +127,57 @@ def advance_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) ->
     """
     if mirror.change >= stamp.change:
         return mirror
-    mirror = _add_groups(mirror, connection, stamp)
-    documents = load_documents(connection, mirror.last_key, stamp.last_key, mirror.dimension)
-    links = _convert_to_rows(load_links(connection, mirror.last_key, stamp.last_key), mirror, documents.keys)
-    mirror = _add_links(_add_documents(mirror, documents), links, len(documents.keys))
-    jumped = stamp.last_key - mirror.last_key > len(documents.keys)
+    added = _add_documents(_add_groups(mirror, connection, stamp.last_group), connection, stamp.last_key)
     return replace(
-        mirror,
-        dead=mirror.dead + _mark_removals(mirror, connection),
-        # A skipped key belonged to a document that was added and removed; states in between had it.
-        oldest=stamp.change if jumped else mirror.oldest,
+        added,
+        dead=added.dead + _mark_removals(added, connection),
         change=stamp.change,
         last_key=stamp.last_key,
         last_group=stamp.last_group,
     )
 
 
-def _add_groups(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
-    rows = load_groups(connection, mirror.last_group, stamp.last_group)
-    kinds = tuple(dict.fromkeys((*mirror.kinds, *rows.kinds)))
-    codes = _map_kinds(kinds, rows.kinds)
+def _add_groups(mirror: Mirror, connection: apsw.Connection, last: int) -> Mirror:
+    """Add the link groups with greater keys up to ``last``."""
+    query = "SELECT key, kind, tag FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
+    rows = fetch_rows(connection, query, (mirror.last_group, last))
+    with convert_row_errors("link groups"):
+        _check_texts(chain.from_iterable(row[1:] for row in rows))
+    kinds = tuple(dict.fromkeys((*mirror.kinds, *(kind for _, kind, _ in rows))))
+    codes = {kind: code for code, kind in enumerate(kinds)}
     return replace(
         mirror,
         kinds=kinds,
-        group_keys=mirror.group_keys.extended(rows.keys),
-        group_kind=mirror.group_kind.extended(codes[rows.codes]),
-        tags=mirror.tags.extended(rows.tags),
+        group_keys=mirror.group_keys.extended(np.array([key for key, _, _ in rows], dtype=np.int64)),
+        group_kind=mirror.group_kind.extended(np.array([codes[kind] for _, kind, _ in rows], dtype=np.int32)),
+        tags=mirror.tags.extended([tag for _, _, tag in rows]),
     )
 
 
-def _map_kinds(kinds: Sequence[str], wanted: Sequence[str]) -> Array:
-    at = {kind: code for code, kind in enumerate(kinds)}
-    return np.array([at[kind] for kind in wanted], dtype=np.int32)
+def _add_documents(mirror: Mirror, connection: apsw.Connection, last: int) -> Mirror:
+    """Add the documents with greater keys up to ``last``, except those without a whole vector."""
+    rows = fetch_rows(
+        connection,
+        "SELECT document.key, id, embedding FROM document JOIN vector USING (key)"
+        " WHERE document.key > ? AND document.key <= ? AND length(embedding) = ? ORDER BY document.key",
+        (mirror.last_key, last, 4 * mirror.dimension),
+    )
+    if not rows:
+        return mirror
+    numbers, ids, blobs = zip(*rows, strict=True)
+    keys = np.array(numbers, dtype=np.int64)
+    with convert_row_errors("documents"):
+        vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
+        _check_texts(ids)
+    links = _convert_to_rows(load_links(connection, mirror.last_key, last), mirror, keys)
+    added = replace(
+        mirror,
+        keys=mirror.keys.extended(keys),
+        ids=mirror.ids.extended(ids),
+        vectors=mirror.vectors.extended(vectors),
+        removed_at=mirror.removed_at.extended(np.full(len(rows), NEVER_REMOVED)),
+    )
+    return _add_links(added, links, len(rows))
 
 
 def _convert_to_rows(links: LinkRows, mirror: Mirror, keys: Array) -> LinkRows:
@@ -232,16 +190,6 @@ def _convert_to_rows(links: LinkRows, mirror: Mirror, keys: Array) -> LinkRows:
         groups[known].astype(np.int32),
         links.bits[known],
         links.weight[known],
-    )
-
-
-def _add_documents(mirror: Mirror, rows: DocumentRows) -> Mirror:
-    return replace(
-        mirror,
-        keys=mirror.keys.extended(rows.keys),
-        ids=mirror.ids.extended(rows.ids),
-        vectors=mirror.vectors.extended(rows.vectors),
-        removed_at=mirror.removed_at.extended(np.full(len(rows.keys), NEVER_REMOVED)),
     )
 
 
@@ -282,25 +230,6 @@ def _mark_removals(mirror: Mirror, connection: apsw.Connection) -> int:
     return int(np.count_nonzero(found))
 
 
-LEAST_REMOVED: Final = 500
-"""A mirror with at most this many removed documents is not packed."""
-REMOVED_SHARE: Final = 0.5
-"""A mirror is packed when its removed documents exceed this share of the existing ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRows:
-    """The rows of a mirror that packing keeps.
-
-    Args:
-        rows: Rows of documents, ascending.
-        groups: (g,) whether each link group is kept.
-    """
-
-    rows: Ints
-    groups: Bools
-
-
 def is_sparse(mirror: Mirror) -> bool:
     """Say whether the mirror has enough removed documents to be worth packing."""
     return mirror.dead > max(LEAST_REMOVED, REMOVED_SHARE * mirror.living)
@@ -314,66 +243,55 @@ def pack_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mi
         connection: In a transaction that sees that state.
         stamp: The state.
     """
-    rows = mirror.all_visible(stamp)
-    groups = find_living_groups(mirror, connection, stamp)
-    return Mirror.of(collect_columns(mirror, stamp, KeptRows(rows, groups)), mirror.vectors.take(rows), stamp)
+    columns = collect_columns(mirror, find_living_groups(mirror, connection, stamp.epoch))
+    return Mirror.of(columns, mirror.vectors.take(mirror.all_visible()), stamp)
 
 
-def find_living_groups(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Bools:
+def find_living_groups(mirror: Mirror, connection: apsw.Connection, epoch: int) -> Bools:
     """Say whether each link group (g,) is still in the table."""
-    count = mirror.group_keys.count_up_to(stamp.last_group)
-    if mirror.epoch == stamp.epoch:
-        return np.ones(count, np.bool_)
+    if mirror.epoch == epoch:
+        return np.ones(len(mirror.group_keys), np.bool_)
     keys = np.fromiter((row[0] for row in connection.execute("SELECT key FROM link_group")), np.int64)
-    return np.isin(mirror.group_keys.rows(0, count), keys)
+    return np.isin(mirror.group_keys.rows(0, len(mirror.group_keys)), keys)
 
 
-def collect_columns(mirror: Mirror, stamp: Stamp, kept: KeptRows) -> dict[str, Array]:
-    """Return all columns except the vectors in the state of ``stamp``, as a snapshot stores them.
+def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
+    """Return all columns except the vectors, without removed documents, as a snapshot stores them.
 
     Args:
-        mirror: Of that state or a later one.
-        stamp: The state.
-        kept: The documents and link groups to include.
+        mirror: The mirror.
+        living: (g,) which link groups are included.
     """
-    seen = mirror.rows_seen(stamp)
-    alive = mirror.removed_at.rows(0, seen) > stamp.change
-    chosen = np.zeros(seen, np.bool_)
-    chosen[kept.rows] = True
-    end = int(mirror.links_at.take(np.array([seen]))[0])
+    rows, groups, end = mirror.all_visible(), np.flatnonzero(living), len(mirror.link_group)
+    chosen = np.zeros(len(mirror.keys), np.bool_)
+    chosen[rows] = True
     document, group = mirror.link_document.rows(0, end), mirror.link_group.rows(0, end)
-    entries = chosen[document] & kept.groups[group]
-    groups = np.flatnonzero(kept.groups)
-    id_offsets, id_blob = mirror.ids.packed(kept.rows)
+    entries = chosen[document] & living[group]
+    document, group = _number_chosen(chosen)[document[entries]], _number_chosen(living)[group[entries]]
+    bits = mirror.link_bits.rows(0, end)[entries]
+    kinds = sorted({mirror.kinds[code] for code in np.unique(mirror.group_kind.take(groups)).tolist()})
+    codes = {kind: code for code, kind in enumerate(kinds)}
+    new_code = np.array([codes.get(kind, 0) for kind in mirror.kinds], np.int32)
+    id_offsets, id_blob = mirror.ids.packed(rows)
     tag_offsets, tag_blob = mirror.tags.packed(groups)
-    codes, kind = np.unique(mirror.group_kind.take(groups), return_inverse=True)
-    new_row, new_group, new_entry = (
-        _number_chosen(chosen),
-        _number_chosen(kept.groups),
-        _number_chosen(entries),
-    )
-    new_document = new_row[document[entries]]
     arrays: dict[str, Array] = {
-        "keys": mirror.keys.take(kept.rows),
+        "keys": mirror.keys.take(rows),
         "id_offsets": id_offsets,
         "id_blob": id_blob,
-        "alive": alive[kept.rows],
-        "links_at": _count_offsets(new_document, len(kept.rows)),
-        "link_group": new_group[group[entries]],
-        "link_document": new_document,
-        "link_bits": mirror.link_bits.rows(0, end)[entries],
+        "links_at": compute_offsets(np.bincount(document, minlength=len(rows))),
+        "link_group": group,
+        "link_document": document,
+        "link_bits": bits,
         "link_weight": mirror.link_weight.rows(0, end)[entries],
         "group_keys": mirror.group_keys.take(groups),
-        "group_kind": kind.astype(np.int32),
+        "group_kind": new_code[mirror.group_kind.take(groups)],
         "tag_offsets": tag_offsets,
         "tag_blob": tag_blob,
-        "kinds": np.frombuffer("\0".join(mirror.kinds[code] for code in codes).encode(), dtype=np.uint8),
+        "kinds": np.frombuffer("\0".join(kinds).encode(), dtype=np.uint8),
     }
-    for bit, runs in mirror.sides.items():
-        of, at = runs.flat()
-        there = at < end
-        there[there] = (entries & alive[document])[at[there]]
-        run = SortedRun.of(new_group[of[there]], new_entry[at[there]])
+    for bit in mirror.sides:
+        there = np.flatnonzero(bits & bit)
+        run = SortedRun.of(group[there], there.astype(np.int32))
         arrays |= {
             f"run{bit}_groups": run.groups,
             f"run{bit}_starts": run.starts,
@@ -385,9 +303,3 @@ def collect_columns(mirror: Mirror, stamp: Stamp, kept: KeptRows) -> dict[str, A
 def _number_chosen(chosen: Bools) -> Array:
     """Return the new number of each chosen position, counted among the chosen positions."""
     return (np.cumsum(chosen) - 1).astype(np.int32)
-
-
-def _count_offsets(documents: Array, count: int) -> Array:
-    offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(documents, minlength=count), out=offsets[1:])
-    return offsets

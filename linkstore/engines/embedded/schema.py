@@ -1,10 +1,7 @@
-"""The tables of a store, and reading what they record beside documents.
+"""The tables of a store, readable in any SQLite browser: their limits, migrations, settings and checks.
 
-The limits of an embedded store; a change that exceeds one is refused before any of it is written.
-
-The tables, readable in any SQLite browser, and the migration of older files.
-
-Reads the settings and metadata of a store, and checks them: another program may have changed the file.
+A change that exceeds a limit is refused before any of it is written. Settings and metadata are checked where
+they are read, because another program may have changed the file.
 """
 
 from __future__ import annotations
@@ -26,44 +23,6 @@ MOST_TEXT_BYTES: Final = 16 << 20
 """The largest text of a document, and the largest metadata and links as JSON, in bytes of UTF-8."""
 MOST_WORDS_BYTES: Final = 2 * MOST_TEXT_BYTES
 """The most bytes of one document's words: case folding turns a few characters into up to eighteen."""
-
-
-def check_sizes(id: str, **sizes: int) -> None:
-    """Refuse a document that is too large.
-
-    Args:
-        id: The document's id.
-        sizes: Bytes of UTF-8 of each part of the document, by the part's name.
-
-    Raises:
-        DocumentError: If a part is too large; the message names the document and the limit.
-    """
-    for part, size in sizes.items():
-        most = MOST_WORDS_BYTES if part == "words" else MOST_TEXT_BYTES
-        if size > most:
-            raise DocumentError(
-                f"document {id!r} cannot be stored: of {part} it has {size:,} bytes, and at most"
-                f" {most:,} are allowed; split it into chunks"
-            )
-
-
-def check_keys(what: str, last: int) -> None:
-    """Refuse a change that would need keys beyond the limit.
-
-    Args:
-        what: What the keys number, in words.
-        last: The last key that the change would assign.
-
-    Raises:
-        StoreLimitError: If ``last`` exceeds the limit, which the message names.
-    """
-    if last > MOST_KEYS:
-        raise StoreLimitError(
-            f"the store would have numbered {last:,} {what} since it was made, and at most {MOST_KEYS:,}"
-            " can be: copy its documents into a new store"
-        )
-
-
 APPLICATION_ID: Final = 0x6C6E6B73
 """``lnks`` in the file header identifies a linkstore database."""
 FORMAT_VERSION: Final = 4
@@ -118,6 +77,49 @@ CREATE TABLE access (
 -- word: the words of each document, for lexical search
 INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('documents', 0);
 """
+COUNTERS: Final = ("change", "last_key", "last_group", "documents")
+_OPTIONAL_COUNTERS: Final = ("epoch", "floor", "unlisted", "generation")
+_LARGEST_COUNTER: Final = {"last_key": MOST_KEYS, "last_group": MOST_KEYS}
+_HIGHEST: Final = (
+    "SELECT (SELECT max(key) FROM document), (SELECT max(key) FROM vector), (SELECT max(key) FROM departed),"
+    " (SELECT max(change) FROM departed), (SELECT max(key) FROM link_group)"
+)
+
+
+def check_sizes(id: str, **sizes: int) -> None:
+    """Refuse a document that is too large.
+
+    Args:
+        id: The document's id.
+        sizes: Bytes of UTF-8 of each part of the document, by the part's name.
+
+    Raises:
+        DocumentError: If a part is too large; the message names the document and the limit.
+    """
+    for part, size in sizes.items():
+        most = MOST_WORDS_BYTES if part == "words" else MOST_TEXT_BYTES
+        if size > most:
+            raise DocumentError(
+                f"document {id!r} cannot be stored: of {part} it has {size:,} bytes, and at most"
+                f" {most:,} are allowed; split it into chunks"
+            )
+
+
+def check_keys(what: str, last: int) -> None:
+    """Refuse a change that would need keys beyond the limit.
+
+    Args:
+        what: What the keys number, in words.
+        last: The last key that the change would assign.
+
+    Raises:
+        StoreLimitError: If ``last`` exceeds the limit, which the message names.
+    """
+    if last > MOST_KEYS:
+        raise StoreLimitError(
+            f"the store would have numbered {last:,} {what} since it was made, and at most {MOST_KEYS:,}"
+            " can be: copy its documents into a new store"
+        )
 
 
 def _migrate_from_2(connection: apsw.Connection) -> None:
@@ -202,15 +204,6 @@ def _read_format(connection: apsw.Connection, path: str) -> int:
             f"{path} has format {version}; this linkstore reads up to {FORMAT_VERSION}: upgrade it"
         )
     return version
-
-
-COUNTERS: Final = ("change", "last_key", "last_group", "documents")
-_OPTIONAL_COUNTERS: Final = ("epoch", "floor", "unlisted", "generation")
-_LARGEST_COUNTER: Final = {"last_key": MOST_KEYS, "last_group": MOST_KEYS}
-_HIGHEST: Final = (
-    "SELECT (SELECT max(key) FROM document), (SELECT max(key) FROM vector), (SELECT max(key) FROM departed),"
-    " (SELECT max(change) FROM departed), (SELECT max(key) FROM link_group)"
-)
 
 
 def read_settings(connection: apsw.Connection) -> dict[str, Any]:

@@ -1,130 +1,244 @@
-"""Vectors for scoring and for the approximate index (usearch), which is derived from them.
-
-Vectors in a file, row by row, for scoring without reading SQLite.
-
-A file only grows, so new rows do not affect a reader that has mapped the first ones. The database has a
-hash of each block of rows; the last block may be short.
-
-Vectors less their mean, as the approximate index holds them.
-
-Vectors of texts have a part in common, whatever the texts are about. A graph of neighbours then leads into
-the largest subject of a store, and past documents of a small one, even for questions that these answer.
-Without that part, subjects lie in different directions. ``benchmarks/among.py`` shows what is found.
-
-Detection of documents that an index built by several threads has lost.
-
-Two threads that add similar documents at the same time can link them only to each other. No search then
-reaches them, not even a search for the document itself. With two threads this happens to about one
-document in 3,000, with 32 threads to one in 150, and with one thread to none. Such documents are found in
-the saved file, by traversing its graph once from the entry node; the caller then adds them again with one
-thread. (A few documents that the traversal reaches are still missed by searches: with two threads none was
-seen, with 8 threads one for every 30 lost.)
-
-Layout: usearch 2 writes the matrix of vectors (two u32 for its shape, then the rows), a header of 64 bytes,
-five u64 (number of nodes, links of a node above and at the base level, highest level, entry), the level of
-each node as i16, then the nodes: key u64, level i16, and for each level a u32 count and u32 slots.
-
-The approximate index: usearch's HNSW graph over distinct codes, in a file that can be deleted and rebuilt.
+"""The approximate index: usearch's HNSW graph over distinct codes, in a file that can be deleted and rebuilt.
 
 Method: Y. Malkov and D. Yashunin, "Efficient and robust approximate nearest neighbor search using
-hierarchical navigable small world graphs", TPAMI 2018. Its vectors are less their mean and int8, see
-:mod:`centring` and :mod:`quantizing`; documents of one code share a node, see :mod:`nodes`. Its candidates
-are scored again exactly.
+hierarchical navigable small world graphs", TPAMI 2018. Its candidates are scored again exactly.
+
+**Codes.** A code is a vector less the mean of all, as int8: a quarter of the bytes, half the time to build.
+Vectors of texts have a part in common, whatever the texts are about. A graph of neighbours then leads into
+the largest subject of a store, and past documents of a small one, even for questions that these answer.
+Without that part, subjects lie in different directions: ``benchmarks/among.py`` shows what is found.
+
+**Nodes.** Documents with the same code share one node: equal documents, such as empty pages or versions of a
+manual, cannot crowd a graph of neighbours, of which each keeps only 32. The node has the key of the first of
+them; the others are its twins. Behind the graph, its file has the twins and the mean.
+
+**Lost documents.** Two threads that add similar documents at the same time can link them only to each other.
+No search then reaches them, not even a search for the document itself. With two threads this happens to about
+one document in 3,000, with 32 threads to one in 150, and with one thread to none. Such documents are found
+in the saved file, by traversing its graph once from the entry node, and added again with one thread. (A few
+documents that the traversal reaches are still missed by searches: with two threads none was seen, with 8
+threads one for every 30 lost.)
+
+**Measured recall.** A graph of neighbours may be blind for vectors that nobody has thought of: thousands that
+are nearly equal, or few dimensions. Whatever the reason, what is found shows it. So every index is measured
+when it is written, and one that finds too little is not used: searches then compare with all documents. The
+questions are documents and what lies between two of them, among these the vectors that most documents share:
+what a graph lacks lies around them. A sample of the documents is compared with each question. Those of them
+that are nearer than the tenth that the index found, and that it did not find, are its misses, and stand for
+as many times more as the sample is smaller than the store.
 """
 
 from __future__ import annotations
 
-import contextlib
 import mmap
-import os
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import sqrt
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from linkstore.core.arrays import Bools, Floats, Ints, sort_unique
+from linkstore.core.arrays import Bools, Floats, Ints, expand_ranges, sort_unique
 from linkstore.embeddings.encoder import share_cpp_runtime
-from linkstore.engines.embedded.location import has_digest, raise_if_short, sync_path, write_file
-from linkstore.engines.embedded.mirror import Array
-from linkstore.engines.embedded.nodes import (
-    NO_TWINS,
-    Codes,
-    CodeTable,
-    Twins,
-    append_tail,
-    get_codes,
-    quantize,
-    read_tail,
-)
-from linkstore.errors import BackendError
+from linkstore.engines.embedded.location import has_digest, write_file
+from linkstore.engines.embedded.mirror import Mirror
 
-BLOCK_ROWS: Final = 4096
-
-
-def write_rows(path: Path, rows: Callable[[int, int], Floats], start: int, stop: int) -> list[str]:
-    """Write rows ``start`` to ``stop`` durably, and return the hashes of blocks from ``start``'s block on.
-
-    Args:
-        path: The file; created anew if ``start`` is 0.
-        rows: Returns the rows between two numbers; called for each block from that of ``start`` on.
-        start: How many rows the file already has.
-        stop: How many rows the file has afterwards.
-    """
-    size = path.stat().st_size if start else 0
-    try:
-        digests = _write_blocks(path, rows, start, stop)
-    except BaseException:
-        with contextlib.suppress(OSError):  # the space may be needed for documents
-            os.truncate(path, size)
-        raise
-    if not start:
-        sync_path(path.parent)
-    return digests
-
-
-def _write_blocks(path: Path, rows: Callable[[int, int], Floats], start: int, stop: int) -> list[str]:
-    digests = []
-    with path.open("r+b" if start else "w+b") as file:
-        for first in range(start // BLOCK_ROWS * BLOCK_ROWS, stop, BLOCK_ROWS):
-            block = np.ascontiguousarray(rows(first, min(first + BLOCK_ROWS, stop)))
-            digests.append(_hash_block(block))
-            fresh = block[max(start - first, 0) :]
-            file.seek((first + len(block) - len(fresh)) * block.shape[1] * block.itemsize)
-            file.write(fresh.data)
-        file.flush()
-        os.fsync(file.fileno())
-    return digests
-
-
-def map_rows(path: Path, rows: int, dimension: int, digests: Sequence[str]) -> Floats | None:
-    """Return the first rows as a read-only memory map, or None if the file does not match the hashes."""
-    try:
-        if not rows or path.stat().st_size < rows * dimension * 4:
-            return None
-        matrix = np.memmap(path, np.float32, "r", 0, (rows, dimension)).view(np.ndarray)
-    except OSError as error:
-        raise_if_short(error)
-        return None
-    starts = range(0, rows, BLOCK_ROWS)
-    sound = len(starts) == len(digests) and all(
-        _hash_block(matrix[s : s + BLOCK_ROWS]) == d for s, d in zip(starts, digests, strict=True)
-    )
-    return matrix if sound else None
-
-
-def _hash_block(block: Array) -> str:
-    return xxhash.xxh3_64_hexdigest(np.ascontiguousarray(block).data)
-
-
+share_cpp_runtime()  # usearch is imported later, and only for a store that has an index
+Codes = npt.NDArray[np.int8]
+_LARGEST_CODE: Final = 127
+_DEVIATIONS: Final = 8
+"""Components are cut off at this multiple of the root mean square of the components of a unit vector."""
+Hashes = npt.NDArray[np.uint64]
+_CODES_AT_ONCE: Final = 1 << 14
+_TAIL_MAGIC: Final = b"twins-01"
 ASKED_SHARE: Final = 0.3
 """The share of the mean that is subtracted from a question. With the whole mean, the order differs too much
 from that by similarity; in 100,000 pieces of text, 0.3 found the most, and 0.5 nearly as much."""
+_INDEX_MAGIC: Final = b"usearch"
+_HEAD: Final = 64
+_NODE_HEAD: Final = 10
+Bytes = npt.NDArray[np.uint8]
+PROPOSALS: Final = 128
+"""The smallest number of candidates to score again; usearch visits at least as many anyway."""
+EXPANSION_SEARCH: Final = 256
+"""How many candidates a search of the graph keeps while it runs: see ``benchmarks/recall_text.py``."""
+BATCH: Final = 2048
+"""The number of documents that are added at a time."""
+PARALLEL_FROM: Final = 256
+"""Fewer documents than this are added by a single thread, which loses none."""
+LEAST_RECALL: Final = 0.96
+"""An index that finds less than this of the ten nearest documents of a sample is not used. The contract
+promises 0.98 (N-5); the estimate for an index that just meets that may be this low."""
+_NODE_BYTES: Final = 1024
+_LEAST_BYTES: Final = 48 << 20
+"""How much memory usearch may allocate at once, for an index of any size: it allocates large blocks."""
+_TERMINATED: Final = "Operation has been terminated"
+"""The message of usearch's error after a signal handler has raised."""
+NEAREST: Final = 10
+QUESTIONS: Final = 64
+"""The number of documents whose nearest documents are searched for; and of pairs of documents."""
+MOST_COMPARED: Final = 1 << 17
+"""The most documents that a question is compared with."""
+_BLOCK: Final = 1 << 14
+_ROUNDING: Final = 1e-5
+"""A document that is nearer by no more than this may be equally near: sums are rounded differently."""
+
+
+def quantize(vectors: Floats) -> Codes:
+    """Quantize unit vectors to int8, in steps that are small enough for their dimension.
+
+    The root mean square of the components of a unit vector of dimension d is 1/sqrt(d). If 127 always stood
+    for 1, a step would be a fifth of that with 768 dimensions. (usearch's own conversion does so, and does
+    not round.) So 127 stands for eight times the root mean square, but at most for 1.
+
+    Args:
+        vectors: One vector or several, of unit length.
+
+    Returns:
+        int8 of the same shape.
+    """
+    steps = _LARGEST_CODE * max(1.0, sqrt(vectors.shape[-1]) / _DEVIATIONS)
+    scaled = np.rint(vectors * np.float32(steps))
+    codes: Codes = np.clip(scaled, -_LARGEST_CODE, _LARGEST_CODE).astype(np.int8)
+    return codes
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """The documents without a node of their own.
+
+    Args:
+        nodes: (n,) the key of the node that stands for each, ascending.
+        keys: (n,) their keys, ascending for each node.
+    """
+
+    nodes: Ints
+    keys: Ints
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def extended(self, nodes: Ints, keys: Ints) -> Twins:
+        """Return these twins and further ones, whose keys are greater."""
+        if not len(keys):
+            return self
+        both = np.concatenate((self.nodes, nodes))
+        order = np.argsort(both, kind="stable")
+        return Twins(both[order], np.concatenate((self.keys, keys))[order])
+
+    def with_theirs(self, nodes: Ints) -> Ints:
+        """Return the keys of nodes, and of all documents that these nodes stand for."""
+        if not len(self):
+            return nodes
+        starts = np.searchsorted(self.nodes, nodes, "left")
+        counts = np.searchsorted(self.nodes, nodes, "right") - starts
+        return np.concatenate((nodes, self.keys[expand_ranges(starts, counts)]))
+
+    def largest(self, count: int) -> Ints:
+        """Return the keys of the nodes that stand for the most documents, at most ``count`` of them."""
+        nodes, counts = np.unique(self.nodes, return_counts=True)
+        return nodes[np.argsort(-counts, kind="stable")[:count]]
+
+    def nodes_of(self, keys: Ints) -> Ints:
+        """Return the node that stands for each document. A document that is not a twin has its own node."""
+        order = np.argsort(self.keys)
+        at = np.searchsorted(self.keys, keys, sorter=order)
+        found = keys.copy()
+        known = at < len(self)
+        at = order[at[known]]
+        found[known] = np.where(self.keys[at] == keys[known], self.nodes[at], keys[known])
+        return found
+
+
+NO_TWINS: Final = Twins(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTable:
+    """The node of each code, by a hash of the code.
+
+    Args:
+        hashes: (n,) ascending.
+        nodes: (n,) their keys.
+    """
+
+    hashes: Hashes
+    nodes: Ints
+
+    @classmethod
+    def of(cls, index: Any) -> CodeTable:
+        """Make the table of a usearch index."""
+        keys = np.asarray(index.keys, dtype=np.int64)
+        hashes = np.empty(len(keys), np.uint64)
+        for at in range(0, len(keys), _CODES_AT_ONCE):
+            part = slice(at, at + _CODES_AT_ONCE)
+            hashes[part] = _hash_codes(get_codes(index, keys[part]))
+        order = np.argsort(hashes, kind="stable")
+        return cls(hashes[order], keys[order])
+
+    def placed(self, index: Any, keys: Ints, codes: Codes) -> tuple[Ints, CodeTable]:
+        """Return the node for each new document (its own for a new code), and the table with the new nodes.
+
+        A document whose code has the hash of another code gets a node of its own, beside the table.
+
+        Args:
+            index: The usearch index that the table is of.
+            keys: (n,) their keys, ascending.
+            codes: (n, d) their codes.
+        """
+        hashes, first, which = np.unique(_hash_codes(codes), return_index=True, return_inverse=True)
+        at, nodes = np.searchsorted(self.hashes, hashes), keys[first]
+        known = at < len(self.hashes)
+        known[known] = self.hashes[at[known]] == hashes[known]
+        nodes[known] = self.nodes[at[known]]
+        theirs = codes[first]
+        theirs[known] = get_codes(index, nodes[known])
+        same = (theirs[which] == codes).all(axis=1)
+        new = ~known
+        grown = np.insert(self.hashes, at[new], hashes[new]), np.insert(self.nodes, at[new], nodes[new])
+        return np.where(same, nodes[which], keys), CodeTable(*grown)
+
+
+def get_codes(index: Any, nodes: Ints) -> Codes:
+    """Return the codes (n, d) of nodes of a usearch index."""
+    if not len(nodes):
+        return np.empty((0, index.ndim), np.int8)
+    codes: Codes = np.asarray(index.get(nodes, np.int8)).reshape(len(nodes), -1)
+    return codes
+
+
+def append_tail(path: Path, centre: Floats, twins: Twins) -> None:
+    """Append the mean and the twins to the file of an index, where usearch does not read them."""
+    count = np.array([len(twins)], "<i8")
+    parts = [twins.nodes.astype("<i8"), twins.keys.astype("<i8"), centre.astype("<f4"), count]
+    with path.open("ab") as file:
+        file.write(b"".join([*(part.tobytes() for part in parts), _TAIL_MAGIC]))
+
+
+def read_tail(path: Path, dimension: int) -> tuple[Floats, Twins] | None:
+    """Return the mean and the twins that follow an index, or None if they are missing."""
+    size = path.stat().st_size
+    ends = 4 * dimension + 8 + len(_TAIL_MAGIC)
+    with path.open("rb") as file:
+        file.seek(max(0, size - ends))
+        found = file.read()
+        if len(found) != ends or not found.endswith(_TAIL_MAGIC):
+            return None
+        count = int(np.frombuffer(found, "<i8", 1, 4 * dimension)[0])
+        if not 0 <= 16 * count <= size - ends:
+            return None
+        file.seek(size - ends - 16 * count)
+        twins = np.frombuffer(file.read(16 * count), "<i8").astype(np.int64)
+    centre: Floats = np.frombuffer(found, "<f4", dimension).astype(np.float32)
+    return centre, Twins(twins[:count], twins[count:])
+
+
+def _hash_codes(codes: Codes) -> Hashes:
+    digest = xxhash.xxh3_64_intdigest
+    return np.fromiter((digest(row) for row in np.ascontiguousarray(codes)), np.uint64, len(codes))
 
 
 def subtract_centre(vectors: Floats, centre: Floats) -> Floats:
@@ -138,13 +252,6 @@ def subtract_centre(vectors: Floats, centre: Floats) -> Floats:
     lengths = np.sqrt(np.vecdot(moved, moved))[..., None]
     units: Floats = np.divide(moved, lengths, out=np.zeros_like(moved), where=lengths > 0)
     return units
-
-
-_INDEX_MAGIC: Final = b"usearch"
-_HEAD: Final = 64
-_NODE_HEAD: Final = 10
-
-Bytes = npt.NDArray[np.uint8]
 
 
 class _BaseGraph(NamedTuple):
@@ -215,55 +322,15 @@ def _find_reached(graph: _BaseGraph) -> Bools:
     return reached
 
 
-share_cpp_runtime()  # usearch is imported later, and only for a store that has an index
-T = TypeVar("T")
-PROPOSALS: Final = 128
-"""The smallest number of candidates to score again; usearch visits at least as many anyway."""
-EXPANSION_SEARCH: Final = 256
-"""How many candidates a search of the graph keeps while it runs: see ``benchmarks/recall_text.py``."""
-BATCH: Final = 2048
-"""The number of documents that are added at a time, while searches of the same index wait."""
-PARALLEL_FROM: Final = 256
-"""Fewer documents than this are added by a single thread, which loses none: see ``islands``."""
-LEAST_RECALL: Final = 0.96
-"""An index that finds less than this of the ten nearest documents of a sample is not used. The contract
-promises 0.98 (N-5); the estimate for an index that just meets that may be this low: see :mod:`recall`."""
-_NODE_BYTES: Final = 1024
-_LEAST_BYTES: Final = 48 << 20
-"""How much memory usearch may allocate at once, for an index of any size: it allocates large blocks."""
-_TERMINATED: Final = "Operation has been terminated"
-"""The message of usearch's error after a signal handler has raised."""
-WAIT_SECONDS: Final = 0.0005
-"""The interval at which an addition checks whether earlier searches are done."""
-
-
-class AnnIndex(Protocol):
-    """An index that proposes candidates."""
-
-    @property
-    def covered(self) -> int:
-        """The largest document key that the index covers."""
-        ...
-
-    def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
-        """Propose candidates for the nearest documents up to some key.
-
-        Return the keys of the probably nearest documents, those with one of ``count`` distinct codes, and
-        the largest key that the index covers. Return None if the index is busy or finds too little, or if
-        it is of a later change than ``change``, because it may then lack documents that existed at
-        ``change``.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class SavedIndex:
-    """An index mapped from a verified file; processes share its memory through the system's page cache.
+class AnnIndex:
+    """The approximate index: mapped from a verified file for searches, or in memory to add documents to it.
+
+    Processes share the memory of a mapped file through the system's page cache.
 
     Args:
         index: The usearch index.
         covered: The largest document key that it covers.
-        change: The change it is of; it lacks documents removed before.
         centre: What is subtracted from vectors; None while the index is empty.
         twins: The documents without a node of their own.
         table: The nodes by code, of an index that grows; None until the first addition.
@@ -271,141 +338,89 @@ class SavedIndex:
     """
 
     index: Any
-    covered: int
-    change: int
+    covered: int = 0
     centre: Floats | None = None
     twins: Twins = NO_TWINS
     table: CodeTable | None = None
     recall: float = 1.0
 
     @classmethod
+    def make(cls, dimension: int) -> AnnIndex:
+        """Make an empty index in memory. For unit vectors, the inner product is the cosine."""
+        from usearch.index import Index
+
+        _require_memory(0)
+        return cls(Index(ndim=dimension, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH))
+
+    @classmethod
     def load(
-        cls, path: Path, digest: str, covered: int, change: int, *, recall: float = 1.0, view: bool = True
-    ) -> SavedIndex | None:
+        cls, path: Path, digest: str, covered: int, *, recall: float = 1.0, view: bool = True
+    ) -> AnnIndex | None:
         """Map a file, or read it into memory to add to it. Return None if its hash is not ``digest``."""
-        loaded = _load(path, digest, view=view)
+        if not has_digest(path, digest):
+            return None
+        try:
+            loaded = _restore_index(path, view=view)
+        except (OSError, RuntimeError) as error:  # usearch raises RuntimeError
+            if isinstance(error, RuntimeError):
+                _raise_if_interrupted(error)
+            if path.exists():
+                raise
+            return None  # another process has taken two more snapshots since
         if loaded is None:
             return None
         index, centre, twins = loaded
-        return cls(index, covered, change, centre, twins, recall=recall)
+        return cls(index, covered, centre, twins, recall=recall)
 
     def __len__(self) -> int:
         return len(self.index) + len(self.twins)
 
-    def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
-        """Propose candidates as :class:`AnnIndex` says. A saved index is never busy."""
-        if self.change > change or self.recall < LEAST_RECALL:
-            return None
-        return self.near(vector, count), self.covered
+    def propose(self, vector: Floats, count: int) -> tuple[Ints, int] | None:
+        """Propose candidates for the nearest documents up to some key.
+
+        Return the keys of the probably nearest documents, those with one of ``count`` distinct codes, and
+        the largest key that the index covers. Return None if the index finds too little.
+        """
+        return None if self.recall < LEAST_RECALL else (self.near(vector, count), self.covered)
 
     def near(self, vector: Floats, count: int = PROPOSALS) -> Ints:
         """Return the keys of the probably nearest documents, those with one of ``count`` distinct codes."""
         return self.twins.with_theirs(_search_index(self.index, self.codes(vector, ASKED_SHARE), count))
 
-    def with_documents(self, keys: Ints, rows: Floats, threads: int) -> SavedIndex:
-        """Return this index with documents added, up to the last of their ascending keys."""
-        codes = self.codes(rows)
-        nodes, table = (self.table or CodeTable.of(self.index)).placed(self.index, keys, codes)
-        own = nodes == keys
-        _add_codes(self.index, keys[own], codes[own], threads)
-        twins = self.twins.extended(nodes[~own], keys[~own])
-        return replace(self, covered=int(keys[-1]), twins=twins, table=table)
-
     def codes(self, vectors: Floats, share: float = 1.0) -> Codes:
         """Return vectors as the index stores them, after subtracting ``share`` of the centre."""
         return quantize(vectors if self.centre is None else subtract_centre(vectors, share * self.centre))
 
-
-class LiveIndex:
-    """The index in the memory of a process that writes; it grows with the store between snapshots.
-
-    Several searches may run at once, but not during an addition. An interrupted addition leaves an index
-    in an undefined state. So an addition first removes the index and puts it back when the addition is done.
-    After an interrupt the index is missing and is rebuilt. One thread at a time may extend, load or save it.
-
-    Args:
-        told: Called after each batch of an addition with the largest document key that the index covers.
-    """
-
-    def __init__(self, told: Callable[[int], None] | None = None) -> None:
-        self._told = told
-        self._current: SavedIndex | None = None
-        self._searching: set[object] = set()
-        self._lock = threading.RLock()
-
-    def __len__(self) -> int:
-        current = self._current
-        return 0 if current is None else len(current)
-
-    @property
-    def covered(self) -> int:
-        """The largest document key that the index covers."""
-        current = self._current
-        return 0 if current is None else current.covered
-
-    def propose(self, vector: Floats, count: int, change: int) -> tuple[Ints, int] | None:
-        """Propose candidates as :class:`AnnIndex` says. A live index is busy while documents are added."""
-        return self.used(lambda index: index.propose(vector, count, change) if len(index) else None)
-
-    def used(self, use: Callable[[SavedIndex], T]) -> T | None:
-        """Return ``use(index)``, while nothing is added to the index. Return None if there is no index."""
-        search = object()
-        try:
-            with self._lock:
-                current = self._current
-                if current is None:
-                    return None
-                self._searching.add(search)
-            return use(current)
-        finally:
-            self._searching.discard(search)  # a call into C, which a signal cannot interrupt
-
-    def start(self, dimension: int) -> None:
-        """Begin with an empty index. For unit vectors, the inner product is the cosine."""
-        from usearch.index import Index
-
-        _require_memory(0)
-        index = Index(ndim=dimension, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH)
-        self._current = SavedIndex(index, 0, 0)
-
-    def load(self, path: Path, digest: str, covered: int, change: int, recall: float = 1.0) -> None:
-        """Begin with the index in a file. Do nothing if the file's hash is not ``digest``."""
-        loaded = SavedIndex.load(path, digest, covered, change, recall=recall, view=False)
-        if loaded is not None:
-            self._current = loaded
-
-    def drop(self) -> None:
-        """Discard the index."""
-        self._current = None
-
-    def extend(self, keys: Ints, vectors: Callable[[Ints], Floats], covered: int, change: int) -> None:
-        """Add documents, a batch at a time.
+    def extended(
+        self,
+        keys: Ints,
+        vectors: Callable[[Ints], Floats],
+        covered: int,
+        told: Callable[[int], None] | None = None,
+    ) -> AnnIndex:
+        """Return this index with documents added. This one, which shares the graph, is not to be used again.
 
         Args:
-            keys: Keys of the documents that exist at ``change`` and that the index lacks, ascending.
+            keys: Keys of the documents that the index lacks, ascending.
             vectors: Looks up vectors by key.
             covered: The key up to which the index is complete afterwards.
-            change: The change that the index is of afterwards.
+            told: Called after each batch with the key up to which the index is complete by then.
         """
-        sample = vectors(keys[:: -(-len(keys) // BATCH)]) if len(keys) and not len(self) else None
+        grown = self
+        if len(keys) and not len(self):
+            # The mean of documents would be the vector that most of them share, where they do.
+            sample = np.unique(vectors(keys[:: -(-len(keys) // BATCH)]), axis=0)
+            grown = replace(grown, centre=sample.mean(axis=0))
         for start in range(0, len(keys), BATCH):
             batch = keys[start : start + BATCH]
-            rows = vectors(batch)
-            taken = self._take_away()
-            if sample is not None:
-                # The mean of documents would be the vector that most of them share, where they do.
-                taken, sample = replace(taken, centre=np.unique(sample, axis=0).mean(axis=0)), None
-            grown = taken.with_documents(batch, rows, threads=0 if len(batch) >= PARALLEL_FROM else 1)
-            self._current = replace(grown, change=change)
-            if self._told is not None:
-                self._told(self.covered)
-        if self._current is not None:
-            self._current = replace(self._current, covered=covered, change=change)
-
-    def judge(self, recall: float) -> None:
-        """Record which share of the ten nearest documents the index found in a sample."""
-        if self._current is not None:
-            self._current = replace(self._current, recall=recall)
+            codes = grown.codes(vectors(batch))
+            nodes, table = (grown.table or CodeTable.of(grown.index)).placed(grown.index, batch, codes)
+            own = nodes == batch
+            _add_codes(grown.index, batch[own], codes[own], threads=0 if len(batch) >= PARALLEL_FROM else 1)
+            grown = replace(grown, twins=grown.twins.extended(nodes[~own], batch[~own]), table=table)
+            if told is not None:
+                told(int(batch[-1]))
+        return replace(grown, covered=covered)
 
     def save(self, path: Path) -> str:
         """Write the index to a temporary file, rename the file, and return its hash."""
@@ -414,30 +429,18 @@ class LiveIndex:
             self._write(temporary)
             lost = find_lost_keys(temporary)
             if len(lost):
-                taken = self._take_away()
-                codes = get_codes(taken.index, lost)
-                taken.index.remove(lost)
-                _add_codes(taken.index, lost, codes, threads=1)
-                self._current = taken
+                codes = get_codes(self.index, lost)
+                self.index.remove(lost)
+                _add_codes(self.index, lost, codes, threads=1)
                 self._write(temporary)
-            if self._current is not None and self._current.centre is not None:
-                append_tail(temporary, self._current.centre, self._current.twins)
+            if self.centre is not None:
+                append_tail(temporary, self.centre, self.twins)
 
         return write_file(path, write)
 
-    def _take_away(self) -> SavedIndex:
-        """Remove the index from this object, wait until no search runs in it, and return it."""
-        with self._lock:
-            taken, self._current = self._current, None
-        while self._searching:
-            time.sleep(WAIT_SECONDS)
-        if taken is None:
-            raise BackendError("the index in memory was dropped while it was extended")
-        return taken
-
     def _write(self, path: Path) -> None:
         try:
-            self._current.index.save(str(path))  # type: ignore[union-attr]
+            self.index.save(str(path))
         except RuntimeError as error:  # usearch raises no other; here it means that the disk is full
             raise OSError(f"{path}: {error}") from error
 
@@ -463,20 +466,6 @@ def _require_memory(size: int) -> None:
         mmap.mmap(-1, size + _LEAST_BYTES).close()
     except OSError as error:
         raise MemoryError(f"an index needs {size + _LEAST_BYTES:,} bytes of memory: {error}") from error
-
-
-def _load(path: Path, digest: str, *, view: bool) -> tuple[Any, Floats, Twins] | None:
-    """Load the index in a file, with its centre and its twins. Return None if the file is not usable."""
-    if not has_digest(path, digest):
-        return None
-    try:
-        return _restore_index(path, view=view)
-    except (OSError, RuntimeError) as error:  # usearch raises RuntimeError
-        if isinstance(error, RuntimeError):
-            _raise_if_interrupted(error)
-        if path.exists():
-            raise
-        return None  # another process has taken two more snapshots since
 
 
 def _restore_index(path: Path, *, view: bool) -> tuple[Any, Floats, Twins] | None:
@@ -514,3 +503,60 @@ def _raise_if_interrupted(error: RuntimeError) -> None:
     """
     if str(error) == _TERMINATED:
         raise KeyboardInterrupt("a signal handler raised while the index was in use") from error
+
+
+def estimate_recall(index: AnnIndex, mirror: Mirror) -> float:
+    """Estimate the share of the ten nearest documents that the index finds.
+
+    Args:
+        index: It may have documents that have been removed.
+        mirror: Of the documents that it covers.
+    """
+    random = np.random.default_rng(index.covered)
+    rows = mirror.all_visible()
+    rows = rows[: np.searchsorted(mirror.keys.take(rows), index.covered, "right")]
+    asked = _draw_questions(index, mirror, rows, random)
+    if len(rows) <= NEAREST or not len(asked):
+        return 1.0
+    found = [_find_nearer(index, mirror, question) for question in asked]
+    tenth = np.array([similarity for similarity, _ in found])
+    sample = (
+        rows if len(rows) <= MOST_COMPARED else np.sort(random.choice(rows, MOST_COMPARED, replace=False))
+    )
+    nearer = np.zeros(len(asked))
+    for start in range(0, len(sample), _BLOCK):
+        scores = asked @ mirror.vectors.take(sample[start : start + _BLOCK]).T
+        nearer += np.count_nonzero(scores > tenth[:, None] + _ROUNDING, axis=1)
+    nearer -= [np.count_nonzero(np.isin(rows_found, sample)) for _, rows_found in found]
+    missed = np.clip(nearer * (len(rows) / len(sample)), 0, NEAREST)
+    return float(1 - missed.mean() / NEAREST)
+
+
+def _draw_questions(index: AnnIndex, mirror: Mirror, rows: Ints, random: np.random.Generator) -> Floats:
+    """Return vectors of documents with distinct nodes, and unit vectors halfway between pairs of them."""
+    nodes = np.asarray(index.index.keys, dtype=np.int64)
+    drawn = random.choice(nodes, min(len(nodes), 4 * QUESTIONS), replace=False)
+    at, shared = (
+        found[known & np.isin(found, rows)]
+        for found, known in map(mirror.keys.find, (drawn, index.twins.largest(QUESTIONS // 2)))
+    )
+    vectors = mirror.vectors.take(at[: 3 * QUESTIONS])
+    alone, left, right = (vectors[start::3] for start in range(3))
+    if len(shared):
+        left[: len(left) // 2] = mirror.vectors.take(np.resize(shared, len(left) // 2))
+    between = left[: len(right)] + right
+    lengths = np.sqrt(np.vecdot(between, between))
+    kept = lengths > _ROUNDING
+    asked: Floats = np.concatenate((alone, between[kept] / lengths[kept, None])).astype(np.float32)
+    return asked
+
+
+def _find_nearer(index: AnnIndex, mirror: Mirror, question: Floats) -> tuple[float, Ints]:
+    """Return the similarity of the tenth document found (-2 if fewer are), and the rows of nearer ones."""
+    rows, known = mirror.keys.find(index.near(question))
+    rows = rows[known]
+    visible = mirror.visible(rows)
+    rows = rows if visible is None else rows[visible]
+    scores = mirror.vectors.take(rows) @ question
+    tenth = float(np.partition(scores, -NEAREST)[-NEAREST]) if len(scores) >= NEAREST else -2.0
+    return tenth, rows[scores > tenth + _ROUNDING]

@@ -1,29 +1,24 @@
-"""Reading all records, comparing derived data with the tables, and repairing it.
-
-Operations on the whole store: reading all records, checking and repairing.
-
-Comparison of derived data (mirror, snapshot and index) with the tables.
-"""
+"""Operations on the whole store: reading all records, comparing derived data with the tables, rebuilding."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 import apsw
 import numpy as np
 import orjson
 
-from linkstore.core.arrays import Ints
 from linkstore.core.links import Link, parse_links
 from linkstore.engines.contract import Change, Finding, Record
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.database import fetch_rows
-from linkstore.engines.embedded.mirror import Array, Mirror, Stamp
-from linkstore.engines.embedded.nodes import get_codes
+from linkstore.engines.embedded.derived import FLOOR, DerivedData, Snapshot, make_stamp, read_snapshot
+from linkstore.engines.embedded.maintenance import UNLISTED
+from linkstore.engines.embedded.mirror import Mirror, make_empty_mirror
 from linkstore.engines.embedded.reader import StoreView
-from linkstore.engines.embedded.recall import estimate_recall
-from linkstore.engines.embedded.refresh import advance_mirror, load_documents, load_groups, load_links
+from linkstore.engines.embedded.refresh import advance_mirror, collect_columns, find_living_groups
 from linkstore.engines.embedded.schema import (
     convert_row_errors,
     find_counter_problems,
@@ -32,12 +27,12 @@ from linkstore.engines.embedded.schema import (
     read_settings,
     restore_counters,
 )
-from linkstore.engines.embedded.shared import FLOOR
-from linkstore.engines.embedded.snapshot import Snapshot, SnapshotFiles, find_snapshot_problem
-from linkstore.engines.embedded.vectors import LEAST_RECALL, LiveIndex, SavedIndex
-from linkstore.engines.embedded.writing import ChangeWriter, GroupKeyCache, prepare_records
+from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall, get_codes
+from linkstore.engines.embedded.writing import ChangeWriter, GroupKeyCache
+from linkstore.errors import StoreFormatError
 
 _EXAMPLES: Final = 5
+_ROWS_AT_ONCE: Final = 20_000
 _CHECKS = {
     "documents without a vector": "SELECT id FROM document WHERE key NOT IN (SELECT key FROM vector)",
     "vectors without a document": "SELECT key FROM vector WHERE key NOT IN (SELECT key FROM document)",
@@ -96,8 +91,10 @@ def inspect_tables(connection: apsw.Connection, damaged: list[str]) -> Iterator[
     if damaged:
         yield Finding(problem="derived files that are damaged", count=len(damaged), examples=tuple(damaged))
     yield from _make_finding("counters that do not fit the tables", find_counter_problems(connection))
-    broken = find_snapshot_problem(read_raw_settings(connection))
-    yield from _make_finding("the record of derived files cannot be read", [broken] if broken else [])
+    try:
+        read_snapshot(read_raw_settings(connection))
+    except StoreFormatError as error:
+        yield from _make_finding("the record of derived files cannot be read", [error.message])
     for problem, query in _CHECKS.items():
         yield from _make_finding(problem, _read_ids(connection, query))
     yield from _make_finding(
@@ -157,40 +154,45 @@ def _read_link_rows(connection: apsw.Connection, key: int) -> set[tuple[Any, ...
     )
 
 
-def repair_tables(connection: apsw.Connection) -> None:
-    """Make all derived rows agree with the documents, in an open write transaction.
+def rebuild_tables(connection: apsw.Connection) -> None:
+    """Derive all rows that are derived from documents anew, in an open write transaction.
 
-    A document whose links differ is written again under a new key, because data that other processes
-    derived from the old key may be wrong. A document without a vector, or with one of the wrong length, is
-    removed: no embedding is available here, and adding the document again embeds it. Metadata that cannot
-    be read stays as it is.
+    A document without a vector, or with one of the wrong length, is removed: no embedding is available here,
+    and adding the document again embeds it. Metadata that cannot be read stays as it is. Every process loads
+    all derived data anew afterwards, because the removals are no longer listed.
     """
     restore_counters(connection)
+    _restore_links(connection)
     for query in (
-        "DELETE FROM link_group WHERE typeof(kind) != 'text' OR typeof(tag) != 'text'",
         "DELETE FROM vector WHERE key NOT IN (SELECT key FROM document)",
         "DELETE FROM access WHERE typeof(at) != 'integer' OR id NOT IN (SELECT id FROM document)",
-        "DELETE FROM link WHERE document NOT IN (SELECT key FROM document)",
         "UPDATE document SET hash = x'' WHERE NOT json_valid(metadata)",  # adding it again is a change
+        "DELETE FROM link",
+        "DELETE FROM link_group",
     ):
         connection.execute(query)
-    _restore_links(connection)
-    nothing = GroupKeyCache()  # a link group that this process knows may have been deleted
+    settings = read_settings(connection)
+    connection.execute("INSERT OR REPLACE INTO setting VALUES ('epoch', ?)", (settings.get("epoch", 0) + 1,))
     lost = [
         row[0]
         for check in ("documents without a vector", "vectors of the wrong length")
         for row in connection.execute(_CHECKS[check])
     ]
-    ChangeWriter(connection, nothing).apply(Change(remove=lost), [])
-    anew = [
-        record
-        for id in _find_inconsistent_links(connection)
-        for record in _read_records_by_id(connection, id)
-    ]
-    ChangeWriter(connection, nothing).apply(Change(remove=[record.id for record in anew]), [])
-    ChangeWriter(connection, nothing).apply(Change(), prepare_records(anew))
-    if _read_ids(connection, lexical.SELECT_UNINDEXED):
-        lexical.rebuild_word_index(connection)
+    writer = ChangeWriter(connection, GroupKeyCache())
+    writer.apply(Change(remove=lost), [])
+    rows: Iterator[Any] = iter(fetch_rows(connection, "SELECT key, id, links FROM document ORDER BY key"))
+    while part := list(islice(rows, _ROWS_AT_ONCE)):
+        keys = [key for key, _, _ in part]
+        writer.put_links(keys, [_parse_links(id, links) or () for _, id, links in part])
+    writer.save_settings()
+    lexical.rebuild_word_index(connection)
+    connection.execute("DELETE FROM departed")
+    settings = read_settings(connection)
+    for name, value in (
+        (FLOOR, settings["change"]),
+        (UNLISTED, settings["last_key"] - settings["documents"]),
+    ):
+        connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
 
 
 def _restore_links(connection: apsw.Connection) -> None:
@@ -206,111 +208,47 @@ def _restore_links(connection: apsw.Connection) -> None:
             connection.execute("UPDATE document SET links = ? WHERE key = ?", (text, key))
 
 
-def _read_records_by_id(connection: apsw.Connection, id: str) -> list[Record]:
-    rows = connection.execute(
-        "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key) WHERE id = ?"
-        " AND json_valid(metadata)",
-        (id,),
-    )
-    return [_make_record(*row) for row in rows]
-
-
-_KEYS_AT_ONCE: Final = 20_000
-"""How many document keys are read at once."""
-
-
-def inspect_derived(
-    view: StoreView, files: SnapshotFiles, recorded: Snapshot | None, live: LiveIndex
-) -> Iterator[Finding]:
-    """Yield the differences between derived data and the tables.
+def inspect_derived(view: StoreView, derived: DerivedData, recorded: Snapshot | None) -> Iterator[Finding]:
+    """Derive everything again, and yield the differences from what is in memory and in the snapshot.
 
     Args:
         view: A view of the store.
-        files: The files of its snapshots.
+        derived: What this process has derived.
         recorded: The snapshot that the database records; its files have the recorded hashes.
-        live: The index in memory.
     """
-    yield from _compare_mirror(view, view.mirror, "in memory")
-    floor = read_settings(view.connection).get(FLOOR) or 0
-    mirror = files.load_mirror(recorded) if recorded and recorded.change >= floor else None
+    settings = read_settings(view.connection)
+    stamp, floor = make_stamp(settings), settings.get(FLOOR) or 0
+    fresh = advance_mirror(make_empty_mirror(view.mirror.dimension), view.connection, stamp)
+    yield from _compare_mirrors(view, fresh, view.mirror, "in memory")
+    mirror = derived.load_mirror(recorded) if recorded and recorded.change >= floor else None
     if mirror is not None:  # an older mirror cannot be brought up to date, and is never used
-        yield from _compare_mirror(
-            view, advance_mirror(mirror, view.connection, view.stamp), "in the snapshot"
-        )
-    saved = files.map_ann(recorded) if recorded else None
-    if saved is not None:
-        yield from _compare_index(view, saved, "in the snapshot")
-    yield from live.used(lambda index: list(_compare_index(view, index, "in memory"))) or ()
+        mirror = advance_mirror(mirror, view.connection, stamp)
+        yield from _compare_mirrors(view, fresh, mirror, "in the snapshot")
+    index = derived.map_ann(recorded) if recorded else None
+    if index is not None:
+        yield from _compare_index(fresh, index)
 
 
-def _compare_mirror(view: StoreView, mirror: Mirror, place: str) -> Iterator[Finding]:
-    wrong: list[str] = []
-    for after in range(0, view.stamp.last_key, _KEYS_AT_ONCE):
-        wrong += _find_differing_documents(
-            view, mirror, after, min(after + _KEYS_AT_ONCE, view.stamp.last_key)
-        )
-    yield from _make_finding(f"documents that differ {place}", wrong)
-    rows = mirror.all_visible(view.stamp)
-    surplus = len(rows) - view.connection.execute("SELECT count(*) FROM document").get
-    if surplus > 0:
-        yield Finding(problem=f"documents that are only {place}", count=surplus)
-    yield from _make_finding(f"link groups that differ {place}", _find_differing_groups(view, mirror))
-    if not all(_has_right_members(mirror, view.stamp, bit) for bit in mirror.sides):
-        yield Finding(problem=f"members of link groups that differ {place}", count=1)
-
-
-def _find_differing_documents(view: StoreView, mirror: Mirror, after: int, last: int) -> list[str]:
-    """Return the ids of the documents in a range of keys that the mirror lacks or has with other values."""
-    documents = load_documents(view.connection, after, last, mirror.dimension)
-    rows, found = mirror.keys.find(documents.keys)
-    visible = mirror.visible(rows, view.stamp)
-    if visible is not None:
-        found &= visible
-    wrong = ~found
-    if len(mirror.keys):
-        wrong |= np.array([a != b for a, b in zip(mirror.ids.take(rows), documents.ids, strict=True)], bool)
-        wrong |= (mirror.vectors.take(rows) != documents.vectors).any(axis=1)
-    links = load_links(view.connection, after, last)
-    of, entries = mirror.links_of(rows[~wrong])
-    theirs = (
-        documents.keys[~wrong][of],
-        mirror.group_keys.take(mirror.link_group.take(entries).astype(np.int64)),
-        mirror.link_bits.take(entries),
-        mirror.link_weight.take(entries),
+def _compare_mirrors(view: StoreView, fresh: Mirror, mirror: Mirror, place: str) -> Iterator[Finding]:
+    ours, theirs = (
+        collect_columns(one, find_living_groups(one, view.connection, -1)) for one in (fresh, mirror)
     )
-    kept = np.isin(links.document, documents.keys[~wrong])
-    ours = (links.document[kept], links.group[kept], links.bits[kept], links.weight[kept])
-    wrong |= np.isin(documents.keys, _find_differing_links(ours, theirs))
-    return [documents.ids[at] for at in np.flatnonzero(wrong).tolist()]
+    wrong = [name for name in ours if ours[name].tobytes() != theirs[name].tobytes()]
+    if "keys" not in wrong:
+        rows, others = fresh.all_visible(), mirror.all_visible()
+        starts = range(0, len(rows), _ROWS_AT_ONCE)
+        parts = [slice(start, start + _ROWS_AT_ONCE) for start in starts]
+        if not all(
+            np.array_equal(fresh.vectors.take(rows[part]), mirror.vectors.take(others[part]), equal_nan=True)
+            for part in parts
+        ):
+            wrong.append("vectors")
+    if not all(_has_right_members(mirror, bit) for bit in mirror.sides):
+        wrong.append("members of link groups")
+    yield from _make_finding(f"columns that differ from the tables {place}", wrong)
 
 
-def _find_differing_links(ours: tuple[Array, ...], theirs: tuple[Array, ...]) -> Ints:
-    """Return the keys of documents whose link entries differ: an entry that is equal in both occurs twice.
-
-    ``numpy.unique`` is not used here: it compares rows by Python code, and raises TypeError if interrupted.
-    """
-    both = [np.concatenate(pair).astype(np.float64) for pair in zip(ours, theirs, strict=True)]
-    rows = np.column_stack(both)
-    rows = rows[np.lexsort(rows.T)]
-    starts = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1))[: len(rows)])
-    counts = np.diff(starts, append=len(rows))
-    unlike: Ints = rows[starts[counts != 2], 0].astype(np.int64)
-    return unlike
-
-
-def _find_differing_groups(view: StoreView, mirror: Mirror) -> list[str]:
-    """Return the tags of link groups in the table that the mirror lacks or has with other values."""
-    groups = load_groups(view.connection, 0, view.stamp.last_group)
-    rows, found = mirror.group_keys.find(groups.keys)
-    if not len(mirror.group_keys):
-        return groups.tags
-    kinds = [mirror.kinds[code] for code in mirror.group_kind.take(rows).tolist()]
-    named = zip(kinds, mirror.tags.take(rows), groups.codes.tolist(), groups.tags, strict=True)
-    same = [kind == groups.kinds[code] and tag == other for kind, tag, code, other in named]
-    return [tag for tag, good in zip(groups.tags, np.array(same, bool) & found, strict=True) if not good]
-
-
-def _has_right_members(mirror: Mirror, stamp: Stamp, bit: int) -> bool:
+def _has_right_members(mirror: Mirror, bit: int) -> bool:
     """Check that the runs of a side have every entry of every existing document under its link group."""
     groups, entries = mirror.sides[bit].flat()
     if len(entries) and (entries.max() >= len(mirror.link_group) or entries.min() < 0):
@@ -318,7 +256,7 @@ def _has_right_members(mirror: Mirror, stamp: Stamp, bit: int) -> bool:
     if (mirror.link_group.take(entries) != groups).any():
         return False
     total = len(mirror.link_group)
-    there = mirror.visible(mirror.link_document.rows(0, total).astype(np.int64), stamp)
+    there = mirror.visible(mirror.link_document.rows(0, total).astype(np.int64))
     wanted = (mirror.link_bits.rows(0, total) & bit) != 0
     if there is not None:
         wanted &= there
@@ -326,29 +264,23 @@ def _has_right_members(mirror: Mirror, stamp: Stamp, bit: int) -> bool:
     return bool((counts[wanted] == 1).all() and (counts <= 1).all())
 
 
-def _compare_index(view: StoreView, index: SavedIndex, place: str) -> Iterator[Finding]:
-    """Compare the keys and vectors of an index with the documents that it covers."""
-    mirror, stamp = view.mirror, view.stamp
-    if index.change > stamp.change:
-        return  # it may lack documents that were removed after this view's state
+def _compare_index(fresh: Mirror, index: AnnIndex) -> Iterator[Finding]:
+    """Compare the keys and vectors of an index with the documents that it covers, and measure it."""
     keys = np.sort(np.concatenate((np.asarray(index.index.keys, dtype=np.int64), index.twins.keys)))
-    rows = mirror.all_visible(stamp)
-    rows = rows[: np.searchsorted(mirror.keys.take(rows), index.covered, "right")]
-    wanted = mirror.keys.take(rows)
+    rows = fresh.all_visible()
+    wanted = fresh.keys.take(rows)
+    wanted = wanted[wanted <= index.covered]
     wrong = ~np.isin(wanted, keys)
-    for start in range(0, len(wanted), _KEYS_AT_ONCE):
-        part = np.arange(start, min(start + _KEYS_AT_ONCE, len(wanted)))
-        part = part[~wrong[part]]
-        if len(part):
-            held = get_codes(index.index, index.twins.nodes_of(wanted[part]))
-            wrong[part] = (held != index.codes(mirror.vectors.take(rows[part]))).any(axis=1)
-    yield from _make_finding(
-        f"documents that the index {place} lacks or differs in", mirror.ids.take(rows[wrong])
-    )
+    for start in range(0, len(wanted), _ROWS_AT_ONCE):
+        part = np.flatnonzero(~wrong[start : start + _ROWS_AT_ONCE]) + start
+        held = get_codes(index.index, index.twins.nodes_of(wanted[part]))
+        wrong[part] = (held != index.codes(fresh.vectors.take(rows[part]))).any(axis=1)
+    lacking = fresh.ids.take(rows[: len(wanted)][wrong])
+    yield from _make_finding("documents that the index lacks or differs in", lacking)
     if len(keys) != len(np.unique(keys)) or (len(keys) and keys[-1] > index.covered):
-        yield Finding(problem=f"entries of the index {place} without documents", count=1)
+        yield Finding(problem="entries of the index without documents", count=1)
     if not wrong.any() and index.recall >= LEAST_RECALL:  # of one that is not used, nothing is promised
-        recall = estimate_recall(index, mirror, stamp)
+        recall = estimate_recall(index, fresh)
         if recall < LEAST_RECALL:
-            problem = f"the index {place} finds {recall:.0%} of the ten nearest documents of a sample"
+            problem = f"the index finds {recall:.0%} of the ten nearest documents of a sample"
             yield Finding(problem=problem, count=1)

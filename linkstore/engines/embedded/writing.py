@@ -1,9 +1,4 @@
-"""Writes changes to the tables: documents, links, access times.
-
-Writes a change to the tables; only what differs is written.
-
-Replaces the links of stored documents, which are read and written in one transaction.
-"""
+"""Writes a change to the tables, of which only what differs is written, and replaces links of documents."""
 
 from __future__ import annotations
 
@@ -24,7 +19,6 @@ from linkstore.engines.contract import Change, PageEntry, Record, Written
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.schema import check_keys, check_sizes, read_metadata, read_settings
-from linkstore.engines.embedded.small_tables import DELETE_ACCESS
 from linkstore.errors import DocumentError
 
 _INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
@@ -35,6 +29,14 @@ FIND_GROUPS: Final = (
     " ON kind = json_extract(wanted.value, '$[0]') AND tag = json_extract(wanted.value, '$[1]')"
 )
 _INSERT_LINKS: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
+_DELETE_ACCESS: Final = "DELETE FROM access WHERE id = ?"
+_SELECT_LINKS_BY_ID: Final = (
+    "SELECT document.id, links FROM json_each(?) AS wanted CROSS JOIN document ON document.id = wanted.value"
+)
+_SELECT_DOCUMENTS_BY_ID: Final = (
+    "SELECT document.id, text, metadata, embedding FROM json_each(?) AS wanted"
+    " CROSS JOIN document ON document.id = wanted.value JOIN vector ON vector.key = document.key"
+)
 _KIND, _TAG, _DIRECTION, _LABEL, _WEIGHT = map(attrgetter, ("kind", "tag", "direction", "label", "weight"))
 _ABSENT: Final = (0, b"")
 _LINKS_AT_ONCE: Final = 64
@@ -185,13 +187,13 @@ class ChangeWriter:
         changed = [p for p in prepared if present.get(p.record.id, _ABSENT)[1] != p.digest]
         replaced = [p.record.id for p in changed if p.record.id in present]
         self._remove([present[id][0] for id in (*removed, *replaced)])
-        self._connection.executemany(DELETE_ACCESS, [(id,) for id in removed])
+        self._connection.executemany(_DELETE_ACCESS, [(id,) for id in removed])
         self._put(changed, words_known or {})
         self._pages(change.put_pages, change.remove_pages)
         added = len(changed) - len(replaced)
         self._documents += added - len(removed)
         if changed or removed:
-            self._save_settings()
+            self.save_settings()
         return Written(
             added=added, updated=len(replaced), unchanged=len(prepared) - len(changed), removed=len(removed)
         )
@@ -226,10 +228,11 @@ class ChangeWriter:
             ),
         )
         executemany(_INSERT_VECTOR, zip(keys, [one.vector.data for one in records], strict=True))
-        self._put_links(keys, [one.links for one in records])
+        self.put_links(keys, [one.links for one in records])
         self._last_key += len(changed)
 
-    def _put_links(self, keys: Sequence[int], linked: Sequence[tuple[Link, ...]]) -> None:
+    def put_links(self, keys: Sequence[int], linked: Sequence[tuple[Link, ...]]) -> None:
+        """Insert the links of documents with these keys, which have none in the table."""
         links = list(chain.from_iterable(linked))
         documents = chain.from_iterable(map(repeat, keys, map(len, linked)))
         groups = self._group_keys(list(zip(map(_KIND, links), map(_TAG, links), strict=True)))
@@ -277,7 +280,8 @@ class ChangeWriter:
             [(page.source, page.url, page.digest, orjson.dumps(page.ids).decode()) for page in put],
         )
 
-    def _save_settings(self) -> None:
+    def save_settings(self) -> None:
+        """Record the counters as a new change."""
         values: dict[str, Any] = {
             "change": self._change,
             "last_key": self._last_key,
@@ -291,15 +295,6 @@ class ChangeWriter:
 
 def _make_document_row(key: int, item: PreparedRecord) -> tuple[int, str, str, str, str | None, bytes]:
     return key, item.record.id, item.record.text, item.metadata, item.links, item.digest
-
-
-_SELECT_LINKS_BY_ID: Final = (
-    "SELECT document.id, links FROM json_each(?) AS wanted CROSS JOIN document ON document.id = wanted.value"
-)
-_SELECT_DOCUMENTS_BY_ID: Final = (
-    "SELECT document.id, text, metadata, embedding FROM json_each(?) AS wanted"
-    " CROSS JOIN document ON document.id = wanted.value JOIN vector ON vector.key = document.key"
-)
 
 
 def prepare_relinked(

@@ -1,15 +1,11 @@
 """A folder of built HTML and Markdown as a source of pages, and its redirects.
 
-Old URLs of a built site: pages that only redirect, and files of redirects.
+Whether a page changed is decided by a hash of its bytes, not by its size and time of change: reading
+and hashing costs little beside embedding, and a build may well write another text in the same second.
 
 A page redirects by ``<meta http-equiv="refresh">`` (HTML Living Standard, section 4.2.5.3). A ``_redirects``
 file (Netlify, Cloudflare Pages) or ``redirects`` file has one line ``from to [status]`` for each redirect.
 Lines with wildcards, placeholders or conditions are left out, because they do not name a single page.
-
-A folder of built HTML and Markdown as a source of pages.
-
-Whether a page changed is decided by a hash of its bytes, not by its size and time of change: reading
-and hashing costs little beside embedding, and a build may well write another text in the same second.
 """
 
 from __future__ import annotations
@@ -20,16 +16,17 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import Final, Unpack
 
 import xxhash
 
 from linkstore.core.arguments import omit_none, require, require_at_least, require_list
 from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
-from linkstore.extract.html import Tree, UnboundedPageError, decode_html, find_encoding, parse_html
-from linkstore.extract.protocol import Chunk, LinkExtractor, Page
+from linkstore.extract.html import decode_html, find_encoding, parse_html
+from linkstore.extract.html_bounds import UnboundedPageError
+from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
 from linkstore.ingest.documents import TITLE_BYTES, ClaimPolicy, Claims, PageTitles, find_titles
 from linkstore.ingest.files import (
@@ -57,12 +54,11 @@ from linkstore.ingest.html.pages import (
     read_inventory,
 )
 from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
+from linkstore.ingest.pipeline import IndexOptions, index_source
+from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
 
 REDIRECT_FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
 """The names of files of redirects, at the root of the site."""
-
 _REFRESH: Final = re.compile(rb"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
 _TARGET: Final = re.compile(
     r"\s*(\d{0,9})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\2\s*", re.IGNORECASE | re.DOTALL
@@ -99,12 +95,9 @@ def find_refresh_target(content: bytes) -> str | None:
         unseen.decompose()
     node = tree.css_first("meta[http-equiv=refresh i][content]")
     found = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
-    return found[3].strip() or None if found and _is_notice(tree, int(found[1] or 0)) else None
-
-
-def _is_notice(tree: Tree, seconds: int) -> bool:
     text = 0 if tree.body is None else len(tree.body.text(strip=True))
-    return text == 0 or (text <= _MOST_TEXT and seconds <= _SOON)
+    is_notice = found and (text == 0 or (text <= _MOST_TEXT and int(found[1] or 0) <= _SOON))
+    return found[3].strip() or None if found and is_notice else None
 
 
 def read_redirects(folder: Folder, problems: list[BadInput]) -> Iterator[tuple[str, str]]:
@@ -318,27 +311,23 @@ class FolderSource:
                 yield SourcePage(url=file.url, digest=self._digest(file, content), read=read)
 
     def _look_around(self) -> None:
-        """Learn from a few pages the text that most begin and end with, and whether links omit suffixes."""
-        sample = list(self._sample())
+        """Learn from a few pages the text that most begin and end with, and whether links omit suffixes.
+
+        The pages are taken from the whole folder, and more of them where some are too large.
+        """
+        apart = max(1, len(self._files) // SAMPLE)
+        tried = chain.from_iterable(self._files[start::apart] for start in dict.fromkeys((0, apart // 2)))
+        small = ((file, read_file_content(file, LARGEST_SAMPLED)) for file in tried)
+        readable = ((file, content) for file, content in small if not isinstance(content, BadInput))
+        sample: list[tuple[str, PageContent]] = []
+        for file, content in islice(readable, SAMPLE):
+            with suppress(Exception):  # whatever is wrong, the page is read again, and then reported
+                sample.append((file.url, self._read(file, content)))
         built = {file.url for file in self._files if not file.is_markdown}
         self._chrome = Chrome.find([found for url, found in sample if url in built])
         self._chrome_digest = xxhash.xxh3_64_hexdigest(self._chrome.said.encode(errors="replace"))
         if has_suffixless_links(sample, self._site, self._own_tags, HTML_SUFFIXES | MARKDOWN_SUFFIXES):
             self._files = [self._also_without_suffix(file) for file in self._files]
-
-    def _sample(self) -> Iterator[tuple[str, PageContent]]:
-        """Yield some pages of the whole folder, and more of them where some are too large."""
-        apart = max(1, len(self._files) // SAMPLE)
-        tried = chain.from_iterable(self._files[start::apart] for start in dict.fromkeys((0, apart // 2)))
-        for _, (file, content) in zip(range(SAMPLE), self._small(tried), strict=False):
-            with suppress(Exception):  # whatever is wrong, the page is read again, and then reported
-                yield file.url, self._read(file, content)
-
-    def _small(self, files: Iterable[PageFile]) -> Iterator[tuple[PageFile, bytes]]:
-        for file in files:
-            content = read_file_content(file, LARGEST_SAMPLED)
-            if not isinstance(content, BadInput):
-                yield file, content
 
     def _is_in_chrome(self, file: PageFile) -> bool:
         """Say whether a page is framed by what most share, and is not the one that keeps it."""
@@ -375,7 +364,9 @@ class FolderSource:
         old = self._old_names(file)
         canonical = self._canonical(file, found)
         believed = canonical is not None and self._claims.believed(canonical)
-        known_as = self._known_as(found, canonical) if believed else ()
+        known_as: tuple[str, ...] = ()
+        if believed and canonical is not None and found.canonical is not None:
+            known_as = (found.canonical if "://" in found.canonical else canonical,)
         page = Page(
             url=file.url,
             title=found.title or file.name,
@@ -388,18 +379,14 @@ class FolderSource:
             disbelieved=() if canonical is None or believed else (canonical,),
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
-        return add_incoming_links(chunks, {"hyperlink": old, SYMBOL: self._named(file)})
+        symbols: dict[str, tuple[str, ...]] = {}
+        for fragment, name in self._symbols.get(file.url, ()):
+            symbols[fragment] = (*symbols.get(fragment, ()), name)
+        return add_incoming_links(chunks, {"hyperlink": old, SYMBOL: symbols})
 
     def _read(self, file: PageFile, content: bytes) -> PageContent:
         reader = read_markdown_page if file.is_markdown else read_html_page
         return reader(content, encoding=self._settings.encoding)
-
-    def _named(self, file: PageFile) -> dict[str, tuple[str, ...]]:
-        """Return the names documented on a page, by fragment."""
-        names: dict[str, tuple[str, ...]] = {}
-        for fragment, name in self._symbols.get(file.url, ()):
-            names[fragment] = (*names.get(fragment, ()), name)
-        return names
 
     def _old_names(self, file: PageFile) -> Mapping[str, tuple[str, ...]]:
         """Return the tags that lead to a page by redirects, by fragment."""
@@ -412,12 +399,6 @@ class FolderSource:
         tag = self._site.tag(found.canonical, page=file.url, base=found.base)
         return None if tag is None or split_tag(tag)[0] in self._own_tags else tag
 
-    def _known_as(self, found: PageContent, tag: str | None) -> tuple[str, ...]:
-        """Return the canonical URL as it is written, or the tag of one that is relative."""
-        if tag is None or found.canonical is None:
-            return ()
-        return (found.canonical if "://" in found.canonical else tag,)
-
 
 def index_folder(
     store: PageStore,
@@ -425,12 +406,8 @@ def index_folder(
     *,
     source: str | None = None,
     prefix: str = "",
-    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     settings: IngestSettings | None = None,
-    progress: Progress | None = None,
-    dry_run: bool = False,
-    prune: bool = False,
-    jobs: int | None = None,
+    **options: Unpack[IndexOptions],
 ) -> Summary:
     """Index the pages of a folder of built HTML and Markdown: see :func:`index_source`.
 
@@ -440,12 +417,8 @@ def index_folder(
         source: Names the folder within the store, default its absolute path.
         prefix: Path below which the folder is stored, next to other sources, such as ``"3.13"``. The ids
             and tags of its pages begin with it, and ``metadata["site"]`` of its documents is the prefix.
-        links: Names of link extractors, or extractors.
         settings: How pages are read.
-        progress: Called after each page.
-        dry_run: Return what would be done, and write nothing.
-        prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
+        options: See :class:`~linkstore.ingest.IndexOptions`.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
@@ -455,10 +428,7 @@ def index_folder(
         LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    found = FolderSource(path, settings, prefix=prefix)
-    return index_source(
-        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
-    )
+    return index_source(store, FolderSource(path, settings, prefix=prefix), name=source, **options)
 
 
 def read_file_titles(files: Iterable[PageFile], encoding: str | None) -> Iterator[tuple[str, frozenset[str]]]:

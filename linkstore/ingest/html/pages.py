@@ -1,14 +1,9 @@
-"""Reads a page's title, URLs and blocks; surveys a sample of pages; reads Sphinx's inventory.
+"""Reads a page's title, URLs and blocks from a file of HTML.
 
-Reads a page's title, URLs and blocks from a file of HTML.
-
-Sphinx's ``objects.inv``: the names that a built site documents, and their places.
-
-The format is that of Sphinx's ``InventoryFile``, version 2: four lines of text, then a zlib stream with a
-line ``name domain:role priority uri title`` for each object, where ``$`` at the end of the uri stands for
-the name.
-
-Surveys a sample of the pages of a folder: text that most of them share, and how links name pages.
+A sample of a folder's pages tells what text most of them share, and how links name pages. Sphinx's
+``objects.inv`` tells the names that a site documents, and where: in version 2, after four lines of text, a
+zlib stream has a line ``name domain:role priority uri title`` for each object, where ``$`` at the end of
+the uri stands for the name.
 """
 
 from __future__ import annotations
@@ -26,13 +21,13 @@ from linkstore.extract.html import (
     DecodedText,
     Node,
     Tree,
-    UnboundedPageError,
     decode_html,
     find_base_href,
     find_canonical_href,
     find_head_title,
     parse_html,
 )
+from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.extract.noise import count_letters, find_noise, is_prose
 from linkstore.ingest.html.reading import Block, read_blocks
 from linkstore.ingest.html.shown import apply_visibility
@@ -51,6 +46,30 @@ _NO_TEXT: Final = bytes({*range(32), 127} - {9, 10, 12, 13, 27})
 _MOST_NO_TEXT: Final = 0.01
 """A stray NUL, which browsers pass over, does not make a page binary; more do."""
 _TAGS: Final = re.compile(r"<[^<>]*+>|\s++")
+INVENTORY_NAME: Final = "objects.inv"
+SYMBOL: Final = "symbol"
+"""Kind of the incoming links of what documents a name: ``os.path.join`` leads to where it is described."""
+_HEADER: Final = b"# Sphinx inventory version 2"
+_LINE: Final = re.compile(r"(?P<name>.+?)\s+(?P<domain>[^\s:]+):(?P<role>\S+)\s+-?\d+\s+(?P<uri>\S*)\s+.*")
+_OTHER_DOMAINS: Final = frozenset({"std", "rst"})
+"""Labels, documents, glossary terms: texts do not use the names that the source gives them."""
+LARGEST_INVENTORY: Final = 64 * 2**20
+"""Bytes of an inventory, packed and unpacked."""
+_LONGEST_LINE: Final = 4096
+SAMPLE: Final = 16
+"""Number of pages in the sample."""
+LARGEST_SAMPLED: Final = 2**17
+"""Maximum size in bytes of a page in the sample."""
+REPEATED: Final = "text of most pages"
+_FEWEST: Final = 8
+_FEWEST_ALIKE: Final = 3
+"""Pages that say the same in an element that is named like noise."""
+_SHARE: Final = 0.6
+_HEAD: Final = 200
+_TAIL: Final = 60
+_LONGEST: Final = 2000
+_PLAIN: Final = 4
+"""Blocks that are not mostly links; more than a few are a text."""
 
 
 class UnreadablePageError(ValueError):
@@ -172,7 +191,10 @@ def _read_main_content(tree: Tree, body: Node) -> tuple[list[Block], Mapping[str
         reading = read_blocks(tree, body, noise.without_contents(), watched)
     if noise.kinds and _is_bare(reading.blocks):
         reading = read_blocks(tree, body, find_noise(tree, certain=True), watched)
-    weights = [_weigh_block(block) for block in reading.blocks]
+    weights = [
+        max(0, len(block.text.removeprefix("- ")) - sum([len(link.label) for link in block.links]))
+        for block in reading.blocks
+    ]
     for name, share in main.items():
         start, end = reading.ranges.get(name, (0, 0))
         if start < end and sum(weights[start:end]) >= share * sum(weights):
@@ -229,12 +251,6 @@ def _find_main(tree: Tree) -> dict[int, float]:
     }
 
 
-def _weigh_block(block: Block) -> int:
-    """Return how long the text of a block is, links left out."""
-    length = len(block.text.removeprefix("- "))
-    return max(0, length - sum([len(link.label) for link in block.links])) if block.links else length
-
-
 def _choose_title(tree: Tree, blocks: list[Block]) -> str:
     """Return the main heading, of several the one that <title> begins with, never that of a banner."""
     named = find_head_title(tree)
@@ -247,19 +263,6 @@ def _choose_title(tree: Tree, blocks: list[Block]) -> str:
         or named
         or next((block.text for block in blocks if block.level), "")
     )
-
-
-INVENTORY_NAME: Final = "objects.inv"
-SYMBOL: Final = "symbol"
-"""Kind of the incoming links of what documents a name: ``os.path.join`` leads to where it is described."""
-
-_HEADER: Final = b"# Sphinx inventory version 2"
-_LINE: Final = re.compile(r"(?P<name>.+?)\s+(?P<domain>[^\s:]+):(?P<role>\S+)\s+-?\d+\s+(?P<uri>\S*)\s+.*")
-_OTHER_DOMAINS: Final = frozenset({"std", "rst"})
-"""Labels, documents, glossary terms: texts do not use the names that the source gives them."""
-LARGEST_INVENTORY: Final = 64 * 2**20
-"""Bytes of an inventory, packed and unpacked."""
-_LONGEST_LINE: Final = 4096
 
 
 class InventoryError(LinkStoreError, ValueError):
@@ -308,24 +311,6 @@ def _parse_object(line: str) -> Iterator[tuple[str, str, str]]:
     page, _, fragment = (f"{uri[:-1]}{name}" if uri.endswith("$") else uri).partition("#")
     if fragment:
         yield page, normalize_fragment(fragment), name
-
-
-SAMPLE: Final = 16
-"""Number of pages in the sample."""
-LARGEST_SAMPLED: Final = 2**17
-"""Maximum size in bytes of a page in the sample."""
-
-REPEATED: Final = "text of most pages"
-
-_FEWEST: Final = 8
-_FEWEST_ALIKE: Final = 3
-"""Pages that say the same in an element that is named like noise."""
-_SHARE: Final = 0.6
-_HEAD: Final = 200
-_TAIL: Final = 60
-_LONGEST: Final = 2000
-_PLAIN: Final = 4
-"""Blocks that are not mostly links; more than a few are a text."""
 
 
 @dataclass(frozen=True, slots=True)

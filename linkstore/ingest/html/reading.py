@@ -1,18 +1,14 @@
-"""A piece of a page: a heading, a paragraph, a list item, a table row.
-
-Anchors and links that wait until the block they belong to is complete.
-
-An HTML page's content as a flat list of blocks: headings, paragraphs, list items, table rows.
+"""Reads an HTML page's content as a flat list of blocks: headings, paragraphs, list items, table rows.
 
 A block keeps what lies in it: the fragments that lead to it and its hyperlinks, each with its place in the
-text. The page is walked once; paragraphs and other blocks without blocks in them are read by the parser in
-one go.
+text. Both wait until the block is complete. The page is walked once; paragraphs and other blocks without
+blocks in them are read by the parser in one go.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -25,6 +21,7 @@ from linkstore.extract.noise import (
     SILENT,
     Noise,
     count_letters,
+    empty_element,
     find_permalinks,
     fold_lines,
     fold_whitespace,
@@ -33,6 +30,32 @@ from linkstore.extract.noise import (
     remove_marks,
 )
 from linkstore.extract.protocol import Hyperlink
+
+AT_START: Final = -1
+"""Stands for the start of the block."""
+_HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
+_HEADING: Final = ", ".join(_HEADINGS)
+_BOXES: Final = frozenset({"note", "tip", "warning", "caution", "important"})
+"""Classes of DocBook's boxes: what begins one is written as a heading, and heads no section."""
+_LEAVES: Final = frozenset({"p", "pre", "dt", "figcaption", "caption", "summary", "legend"})
+_MAY_HOLD_BLOCKS: Final = _LEAVES - {"p", "pre"}
+_SECTIONS: Final = frozenset({"section", "article"})
+_INLINE_NAMES: Final = (
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q s samp small span"
+    " strike strong sub sup time tt u var wbr"
+)
+_INLINE: Final = frozenset(_INLINE_NAMES.split())
+_APART: Final = SILENT | BLOCKS | {"br"}
+"""Elements that prevent the parser from reading a text in one go."""
+_LEADS: Final = {"li": "- ", "dd": ""}
+_MAX_DEPTH: Final = 128
+"""Elements nested deeper are read as one block of text; Python's stack would not hold them."""
+_IN_CODE: Final = "a, br, [id], script, style, button, div, p, li, tr"
+_EMPTY_ANCHORS: Final = ":is(a, span):is([id], [name]):empty"
+_MOST_IN_NOISE: Final = 8
+_BRIEF: Final = 120
+"""A text of this length is not divided, so that the places of what is in it do not matter."""
+_LONGEST_LEAD: Final = 200
 
 
 class Block(NamedTuple):
@@ -104,10 +127,6 @@ def join_cells(cells: Sequence[Block]) -> Block:
     )
 
 
-AT_START: Final = -1
-"""Stands for the start of the block."""
-
-
 class PendingMarks:
     """Anchors and links of the next block, each with the number of its mark in the text, or AT_START.
 
@@ -175,31 +194,6 @@ def _count_alphanumeric(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-_HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
-_HEADING: Final = ", ".join(_HEADINGS)
-_BOXES: Final = frozenset({"note", "tip", "warning", "caution", "important"})
-"""Classes of DocBook's boxes: what begins one is written as a heading, and heads no section."""
-_LEAVES: Final = frozenset({"p", "pre", "dt", "figcaption", "caption", "summary", "legend"})
-_MAY_HOLD_BLOCKS: Final = _LEAVES - {"p", "pre"}
-_SECTIONS: Final = frozenset({"section", "article"})
-_INLINE_NAMES: Final = (
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q s samp small span"
-    " strike strong sub sup time tt u var wbr"
-)
-_INLINE: Final = frozenset(_INLINE_NAMES.split())
-_APART: Final = SILENT | BLOCKS | {"br"}
-"""Elements that prevent the parser from reading a text in one go."""
-_LEADS: Final = {"li": "- ", "dd": ""}
-_MAX_DEPTH: Final = 128
-"""Elements nested deeper are read as one block of text; Python's stack would not hold them."""
-_IN_CODE: Final = "a, br, [id], script, style, button, div, p, li, tr"
-_EMPTY_ANCHORS: Final = ":is(a, span):is([id], [name]):empty"
-_MOST_IN_NOISE: Final = 8
-_BRIEF: Final = 120
-"""A text of this length is not divided, so that the places of what is in it do not matter."""
-_LONGEST_LEAD: Final = 200
-
-
 @dataclass(frozen=True, slots=True)
 class PageBlocks:
     """The content read from a page.
@@ -240,8 +234,7 @@ def _empty_permalinks(tree: Tree) -> dict[int, str]:
         if around is not None and target.startswith("#"):
             fragments[around.mem_id] = target[1:]
         if any(find_node_anchors(link)):
-            for child in list(link.iter(include_text=True)):
-                child.decompose()
+            empty_element(link)
             if "href" in link.attributes:
                 del link.attrs["href"]
         else:
@@ -454,7 +447,8 @@ class _BlockReader:
             return remove_marks(only, 0)
         own = node.mem_id
         plain, noted = True, []
-        for element in _find_marked(node):
+        # Highlighted code has a <span> for each token, which the parser skips faster.
+        for element in node.css(_IN_CODE) if node.tag == "pre" else node.traverse():
             tag = element.tag
             if tag == "a" or element.id:
                 noted.append((element, tag, _is_beginning(node, element)))
@@ -543,14 +537,6 @@ def _is_box_title(heading: Node) -> bool:
 def _has_blocks(node: Node, tag: str) -> bool:
     """Say whether an element that mostly holds a line holds blocks, as ``<summary>`` with a heading in it."""
     return tag in _MAY_HOLD_BLOCKS and any(child.tag in BLOCKS for child in node.iter())
-
-
-def _find_marked(node: Node) -> Iterable[Node]:
-    """Return the elements that may matter beside their text, from the node itself on."""
-    if node.tag != "pre":
-        return node.traverse()
-    # Highlighted code has a <span> for each token, which the parser skips faster.
-    return node.css(_IN_CODE)
 
 
 def _is_beginning(node: Node, element: Node) -> bool:

@@ -8,11 +8,18 @@ shows, and what an author marked as a repetition (``aria-hidden``). Where in dou
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from linkstore.extract.html import Node, Tree
-from linkstore.extract.noise import BLOCKS, count_letters, fold_whitespace, read_inner_text
+from linkstore.extract.noise import (
+    BLOCKS,
+    count_letters,
+    empty_element,
+    fold_whitespace,
+    iter_ancestors,
+    read_inner_text,
+)
 
 _CHANGED_SELECTOR: Final = (
     "math, img[alt], svg, noscript, textarea,"
@@ -32,8 +39,6 @@ _CONTROLS: Final = (
 )
 _QUOTED: Final = re.compile(r"['\"]#?([\w:.-]+)['\"]")
 _MOST_IDS: Final = 64
-_NEAR: Final = 8
-
 _TEX: Final = frozenset(
     {"application/x-tex", "application/x-latex", "text/x-tex", "text/x-latex", "tex", "latex"}
 )
@@ -50,7 +55,6 @@ _BETWEEN: Final = {
 """What stands between the parts of a formula whose places say how they belong together."""
 _UNSAID: Final = frozenset({"annotation", "annotation-xml"})
 _DEEPEST: Final = 64
-
 _FILE: Final = re.compile(r"[^\n]*\.(?:png|jpe?g|gif|svg|webp|bmp|ico|avif|tiff?|eps|pdf)", re.IGNORECASE)
 _GENERIC: Final = re.compile(
     r"[ -@\[-`{-~x]*|(?:the |an? )?(?:image|img|picture|pic|photo|icon|logo|figure|fig|graphic|screenshot"
@@ -66,7 +70,6 @@ _LONG: Final = 2000
 """Characters of a block in which an alternative text is not looked for."""
 _NO_NOTICE: Final = 300
 """A text for readers without scripts that is shorter and speaks of JavaScript only asks for it."""
-
 _Change = Callable[[], object]
 
 
@@ -108,7 +111,7 @@ class _PageView:
         if tag == "math":
             return self._formula(node)
         if node.mem_id in self._drawings:
-            return lambda: _empty_element(node)
+            return lambda: empty_element(node)
         if "hidden" in attributes or _CONCEALED.search(attributes.get("style") or ""):
             return self._concealment(node)
         if attributes.get("aria-hidden") == "true":
@@ -118,8 +121,13 @@ class _PageView:
         if tag == "textarea":
             return self._snippet(node)
         if tag == "svg":
-            return self._picture(node, attributes.get("aria-label") or _get_own_title(node))
-        return node.unwrap if tag == "noscript" and _is_content(node) else None
+            title = next((one.text() for one in node.iter() if one.tag == "title"), "")
+            return self._picture(node, attributes.get("aria-label") or title)
+        if tag != "noscript":
+            return None
+        text = node.text()
+        asks = len(text) <= _NO_NOTICE and re.search("javascript|enable scripts", text, re.IGNORECASE)
+        return None if asks else node.unwrap
 
     def _formula(self, math: Node) -> _Change:
         """Turn a formula into text. Of its drawings, which a page may have beside it, nothing stays."""
@@ -135,7 +143,7 @@ class _PageView:
             )
 
         def change() -> None:
-            _empty_element(math)
+            empty_element(math)
             if text:
                 place.insert_before(text)
 
@@ -144,10 +152,10 @@ class _PageView:
     def _concealment(self, node: Node) -> _Change | None:
         if self._can_be_shown(node):
             return None
-        if not any(one.mem_id in self._concealed for one in _iter_ancestors(node)):
+        if not any(one.mem_id in self._concealed for one in iter_ancestors(node)):
             self._concealed.add(node.mem_id)
             self.hidden += 0 if node.css_first("math") else count_letters(node.text())
-        return lambda: _empty_element(node)
+        return lambda: empty_element(node)
 
     def _can_be_shown(self, node: Node) -> bool:
         """Say whether something on the page seems to show a hidden element: a tab, a heading, a button."""
@@ -156,12 +164,14 @@ class _PageView:
             return True
         if _BY_CLICK.search(f"{attributes.get('class') or ''} {node.id or ''}"):
             return True
-        if any(one.tag in {"details", "dialog"} for one in _iter_ancestors(node)):
+        if any(one.tag in {"details", "dialog"} for one in iter_ancestors(node)):
             return True
         shown = self._ids_shown()
         if shown and any(one.id in shown for one in node.css("[id]")[:_MOST_IDS]):
             return True
-        before = _find_element_before(node)
+        before = node.prev
+        while before is not None and not before.is_element_node:
+            before = before.prev
         return before is not None and bool(before.css_matches(_CONTROLS) or before.css_first(_CONTROLS))
 
     def _ids_shown(self) -> frozenset[str]:
@@ -188,7 +198,7 @@ class _PageView:
                 for one in around.iter(include_text=True)
                 if _has_content(one)
             )
-        return (lambda: _empty_element(node)) if self._says_more[around.mem_id] else None
+        return (lambda: empty_element(node)) if self._says_more[around.mem_id] else None
 
     def _picture(self, node: Node, written: str) -> _Change | None:
         """Insert the text of a picture, unless it adorns, names a file, or repeats what stands beside it."""
@@ -201,7 +211,7 @@ class _PageView:
         if attributes.get("width") in _PIXEL or attributes.get("height") in _PIXEL:
             return None
         is_formula = is_formula or _TEX_SIGNS.search(alt) is not None
-        for around in _iter_ancestors(node):
+        for around in iter_ancestors(node):
             if around.tag == "a" and (around.attributes.get("href") or "").startswith("#"):
                 return None  # it leads to the place where it stands
             if around.tag == "noscript" and alt == self._last_alt:
@@ -262,28 +272,16 @@ def _linearise(node: Node, depth: int) -> str:
     between = _BETWEEN.get(tag)
     if between is None:
         joint = " " if tag in {"mtr", "mtable"} else ""
-        return ("√" if tag in {"msqrt", "mroot"} else "") + _group_terms(joint.join(parts), tag)
+        text = joint.join(parts)
+        text = _add_brackets(text) if tag == "msqrt" and len(text) > 1 else text
+        return f"√{text}" if tag in {"msqrt", "mroot"} else text
     first, *others = [part if len(part) == 1 else _add_brackets(part) for part in parts] or [""]
     signs = between if len(between) > 1 else between * len(others)
     return first + "".join(f"{sign}{part}" for sign, part in zip(signs, others, strict=False))
 
 
-def _group_terms(text: str, tag: str) -> str:
-    return _add_brackets(text) if tag == "msqrt" and len(text) > 1 else text
-
-
 def _add_brackets(text: str) -> str:
     return text if text.isalnum() else f"({text})"
-
-
-def _is_content(noscript: Node) -> bool:
-    """Say whether the text for readers without scripts is more than a request to switch them on."""
-    text = noscript.text()
-    return len(text) > _NO_NOTICE or not re.search("javascript|enable scripts", text, re.IGNORECASE)
-
-
-def _get_own_title(svg: Node) -> str:
-    return next((fold_whitespace(one.text()) for one in svg.iter() if one.tag == "title"), "")
 
 
 def _has_only(around: Node, node: Node) -> bool:
@@ -306,25 +304,3 @@ def _is_wrapper(node: Node) -> bool:
     """Say whether an element may stand around a formula and its drawing."""
     tag = node.tag or ""
     return tag in {"span", "nobr"} or tag.startswith("mjx-")
-
-
-def _iter_ancestors(node: Node) -> Iterator[Node]:
-    """Yield the nearest elements around one, innermost first."""
-    here = node.parent
-    for _ in range(_NEAR):
-        if here is None:
-            return
-        yield here
-        here = here.parent
-
-
-def _find_element_before(node: Node) -> Node | None:
-    before = node.prev
-    while before is not None and not before.is_element_node:
-        before = before.prev
-    return before
-
-
-def _empty_element(node: Node) -> None:
-    for child in list(node.iter(include_text=True)):
-        child.decompose()

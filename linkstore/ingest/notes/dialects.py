@@ -1,23 +1,19 @@
-"""Dialects of Markdown: MkDocs' indented blocks, and components of JSX.
+"""Turns dialects of Markdown into what a parser of CommonMark reads.
 
-Imports and exports of JavaScript in MDX, which are no text of the page.
-
-MDX reads ``import`` and ``export`` as JavaScript where they begin a block at the first column, outside of
-lists, quotations and code, up to a blank line at which the statement is complete (as micromark's extension
-``mdxjs-esm`` does). There is no parser of JavaScript here: what does not look like such a statement is text,
-for people do begin sentences with these words.
-
-Tabs and admonitions of MkDocs, whose content is indented, as ordinary Markdown.
-
-Components of JSX in Markdown (MDX), as links and text.
+Tabs and admonitions of MkDocs, whose content is indented, become ordinary paragraphs; components of JSX
+become links and text; imports and exports of MDX are removed. MDX reads ``import`` and ``export`` as
+JavaScript where they begin a block at the first column, outside of lists, quotations and code, up to a
+blank line at which the statement is complete (as micromark's extension ``mdxjs-esm`` does). There is no
+parser of JavaScript here: what does not look like such a statement is text, for people do begin sentences
+with these words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
-from itertools import islice
+from itertools import groupby, islice
 from typing import Final
 
 from pyromark import Markdown
@@ -54,6 +50,24 @@ _FREE_EVENTS: Final = 120_000
 _CHARACTERS_PER_EVENT: Final = 2
 """Events of a page that are looked at: _FREE, and 1 for every _EACH characters. Rendering ends earlier."""
 _CONTAINERS: Final = frozenset({"List", "Item", "BlockQuote", "FootnoteDefinition", "CodeBlock", "HtmlBlock"})
+_OPENING: Final = re.compile(
+    r"""(?P<indent>[ ]*)(?:={3}[!+]{0,2}[ ]+"(?P<tab>[^"\n]{1,200})"|"""
+    r"""(?:!{3}|\?{3}\+?)[ ]+(?P<kind>[\w-]{1,40})(?:[ ][\w -]{1,100})?(?:[ ]+"(?P<title>[^"\n]{0,200})")?)[ ]*"""  # noqa: E501
+)
+_INDENTED_FENCE: Final = re.compile(r" *(`{3,}|~{3,})")
+_STEP: Final = 4
+_FENCE: Final = re.compile(r" *(`{3,}+|~{3,}+)(.*)")
+_USED: Final = re.compile(r"</[A-Z]{1,30}[a-z]\w{0,60}>|<[A-Z]{1,30}[a-z]\w{0,60}\s[^<>]{0,1000}/>")
+_NAME: Final = r"[A-Z][A-Za-z0-9_]{0,60}(?:\.[A-Z]\w{0,60})?"
+_VALUE: Final = r"""(?:"[^"]{0,2000}"|'[^']{0,2000}'|\{[^{}\n]{0,500}\})"""
+_TAG: Final = re.compile(
+    rf"(?P<code>`[^`\n]{{1,1000}}`)|<(?P<close>/)?(?P<name>{_NAME})"
+    rf"(?P<attributes>(?:\s+[A-Za-z_][\w:.-]{{0,60}}(?:={_VALUE})?){{0,40}})\s*(?P<empty>/)?>"
+)
+_ATTRIBUTE: Final = re.compile(rf"([A-Za-z_][\w:.-]{{0,60}})=({_VALUE})")
+_EXPRESSION: Final = re.compile(r"""(?<=\shref=)\{\s*(["'`])([^"'`{}<>\n]{0,2000})\1\s*\}""")
+_TARGETS: Final = ("href", "to")
+_TITLES: Final = ("title", "label", "name")
 
 
 def remove_esm(text: str, parser: Markdown) -> str:
@@ -140,14 +154,6 @@ class _StatementReader:
         return block
 
 
-_OPENING: Final = re.compile(
-    r"""(?P<indent>[ ]*)(?:={3}[!+]{0,2}[ ]+"(?P<tab>[^"\n]{1,200})"|"""
-    r"""(?:!{3}|\?{3}\+?)[ ]+(?P<kind>[\w-]{1,40})(?:[ ][\w -]{1,100})?(?:[ ]+"(?P<title>[^"\n]{0,200})")?)[ ]*"""  # noqa: E501
-)
-_INDENTED_FENCE: Final = re.compile(r" *(`{3,}|~{3,})")
-_STEP: Final = 4
-
-
 def unindent_tabs(text: str) -> str:
     """Put the content of ``=== "Tab"`` and ``!!! note`` below its title, no longer indented.
 
@@ -193,18 +199,25 @@ def _has_content_below(lines: list[str], at: int, indent: int) -> bool:
     return len(after) - len(after.lstrip(" ")) >= indent + _STEP
 
 
-_FENCE: Final = re.compile(r" *(`{3,}+|~{3,}+)(.*)")
-_USED: Final = re.compile(r"</[A-Z]{1,30}[a-z]\w{0,60}>|<[A-Z]{1,30}[a-z]\w{0,60}\s[^<>]{0,1000}/>")
-_NAME: Final = r"[A-Z][A-Za-z0-9_]{0,60}(?:\.[A-Z]\w{0,60})?"
-_VALUE: Final = r"""(?:"[^"]{0,2000}"|'[^']{0,2000}'|\{[^{}\n]{0,500}\})"""
-_TAG: Final = re.compile(
-    rf"(?P<code>`[^`\n]{{1,1000}}`)|<(?P<close>/)?(?P<name>{_NAME})"
-    rf"(?P<attributes>(?:\s+[A-Za-z_][\w:.-]{{0,60}}(?:={_VALUE})?){{0,40}})\s*(?P<empty>/)?>"
-)
-_ATTRIBUTE: Final = re.compile(rf"([A-Za-z_][\w:.-]{{0,60}})=({_VALUE})")
-_EXPRESSION: Final = re.compile(r"""(?<=\shref=)\{\s*(["'`])([^"'`{}<>\n]{0,2000})\1\s*\}""")
-_TARGETS: Final = ("href", "to")
-_TITLES: Final = ("title", "label", "name")
+def make_fence_reader(opening: re.Pattern[str]) -> Callable[[str], bool]:
+    """Make a function that is given the lines of a text in order, and says whether each is of fenced code.
+
+    Args:
+        opening: Finds what opens and closes fenced code, as groups its signs and what follows them.
+    """
+    fence = ""
+
+    def is_fenced(line: str) -> bool:
+        nonlocal fence
+        found = opening.match(line)
+        if not fence:
+            fence = found[1] if found else ""
+            return found is not None
+        if found is not None and found[1].startswith(fence) and not found[2].strip():
+            fence = ""
+        return True
+
+    return is_fenced
 
 
 def has_jsx(text: str) -> bool:
@@ -217,22 +230,11 @@ def replace_jsx(text: str) -> str:
 
     Fenced code and text between back-ticks stay.
     """
-    parts: list[str] = []
-    outside: list[str] = []
-    fence = ""
-    for line in text.splitlines(keepends=True):
-        found = _FENCE.match(line)
-        if fence:
-            parts.append(line)
-            if found is not None and found[1].startswith(fence) and not found[2].strip():
-                fence = ""
-        elif found is not None:
-            fence = found[1]
-            parts += (_replace_components("".join(outside)), line)
-            outside.clear()
-        else:
-            outside.append(line)
-    return "".join((*parts, _replace_components("".join(outside))))
+    is_fenced = make_fence_reader(_FENCE)
+    return "".join(
+        "".join(lines) if fenced else _replace_components("".join(lines))
+        for fenced, lines in groupby(text.splitlines(keepends=True), key=is_fenced)
+    )
 
 
 def _replace_components(text: str) -> str:
@@ -245,7 +247,9 @@ def _replace_tag(found: re.Match[str], open_links: list[str]) -> str:
     name = found["name"]
     if found["code"] or name.isupper():  # <B> is HTML
         return found[0]
-    alone = _is_alone(found)
+    before = found.string[max(0, found.start() - 80) : found.start()].rpartition("\n")[2]
+    after = found.string[found.end() : found.end() + 80].partition("\n")[0]
+    alone = not before.strip() and not after.strip()
     if found["close"]:
         if open_links and open_links[-1] == name:
             open_links.pop()
@@ -262,14 +266,6 @@ def _replace_tag(found: re.Match[str], open_links: list[str]) -> str:
         open_links.append(name)
         return f'<a href="{escape(target)}">'
     return f"\n\n{said}\n\n" if alone else said
-
-
-def _is_alone(found: re.Match[str]) -> bool:
-    """Say whether nothing else stands on the lines of a tag."""
-    text = found.string
-    before = text[max(0, found.start() - 80) : found.start()].rpartition("\n")[2]
-    after = text[found.end() : found.end() + 80].partition("\n")[0]
-    return not before.strip() and not after.strip()
 
 
 def _read_literal(value: str) -> str | None:

@@ -1,10 +1,7 @@
-"""Reads a page's front matter, title and blocks from a file of Markdown.
+"""Reads a page's front matter, title and blocks from a file of Markdown, by way of HTML.
 
-Converts values of any kind to plain JSON, the only form that metadata can have.
-
-YAML front matter: the text between ``---`` lines at the beginning of a page of Markdown.
-
-Reads a page's title and blocks from a file of Markdown, by way of HTML.
+Front matter is the YAML between ``---`` lines at the beginning of a page. Its values become plain JSON, the
+only form that metadata can have.
 """
 
 from __future__ import annotations
@@ -28,6 +25,18 @@ from linkstore.ingest.notes.rendering import COMMONMARK, Dialect, RenderedMarkdo
 _MOST_VALUES: Final = 10_000
 DEEPEST_VALUE: Final = 20
 """Lists in lists, or objects in objects, of metadata."""
+_BLOCK: Final = re.compile(
+    r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t\r]*$\n?", re.DOTALL | re.MULTILINE
+)
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BETWEEN_TAGS: Final = re.compile(r"[,\s]+")
+_MOST_URLS: Final = 100
+_MERGES: Final = re.compile(r"<<\s*:|!!merge")
+_UNFIT: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What PyYAML raises, besides its own errors, for a value that does not fit its tag: ``!!timestamp soon``."""
+LONGEST_FRONT_MATTER: Final = 64 * 2**10
+"""Characters of front matter that are read."""
+_TITLE: Final = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)
 
 
 class NotPlainError(LinkStoreError, ValueError):
@@ -76,19 +85,6 @@ def _make_plain_value(value: Any, budget: _Budget, depth: int) -> Any:
         return [_make_plain_value(one, budget, depth + 1) for one in sorted(value, key=str)]
     text = value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)
     return replace_surrogates(text)
-
-
-_BLOCK: Final = re.compile(
-    r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t\r]*$\n?", re.DOTALL | re.MULTILINE
-)
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_BETWEEN_TAGS: Final = re.compile(r"[,\s]+")
-_MOST_URLS: Final = 100
-_MERGES: Final = re.compile(r"<<\s*:|!!merge")
-_UNFIT: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What PyYAML raises, besides its own errors, for a value that does not fit its tag: ``!!timestamp soon``."""
-LONGEST_FRONT_MATTER: Final = 64 * 2**10
-"""Characters of front matter that are read."""
 
 
 class FrontMatterError(LinkStoreError, ValueError):
@@ -199,9 +195,6 @@ def _list_names(
             if isinstance(one, str | int | float) and not isinstance(one, bool):
                 found.extend(apart.split(str(one)) if apart and value is one else [str(one)])
     return tuple(dict.fromkeys(name for one in found if (name := one.strip())))
-
-
-_TITLE: Final = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)
 
 
 def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageContent:

@@ -1,15 +1,11 @@
 """The Markdown of notes: wikilinks, embeds, block ids, tags, callouts and comments.
 
-Resolves the links of a vault, by the rules of Obsidian and of sites built from Markdown.
-
 For ``[[Note]]`` Obsidian takes, in this order: the note at exactly this path in the vault, the one in the
 folder of the page with the link, and the one with the shortest path (as observed on Obsidian 1.13.7 by
 ``metadataCache.getFirstLinkpathDest``; its documentation says only "shortest path when possible").
 Upper and lower case are the same; ``.md`` may be left out; ``[[b/Note]]`` also finds ``a/b/Note.md``;
 ``./`` and ``../`` mean just what they say. What names no file may be an alias, or a folder with an
-``index.md`` or ``README.md``.
-
-Comments in notes that take up whole lines.
+``index.md`` or ``README.md``. Comments are removed where they take up whole lines.
 """
 
 from __future__ import annotations
@@ -17,8 +13,8 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from html import escape
 from typing import Final
 from urllib.parse import quote, unquote
@@ -28,13 +24,28 @@ from pyromark import Markdown, Options
 from linkstore.core.text import find_joining
 from linkstore.extract.protocol import Hyperlink
 from linkstore.ingest.files import quote_path
-from linkstore.ingest.notes.dialects import remove_esm
+from linkstore.ingest.notes.dialects import make_fence_reader, remove_esm
 from linkstore.ingest.notes.markdown import render_markdown
 from linkstore.ingest.notes.rendering import Dialect, Piece, RenderedMarkdown, encode_url, slug
 
 _MOST_FOLDERS: Final = 32
 """Number of last parts of its path by which a note is found; by more only if that is the whole path."""
 _INDEX_NAMES: Final = ("index", "readme")
+_FENCE: Final = re.compile(r"[ >]*(`{3,}+|~{3,}+)(.*)")
+_COMMENT_OPENING: Final = re.compile(r"[ \t>]*%%")
+TAG_SCHEME: Final = "x-linkstore-tag:"
+"""Stands before the tag in the ``href`` of what was ``#tag``."""
+_CALLOUT: Final = re.compile(r"\[!([\w\x80-\U0010ffff-]{1,40})\][+-]?[ \t]*")
+_PROPERTY_LINK: Final = re.compile(r"\[\[([^\[\]\n]{1,1000})\]\]")
+_BLOCK_ID: Final = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*$")
+_TARGETS: Final = re.compile(
+    r"\[\[([^\]|#\n]{0,1000})|\]\(\s*<?([^)>#\s]{1,1000})|^ {0,3}\[[^\]\n]{1,999}\]:\s*([^#\s]{1,1000})",
+    re.MULTILINE,
+)
+_CLINGING: Final = frozenset({b"*", b"_", b"~", b"\\"})
+"""Markup before the first word of a line; directly after it, no tag begins."""
+_MEDIA: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".mp3", ".mp4", ".webm", ".wav")
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
 class NoteIndex:
@@ -119,10 +130,6 @@ def _fold_name(name: str) -> str:
     return unicodedata.normalize("NFC", name.strip()).casefold()
 
 
-_FENCE: Final = re.compile(r"[ >]*(`{3,}+|~{3,}+)(.*)")
-_COMMENT_OPENING: Final = re.compile(r"[ \t>]*%%")
-
-
 def blank_comments(text: str) -> str:
     """Blank the comments of Markdown: from a line that begins with ``%%`` to the next line with ``%%``.
 
@@ -131,49 +138,17 @@ def blank_comments(text: str) -> str:
     if "%%" not in text:
         return text
     lines = text.split("\n")
-    following = _find_next_marks(lines)
-    fence = ""
-    at = 0
-    while at < len(lines):
-        line, last = lines[at], following[at]
-        found = _FENCE.match(line)
-        if fence:
-            if found is not None and found[1].startswith(fence) and not found[2].strip():
-                fence = ""
-        elif found is not None:
-            fence = found[1]
-        elif last < len(lines) and _COMMENT_OPENING.match(line) and line.count("%%") == 1:
-            lines[at : last + 1] = [""] * (last + 1 - at)
-            at = last
-        at += 1
+    marked = [at for at, line in enumerate(lines) if "%%" in line]
+    is_fenced = make_fence_reader(_FENCE)
+    done = 0
+    for at, line in enumerate(lines):
+        if at < done or is_fenced(line) or not _COMMENT_OPENING.match(line) or line.count("%%") != 1:
+            continue
+        following = bisect_right(marked, at)
+        if following < len(marked):
+            done = marked[following] + 1
+            lines[at:done] = [""] * (done - at)
     return "\n".join(lines)
-
-
-def _find_next_marks(lines: list[str]) -> list[int]:
-    """Return the next line with a mark after each line, or the number of lines if there is none."""
-    found = [0] * len(lines)
-    following = len(lines)
-    for at in range(len(lines) - 1, -1, -1):
-        found[at] = following
-        if "%%" in lines[at]:
-            following = at
-    return found
-
-
-TAG_SCHEME: Final = "x-linkstore-tag:"
-"""Stands before the tag in the ``href`` of what was ``#tag``."""
-
-_CALLOUT: Final = re.compile(r"\[!([\w\x80-\U0010ffff-]{1,40})\][+-]?[ \t]*")
-_PROPERTY_LINK: Final = re.compile(r"\[\[([^\[\]\n]{1,1000})\]\]")
-_BLOCK_ID: Final = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*$")
-_TARGETS: Final = re.compile(
-    r"\[\[([^\]|#\n]{0,1000})|\]\(\s*<?([^)>#\s]{1,1000})|^ {0,3}\[[^\]\n]{1,999}\]:\s*([^#\s]{1,1000})",
-    re.MULTILINE,
-)
-_CLINGING: Final = frozenset({b"*", b"_", b"~", b"\\"})
-"""Markup before the first word of a line; directly after it, no tag begins."""
-_MEDIA: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".mp3", ".mp4", ".webm", ".wav")
-_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
 def render_note(text: str, path: str, notes: NoteIndex) -> RenderedMarkdown:
@@ -336,12 +311,8 @@ def _write_tags(piece: Piece, source: bytes, *, first: bool) -> Iterator[str]:
 
 def _find_tags(text: str) -> list[re.Match[str]]:
     """Find each ``#tag`` at the start of a word: letters with marks, digits, ``_-/``, but not a number."""
-    return list(_compile_tag_pattern(find_joining(text)).finditer(text))
-
-
-@lru_cache(maxsize=256)
-def _compile_tag_pattern(marks: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\S)#(?=[\w/{marks}-]*[^\W\d_])([\w/-][\w/{marks}-]*)")
+    marks = find_joining(text)
+    return list(re.finditer(rf"(?<!\S)#(?=[\w/{marks}-]*[^\W\d_])([\w/-][\w/{marks}-]*)", text))
 
 
 def _get_wikilink_target(piece: Piece) -> str:

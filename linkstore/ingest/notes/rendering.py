@@ -1,8 +1,7 @@
 """Renders the events of a Markdown parser as HTML whose headings have ids.
 
-The pieces of a line of Markdown, and how a dialect of Markdown changes them.
-
-The HTML of a line of Markdown: a paragraph, heading, item or table cell without blocks in it.
+The pieces of a line (a paragraph, heading, item or table cell without blocks in it) wait until it is
+complete; a dialect of Markdown may change them.
 """
 
 from __future__ import annotations
@@ -20,6 +19,45 @@ from pyromark import Markdown, Options
 from pyromark.event import Range as Place
 
 _NOT_IN_URLS: Final = re.compile(r"""[\x00-\x20\x7f"<>\\^`{|}]""")
+_CUSTOM_ID: Final = re.compile(r"(?:(?<!\s)\s++)?\{:?\s*+#([\w.:\x80-\U0010ffff-]++)[^{}]*+\}\s*+\Z")
+_NOT_IN_SLUGS: Final = re.compile(r"[^\w\- ]+")
+_TEXT_KINDS: Final = frozenset({"text", "literal", "code"})
+_FREE_COST: Final = 40_000
+_CHARACTERS_PER_COST: Final = 5
+"""The budget of a page is _FREE, plus 1 for every _EACH characters. One unit is about 3 µs of work."""
+_COSTS: Final = {
+    "Emphasis": 1,
+    "Strong": 1,
+    "Strikethrough": 1,
+    "Link": 4,
+    "Image": 4,
+    "Heading": 8,
+    "List": 4,
+    "Table": 6,
+    "TableHead": 4,
+}
+_COST: Final = 2
+"""The cost of any other element."""
+_DEEPEST: Final = 60
+"""Lists and quotations nested deeper are read as what is in them."""
+_DEEPEST_CODE: Final = 8
+_TAGS: Final = {
+    "Paragraph": "p",
+    "Item": "li",
+    "BlockQuote": "blockquote",
+    "CodeBlock": "pre",
+    "Table": "table",
+    "TableHead": "thead",
+    "TableRow": "tr",
+}
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_NESTING: Final = frozenset({"Item", "List", "BlockQuote"})
+_INLINE: Final = {"Link": "link", "Image": "image"}
+_UNSEEN: Final = frozenset({"Emphasis", "Strong", "Strikethrough"})
+"""Not in the HTML: what reads it makes no difference for them."""
+_MATH: Final = {"InlineMath": "$", "DisplayMath": "$$"}
+_KINDS: Final = {"Code": "code", "InlineHtml": "html"}
+_LINES_END: Final = {"SoftBreak": "\n", "HardBreak": "<br />\n"}
 
 
 class Piece(NamedTuple):
@@ -92,11 +130,6 @@ def encode_url(url: str) -> str:
     return _NOT_IN_URLS.sub(lambda found: f"%{ord(found[0]):02X}", url)
 
 
-_CUSTOM_ID: Final = re.compile(r"(?:(?<!\s)\s++)?\{:?\s*+#([\w.:\x80-\U0010ffff-]++)[^{}]*+\}\s*+\Z")
-_NOT_IN_SLUGS: Final = re.compile(r"[^\w\- ]+")
-_TEXT_KINDS: Final = frozenset({"text", "literal", "code"})
-
-
 def slug(heading: str) -> str:
     """Return the id that GitHub gives a heading: lower case, no punctuation, hyphens for spaces.
 
@@ -153,7 +186,9 @@ def render_line(run: Sequence[Piece], dialect: Dialect, source: bytes) -> str:
             out.append(f'<img src="{escape(encode_url(piece.value))}" alt="{said}" />')
             at = stop + 1
         elif piece.kind in {"link", "image"}:
-            opened, closed = _make_link_tags(dialect.href(piece), piece.title)
+            href = dialect.href(piece)
+            said = f' title="{escape(piece.title)}"' if piece.title else ""
+            opened, closed = ("", "") if href is None else (f'<a href="{escape(href)}"{said}>', "</a>")
             label = dialect.label(piece)
             if label is None:
                 out.append(opened)
@@ -161,20 +196,11 @@ def render_line(run: Sequence[Piece], dialect: Dialect, source: bytes) -> str:
             else:
                 out += (opened, escape(label, quote=False), closed)
                 at = _find_link_end(run, at) + 1
+        elif piece.kind == "code":
+            out.append(f"<code>{escape(piece.value, quote=False)}</code>")
         else:
-            out.append(_render_piece(piece))
+            out.append(escape(piece.value, quote=False) if piece.kind == "literal" else piece.value)
     return "".join((*out, *reversed(closing)))
-
-
-def _render_piece(piece: Piece) -> str:
-    if piece.kind == "literal":
-        return escape(piece.value, quote=False)
-    return f"<code>{escape(piece.value, quote=False)}</code>" if piece.kind == "code" else piece.value
-
-
-def _make_link_tags(href: str | None, title: str) -> tuple[str, str]:
-    said = f' title="{escape(title)}"' if title else ""
-    return ("", "") if href is None else (f'<a href="{escape(href)}"{said}>', "</a>")
 
 
 def _find_link_end(run: Sequence[Piece], at: int) -> int:
@@ -201,43 +227,7 @@ def _list_texts(run: Sequence[Piece]) -> list[str]:
     return found
 
 
-_FREE_COST: Final = 40_000
-_CHARACTERS_PER_COST: Final = 5
-"""The budget of a page is _FREE, plus 1 for every _EACH characters. One unit is about 3 µs of work."""
-_COSTS: Final = {
-    "Emphasis": 1,
-    "Strong": 1,
-    "Strikethrough": 1,
-    "Link": 4,
-    "Image": 4,
-    "Heading": 8,
-    "List": 4,
-    "Table": 6,
-    "TableHead": 4,
-}
-_COST: Final = 2
-"""The cost of any other element."""
-_DEEPEST: Final = 60
-"""Lists and quotations nested deeper are read as what is in them."""
-_DEEPEST_CODE: Final = 8
-_TAGS: Final = {
-    "Paragraph": "p",
-    "Item": "li",
-    "BlockQuote": "blockquote",
-    "CodeBlock": "pre",
-    "Table": "table",
-    "TableHead": "thead",
-    "TableRow": "tr",
-}
-_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_NESTING: Final = frozenset({"Item", "List", "BlockQuote"})
-_INLINE: Final = {"Link": "link", "Image": "image"}
-_UNSEEN: Final = frozenset({"Emphasis", "Strong", "Strikethrough"})
-"""Not in the HTML: what reads it makes no difference for them."""
-_MATH: Final = {"InlineMath": "$", "DisplayMath": "$$"}
-_KINDS: Final = {"Code": "code", "InlineHtml": "html"}
 _END: Final = Piece("end", "")
-_LINES_END: Final = {"SoftBreak": "\n", "HardBreak": "<br />\n"}
 
 
 class RenderedMarkdown(NamedTuple):
@@ -304,7 +294,10 @@ class _HtmlWriter:
                 self._code.append(value)
                 continue
             kind, details = _split_event(value) if name == "Start" else (name, value)
-            self._left -= self._text_cost(value) if name == "Text" else _COSTS.get(kind, _COST)
+            if name == "Text":  # up to the store
+                self._left -= 1 + _COSTS["Link"] * self._dialect.links_in(value)
+            else:
+                self._left -= _COSTS.get(kind, _COST)
             if self._left < 0:
                 self._write_plain(self._source[place["start"] :].decode(errors="replace"))
                 break
@@ -313,10 +306,6 @@ class _HtmlWriter:
             else:
                 self._add(name, value, place)
         self._source = outer
-
-    def _text_cost(self, text: str) -> int:
-        """Return the cost of a text, up to the store."""
-        return 1 + _COSTS["Link"] * self._dialect.links_in(text)
 
     def _write_plain(self, rest: str) -> None:
         self._flush()

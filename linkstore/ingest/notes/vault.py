@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, Final
+from typing import Final, Unpack
 from urllib.parse import unquote
 
 import xxhash
@@ -16,7 +16,7 @@ from linkstore.core.links import Link
 from linkstore.core.urls import Site, is_short_tag
 from linkstore.extract.html import DecodedText, decode_html
 from linkstore.extract.noise import fold_whitespace
-from linkstore.extract.protocol import Chunk, Hyperlink, LinkExtractor, Page
+from linkstore.extract.protocol import Chunk, Hyperlink, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.documents import TITLE_BYTES, Claims, PageTitles, find_titles
 from linkstore.ingest.files import NOTE_SUFFIXES, PageFile, list_pages, open_folder
@@ -38,8 +38,8 @@ from linkstore.ingest.notes.markup import (
     find_targets,
     render_note,
 )
-from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
+from linkstore.ingest.pipeline import IndexOptions, index_source
+from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
 
 _HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
 """Bytes that may have to be read for all of the front matter."""
@@ -177,12 +177,8 @@ def index_vault(
     *,
     source: str | None = None,
     prefix: str = "",
-    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     settings: IngestSettings | None = None,
-    progress: Progress | None = None,
-    dry_run: bool = False,
-    prune: bool = False,
-    jobs: int | None = None,
+    **options: Unpack[IndexOptions],
 ) -> Summary:
     """Index a vault of Markdown notes: see :func:`index_source`.
 
@@ -195,12 +191,8 @@ def index_vault(
         path: The vault's folder.
         source: Names the vault within the store, default its absolute path.
         prefix: Path below which the vault is stored, next to other sources. See :func:`index_folder`.
-        links: Names of link extractors, or extractors.
         settings: How pages are read.
-        progress: Called after each note.
-        dry_run: Return what would be done, and write nothing.
-        prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
+        options: See :class:`~linkstore.ingest.IndexOptions`.
 
     Raises:
         SourceNotFoundError: If there is no such folder.
@@ -210,10 +202,7 @@ def index_vault(
         LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    found = VaultSource(path, settings, prefix=prefix)
-    return index_source(
-        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
-    )
+    return index_source(store, VaultSource(path, settings, prefix=prefix), name=source, **options)
 
 
 def _is_note(path: PurePosixPath) -> bool:

@@ -5,20 +5,22 @@ Needs the extra ``web``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from linkstore.errors import MissingExtraError
 
-from linkstore.core.lazy import lazy
-
-if TYPE_CHECKING:
-    from linkstore.ingest.web.client import WebSettings
+try:
     from linkstore.ingest.web.targets import (
         FetchError,
         ForbiddenUrlError,
         RobotsError,
         SiteUnavailableError,
+        WebSettings,
         WebSettingsError,
     )
     from linkstore.ingest.web.website import WebSource, index_website, open_website
+except ModuleNotFoundError as error:
+    if error.name not in {"httpcore2", "protego"}:
+        raise
+    raise MissingExtraError("indexing a website", "web") from error
 
 __all__ = [
     "FetchError",
@@ -31,14 +33,3 @@ __all__ = [
     "index_website",
     "open_website",
 ]
-
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "linkstore.ingest.web.client": "WebSettings",
-        "linkstore.ingest.web.targets": (
-            "FetchError ForbiddenUrlError RobotsError SiteUnavailableError WebSettingsError"
-        ),
-        "linkstore.ingest.web.website": "WebSource index_website open_website",
-    },
-)

@@ -1,9 +1,4 @@
-"""One run over a website: from the frontier to pages, until nothing is left to ask or a bound is reached.
-
-What each URL of a site leads to: a page, another URL, or nothing.
-
-Reads the content and the links of a page from a response.
-"""
+"""One run over a website: from the frontier to pages, until nothing is left to ask or a bound is reached."""
 
 from __future__ import annotations
 
@@ -15,7 +10,7 @@ from typing import Final
 import xxhash
 
 from linkstore.core.display import make_readable
-from linkstore.extract.html import UTF_8, DecodedText, Tree, find_base_href, find_page_links
+from linkstore.extract.html import UTF_8, DecodedText, find_base_href, find_page_links
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.documents import PageTitles
@@ -28,7 +23,7 @@ from linkstore.ingest.html.pages import (
     read_page_content,
 )
 from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.web.client import Client, Robots, WebSettings
+from linkstore.ingest.web.client import Client, Robots
 from linkstore.ingest.web.fetching import Response, get_media_type
 from linkstore.ingest.web.frontier import (
     MOST_NAMES,
@@ -40,7 +35,27 @@ from linkstore.ingest.web.frontier import (
     recall_page,
     remember_page,
 )
-from linkstore.ingest.web.targets import FetchError, RobotsError, SiteUnavailableError, make_absolute_url
+from linkstore.ingest.web.targets import (
+    FetchError,
+    RobotsError,
+    SiteUnavailableError,
+    WebSettings,
+    make_absolute_url,
+)
+
+_VERSION: Final = 1
+"""Raised whenever the same site would give other pages, so that all are asked for again."""
+_TITLES: Final = PageTitles()
+"""Pages of a website are read one after another: which of them share a title is not known."""
+_HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
+_FRAMES: Final = "frame[src], iframe[src]"
+_REQUESTS_A_PAGE: Final = 10
+_REQUESTS_BESIDE: Final = 100
+_CANONICAL_CHAIN: Final = 4
+_GONE: Final = frozenset({404, 410})
+_SERVER_ERROR: Final = 500
+
+Offer = SourcePage | BadInput
 
 
 class UrlOutcomes:
@@ -94,12 +109,6 @@ class UrlOutcomes:
         return dict(self._moved.get(key, {}))
 
 
-_TITLES: Final = PageTitles()
-"""Pages of a website are read one after another: which of them share a title is not known."""
-_HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
-_FRAMES: Final = "frame[src], iframe[src]"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPage:
     """The content of a response.
@@ -144,10 +153,20 @@ def _read_response(response: Response, encoding: str | None) -> WebPage:
         tree = parse_page(found.text)
     except UnreadablePageError as error:
         return WebPage(content=error)
-    base = _find_base_url(tree, response.url)
-    links = tuple(dict.fromkeys(_find_links(tree, base)))
-    refresh = _find_refresh(response.body, base)
-    return WebPage(content=problem or _try_read_content(tree, found), links=links, refresh=refresh)
+    base = _find_url(find_base_href(tree) or None, response.url) or response.url
+    framed = (node.attributes.get("src") or "" for node in tree.css(_FRAMES))
+    found_links = (_find_url(href, base) for href in (*find_page_links(tree, noise=True), *framed))
+    links = (url for url in found_links if url and url.startswith(("http://", "https://")))
+    content: PageContent | UnreadablePageError
+    try:
+        content = replace(read_page_content(tree), replaced=found.replaced, guessed=found.guessed)
+    except UnreadablePageError as error:
+        content = error
+    return WebPage(
+        content=problem or content,
+        links=tuple(dict.fromkeys(links)),
+        refresh=_find_url(find_refresh_target(response.body) or None, base),
+    )
 
 
 def make_web_chunks(
@@ -186,61 +205,15 @@ def refuse_reading() -> list[Chunk]:
 
 def find_canonical_url(url: str, found: PageContent) -> str | None:
     """Return the absolute URL that a page names as its canonical one, if any."""
-    if not found.canonical:
-        return None
+    return _find_url(found.canonical or None, _find_url(found.base or None, url) or url)
+
+
+def _find_url(href: str | None, base: str) -> str | None:
+    """Return the absolute URL of a link, None without one, or if it is no URL, and so counted as dangling."""
     try:
-        return make_absolute_url(found.canonical, _join_base(found.base, url))
+        return None if href is None else make_absolute_url(href, base)
     except FetchError:
         return None
-
-
-def _try_read_content(tree: Tree, found: DecodedText) -> PageContent | UnreadablePageError:
-    try:
-        return replace(read_page_content(tree), replaced=found.replaced, guessed=found.guessed)
-    except UnreadablePageError as error:
-        return error
-
-
-def _find_base_url(tree: Tree, url: str) -> str:
-    return _join_base(find_base_href(tree), url)
-
-
-def _join_base(base: str | None, url: str) -> str:
-    try:
-        return make_absolute_url(base, url) if base else url
-    except FetchError:
-        return url
-
-
-def _find_links(tree: Tree, base: str) -> Iterator[str]:
-    framed = (node.attributes.get("src") or "" for node in tree.css(_FRAMES))
-    for href in (*find_page_links(tree, noise=True), *framed):
-        try:
-            url = make_absolute_url(href, base)
-        except FetchError:
-            continue  # Such a link dangles, and is counted there.
-        if url.startswith(("http://", "https://")):
-            yield url
-
-
-def _find_refresh(body: bytes, base: str) -> str | None:
-    target = find_refresh_target(body)
-    try:
-        return make_absolute_url(target, base) if target else None
-    except FetchError:
-        return None
-
-
-_VERSION: Final = 1
-"""Raised whenever the same site would give other pages, so that all are asked for again."""
-
-_REQUESTS_A_PAGE: Final = 10
-_REQUESTS_BESIDE: Final = 100
-_CANONICAL_CHAIN: Final = 4
-_GONE: Final = frozenset({404, 410})
-_SERVER_ERROR: Final = 500
-
-Offer = SourcePage | BadInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

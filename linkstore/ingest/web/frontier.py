@@ -1,10 +1,6 @@
 """The URLs of a site that are still to be requested, and which of them belong to a crawl.
 
-What one run records about a page for the next one, as the page's digest in the store.
-
-Decides which URLs belong to a crawl, and under which names.
-
-The URLs of a site that are still to be requested.
+What one run records about a page for the next one is the page's digest in the store.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ import xxhash
 
 from linkstore.core.urls import Site, is_internal_tag, split_tag
 from linkstore.ingest.html.pages import PageContent
-from linkstore.ingest.web.client import WebSettings
+from linkstore.ingest.web.targets import WebSettings
 
 _LISTS: Final = ("moved", "aliases", "children")
 _LONGEST_VALUE: Final = 1024
@@ -31,6 +27,22 @@ _MOST_CHILDREN: Final = 10_000
 
 MOST_NAMES: Final = 64
 """Further URLs of one page that become its links; a site can make up any number of them."""
+_FILES: Final = re.compile(
+    r"\.(?:7z|apk|avi|avif|bmp|bz2|deb|dmg|docx?|eot|epub|exe|flac|gif|gz|ico|iso|jar|jpe?g|m4[av]|mkv|mov"
+    r"|mp[34]|mpe?g|msi|od[pst]|og[gv]|otf|pdf|pkg|png|pptx?|rar|rpm|svg|tar|tgz|tiff?|ttf|wasm|wav|web[mp]|whl"
+    r"|wm[av]|woff2?|xlsx?|xz|zip|zst)",
+    re.IGNORECASE,
+)
+"""Suffixes of files that are certainly not pages; the media type tells the others."""
+_NO_PAGES_IN: Final = frozenset({"_static", "_sources", "_images", "_downloads"})
+_NO_PAGES_AT_ROOT: Final = re.compile(r"/(?:search|genindex(?:-[^/]*)?)(?:\.html?)?")
+"""Sphinx's search form and its index of everything, which are left out of folders too."""
+_CACHED: Final = 65_536
+_KEPT_IN_PATTERNS: Final = "%/:=&?~+!$,;'@()*[]"
+_MOST: Final = 500_000
+_LONGEST_URL: Final = 2048
+"""Characters of a URL, as in sitemaps; together with their number, what a hostile site can make us hold."""
+_SPELLINGS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,20 +138,6 @@ def _get_validator(headers: Mapping[str, str], name: str) -> str:
     return value if len(value) <= _LONGEST_VALUE and value.isascii() and value.isprintable() else ""
 
 
-_FILES: Final = re.compile(
-    r"\.(?:7z|apk|avi|avif|bmp|bz2|deb|dmg|docx?|eot|epub|exe|flac|gif|gz|ico|iso|jar|jpe?g|m4[av]|mkv|mov"
-    r"|mp[34]|mpe?g|msi|od[pst]|og[gv]|otf|pdf|pkg|png|pptx?|rar|rpm|svg|tar|tgz|tiff?|ttf|wasm|wav|web[mp]|whl"
-    r"|wm[av]|woff2?|xlsx?|xz|zip|zst)",
-    re.IGNORECASE,
-)
-"""Suffixes of files that are certainly not pages; the media type tells the others."""
-_NO_PAGES_IN: Final = frozenset({"_static", "_sources", "_images", "_downloads"})
-_NO_PAGES_AT_ROOT: Final = re.compile(r"/(?:search|genindex(?:-[^/]*)?)(?:\.html?)?")
-"""Sphinx's search form and its index of everything, which are left out of folders too."""
-_CACHED: Final = 65_536
-_KEPT_IN_PATTERNS: Final = "%/:=&?~+!$,;'@()*[]"
-
-
 class Scope:
     """Says which URLs are crawled.
 
@@ -221,12 +219,6 @@ def _convert_pattern(pattern: str) -> str:
     body = quote(pattern.removesuffix("$"), safe=_KEPT_IN_PATTERNS)
     end = r"\Z" if pattern.endswith("$") else ""
     return ".*".join(re.escape(part) for part in body.split("*")) + end
-
-
-_MOST: Final = 500_000
-_LONGEST_URL: Final = 2048
-"""Characters of a URL, as in sitemaps; together with their number, what a hostile site can make us hold."""
-_SPELLINGS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

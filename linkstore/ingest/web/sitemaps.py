@@ -68,7 +68,15 @@ def read_sitemap(body: bytes) -> Sitemap:
     """
     body = _unpack_body(body) if body.startswith(GZIP) else body
     if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-        return _read_xml(body)
+        reader = _SitemapReader()
+        try:
+            reader.parser.feed(body)
+            reader.parser.finish()
+        except _FullError:
+            reader.found.is_cut = True
+        except (expat.ExpatError, UnboundedXmlError, ValueError, LookupError) as error:
+            raise FetchError(f"not a sitemap: {error}") from error
+        return reader.found
     found = islice(_WORD.finditer(body.removeprefix(b"\xef\xbb\xbf")), MOST_URLS + 1)
     lines = [word[0].decode("utf-8", "replace") for word in found]
     if not lines or not all(line.startswith(("http://", "https://")) for line in lines):
@@ -149,15 +157,6 @@ def _unpack_body(body: bytes) -> bytes:
     return read_body([body], coding="gzip", max_bytes=MAX_BYTES)
 
 
-def _read_xml(body: bytes) -> Sitemap:
-    reader = _SitemapReader()
-    try:
-        reader.read(body)
-    except (expat.ExpatError, UnboundedXmlError, ValueError, LookupError) as error:
-        raise FetchError(f"not a sitemap: {error}") from error
-    return reader.found
-
-
 class _FullError(Exception):
     """A sitemap has listed all that is read of it."""
 
@@ -175,18 +174,10 @@ class _SitemapReader:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
-        self._parser = BoundedParser(parser)
-
-    def read(self, body: bytes) -> None:
-        """Read a sitemap, up to the number of URLs that the protocol allows."""
-        try:
-            self._parser.feed(body)
-            self._parser.finish()
-        except _FullError:
-            self.found.is_cut = True
+        self.parser = BoundedParser(parser)
 
     def _start(self, name: str, _: dict[str, str]) -> None:
-        self._parser.enter()
+        self.parser.enter()
         self._path.append(name.rpartition(" ")[2].lower())
         self._text.clear()
         self._room = _LONGEST_URL
@@ -197,16 +188,13 @@ class _SitemapReader:
             self._room -= len(text)
 
     def _end(self, _: str) -> None:
-        self._parser.leave()
-        if self._path[-2:] == ["url", "loc"]:
-            self._keep(self.found.pages)
-        elif self._path[-2:] == ["sitemap", "loc"]:
-            self._keep(self.found.sitemaps)
+        self.parser.leave()
+        within = self._path[-2:]
         self._path.pop()
-
-    def _keep(self, urls: list[str]) -> None:
-        """Keep a URL, unless it is too long to be followed."""
+        if within not in (["url", "loc"], ["sitemap", "loc"]):
+            return
+        urls = self.found.pages if within[0] == "url" else self.found.sitemaps
         if len(urls) >= MOST_URLS:
             raise _FullError
-        if self._room >= 0:
+        if self._room >= 0:  # a longer one could not be followed
             urls.append("".join(self._text).strip())

@@ -1,17 +1,16 @@
-"""URLs that may be requested, parsed strictly; the errors of websites.
+"""What a crawl may ask for: its settings, URLs that may be requested, and the errors of websites.
 
-The errors of websites.
+URLs are parsed strictly, once, so that no two parsers can differ about the host.
 
 ::
 
     LinkStoreError
-    ├── WebSettingsError        settings of a crawl that cannot work
+    ├── StrategyError
+    │   └── WebSettingsError    settings of a crawl that cannot work
     └── FetchError              a URL that could not be fetched
         ├── ForbiddenUrlError   a URL or address that is never asked
         ├── RobotsError         a robots.txt cannot be read, so nothing may be requested
-        └── SiteUnavailableError  the site stopped answering in the middle of a run
-
-URLs that may be requested: parsed strictly, once, so that no two parsers can differ about the host.
+        └── SiteUnavailableError  the site does not answer
 """
 
 from __future__ import annotations
@@ -23,11 +22,28 @@ from typing import Final
 
 from w3lib.url import safe_url_string
 
-from linkstore.core.urls import join_url
-from linkstore.errors import LinkStoreError
+from linkstore._version import __version__
+from linkstore.core.arguments import omit_none, require, require_list
+from linkstore.core.urls import DEFAULT_POLICY, UrlPolicy, join_url
+from linkstore.errors import LinkStoreError, StrategyError, UnavailableError
+from linkstore.extract.html import find_encoding
+from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits
+
+USER_AGENT: Final = f"linkstore/{__version__}"
+"""The user agent of requests; robots.txt files address it as ``linkstore``."""
+_PATTERN_STARTS: Final = ("/", "*", "http://", "https://")
+_PORTS: Final = {"http": 80, "https": 443}
+_LONGEST: Final = 8192
+_SHOWN: Final = 200
+_URL: Final = re.compile(
+    r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?", re.IGNORECASE | re.ASCII
+)
+_AUTHORITY: Final = re.compile(r"(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{0,5}))?", re.ASCII)
+_IN_TARGETS: Final = re.compile(r"[!-~]*", re.ASCII)
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
-class WebSettingsError(LinkStoreError, ValueError):
+class WebSettingsError(StrategyError):
     """Settings of a crawl contradict each other or are out of range."""
 
 
@@ -51,26 +67,98 @@ class ForbiddenUrlError(FetchError):
         super().__init__(message)
 
 
-class RobotsError(FetchError):
+class RobotsError(FetchError, UnavailableError):
     """The robots.txt of a host cannot be read or followed, so nothing is requested from the host."""
 
 
-class SiteUnavailableError(FetchError, ConnectionError):
-    """A site stopped answering in the middle of a run; what was stored of it stays."""
+class SiteUnavailableError(FetchError, UnavailableError):
+    """A site does not answer, or stopped answering in a run; what was stored of it stays."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, again=True)
 
 
-_PORTS: Final = {"http": 80, "https": 443}
-_LONGEST: Final = 8192
-_SHOWN: Final = 200
-_URL: Final = re.compile(
-    r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?", re.IGNORECASE | re.ASCII
-)
-_AUTHORITY: Final = re.compile(r"(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{0,5}))?", re.ASCII)
-_IN_TARGETS: Final = re.compile(r"[!-~]*", re.ASCII)
-_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSettings:
+    """How a website is crawled, and how its pages are read.
+
+    A change of what says which pages there are, or how they are read or named, makes the next run read
+    all of them again.
+
+    Patterns are those of robots.txt: one that begins with ``/`` or ``*`` stands for the beginning of a URL's
+    path and query, one that begins with ``http://`` or ``https://`` for that of the whole URL; ``*`` is
+    anything, ``$`` at the end is the end.
+
+    Args:
+        prefix: Path below which the site is stored, next to other sources, such as ``python-3.13``; see
+            :class:`~linkstore.core.urls.Site`.
+            Without, its pages are known by their paths alone, so give each
+            of several sites its own.
+        allow: Patterns of the pages to index; with none, all of the site, that is below the folder of
+            the start page. A pattern with a host adds pages of another site.
+        deny: Patterns of the pages to leave out, whatever ``allow`` says.
+        bases: Where else the site lies in public: links to pages below these URLs lead to its own pages.
+        encoding: Of all pages, whatever they and their server declare; a byte-order mark still wins. None
+            (default) takes what is declared, else UTF-8, else windows-1252, as browsers do.
+        limits: How long chunks are.
+        policy: What makes two URLs the same page.
+        max_depth: How many links from a start page a page may be; default any number.
+        max_pages: How many pages are indexed at most; default 10,000.
+        rate: Requests a second, at most; default 4. A longer ``Crawl-delay`` in robots.txt wins.
+        retries: How often a request is made again that failed, or was answered by status 429, 500, 502,
+            503 or 504; default 3.
+        patience: Seconds to wait for a server that asks for it by ``Retry-After``, at most; default 120. A
+            site that wants longer between any two requests is not crawled.
+        allow_private: Whether loopback and private addresses may be asked.
+        user_agent: What the requests say they come from.
+        max_bytes: A larger page is skipped; default 16 MiB.
+        timeout: Seconds for one request, from connecting to the last byte; default 30.
+        max_redirects: On the way to one page; default 10.
+
+    Raises:
+        WebSettingsError: If a number is out of range, or a pattern begins otherwise.
+    """
+
+    prefix: str = ""
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()
+    encoding: str | None = None
+    limits: ChunkLimits = DEFAULT_LIMITS
+    policy: UrlPolicy = DEFAULT_POLICY
+    max_depth: int | None = None
+    max_pages: int = 10_000
+    rate: float = 4.0
+    retries: int = 3
+    patience: float = 120.0
+    allow_private: bool = False
+    user_agent: str = USER_AGENT
+    max_bytes: int = 16 * 2**20
+    timeout: float = 30.0
+    max_redirects: int = 10
+
+    def __post_init__(self) -> None:
+        require_list("patterns", allow=self.allow, deny=self.deny)
+        require_list("URLs", bases=self.bases)
+        for name in ("max_pages", "max_bytes", "rate", "timeout", "retries", "patience", "max_redirects"):
+            require((int, float), "a number", **{name: getattr(self, name)})
+        require(int, "an integer", **omit_none(max_depth=self.max_depth))
+        require(str, "the name of an encoding", **omit_none(encoding=self.encoding))
+        if self.encoding is not None:
+            find_encoding(self.encoding)
+        for pattern in (*self.allow, *self.deny):
+            if not pattern.startswith(_PATTERN_STARTS):
+                raise WebSettingsError(
+                    f"the pattern {pattern!r} must begin with '/', '*' or 'https://', such as '/docs/'"
+                )
+        for name in ("max_pages", "max_bytes", "rate", "timeout"):
+            if not getattr(self, name) > 0:
+                raise WebSettingsError(f"{name} must be more than 0, not {getattr(self, name)}")
+        for name in ("max_depth", "retries", "patience", "max_redirects"):
+            if (getattr(self, name) or 0) < 0:
+                raise WebSettingsError(f"{name} must be at least 0, not {getattr(self, name)}")
+        if not self.user_agent.isascii() or not self.user_agent.isprintable() or not self.user_agent.strip():
+            raise WebSettingsError(f"user_agent must be printable ASCII, not {self.user_agent!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

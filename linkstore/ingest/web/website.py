@@ -1,35 +1,31 @@
-"""A website as a source of pages.
-
-Opens a website as a source, and indexes it.
-"""
+"""A website as a source of pages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Unpack
 
 from linkstore.core.arguments import omit_none, require
 from linkstore.core.display import make_readable
 from linkstore.core.urls import Site
-from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.pipeline import DEFAULT_LINKS, index_again, index_source
-from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
-from linkstore.ingest.web.client import Client, Robots, WebSettings
+from linkstore.ingest.pipeline import IndexOptions, index_source
+from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
+from linkstore.ingest.web.client import Client, Robots
 from linkstore.ingest.web.crawl import Crawl, Visitor, is_html, make_web_chunks, read_web_page, refuse_reading
-from linkstore.ingest.web.fetching import Fetcher, FetchLimits, Response
+from linkstore.ingest.web.fetching import Fetcher, Network, Response
 from linkstore.ingest.web.frontier import PageRecord, Scope, find_site_roots, remember_page
-from linkstore.ingest.web.network import Network
 from linkstore.ingest.web.sitemaps import MAX_BYTES, is_sitemap, list_sitemap_urls, resolve_urls
 from linkstore.ingest.web.targets import (
     FetchError,
     ForbiddenUrlError,
     RobotsError,
     SiteUnavailableError,
+    WebSettings,
     make_absolute_url,
     read_target,
 )
@@ -223,12 +219,10 @@ def open_website(
     require(str, "a URL", url=url)
     require(WebSettings, "a WebSettings", **omit_none(settings=settings))
     settings = settings or WebSettings()
-    start = _normalise_start(url)
+    start = read_target(make_absolute_url(url, ""), frozenset(range(1, 2**16))).url  # in one spelling
     ports = frozenset({_find_port(one) for one in (start, *settings.allow) if "://" in one} - {0})
-    with _make_fetcher(settings, ports, network) as fetcher:
-        client = Client(
-            fetcher, rate=settings.rate, retries=settings.retries, patience=settings.patience, network=network
-        )
+    with Fetcher(settings, ports=ports, network=network) as fetcher:
+        client = Client(fetcher, settings, network)
         robots = Robots(client, settings.user_agent, ports)
         found = _fetch_start(client, robots, start)
         roots = find_site_roots(start, found.url)
@@ -244,13 +238,9 @@ def index_website(
     url: str,
     *,
     source: str | None = None,
-    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     settings: WebSettings | None = None,
-    progress: Progress | None = None,
-    dry_run: bool = False,
-    prune: bool = False,
-    jobs: int | None = None,
     network: Network | None = None,
+    **options: Unpack[IndexOptions],
 ) -> Summary:
     """Index the pages of a website: see :func:`~linkstore.ingest.index_source`.
 
@@ -262,13 +252,9 @@ def index_website(
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
         url: Where to start: an absolute URL of a page or of a sitemap.
         source: Names the website within the store, default the URL.
-        links: Names of link extractors, or extractors.
         settings: How it is crawled.
-        progress: Called after each page.
-        dry_run: Return what would be done, and write nothing. The pages are fetched.
-        prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
         network: How to resolve names and connect, default the machine's.
+        options: See :class:`~linkstore.ingest.IndexOptions`. A dry run fetches the pages too.
 
     Raises:
         SourceNotFoundError: If there is no page and no sitemap, or robots.txt does not allow to ask.
@@ -280,31 +266,7 @@ def index_website(
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
     with open_website(url, settings, network=network) as site:
-        summary = index_source(
-            store, site, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
-        )
-        late = None if dry_run else site.late()
-        mended = summary if late is None else index_again(store, late, name=source, links=links, jobs=jobs)
-    skipped = {**summary.skipped, **mended.skipped}
-    return replace(summary, dangling=mended.dangling, linked=mended.linked, skipped=skipped)
-
-
-def _make_fetcher(settings: WebSettings, ports: frozenset[int], network: Network | None) -> Fetcher:
-    limits = FetchLimits(
-        max_bytes=settings.max_bytes, timeout=settings.timeout, max_redirects=settings.max_redirects
-    )
-    return Fetcher(
-        user_agent=settings.user_agent,
-        limits=limits,
-        allow_private=settings.allow_private,
-        ports=ports,
-        network=network,
-    )
-
-
-def _normalise_start(url: str) -> str:
-    """Return the start URL in one spelling, by which the source is named."""
-    return read_target(make_absolute_url(url, ""), frozenset(range(1, 2**16))).url
+        return index_source(store, site, name=source, **options)
 
 
 def _find_port(url: str) -> int:
@@ -323,7 +285,8 @@ def _fetch_start(client: Client, robots: Robots, url: str) -> Response:
     except RobotsError as error:
         raise RobotsError(f"{url} cannot be read: {error}") from error
     except FetchError as error:
-        raise FetchError(f"{url} cannot be read: {error}", again=error.again) from error
+        kind = SiteUnavailableError if error.again else FetchError
+        raise kind(f"{url} cannot be read: {error}") from error
     if found.location is not None:
         raise SourceNotFoundError(f"{url} redirects to {found.location}, which robots.txt does not allow")
     if found.status != 200:

@@ -1,11 +1,7 @@
 """A MediaWiki XML dump, read in constant memory, and what it says of its wiki.
 
-The redirects of a dump, in a temporary table on disk: any number of them takes constant memory.
-
-A MediaWiki XML dump, read in constant memory.
-
 The format is that of https://www.mediawiki.org/xml/export-0.11/; older ones differ in nothing that is
-read here. Of a page with several revisions the last one counts.
+read here. Of a page with several revisions the last one counts. Redirects go into a temporary table on disk.
 """
 
 from __future__ import annotations
@@ -15,10 +11,10 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from xml.parsers import expat
 
 from linkstore.errors import LinkStoreError
@@ -29,6 +25,22 @@ from linkstore.ingest.xml import BoundedParser
 
 MOST_ALIASES: Final = 10_000
 """Maximum number of redirects to one page; further ones are left out."""
+
+_READ: Final = 2**18
+_RATIO: Final = 200
+"""A dump that unpacks to more than this times its size, beyond the bytes that are free, is refused."""
+_FREE: Final = 64 * 2**20
+_LONGEST_NAME: Final = 4096
+"""Titles have 255 bytes at most; nothing but a text is longer than this."""
+_LONGEST_PLACE: Final = 2048
+"""Number of characters of a text in which a redirect is recognized."""
+
+_TEXT, _TITLE, _NS, _MODEL = "text", "title", "ns", "model"
+_AROUND: Final = {"page": "", "revision": "page", "content": "revision"}
+"""The parts of a dump, and the part around each; further slots of a revision have texts of their own."""
+_SITE: Final = ("sitename", "dbname", "base", "case", "namespace")
+_SHORT: Final = {("page", _TITLE), ("page", _NS), ("revision", _MODEL), *(("", name) for name in _SITE)}
+"""Elements whose text is read, by the part around them."""
 
 # $magicWords of MediaWiki's larger languages.
 _REDIRECT_WORDS: Final = """
@@ -55,8 +67,7 @@ _ALIASES: Final = f"""
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Alias:
+class Alias(NamedTuple):
     """Another title of a page.
 
     Args:
@@ -111,26 +122,13 @@ def find_redirect_target(text: str) -> tuple[str, str]:
     return " ".join(title.replace("_", " ").split()).removeprefix(":"), make_anchor(section)
 
 
-_READ: Final = 2**18
-_RATIO: Final = 200
-"""A dump that unpacks to more than this times its size, beyond the bytes that are free, is refused."""
-_FREE: Final = 64 * 2**20
-_LONGEST_NAME: Final = 4096
-"""Titles have 255 bytes at most; nothing but a text is longer than this."""
-_LONGEST_PLACE: Final = 2048
-"""Number of characters of a text in which a redirect is recognized."""
-
-_TEXT, _TITLE, _NS, _MODEL = "text", "title", "ns", "model"
-_SITE: Final = frozenset({"sitename", "dbname", "base", "case", "namespace"})
-
-
 class DumpCutShortError(LinkStoreError):
     """A dump ends, or cannot be read on, before its last page."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class DumpPage:
-    """A page of a dump, as it stands there.
+    """A page of a dump, as it stands there; whole once it is given.
 
     Args:
         title: Its full title, with spaces.
@@ -141,7 +139,7 @@ class DumpPage:
         oversized: Whether the text was longer than allowed, and is cut.
     """
 
-    title: str
+    title: str = ""
     namespace: int = 0
     redirect: str | None = None
     model: str = "wikitext"
@@ -187,16 +185,22 @@ def read_pages(path: Path, *, limit: int, only_redirects: bool = False) -> Itera
 
 def _feed_events(path: Path, reader: _DumpReader) -> Iterator[None]:
     """Feed a reader piece by piece, and yield after each, when pages that are complete can be taken."""
-    with _open_file(path) as raw, closing(_open_unpacked(raw, path)) as file:
+    try:
+        opened = path.open("rb")
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        raise SourceNotFoundError(
+            f"the dump {str(path)!r} does not exist; give an .xml or .xml.bz2 file"
+        ) from error
+    with opened as raw, closing(_unpack(raw, path)) as file:
         taken = 0
         try:
             while piece := file.read1(_READ):  # so that the pages before an error are not lost
-                reader.feed(piece)
+                reader.xml.feed(piece)
                 yield
                 taken += len(piece)
                 if taken > max(_FREE, _RATIO * raw.tell()):
                     raise LinkStoreError(f"it unpacks to more than {_RATIO} times its size")  # noqa: TRY301
-            reader.finish()
+            reader.xml.finish()
         except (expat.ExpatError, EOFError, OSError, LinkStoreError) as error:
             failure = error
         else:
@@ -206,52 +210,12 @@ def _feed_events(path: Path, reader: _DumpReader) -> Iterator[None]:
     raise DumpCutShortError(f"it cannot be read beyond {reader.place}: {failure}") from failure
 
 
-def _open_file(path: Path) -> BufferedReader:
-    try:
-        return path.open("rb")
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-        raise SourceNotFoundError(
-            f"the dump {str(path)!r} does not exist; give an .xml or .xml.bz2 file"
-        ) from error
-
-
-def _open_unpacked(file: BufferedReader, path: Path) -> BufferedReader | bz2.BZ2File:
+def _unpack(file: BufferedReader, path: Path) -> BufferedReader | bz2.BZ2File:
     head = file.read(3)
     file.seek(0)
     if head.startswith(b"7z"):
         raise SourceNotFoundError(f"{str(path)!r} is a 7z archive; unpack it, or take the .bz2 of the dump")
     return bz2.open(file) if head == b"BZh" else file
-
-
-@dataclass(slots=True)
-class _PageDraft:
-    """A page in the making."""
-
-    title: str = ""
-    namespace: int = 0
-    redirect: str | None = None
-    model: str = "wikitext"
-    text: str = ""
-    oversized: bool = False
-
-    def finished(self) -> DumpPage:
-        return DumpPage(
-            title=self.title,
-            namespace=self.namespace,
-            redirect=self.redirect,
-            model=self.model,
-            text=self.text,
-            oversized=self.oversized,
-        )
-
-
-@dataclass(slots=True)
-class _SiteDraft:
-    """The information about the wiki, while it is read."""
-
-    language: str = ""
-    said: dict[str, str] = field(default_factory=dict)
-    namespaces: dict[int, Namespace] = field(default_factory=dict)
 
 
 class _DumpReader:
@@ -260,36 +224,28 @@ class _DumpReader:
     def __init__(self, *, limit: int, only_redirects: bool = False) -> None:
         self._limit = _LONGEST_PLACE if only_redirects else limit
         self._pages: list[DumpPage] = []
-        self._page = _PageDraft()
-        self._site = _SiteDraft()
+        self._page = DumpPage()
+        self._language = ""
+        self._said: dict[str, str] = {}
+        self._namespaces: dict[int, Namespace] = {}
         self._attributes: dict[str, str] = {}
         self._parts: list[str] = []
         self._room = 0
         self._wanted = ""
         self._within = ""
         self.is_dump = self.site_done = self.seen_page = False
-        self._parser = self._new_parser()
-        self._bounded = BoundedParser(self._parser)
-
-    def _new_parser(self) -> expat.XMLParserType:
-        parser = expat.ParserCreate()
+        self._parser = parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.buffer_size = _READ
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
-        return parser
+        self.xml = BoundedParser(parser)
 
     @property
     def place(self) -> str:
         """The place of reading, for messages."""
         last = f", in or after the page {self._page.title!r}" if self._page.title else ""
         return f"line {self._parser.CurrentLineNumber}{last}"
-
-    def feed(self, piece: bytes) -> None:
-        self._bounded.feed(piece)
-
-    def finish(self) -> None:
-        self._bounded.finish()
 
     def take(self) -> list[DumpPage]:
         """Return the pages completed since the last time."""
@@ -298,43 +254,33 @@ class _DumpReader:
 
     def siteinfo(self) -> SiteInfo:
         """Return the information about the wiki that was read."""
-        said = self._site.said
+        said = self._said
         return SiteInfo(
             name=said.get("sitename", ""),
             database=said.get("dbname", ""),
             base=said.get("base", ""),
-            language=self._site.language,
+            language=self._language,
             first_letter=said.get("case", "first-letter") == "first-letter",
-            namespaces=self._site.namespaces,
+            namespaces=self._namespaces,
         )
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._bounded.enter()
-        if self._within == "revision":
-            if name == _TEXT:
-                self._collect(name, self._limit)
-            elif name == _MODEL:
-                self._collect(name, _LONGEST_NAME)
-            elif name == "content":  # a further slot of the revision, with a text of its own
-                self._within = name
-        elif self._within == "page":
-            self._start_in_page(name, attributes)
-        elif name == "page":
-            self._page, self._within, self.seen_page = _PageDraft(), name, True
-        elif name == "mediawiki":
-            self.is_dump = True
-            self._site.language = attributes.get("xml:lang", "")
-        elif name in _SITE:
+        self.xml.enter()
+        at = self._within, name
+        if _AROUND.get(name) == self._within:
+            self._within = name
+            if name == "page":
+                self._page, self.seen_page = DumpPage(), True
+        elif at == ("revision", _TEXT):
+            self._collect(name, self._limit)
+        elif at in _SHORT:
             self._attributes = attributes
             self._collect(name, _LONGEST_NAME)
-
-    def _start_in_page(self, name: str, attributes: dict[str, str]) -> None:
-        if name in {_TITLE, _NS}:
-            self._collect(name, _LONGEST_NAME)
-        elif name == "redirect":
+        elif at == ("page", "redirect"):
             self._page.redirect = attributes.get("title", "")
-        elif name == "revision":
-            self._within = name
+        elif at == ("", "mediawiki"):
+            self.is_dump = True
+            self._language = attributes.get("xml:lang", "")
 
     def _collect(self, name: str, room: int) -> None:
         self._wanted, self._room = name, room
@@ -347,14 +293,14 @@ class _DumpReader:
             self._room -= len(data)
 
     def _end(self, name: str) -> None:
-        self._bounded.leave()
+        self.xml.leave()
         if name == self._wanted:
             self._keep(name, "".join(self._parts))
             self._wanted = ""
             self._parser.CharacterDataHandler = None
         elif name == self._within:
             if name == "page":
-                self._pages.append(self._page.finished())
+                self._pages.append(self._page)
             self._within = _AROUND[name]
         elif name == "siteinfo":
             self.site_done = True
@@ -374,15 +320,9 @@ class _DumpReader:
         elif name == "namespace":
             number = _parse_number(self._attributes.get("key", ""))
             first_letter = self._attributes.get("case", "first-letter") == "first-letter"
-            self._site.namespaces[number] = Namespace(
-                number=number, name=value.strip(), first_letter=first_letter
-            )
+            self._namespaces[number] = Namespace(number=number, name=value.strip(), first_letter=first_letter)
         else:
-            self._site.said[name] = value.strip()
-
-
-_AROUND: Final = {"page": "", "revision": "page", "content": "revision"}
-"""The element around each."""
+            self._said[name] = value.strip()
 
 
 def _parse_number(value: str) -> int:

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from html import unescape
+from itertools import pairwise
 from typing import Final
 
-from linkstore.ingest.wiki import marks
-from linkstore.ingest.wiki.layout import find_caption, find_gallery_captions, make_anchor
-from linkstore.ingest.wiki.marks import (
+from linkstore.ingest.wiki.layout import (
     ANCHOR,
     BREAK,
     GONE,
     LINK,
-    OPEN_EXTERNAL,
-    OPEN_LINK,
-    OPEN_TEMPLATE,
-    Frame,
     ScannedPage,
-    ScanOutput,
     extract_marks,
+    find_caption,
+    find_element_id,
+    find_gallery_captions,
+    get_attribute,
+    make_anchor,
     make_citation_mark,
     make_hyperlink,
     render_text,
@@ -68,6 +68,56 @@ _BEHIND_URL: Final = ".,;:!?'"
 _PIPE_TRICK: Final = re.compile(r"^[^:]*:|\s*\([^()]*\)$|\s*\uff08[^\uff08\uff09]*\uff09$")
 _LINK: Final = LinkRole.LINK
 _SCHEMES: Final = ("https", "http", "ftp")
+_NAME: Final = re.compile(r"\bname\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)'|([^\s\"'/<>]+))", re.IGNORECASE)
+
+_LITERAL: Final = frozenset({"nowiki", "math", "chem", "ce"})
+"""Tags whose content is text without markup."""
+
+_CODE: Final = frozenset({"pre", "syntaxhighlight", "source"})
+"""Likewise, line by line."""
+
+_SILENT_NAMES: Final = """
+    timeline score graph mapframe maplink templatedata hiero inputbox categorytree includeonly ask
+    templatestyles dynamicpagelist
+"""
+_SILENT: Final = frozenset(_SILENT_NAMES.split())
+"""Tags whose content is not for readers."""
+
+_RAW: Final = _LITERAL | _CODE | _SILENT
+"""Tags whose content is not wikitext."""
+
+_FRAMES: Final = frozenset({"ref", "references", "gallery", "imagemap", "poem"})
+"""Tags whose content is wikitext with rules of its own."""
+
+_HEADINGS: Final = {f"h{level}": "=" * level for level in range(1, 7)}
+
+_INLINE_NAMES: Final = """
+    b i u s em strong small big sub sup span font tt code kbd var samp cite q abbr dfn del ins strike bdi
+    bdo ruby rb rt rp mark time data wbr noinclude onlyinclude section translate languages tvar nobr
+"""
+_BLOCK_NAMES: Final = "p div blockquote center table ul ol dl hr aside"
+
+_SHOWN: Final = {
+    "br": BREAK,
+    "li": "\n* ",
+    **dict.fromkeys(_INLINE_NAMES.split(), ""),
+    **dict.fromkeys(_BLOCK_NAMES.split(), "\n\n"),
+    **dict.fromkeys(("tr", "caption", "dd", "dt"), "\n"),
+    **dict.fromkeys(("td", "th"), " "),
+}
+"""The text that replaces other tags; any other name is not a tag."""
+
+MOST_OPEN: Final = 100
+"""More open links, templates and tags than this are read as text."""
+
+OPEN_LINK, OPEN_TEMPLATE, OPEN_EXTERNAL = "[[", "{{", "["
+_WEAKER: Final[dict[str, frozenset[str]]] = {
+    OPEN_EXTERNAL: frozenset(),
+    OPEN_LINK: frozenset({OPEN_EXTERNAL}),
+    OPEN_TEMPLATE: frozenset({OPEN_EXTERNAL, OPEN_LINK}),
+    **dict.fromkeys(_FRAMES, frozenset({OPEN_EXTERNAL, OPEN_LINK, OPEN_TEMPLATE})),
+}
+"""Constructs that are not markup if they are still open when another one closes."""
 
 
 class Scanner:
@@ -278,24 +328,24 @@ class Scanner:
     def _plain_reference(self, token: re.Match[str]) -> int:
         """Keep a reference without tags and links in it, as most are. It is read on demand."""
         attributes, content = token.group(_PLAIN_REFERENCE + 1, _PLAIN_REFERENCE + 2)
-        self._define(marks.find_reference_name(attributes) if attributes else "", content)
+        self._define(_find_reference_name(attributes) if attributes else "", content)
         return token.end()
 
     def _tag(self, token: re.Match[str]) -> int:
         end, name, attributes = token.group(_TAG + 1, _TAG + 2, _TAG + 3)
         name, is_end, is_empty = name.lower(), bool(end), attributes.endswith("/")
-        if name in marks.FRAMES:
+        if name in _FRAMES:
             return self._close_tag(token, name) if is_end else self._open_tag(token, name, is_empty=is_empty)
-        if name in marks.SHOWN:
-            element = "" if is_end else marks.find_element_id(attributes)
+        if name in _SHOWN:
+            element = "" if is_end else find_element_id(attributes)
             if element:
                 self._found.anchors.append(make_anchor(element))
                 self._add(ANCHOR)
-            self._add("" if is_end and name == "li" else marks.SHOWN[name])
-        elif name in marks.HEADINGS:
-            line = marks.HEADINGS[name]
+            self._add("" if is_end and name == "li" else _SHOWN[name])
+        elif name in _HEADINGS:
+            line = _HEADINGS[name]
             self._add(f"{line}\n" if is_end else f"\n{line}")
-        elif name in marks.RAW:
+        elif name in _RAW:
             return token.end() if is_end or is_empty else self._raw(token, name, attributes)
         else:
             self._add(token[0])
@@ -306,21 +356,21 @@ class Scanner:
         end = (
             None
             if name in self._never_closed
-            else marks.compile_end_tag(name).search(token.string, token.end())
+            else re.compile(rf"</{name}\s*>", re.IGNORECASE).search(token.string, token.end())
         )
         if end is None:
             self._never_closed.add(name)
             self._add(token[0])
             return token.end()
         content = token.string[token.end() : end.start()]
-        if name in marks.LITERAL or "inline" in attributes:
+        if name in _LITERAL or "inline" in attributes:
             self._add(shield_text(unescape(content) if name == "nowiki" else content, code=name != "nowiki"))
-        elif name in marks.CODE:
+        elif name in _CODE:
             self._add(f"\n\n{shield_text(content.strip(chr(10)), lines=True, code=name != 'pre')}\n\n")
         return end.end()
 
     def _open_tag(self, token: re.Match[str], name: str, *, is_empty: bool) -> int:
-        reference = marks.find_reference_name(token[_TAG + 3]) if name == "ref" else ""
+        reference = _find_reference_name(token[_TAG + 3]) if name == "ref" else ""
         if is_empty:
             if reference:
                 self._cite(reference)
@@ -367,3 +417,75 @@ class Scanner:
             return len(text)
         own_line = text[start - 1 : start] in {"\n", ""} and text[end + 3 : end + 4] == "\n"
         return end + (4 if own_line else 3)
+
+
+def _find_reference_name(attributes: str) -> str:
+    """Return the ``name`` among the attributes of ``<ref>``, empty without one."""
+    return get_attribute(_NAME.search(attributes)) if "name" in attributes else ""
+
+
+@dataclass(slots=True)
+class Frame:
+    """A construct of wikitext that is open.
+
+    Args:
+        kind: OPEN_LINK, OPEN_TEMPLATE, OPEN_EXTERNAL or the name of a tag.
+        start: Where it begins in the output, itself included.
+        bars: Where its ``|`` stand in the output.
+        braces: How many braces it has.
+        inside: Where its content begins in the text.
+        name: Its own name: of a reference; the URL of an external link.
+    """
+
+    kind: str
+    start: int
+    bars: list[int] = field(default_factory=list)
+    braces: int = 0
+    inside: int = 0
+    name: str = ""
+
+
+class ScanOutput:
+    """The pieces of the text so far, and what is open in it.
+
+    What opens stays in the text as it is written; only when it closes, what it shows takes its place. So
+    what never closes is text without anybody going back to it.
+    """
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.open: list[Frame] = []
+
+    def push(self, frame: Frame, written: str) -> None:
+        """Open a frame. With too many open, all of them become text."""
+        if len(self.open) >= MOST_OPEN:
+            self.open.clear()
+        self.open.append(frame)
+        self.pieces.append(written)
+
+    def can_close(self, kind: str) -> bool:
+        """Say whether an element of this kind can close here, and turn open markup within it into text."""
+        weaker, depth = _WEAKER[kind], len(self.open)
+        while depth and self.open[depth - 1].kind in weaker:
+            depth -= 1
+        if not depth or self.open[depth - 1].kind != kind:
+            return False
+        del self.open[depth:]
+        return True
+
+    def is_within(self, kind: str) -> bool:
+        """Say whether a frame of this kind is open."""
+        return any(frame.kind == kind for frame in self.open)
+
+    def parts(self, frame: Frame) -> list[str]:
+        """Return the content of an open link or template, divided at each ``|``."""
+        bounds = [frame.start, *frame.bars, len(self.pieces)]
+        return ["".join(self.pieces[begin + 1 : end]) for begin, end in pairwise(bounds)]
+
+    def content(self, frame: Frame) -> str:
+        """Return the content of an open frame."""
+        return "".join(self.pieces[frame.start + 1 :])
+
+    def replace(self, frame: Frame, *pieces: str) -> None:
+        """Replace a frame by what it shows."""
+        self.pieces[frame.start :] = pieces

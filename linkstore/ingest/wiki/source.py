@@ -1,13 +1,5 @@
 """A MediaWiki XML dump as a source of pages, each with its blocks, categories and references.
 
-A wiki page as it was read: its blocks, categories and references.
-
-The works that the references of a page cite, found by the installed citation extractor.
-
-Makes chunks from the wikitext of an article.
-
-A MediaWiki XML dump as a source of pages.
-
 The dump is read twice: once for its redirects, which go into a temporary table on disk, and once for its
 pages. So whatever the size of the wiki, the source needs the memory of one page and some caches.
 """
@@ -17,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NamedTuple, Unpack
 
 import xxhash
 from langchain_core.documents import Document
@@ -31,8 +24,8 @@ from linkstore.extract.protocol import Chunk, Hyperlink, LinkExtractor, Page, lo
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.html.reading import Block
-from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
+from linkstore.ingest.pipeline import DEFAULT_LINKS, IndexOptions, index_source
+from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
 from linkstore.ingest.wiki.dump import (
     Alias,
     DumpCutShortError,
@@ -42,10 +35,21 @@ from linkstore.ingest.wiki.dump import (
     read_pages,
     read_siteinfo,
 )
-from linkstore.ingest.wiki.layout import lay_out
-from linkstore.ingest.wiki.marks import BREAK, CitationMark, render_text, tidy
+from linkstore.ingest.wiki.layout import BREAK, CitationMark, lay_out, render_text, tidy
 from linkstore.ingest.wiki.scanner import Scanner
 from linkstore.ingest.wiki.titles import CATEGORY, MAIN, LinkTarget, TitleResolver
+
+READER_VERSION: Final = 2
+"""Raised whenever the same wikitext would be read otherwise, so that all pages are read again."""
+CITATION_EXTRACTOR: Final = "citation"
+MOST_WITH_SECTIONS: Final = 16
+"""Number of redirects to a page, by title, for which ``[[Redirect#Section]]`` leads to the section too."""
+MOST_NAMED: Final = 64
+"""Maximum number of redirects in the metadata of a page's documents."""
+
+HYPERLINK: Final = "hyperlink"
+CATEGORY_KIND: Final = "category"
+_MARKUP: Final = "wikitext"
 
 Resolve = Callable[[str], LinkTarget | None]
 
@@ -81,8 +85,7 @@ def read_article(text: str, *, title: str, resolve: Resolve) -> Article:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class VisibleReference:
+class VisibleReference(NamedTuple):
     """A reference as readers see it.
 
     Args:
@@ -103,75 +106,6 @@ def read_reference(text: str, *, title: str, resolve: Resolve) -> VisibleReferen
     )
 
 
-CITATION_EXTRACTOR = "citation"
-
-
-class ReferenceResolver:
-    """Puts what references cite into the chunks that refer to them.
-
-    Footnotes are not part of the running text, so the extractor of citations does not see them there: it is
-    given each chunk's footnotes as the reference list of a document.
-
-    Args:
-        resolve: What the target of a link names.
-        cite: Whether to find the works; else only the links of references are kept.
-
-    Raises:
-        ExtractionError: If works are to be found and no extractor of citations is installed.
-    """
-
-    def __init__(self, resolve: Resolve, *, cite: bool) -> None:
-        self._resolve = resolve
-        self._extractor: LinkExtractor[Document] | None = load_extractor(CITATION_EXTRACTOR) if cite else None
-
-    def resolved(self, chunks: list[Chunk], article: Article) -> list[Chunk]:
-        """Return the chunks, with links and works of references in place of :class:`CitationMark`."""
-        read: dict[str, VisibleReference] = {}
-
-        def reference(key: str) -> VisibleReference:
-            if key not in read:
-                text = article.references.get(key, "")
-                read[key] = read_reference(text, title=chunks[0].page.title, resolve=self._resolve)
-            return read[key]
-
-        return [self._resolved(chunk, reference) for chunk in chunks]
-
-    def _resolved(self, chunk: Chunk, reference: Callable[[str], VisibleReference]) -> Chunk:
-        cited = dict.fromkeys(link.key for link in chunk.hyperlinks if isinstance(link, CitationMark))
-        if not cited:
-            return chunk
-        works = [reference(key) for key in cited]
-        return replace(
-            chunk,
-            hyperlinks=tuple(_list_hyperlinks(chunk, reference)),
-            links=(*chunk.links, *self._works([work.text for work in works if work.text])),
-        )
-
-    def _works(self, texts: list[str]) -> tuple[Link, ...]:
-        if self._extractor is None or not texts:
-            return ()
-        listed = "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
-        found = self._extractor.extract(Document(page_content=f"References\n\n{listed}"))
-        return merge_links(link for link in found if link.direction == "out")
-
-
-def _list_hyperlinks(chunk: Chunk, reference: Callable[[str], VisibleReference]) -> Iterator[Hyperlink]:
-    for link in chunk.hyperlinks:
-        if isinstance(link, CitationMark):
-            yield from reference(link.key).links
-        else:
-            yield link
-
-
-MOST_WITH_SECTIONS: Final = 16
-"""Number of redirects to a page, by title, for which ``[[Redirect#Section]]`` leads to the section too."""
-MOST_NAMED: Final = 64
-"""Maximum number of redirects in the metadata of a page's documents."""
-
-HYPERLINK: Final = "hyperlink"
-CATEGORY_KIND: Final = "category"
-
-
 class ArticleReader:
     """Reads articles; what it needs of the dump is small, and so goes to other processes.
 
@@ -189,7 +123,7 @@ class ArticleReader:
         self._site = site
         self._titles = titles
         self._cite = cite
-        self._references = ReferenceResolver(titles.resolve, cite=cite)
+        self._works: LinkExtractor[Document] | None = load_extractor(CITATION_EXTRACTOR) if cite else None
         self._limits = limits
 
     def __reduce__(self) -> tuple[Callable[..., ArticleReader], tuple[object, ...]]:
@@ -219,11 +153,16 @@ class ArticleReader:
             metadata={"aliases": [alias.title for alias in aliases[:MOST_NAMED]]} if aliases else {},
         )
         chunks = make_chunks(described, article.blocks, self._limits)
-        chunks = self._references.resolved(chunks, article)
+        references = cache(partial(self._read_reference, article, page.title))
+        chunks = [self._add_references(chunk, references) for chunk in chunks]
         links = (
             *chunks[0].links,
             *self._categories(page, article),
-            *self._incoming(names[MOST_WITH_SECTIONS:]),
+            *(
+                Link.incoming(kind=HYPERLINK, tag=tag)
+                for title in names[MOST_WITH_SECTIONS:]
+                for tag in self._tags(title)
+            ),
         )
         chunks[0] = replace(chunks[0], links=links)
         return add_incoming_links(chunks, {HYPERLINK: self._sections(aliases)})
@@ -235,11 +174,29 @@ class ArticleReader:
         for name in article.categories:
             yield Link.bidir(kind=CATEGORY_KIND, tag=name)
 
-    def _incoming(self, titles: Iterable[str]) -> Iterator[Link]:
-        """Yield the incoming links of redirects to the page alone."""
-        for title in titles:
-            for tag in self._tags(title):
-                yield Link.incoming(kind=HYPERLINK, tag=tag)
+    def _read_reference(self, article: Article, title: str, key: str) -> VisibleReference:
+        return read_reference(article.references.get(key, ""), title=title, resolve=self._titles.resolve)
+
+    def _add_references(self, chunk: Chunk, references: Callable[[str], VisibleReference]) -> Chunk:
+        """Put links and works of references in the place of :class:`CitationMark`.
+
+        Footnotes are not part of the running text, so the extractor of citations does not see them there: it
+        is given each chunk's footnotes as the reference list of a document.
+        """
+        cited = dict.fromkeys(link.key for link in chunk.hyperlinks if isinstance(link, CitationMark))
+        if not cited:
+            return chunk
+        written = (
+            references(link.key).links if isinstance(link, CitationMark) else (link,)
+            for link in chunk.hyperlinks
+        )
+        texts = filter(None, (references(key).text for key in cited))
+        listed = "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
+        links: tuple[Link, ...] = ()
+        if self._works is not None and listed:
+            found = self._works.extract(Document(page_content=f"References\n\n{listed}"))
+            links = merge_links(link for link in found if link.direction == "out")
+        return replace(chunk, hyperlinks=tuple(chain.from_iterable(written)), links=(*chunk.links, *links))
 
     def _sections(self, aliases: Iterable[Alias]) -> dict[str, list[str]]:
         """Return the tags of redirects that lead to a section, by its fragment."""
@@ -251,12 +208,6 @@ class ArticleReader:
 
     def _tags(self, title: str) -> tuple[str, ...]:
         return self._site.page_tags(self._titles.path(title))
-
-
-READER_VERSION: Final = 2
-"""Raised whenever the same wikitext would be read otherwise, so that all pages are read again."""
-
-_MARKUP: Final = "wikitext"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,13 +334,9 @@ def index_wiki(
     *,
     source: str | None = None,
     prefix: str = "",
-    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     settings: WikiSettings | None = None,
     namespaces: Sequence[int] | None = None,
-    progress: Progress | None = None,
-    dry_run: bool = False,
-    prune: bool = False,
-    jobs: int | None = None,
+    **options: Unpack[IndexOptions],
 ) -> Summary:
     """Index the pages of a MediaWiki XML dump: see :func:`~linkstore.ingest.index_source`.
 
@@ -402,13 +349,9 @@ def index_wiki(
         source: Names the wiki within the store, default the dump's absolute path. Give the same name to
             the next dump of the wiki, and only what changed is indexed.
         prefix: Path below which the wiki is stored, next to other sources, such as ``"en"``.
-        links: Names of link extractors, or extractors. With ``"citation"`` also footnotes are read.
         settings: How the dump is read.
         namespaces: Numbers of the namespaces to index, in place of those of the settings.
-        progress: Called after each page.
-        dry_run: Return what would be done, and write nothing.
-        prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
+        options: See :class:`~linkstore.ingest.IndexOptions`. With ``"citation"`` also footnotes are read.
 
     Raises:
         SourceNotFoundError: If there is no such dump.
@@ -420,7 +363,7 @@ def index_wiki(
     chosen = settings or WikiSettings()
     if namespaces is not None:
         chosen = replace(chosen, namespaces=tuple(namespaces))
-    wiki = WikiSource(path, chosen, prefix=prefix, cite=CITATION_EXTRACTOR in links)
-    return index_source(
-        store, wiki, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
+    wiki = WikiSource(
+        path, chosen, prefix=prefix, cite=CITATION_EXTRACTOR in options.get("links", DEFAULT_LINKS)
     )
+    return index_source(store, wiki, name=source, **options)

@@ -1,11 +1,8 @@
 """The text of well-known templates and of citations; other templates yield only their links.
 
-Citation templates as text, from which an extractor recognizes the cited work.
-
-The text of well-known templates; other templates yield only their links to pages.
-
-Templates are programs of the wiki, and a dump of its articles does not contain them. Those that most wikis
-use within sentences have rules here, each a row of a table.
+An extractor recognizes cited works by the text of citations. Templates are programs of the wiki, and a dump
+of its articles does not contain them. Those that most wikis use within sentences have rules here, each a row
+of a table.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from linkstore.ingest.wiki.marks import BREAK, GONE, PIPE, SHIELD, extract_marks, render_text
+from linkstore.ingest.wiki.layout import BREAK, GONE, PIPE, SHIELD, extract_marks, render_text
 
 _NAMES: Final = re.compile(
     r"(?:cite|vcite|cita|citar|ref) (?!needed\b|check\b|quote\b)\w"
@@ -33,6 +30,7 @@ _NUMBERED_AUTHORS: Final = (
     ),
 )
 _TITLE: Final = ("title", "chapter", "titel", "titre", "título", "titulo", "titolo")
+_DATE: Final = ("year", "date", "jahr", "datum", "année", "año", "anno", "fecha")
 _WITHIN: Final = (
     *("journal", "work", "newspaper", "magazine", "website", "publisher", "encyclopedia", "periodical"),
     *("zeitschrift", "sammelwerk", "werk", "verlag", "périodique", "éditeur", "editorial", "editore"),
@@ -48,6 +46,27 @@ _IDENTIFIERS: Final = {
 }
 _STANDALONE: Final = {**_IDENTIFIERS, "hdl": "hdl:", "issn": "ISSN ", "oclc": "OCLC ", "jstor": "JSTOR "}
 _KEYS: Final = frozenset({"doi", "pmid", "pmc", "arxiv"})
+_NAMED: Final = re.compile(r"\s*([\w][\w -]{0,40}?)\s*=(.*)", re.DOTALL)
+VISIBLE_ANCHORS: Final = frozenset({"vanchor", "visible anchor"})
+ANCHORS: Final = VISIBLE_ANCHORS | {"anchor", "anchors", "anker", "ancre", "ancla"}
+"""Templates whose arguments are anchors; of some the first one is shown too."""
+_FIRST = """
+    abbr abbrlink angbr angle_bracket big blue bold bracket code fontcolor gloss ipa italic kbd
+    keypress linktext math mono monospace mvar nobold nobr noitalic nowrap nowrap1 oldstyle pre red
+    samp sc script serif sic small smallcaps smaller smallsup strikethrough strong tooltip tt underline
+    unicode var keyboard_press not_a_typo typo not_typo larger resize em
+    block_indent flag flagcountry flagu sup sub su polytonic hebrew okina_word native_phrase wikt-lang
+    large noflag country_flag chem chem2 music
+"""
+_SECOND = "lang transl_text wikt-lang langx font color native_name rtl-lang ruby_text"
+_QUOTES = (
+    "quote quotation blockquote bquote cquote rquote quote_box quotebox centered_pull_quote pull_quote verse"
+)
+_DATES = (
+    "birth_date birth_date_and_age birth-date bda start_date start_date_and_age end_date film_date dob dts"
+    " date release_date birth_year_and_age"
+)
+_TEXT_FUNCTIONS: Final = frozenset({"formatnum", "lc", "uc", "lcfirst", "ucfirst", "urlencode"})
 
 
 def may_cite(name: str, content: str) -> bool:
@@ -66,10 +85,23 @@ def format_citation(fields: Mapping[str, str]) -> str:
     Args:
         fields: The template's named parameters, names in lower case.
     """
-    title, identifiers = list(_format_title(fields)), list(_format_identifiers(fields))
+    identifiers = [
+        _prefix_value(before, fields[name])
+        for name, before in _IDENTIFIERS.items()
+        if fields.get(name) and (name != "eprint" or "arxiv" not in fields)
+    ]
+    identifiers += filter(None, [fields.get("id")])
+    title = find_title(fields)
     if not title and not identifiers:
         return ""
-    return " ".join((*_format_authors(fields), *title, *_format_container(fields), *identifiers))
+    names = ((_get_first(fields, last), _get_first(fields, first)) for last, first in _NUMBERED_AUTHORS)
+    authors = [f"{last}, {first}" if first else last for last, first in names if last]
+    authors = authors or list(filter(None, [_get_first(fields, _AUTHOR)]))
+    shown = "; ".join(authors[:_MOST_AUTHORS]) + (" et al." if len(authors) > _MOST_AUTHORS else "")
+    year = _YEAR.search(_get_first(fields, _DATE))
+    within = _get_first(fields, _WITHIN).rstrip(".")
+    parts = (shown, year and f"({year[0]}).", title and f'"{title}".', within and f"{within}.", *identifiers)
+    return " ".join(filter(None, parts))
 
 
 def find_title(fields: Mapping[str, str]) -> str:
@@ -83,62 +115,12 @@ def format_identifier(name: str, value: str) -> str | None:
     return None if before is None or not value else _prefix_value(before, value)
 
 
-def _format_authors(fields: Mapping[str, str]) -> Iterator[str]:
-    authors = list(_list_authors(fields))
-    if authors:
-        shown = "; ".join(authors[:_MOST_AUTHORS])
-        yield f"{shown} et al." if len(authors) > _MOST_AUTHORS else shown
-    year = _YEAR.search(
-        _get_first(fields, ("year", "date", "jahr", "datum", "année", "año", "anno", "fecha"))
-    )
-    if year:
-        yield f"({year[0]})."
-
-
-def _list_authors(fields: Mapping[str, str]) -> Iterator[str]:
-    count = 0
-    for last_names, first_names in _NUMBERED_AUTHORS:
-        last = _get_first(fields, last_names)
-        if last:
-            first = _get_first(fields, first_names)
-            yield f"{last}, {first}" if first else last
-            count += 1
-    other = "" if count else _get_first(fields, _AUTHOR)
-    if other:
-        yield other
-
-
-def _format_title(fields: Mapping[str, str]) -> Iterator[str]:
-    title = find_title(fields)
-    if title:
-        yield f'"{title}".'
-
-
-def _format_container(fields: Mapping[str, str]) -> Iterator[str]:
-    within = _get_first(fields, _WITHIN)
-    if within:
-        yield f"{within.rstrip('.')}."
-
-
-def _format_identifiers(fields: Mapping[str, str]) -> Iterator[str]:
-    for name, before in _IDENTIFIERS.items():
-        value = fields.get(name)
-        if value and (name != "eprint" or "arxiv" not in fields):
-            yield _prefix_value(before, value)
-    more = fields.get("id")
-    if more:
-        yield more
-
-
 def _prefix_value(before: str, value: str) -> str:
     return value if value.lower().startswith(before.strip(": ").lower()) else f"{before}{value}"
 
 
 def _get_first(fields: Mapping[str, str], names: tuple[str, ...]) -> str:
     return next((fields[name] for name in names if fields.get(name)), "")
-
-
-_NAMED: Final = re.compile(r"\s*([\w][\w -]{0,40}?)\s*=(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +137,6 @@ class TemplateLink:
     label: str
     external: bool = False
 
-
-VISIBLE_ANCHORS: Final = frozenset({"vanchor", "visible anchor"})
-ANCHORS: Final = VISIBLE_ANCHORS | {"anchor", "anchors", "anker", "ancre", "ancla"}
-"""Templates whose arguments are anchors; of some the first one is shown too."""
 
 RenderedTemplate = str | tuple[str | TemplateLink, ...]
 """The visible content of a template: text, or text and links in order."""
@@ -362,25 +340,6 @@ def _render_sorted_name(call: TemplateCall) -> RenderedTemplate:
     if call.fields.get("nolink") or not name:
         return name
     return (TemplateLink(render_text(call.value(3)) or call.fields.get("dab", "") or name, name),)
-
-
-_FIRST = """
-    abbr abbrlink angbr angle_bracket big blue bold bracket code fontcolor gloss ipa italic kbd
-    keypress linktext math mono monospace mvar nobold nobr noitalic nowrap nowrap1 oldstyle pre red
-    samp sc script serif sic small smallcaps smaller smallsup strikethrough strong tooltip tt underline
-    unicode var keyboard_press not_a_typo typo not_typo larger resize em
-    block_indent flag flagcountry flagu sup sub su polytonic hebrew okina_word native_phrase wikt-lang
-    large noflag country_flag chem chem2 music
-"""
-_SECOND = "lang transl_text wikt-lang langx font color native_name rtl-lang ruby_text"
-_QUOTES = (
-    "quote quotation blockquote bquote cquote rquote quote_box quotebox centered_pull_quote pull_quote verse"
-)
-_DATES = (
-    "birth_date birth_date_and_age birth-date bda start_date start_date_and_age end_date film_date dob dts"
-    " date release_date birth_year_and_age"
-)
-_TEXT_FUNCTIONS: Final = frozenset({"formatnum", "lc", "uc", "lcfirst", "ucfirst", "urlencode"})
 
 
 def _split_names(names: str) -> list[str]:

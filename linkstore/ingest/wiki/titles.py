@@ -91,6 +91,60 @@ _PROJECT_NAMES: Final = (
 )
 WIKIMEDIA: Final = frozenset(_PROJECT_NAMES.split())
 """Second-level domains of the Wikimedia wikis."""
+PLACE: Final = "$1"
+"""Stands in an interwiki URL for the title."""
+_PROJECTS: Final = {
+    "wikipedia": ("w", "wikipedia"),
+    "wiktionary": ("wikt", "wiktionary"),
+    "wikibooks": ("b", "wikibooks"),
+    "wikinews": ("n", "wikinews"),
+    "wikiquote": ("q", "wikiquote"),
+    "wikisource": ("s", "wikisource"),
+    "wikiversity": ("v", "wikiversity"),
+    "wikivoyage": ("voy", "wikivoyage"),
+}
+"""Projects with a wiki for each language."""
+_PLAIN: Final = 3
+"""Shorter prefixes than this are known on Wikimedia's own wikis only."""
+_FIXED: Final = {
+    "https://commons.wikimedia.org/wiki/$1": ("c", "commons"),
+    "https://www.wikidata.org/wiki/$1": ("d", "wikidata"),
+    "https://meta.wikimedia.org/wiki/$1": ("m", "meta", "metawikipedia"),
+    "https://species.wikimedia.org/wiki/$1": ("species", "wikispecies"),
+    "https://www.mediawiki.org/wiki/$1": ("mw", "mediawikiwiki"),
+    "https://foundation.wikimedia.org/wiki/$1": ("foundation", "wmf"),
+    "https://phabricator.wikimedia.org/$1": ("phab", "phabricator"),
+    "https://doi.org/$1": ("doi",),
+    "https://datatracker.ietf.org/doc/html/rfc$1": ("rfc",),
+    "https://arxiv.org/abs/$1": ("arxiv",),
+    "https://pubmed.ncbi.nlm.nih.gov/$1": ("pmid",),
+}
+_CODES: Final = """
+    aa ab ace af ak als am an ang ar arc arz as ast av ay az azb ba bar bat-smg bcl be be-tarask be-x-old bg
+    bh bi bjn bm bn bo bpy br bs bug bxr ca cbk-zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv cy
+    da de diq dsb dv dz ee el eml en eo es et eu ext fa ff fi fiu-vro fj fo fr frp frr fur fy ga gag gan gd
+    gl glk gn gom got gsw gu gv ha hak haw he hi hif ho hr hsb ht hu hy hz ia id ie ig ii ik ilo io is it iu
+    ja jbo jv ka kaa kab kbd kg ki kj kk kl km kn ko koi kr krc ks ksh ku kv kw ky la lad lb lbe lez lg li
+    lij lmo ln lo lrc lt ltg lv lzh mai map-bms mdf mg mh mhr mi min mk ml mn mr mrj ms mt mus mwl my myv mzn
+    na nah nan nap nb nds nds-nl ne new ng nl nn no nov nrm nso nv ny oc olo om or os pa pag pam pap pcd pdc
+    pfl pi pih pl pms pnb pnt ps pt qu rm rmy rn ro roa-rup roa-tara ru rue rup rw sa sah sc scn sco sd se sg
+    sh si simple sk sl sm sn so sq sr srn ss st stq su sv sw szl ta tcy te tet tg th ti tk tl tn to tpi tr ts
+    tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo vro wa war wo wuu xal xh xmf yi yo yue za zea zh
+    zh-classical zh-min-nan zh-yue zu
+"""
+_LANGUAGES: Final = frozenset(_CODES.split())
+_CACHED: Final = 65_536
+_LONGEST: Final = 255
+_SAFE: Final = "/:!$&'()*+,;=@~"
+_UNSEEN: Final = re.compile("[\u200e\u200f\u202a-\u202e]")
+_ADDRESS: Final = re.compile(r"(?:https?:|ftp:)?//", re.IGNORECASE)
+_ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+# Forbidden characters; relative paths; ~~~, a signature; what still looks like an entity.
+_NO_TITLE: Final = re.compile(
+    r"[\x00-\x1f<>\[\]{|}\x7f\ufffd]|^\.{1,2}(?:/|$)|/\.{1,2}(?:/|$)|~~~|&(?:[A-Za-z]\w*|#\d+|#x[\da-f]+);"
+)
+_SUBPAGES: Final = frozenset({1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 15})
+"""Namespaces with subpages by default, in which ``[[/Sub]]`` is one of the page's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,54 +219,6 @@ class SiteInfo:
         return known | {one.name.casefold(): one.number for one in self.namespaces.values() if one.name}
 
 
-PLACE: Final = "$1"
-"""Stands in an interwiki URL for the title."""
-
-_PROJECTS: Final = {
-    "wikipedia": ("w", "wikipedia"),
-    "wiktionary": ("wikt", "wiktionary"),
-    "wikibooks": ("b", "wikibooks"),
-    "wikinews": ("n", "wikinews"),
-    "wikiquote": ("q", "wikiquote"),
-    "wikisource": ("s", "wikisource"),
-    "wikiversity": ("v", "wikiversity"),
-    "wikivoyage": ("voy", "wikivoyage"),
-}
-"""Projects with a wiki for each language."""
-
-_PLAIN: Final = 3
-"""Shorter prefixes than this are known on Wikimedia's own wikis only."""
-
-_FIXED: Final = {
-    "https://commons.wikimedia.org/wiki/$1": ("c", "commons"),
-    "https://www.wikidata.org/wiki/$1": ("d", "wikidata"),
-    "https://meta.wikimedia.org/wiki/$1": ("m", "meta", "metawikipedia"),
-    "https://species.wikimedia.org/wiki/$1": ("species", "wikispecies"),
-    "https://www.mediawiki.org/wiki/$1": ("mw", "mediawikiwiki"),
-    "https://foundation.wikimedia.org/wiki/$1": ("foundation", "wmf"),
-    "https://phabricator.wikimedia.org/$1": ("phab", "phabricator"),
-    "https://doi.org/$1": ("doi",),
-    "https://datatracker.ietf.org/doc/html/rfc$1": ("rfc",),
-    "https://arxiv.org/abs/$1": ("arxiv",),
-    "https://pubmed.ncbi.nlm.nih.gov/$1": ("pmid",),
-}
-
-_CODES: Final = """
-    aa ab ace af ak als am an ang ar arc arz as ast av ay az azb ba bar bat-smg bcl be be-tarask be-x-old bg
-    bh bi bjn bm bn bo bpy br bs bug bxr ca cbk-zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv cy
-    da de diq dsb dv dz ee el eml en eo es et eu ext fa ff fi fiu-vro fj fo fr frp frr fur fy ga gag gan gd
-    gl glk gn gom got gsw gu gv ha hak haw he hi hif ho hr hsb ht hu hy hz ia id ie ig ii ik ilo io is it iu
-    ja jbo jv ka kaa kab kbd kg ki kj kk kl km kn ko koi kr krc ks ksh ku kv kw ky la lad lb lbe lez lg li
-    lij lmo ln lo lrc lt ltg lv lzh mai map-bms mdf mg mh mhr mi min mk ml mn mr mrj ms mt mus mwl my myv mzn
-    na nah nan nap nb nds nds-nl ne new ng nl nn no nov nrm nso nv ny oc olo om or os pa pag pam pap pcd pdc
-    pfl pi pih pl pms pnb pnt ps pt qu rm rmy rn ro roa-rup roa-tara ru rue rup rw sa sah sc scn sco sd se sg
-    sh si simple sk sl sm sn so sq sr srn ss st stq su sv sw szl ta tcy te tet tg th ti tk tl tn to tpi tr ts
-    tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo vro wa war wo wuu xal xh xmf yi yo yue za zea zh
-    zh-classical zh-min-nan zh-yue zu
-"""
-_LANGUAGES: Final = frozenset(_CODES.split())
-
-
 @dataclass(frozen=True, slots=True)
 class Interwiki:
     """The target of a prefix.
@@ -260,20 +266,6 @@ class InterwikiMap:
         for project, prefixes in _PROJECTS.items():
             known += [(prefix, f"https://{language}.{project}.org/wiki/{PLACE}") for prefix in prefixes]
         return [(prefix, url) for prefix, url in known if site.is_wikimedia or len(prefix) >= _PLAIN]
-
-
-_CACHED: Final = 65_536
-_LONGEST: Final = 255
-_SAFE: Final = "/:!$&'()*+,;=@~"
-_UNSEEN: Final = re.compile("[\u200e\u200f\u202a-\u202e]")
-_ADDRESS: Final = re.compile(r"(?:https?:|ftp:)?//", re.IGNORECASE)
-_ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
-# Forbidden characters; relative paths; ~~~, a signature; what still looks like an entity.
-_NO_TITLE: Final = re.compile(
-    r"[\x00-\x1f<>\[\]{|}\x7f\ufffd]|^\.{1,2}(?:/|$)|/\.{1,2}(?:/|$)|~~~|&(?:[A-Za-z]\w*|#\d+|#x[\da-f]+);"
-)
-_SUBPAGES: Final = frozenset({1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 15})
-"""Namespaces with subpages by default, in which ``[[/Sub]]`` is one of the page's own."""
 
 
 class LinkRole(Enum):

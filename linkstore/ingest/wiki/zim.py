@@ -7,23 +7,23 @@ ZIM files installs the extra ``zim``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import xxhash
 
 from linkstore.core.arguments import as_path, omit_none, require
 from linkstore.core.urls import Site
 from linkstore.errors import MissingExtraError
-from linkstore.extract.protocol import Chunk, LinkExtractor, Page
+from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.files import SourceNotFoundError, quote_path
 from linkstore.ingest.html.folder import IngestSettings
 from linkstore.ingest.html.pages import read_html_page
-from linkstore.ingest.pipeline import DEFAULT_LINKS, index_source
-from linkstore.ingest.source import BadInput, PageStore, Progress, SourcePage, Summary
+from linkstore.ingest.pipeline import IndexOptions, index_source
+from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
 
 _SITE: Final = re.compile(r"\s*(?:[-\u2013\u2014|:·]\s|\Z)")
 """The separators between a heading and the name of the site in a title."""
@@ -131,12 +131,8 @@ def index_zim(
     *,
     source: str | None = None,
     prefix: str = "",
-    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     settings: IngestSettings | None = None,
-    progress: Progress | None = None,
-    dry_run: bool = False,
-    prune: bool = False,
-    jobs: int | None = None,
+    **options: Unpack[IndexOptions],
 ) -> Summary:
     """Index the pages of a ZIM file, if libzim is installed: see :func:`index_source`.
 
@@ -145,12 +141,8 @@ def index_zim(
         path: The file.
         source: Names the file within the store, default its absolute path.
         prefix: Path below which the pages are stored, next to other sources. See :func:`index_folder`.
-        links: Names of link extractors, or extractors.
         settings: How pages are read.
-        progress: Called after each page.
-        dry_run: Return what would be done, and write nothing.
-        prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read. See :func:`~linkstore.ingest.index_source`.
+        options: See :class:`~linkstore.ingest.IndexOptions`.
 
     Raises:
         MissingLibzimError: If libzim is not installed.
@@ -161,10 +153,7 @@ def index_zim(
         LinkError: If the prefix is not a path.
         ExtractionError: If an extractor is not installed, or cannot be used here.
     """
-    found = ZimSource(path, settings, prefix=prefix)
-    return index_source(
-        store, found, name=source, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs
-    )
+    return index_source(store, ZimSource(path, settings, prefix=prefix), name=source, **options)
 
 
 def _open_archive(path: Path) -> Any:

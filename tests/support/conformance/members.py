@@ -69,6 +69,24 @@ class MembersCases(Cases):
         assert met.sizes == {"x": 11, "y": 2}
         assert probe.met(["x", "y"], take=1).of == {"x": ["best"], "y": ["best"]}
 
+    @pytest.mark.parametrize("take", [2, 3, 9])
+    @pytest.mark.parametrize("best", [None, 1])
+    def test_without_a_vector_by_id(self, probe: Probe, take: int, best: int | None) -> None:
+        """[M-2, M-7] Take the smallest ids, with similarity 0 and their own weights."""
+        weights = {"b": 0.5, "a": 0.25, "d": 1.0, "c": 0.75}
+        probe.put(
+            *(
+                make_record(id, 0.9 - at / 8, link_in("x", weight=weight), n=at)
+                for at, (id, weight) in enumerate(weights.items())
+            ),
+            make_record("e", 0.1, link_in("y")),
+        )
+        met = probe.met(["y", "x"], vector=None, take=take, best=best)
+        assert met.of == {"y": ["e"], "x": sorted(weights)[:take]}
+        assert met.weights == {("y", "e"): 1.0} | {("x", id): weights[id] for id in met.of["x"]}
+        assert met.raw.similarity.tolist() == [0.0] * len(met.weights)
+        assert probe.met(["x"], vector=None, take=take, filter={"n": {"$gte": 2}}).of == {"x": ["c", "d"]}
+
     @pytest.mark.parametrize(
         ("cap", "size", "given"), [(0, 1, 0), (2, 3, 0), (3, 4, 0), (4, 4, 4), (5, 4, 4)]
     )

@@ -201,7 +201,8 @@ class Probe:
             tags: The groups' tags.
             side: The side.
             kind: The groups' kind.
-            controls: ``take`` and ``cap`` (default 100), ``exclude`` (ids), ``filter`` and ``links``.
+            controls: ``vector``, ``take`` and ``cap`` (default 100), ``exclude`` (ids), ``filter`` and
+                ``links``.
         """
         return self.plan(_fetch_members(tuple((kind, tag) for tag in tags), side, controls))
 
@@ -258,7 +259,7 @@ def _fetch_members(
     answer: ReachedMembers = yield Members(
         groups=refs[known],
         side=side,
-        vector=QUERY_VECTOR,
+        vector=controls.get("vector", QUERY_VECTOR),
         take=controls.get("take", 100),
         cap=controls.get("cap", 100),
         exclude=exclude,

@@ -1,24 +1,18 @@
-"""Rows of documents and members: their codec, from records and back, checked and packed into batches.
+"""The content of rows: documents, their links, codes of vectors, sets of states, and batches of rows.
 
-Groups rows into batches that the server accepts.
+The number of rows of a batch is one of a few sizes, because each size needs a prepared statement. The server
+warns about a batch with more than ten partitions or 5 KiB. A batch within one partition is a single write,
+and may have any number of rows.
 
-The number of rows is one of a few sizes, because each size needs a prepared statement. The server warns about
-a batch with more than ten partitions or 5 KiB. A batch within one partition is a single write, and may have
-any number of rows.
+A code of a vector has 12 bits per component, with a bound on the error of a similarity: ``v ≈ scale · units``
+with integer units from -2,047 to 2,047. By the Cauchy-Schwarz inequality, the error of the similarity to a
+unit vector is at most the length of ``v - scale · units``, which is stored in the code. A reader finds the
+exact best documents if it reads the full vectors of all documents that may be among the best within this
+bound. A code has the high 8 bits of all components, then the low 4 bits, two components per byte.
 
-Compressed vectors: 12 bits per component, with a bound on the error of a similarity.
-
-``v ≈ scale · units`` with integer units from -2,047 to 2,047. By the Cauchy-Schwarz inequality, the error of
-the similarity to a unit vector is at most the length of ``v - scale · units``, which is stored in the code. A
-reader finds the exact best documents if it reads the full vectors of all documents that may be among the best
-within this bound. A code has the high 8 bits of all components, then the low 4 bits, two components per byte.
-
-The content of a row of members or words: a set of blobs, one for each recorded state of the document.
-
-A write adds its state to a row, then writes the document, then removes the other states. So a row always has
-the current state of its document. Nearly all rows have exactly one state, which is then the current one.
-
-Converts between records and rows of the table of documents.
+A row of members or words has a set of blobs, one for each recorded state of the document. A write adds its
+state to a row, then writes the document, then removes the other states. So a row always has the current state
+of its document. Nearly all rows have exactly one state, which is then the current one.
 """
 
 from __future__ import annotations
@@ -40,7 +34,7 @@ from linkstore.core.documents import collect_weights
 from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import Side
-from linkstore.engines.cassandra.requests import Statement
+from linkstore.engines.cassandra.statements import Statement
 from linkstore.engines.contract import Record
 from linkstore.errors import DocumentError
 
@@ -49,28 +43,37 @@ BATCH_BYTES: Final = 4_500
 ROW_BYTES: Final = 60
 """Bytes that the server counts for a row in addition to its values."""
 _LONG: Final = struct.Struct(">q")
-_TEXT_TYPES: Final = (str, bytes)
-Row = TypeVar("Row", bound=tuple[Any, ...])
+Value = TypeVar("Value")
+PackedRow = TypeVar("PackedRow", bound=Sequence[bytes | None])
 
 
-def split_batches(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]]:
+def split_batches(
+    rows: Sequence[PackedRow], sizes: Sequence[int], most: int = BATCH_BYTES
+) -> Iterator[Sequence[PackedRow]]:
     """Split rows into batches, limited by number of rows and by bytes.
 
     Args:
-        rows: The rows, whose order is kept. A tuple among the values of a row counts as another row.
-        sizes: Numbers of rows that a batch may have, descending to 1.
+        rows: The values of each row, packed. Their order is kept.
+        sizes: Numbers of rows that a batch may have, descending. A row that fits no such batch is alone.
+        most: The most bytes in a batch.
     """
-    ends = list(accumulate(map(_count_bytes, rows), initial=0))
+    counted = (ROW_BYTES + sum([len(value) for value in row if value]) for row in rows)
+    ends = list(accumulate(counted, initial=0))
     start = 0
     while start < len(rows):
         fitting = (
             count
             for count in sizes
-            if start + count < len(ends) and ends[start + count] - ends[start] <= BATCH_BYTES
+            if start + count < len(ends) and ends[start + count] - ends[start] <= most
         )
         count = next(fitting, 1)
         yield rows[start : start + count]
         start += count
+
+
+def split_list(values: Sequence[Value], size: int) -> list[Sequence[Value]]:
+    """Split a list into parts of a size, of which the last may be smaller."""
+    return [values[start : start + size] for start in range(0, len(values), size)]
 
 
 def pack_batch(
@@ -86,18 +89,6 @@ def pack_batch(
     """
     values = [_LONG.pack(at), *chain.from_iterable(rows)]
     return Statement(cql=text, values=values, packed=True, level="write", routing=routing)
-
-
-def _count_bytes(row: tuple[Any, ...]) -> int:
-    return ROW_BYTES + sum(
-        [
-            len(value) if isinstance(value, _TEXT_TYPES) else _count_other_bytes(value) for value in row
-        ]  # called often
-    )
-
-
-def _count_other_bytes(value: object) -> int:
-    return _count_bytes(value) if isinstance(value, tuple) else 8
 
 
 _CODE_HEAD: Final = np.dtype([("scale", "<f4"), ("loss", "<f4")])
@@ -181,46 +172,52 @@ def _pack_nibbles(nibbles: npt.NDArray[np.int16]) -> _CodeBytes:
     return first
 
 
-_STATE_SIZE: Final = struct.Struct(">i")
-SINGLE_STATE: Final = _STATE_SIZE.pack(1)
-SINGLE_STATE_OFFSET: Final = 2 * _STATE_SIZE.size
+_SIZE: Final = struct.Struct(">i")
+SINGLE_STATE: Final = _SIZE.pack(1)
+SINGLE_STATE_OFFSET: Final = 2 * _SIZE.size
 """Bytes before the state in a set of one: the number of elements, and the size of the element."""
+
+
+def pack_vector(vector: Floats) -> bytes:
+    """Pack a vector (d,) in the format of the native protocol."""
+    return vector.astype(">f4").tobytes()
+
+
+def unpack_vector(packed: bytes) -> Floats:
+    """Return a vector (d,) float32."""
+    return np.frombuffer(packed, dtype=">f4").astype(np.float32)
 
 
 def pack_states(*states: bytes) -> bytes:
     """Pack a set of states in the format of the native protocol."""
-    return _STATE_SIZE.pack(len(states)) + join_sized(states)
+    return _SIZE.pack(len(states)) + join_sized(states)
 
 
 def unpack_states(states: bytes | None) -> list[bytes]:
     """Return the states in a set in the format of the native protocol."""
-    if not states:
-        return []
-    (count,), at = _STATE_SIZE.unpack_from(states), _STATE_SIZE.size
-    found = []
-    for _ in range(count):
-        (size,) = _STATE_SIZE.unpack_from(states, at)
-        at += _STATE_SIZE.size
-        found.append(states[at : at + size])
-        at += size
-    return found
-
-
-def pack_list(texts: Sequence[str]) -> bytes:
-    """Pack a list of texts in the format of the native protocol."""
-    return pack_states(*map(str.encode, texts))
+    return split_sized(states, _SIZE.size) if states else []
 
 
 def pack_map(entries: Mapping[str, str]) -> bytes:
     """Pack a map of texts in the format of the native protocol."""
-    return _STATE_SIZE.pack(len(entries)) + join_sized(
+    return _SIZE.pack(len(entries)) + join_sized(
         [part.encode() for entry in entries.items() for part in entry]
     )
 
 
 def join_sized(values: Iterable[bytes]) -> bytes:
     """Join values, each after its size."""
-    return b"".join([_STATE_SIZE.pack(len(one)) + one for one in values])
+    return b"".join([_SIZE.pack(len(one)) + one for one in values])
+
+
+def split_sized(packed: bytes, at: int = 0) -> list[bytes]:
+    """Return the values from a position on, each of which follows its size."""
+    values = []
+    while at < len(packed):
+        (size,) = _SIZE.unpack_from(packed, at)
+        at += _SIZE.size + size
+        values.append(packed[at - size : at])
+    return values
 
 
 Membership = tuple[str, str, Side]
@@ -241,9 +238,7 @@ LONGEST_ID: Final = 65_000
 LONGEST_TERM: Final = 512
 """Longer values (bytes of UTF-8) are not searchable; the server's index accepts at most 1,024 bytes."""
 _REQUIRED_COLUMNS: Final = 6
-_SIZE: Final = struct.Struct(">i")
 _WEIGHT: Final = struct.Struct(">f")
-_LINK_PARTS: Final = 4
 _MAX_CACHED_LINKS: Final = 1 << 14
 """How many different links are kept parsed."""
 _MAX_CACHED_BYTES: Final = 512
@@ -273,7 +268,7 @@ class DocumentRow:
     def of(cls, row: tuple[Any, ...]) -> DocumentRow:
         """Make a document from id, body, attributes, links, digest, vector, replaced links."""
         id, text, attributes, links, _, vector, relinked = row
-        return cls(id, text, attributes, merge_replaced_links(links, relinked), vector)
+        return cls(id, text, attributes, merge_replaced_links(links, relinked), unpack_vector(vector))
 
     @property
     def links(self) -> list[StoredLink]:
@@ -356,25 +351,14 @@ def unpack_links(packed: bytes | None) -> list[StoredLink]:
     """
     if packed is None:
         return []
-    found: list[StoredLink] = []
     (size,) = _SIZE.unpack_from(packed)
-    at, end = 3 * _SIZE.size + size, len(packed)  # after the JSON, the size of the set, and its length
-    while at < end:
-        (size,) = _SIZE.unpack_from(packed, at)
-        at += _SIZE.size + size
-        read = _unpack_link if size > _MAX_CACHED_BYTES else _unpack_short_link
-        found.append(read(packed[at - size : at]))
-    return found
+    links = split_sized(packed, 3 * _SIZE.size + size)  # after the JSON, the size of the set, and its length
+    return [(_unpack_link if len(one) > _MAX_CACHED_BYTES else _unpack_short_link)(one) for one in links]
 
 
 def _unpack_link(packed: bytes) -> StoredLink:
     """Read one link of the set."""
-    parts, at = [], 0
-    for _ in range(_LINK_PARTS):
-        (size,) = _SIZE.unpack_from(packed, at)
-        at += _SIZE.size + size
-        parts.append(packed[at - size : at])
-    kind, tag, direction, weight = parts
+    kind, tag, direction, weight = split_sized(packed)
     return kind.decode(), tag.decode(), direction.decode(), _WEIGHT.unpack(weight)[0]
 
 

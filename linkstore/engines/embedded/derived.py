@@ -1,0 +1,393 @@
+"""The derived data of one process: columns and usearch's graph, loaded, brought up to date, and written.
+
+A snapshot is derived data in three files that the next process can map: ``graph-N.bin`` (ids and links),
+``vectors-N.f32`` and ``ann-N.usearch``. The database row that describes a snapshot is written last, so it
+never names an incomplete file. What was changed since is read from the tables.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+import numpy as np
+import orjson
+
+from linkstore.core.arrays import Bools
+from linkstore.core.processes import run_without_collector
+from linkstore.engines.embedded.filters import FilterCache
+from linkstore.engines.embedded.location import (
+    has_digest,
+    map_arrays,
+    remove_others,
+    write_arrays,
+    write_file,
+)
+from linkstore.engines.embedded.mirror import Mirror, Stamp, make_empty_mirror
+from linkstore.engines.embedded.reader import StoreView
+from linkstore.engines.embedded.refresh import (
+    advance_mirror,
+    collect_columns,
+    find_living_groups,
+    is_sparse,
+    pack_mirror,
+)
+from linkstore.engines.embedded.schema import convert_row_errors, read_settings
+from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall
+from linkstore.errors import StoreFormatError
+
+SNAPSHOT_SETTING: Final = "snapshot"
+GENERATION_SETTING: Final = "generation"
+FLOOR: Final = "floor"
+"""The setting with the last change whose removals are no longer listed."""
+SNAPSHOT_FORMAT: Final = 3
+"""The format of the three files. It changes with what they hold and what ``verify`` compares them with.
+Files of another format are not damaged, but older, and are made anew when a store is opened."""
+REBUILD_SHARE: Final = 0.25
+"""If the removed documents in the graph exceed this share of the stored ones, the graph is made anew."""
+_FILES: Final = {"graph": "graph-{}.bin", "vectors": "vectors-{}.f32", "ann": "ann-{}.usearch"}
+_ROWS_AT_ONCE: Final = 4096
+_LOG: Final = logging.getLogger("linkstore.index")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The record of a snapshot in the database.
+
+    Args:
+        generation: Number of the snapshot; part of the file names.
+        change: The change at which it was taken.
+        last_key: The largest document key at that change.
+        last_group: The largest link group key at that change.
+        epoch: How many times link groups had been deleted.
+        documents: How many documents existed.
+        dimension: The length of the vectors.
+        graph: Hash of the file of ids and links.
+        vectors: Hash of the file of vectors.
+        ann: Hash of the index file.
+        format: The format of the files.
+        recall: How much the index found of the ten nearest documents of a sample.
+    """
+
+    generation: int
+    change: int
+    last_key: int
+    last_group: int
+    epoch: int
+    documents: int
+    dimension: int
+    graph: str
+    vectors: str
+    ann: str
+    recall: float
+    format: int
+
+    @property
+    def stamp(self) -> Stamp:
+        """The state at which the snapshot was taken."""
+        return Stamp(self.change, self.last_key, self.last_group, self.documents, self.epoch)
+
+
+def read_snapshot(settings: dict[str, Any]) -> Snapshot | None:
+    """Return the recorded snapshot, or None if there is none, or it has files of another format.
+
+    Raises:
+        StoreFormatError: If the record cannot be read.
+    """
+    text = settings.get(SNAPSHOT_SETTING)
+    if text is None:
+        return None
+    with convert_row_errors("settings"):
+        given = orjson.loads(text)
+        if given.get("format", 1) != SNAPSHOT_FORMAT and {"generation", "graph"} <= given.keys():
+            return None
+        made = Snapshot(**given)
+    for one in fields(made):
+        value = getattr(made, one.name)
+        if type(value).__name__ != one.type or (one.type == "int" and value < 0):
+            raise StoreFormatError(
+                f"the setting {SNAPSHOT_SETTING!r} is not a record of a snapshot: {text!r}"
+            )
+    if made.dimension != settings.get("dimension"):
+        raise StoreFormatError(f"the snapshot is of vectors of another dimension: {made.dimension}")
+    return made
+
+
+def parse_snapshot(settings: dict[str, Any]) -> Snapshot | None:
+    """Return the snapshot that the settings record, or None if there is none that this version can use."""
+    try:
+        return read_snapshot(settings)
+    except StoreFormatError:
+        return None  # the snapshot is made again, like any damaged derived file; verify reports it
+
+
+def record_snapshot(connection: apsw.Connection, snapshot: Snapshot) -> None:
+    """Make a snapshot the current one, in an open write transaction."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO setting VALUES (?, ?)",
+        [(SNAPSHOT_SETTING, orjson.dumps(snapshot).decode()), (GENERATION_SETTING, snapshot.generation)],
+    )
+
+
+def forget_snapshot(connection: apsw.Connection) -> None:
+    """Delete the record of the snapshot, in an open write transaction. Its number is not used again."""
+    connection.execute("DELETE FROM setting WHERE name = ?", (SNAPSHOT_SETTING,))
+
+
+def make_stamp(settings: dict[str, Any]) -> Stamp:
+    """Return the state that a table of settings describes."""
+    return Stamp(
+        change=settings["change"],
+        last_key=settings["last_key"],
+        last_group=settings["last_group"],
+        documents=settings["documents"],
+        epoch=settings.get("epoch", 0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """A state of a store to make a snapshot of; it needs no transaction, so others may write meanwhile.
+
+    Args:
+        mirror: A mirror of that state.
+        epoch: How many times link groups had been deleted.
+        groups: (g,) whether each link group of the mirror was in the table.
+        before: The snapshot that was recorded.
+        generation: The number of the last snapshot that was ever recorded; 0 if there was none.
+    """
+
+    mirror: Mirror
+    epoch: int
+    groups: Bools
+    before: Snapshot | None
+    generation: int
+
+    @classmethod
+    def of(cls, view: StoreView) -> StoreState:
+        """Return the state that a view sees."""
+        settings = read_settings(view.connection)
+        epoch, generation = settings.get("epoch", 0), int(settings.get(GENERATION_SETTING) or 0)
+        groups = find_living_groups(view.mirror, view.connection, epoch)
+        return cls(view.mirror, epoch, groups, parse_snapshot(settings), generation)
+
+
+class StaleStateError(Exception):
+    """The read transaction is older than the loaded mirror; begin a new transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedData:
+    """The data that a process has loaded; always replaced as a whole.
+
+    Args:
+        mirror: The columns.
+        cache: What filters said, by the mirror's rows and entries.
+        followed: The generation of the last snapshot that was loaded; 0 if none was.
+        ann: The index of that snapshot; None if it was damaged, or there is none.
+    """
+
+    mirror: Mirror
+    cache: FilterCache
+    followed: int = 0
+    ann: AnnIndex | None = None
+
+    def with_rows_of(self, mirror: Mirror) -> LoadedData:
+        """Return the same data with another mirror, which has different row numbers."""
+        return replace(self, mirror=mirror, cache=FilterCache())
+
+    def serves(self, stamp: Stamp, snapshot: Snapshot | None, dimension: int) -> bool:
+        """Say whether these data can serve a state without an update."""
+        return (
+            self.mirror.change >= stamp.change
+            and self.mirror.dimension == dimension
+            and self.followed >= (snapshot.generation if snapshot else 0)
+        )
+
+
+class DerivedData:
+    """Loads derived data once per process, brings them up to date for each reader, and writes snapshots.
+
+    The loaded data are replaced by a single assignment once the new ones are complete, so an interrupt leaves
+    them unchanged.
+
+    Args:
+        folder: Where the store lies.
+        told: Called while the index grows, with the largest document key that it covers. It is given in a
+            process that only builds the index; that process keeps the index in memory between snapshots.
+    """
+
+    def __init__(self, folder: Path, told: Callable[[int], None] | None = None) -> None:
+        self._folder = folder
+        self._told = told
+        self._lock = threading.Lock()
+        self._held: LoadedData | None = None
+        self._grown: AnnIndex | None = None
+
+    def view(self, connection: apsw.Connection) -> StoreView:
+        """Return the view for a reader in this read transaction.
+
+        Raises:
+            StaleStateError: If the transaction must begin anew.
+        """
+        settings = read_settings(connection)
+        stamp, snapshot = make_stamp(settings), parse_snapshot(settings)
+        held = self._held
+        if held is None or not held.serves(stamp, snapshot, int(settings.get("dimension") or 0)):
+            with self._lock:
+                held = self._update(connection, stamp, snapshot, settings)
+        if held.mirror.change > stamp.change:
+            raise StaleStateError
+        return StoreView(connection, held.mirror, held.cache, held.ann)
+
+    @property
+    def covered(self) -> int:
+        """The largest document key that the index in memory covers; only an index process has one."""
+        return 0 if self._grown is None else self._grown.covered
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """The mirror as it is loaded now, or None before the first read."""
+        return None if self._held is None else self._held.mirror
+
+    def forget(self) -> None:
+        """Discard all loaded data, which the next read loads again."""
+        self._held = self._grown = None
+
+    def _update(
+        self, connection: apsw.Connection, stamp: Stamp, snapshot: Snapshot | None, settings: dict[str, Any]
+    ) -> LoadedData:
+        """Bring the loaded data up to this state, and return them."""
+        dimension, floor = int(settings.get("dimension") or 0), int(settings.get(FLOOR) or 0)
+        held = self._held
+        if held is None or held.mirror.dimension != dimension:
+            held = LoadedData(make_empty_mirror(dimension), FilterCache())
+        if held.followed and snapshot is None:
+            held = replace(held, ann=None)
+        elif snapshot is not None and snapshot.generation > held.followed:
+            mirror = self.load_mirror(snapshot) if snapshot.change >= floor else None
+            if mirror is not None:
+                held = held.with_rows_of(mirror)
+            held = replace(held, followed=snapshot.generation, ann=self.map_ann(snapshot))
+        if held.mirror.change < min(floor, stamp.change):
+            held = held.with_rows_of(make_empty_mirror(dimension))
+        with convert_row_errors("documents and links"):
+            mirror = run_without_collector(partial(advance_mirror, held.mirror, connection, stamp))
+            held = self._held = replace(held, mirror=mirror)
+            if mirror.change == stamp.change and (is_sparse(mirror) or mirror.epoch != stamp.epoch):
+                try:
+                    held = self._held = held.with_rows_of(pack_mirror(mirror, connection, stamp))
+                except MemoryError:
+                    _LOG.info("no memory to pack the columns of %s; they are used as they are", self._folder)
+        return held
+
+    def _path(self, file: str, generation: int) -> Path:
+        return self._folder / _FILES[file].format(generation)
+
+    def find_damaged_files(self, snapshot: Snapshot) -> list[str]:
+        """Return the names of files that do not match their hashes, or hold an index of other scalars."""
+        made, generation = snapshot, snapshot.generation
+        checks = {
+            "graph": has_digest(self._path("graph", generation), made.graph),
+            "ann": self.map_ann(made) is not None,
+            "vectors": has_digest(self._path("vectors", generation), made.vectors),
+        }
+        return [self._path(file, generation).name for file, sound in checks.items() if not sound]
+
+    def load_mirror(self, snapshot: Snapshot) -> Mirror | None:
+        """Load a mirror in the state of the snapshot. Return None if its files are damaged or gone."""
+        graph, vectors = (self._path(file, snapshot.generation) for file in ("graph", "vectors"))
+        if not (has_digest(graph, snapshot.graph) and has_digest(vectors, snapshot.vectors)):
+            return None
+        shape = snapshot.documents, snapshot.dimension
+        try:
+            arrays = map_arrays(graph)
+            rows = np.memmap(vectors, np.float32, "r", 0, shape).view(np.ndarray)
+        except FileNotFoundError:  # another process has taken two more snapshots since
+            return None
+        return Mirror.of(arrays, rows, snapshot.stamp)
+
+    def map_ann(self, snapshot: Snapshot, *, view: bool = True) -> AnnIndex | None:
+        """Map the index of the snapshot, or read it. Return None if it is damaged, gone, or not of int8."""
+        path, made = self._path("ann", snapshot.generation), snapshot
+        return AnnIndex.load(path, made.ann, made.last_key, recall=made.recall, view=view)
+
+    def remove_others(self, kept: Iterable[Snapshot]) -> None:
+        """Delete the files of all snapshots but these."""
+        generations = [one.generation for one in kept]
+        for file, name in _FILES.items():
+            names = {self._path(file, generation).name for generation in generations}
+            remove_others(self._folder, name.format("*"), names)
+        remove_others(self._folder, ".*.tmp", set())
+
+    def write(self, state: StoreState, *, afresh: bool = False) -> Snapshot:
+        """Write the files of a new snapshot, which the caller records.
+
+        Args:
+            state: The state to make a snapshot of.
+            afresh: Whether to make the graph without an existing one.
+        """
+        mirror, generation = state.mirror, state.generation + 1
+        rows = mirror.all_visible()
+
+        def write_vectors(path: Path) -> None:
+            with path.open("wb") as file:
+                for start in range(0, len(rows), _ROWS_AT_ONCE):
+                    file.write(mirror.vectors.take(rows[start : start + _ROWS_AT_ONCE]).data)
+
+        columns = collect_columns(mirror, state.groups)
+        vectors = write_file(self._path("vectors", generation), write_vectors)
+        graph = write_file(self._path("graph", generation), lambda path: write_arrays(path, columns))
+        index = self.extend(state, afresh=afresh)
+        path = self._path("ann", generation)
+        ann, recall = index.save(path), estimate_recall(index, mirror)
+        if recall < LEAST_RECALL:
+            _LOG.info(
+                "%s finds %.0f %% of the ten nearest of a sample, so searches compare with all documents",
+                path,
+                100 * recall,
+            )
+        return Snapshot(
+            generation=generation,
+            change=mirror.change,
+            last_key=mirror.last_key,
+            last_group=mirror.last_group,
+            epoch=state.epoch,
+            documents=len(rows),
+            dimension=mirror.dimension,
+            graph=graph,
+            vectors=vectors,
+            ann=ann,
+            recall=recall,
+            format=SNAPSHOT_FORMAT,
+        )
+
+    def extend(self, state: StoreState, *, afresh: bool = False) -> AnnIndex:
+        """Return an index with all documents of a state: the one in memory, or the last snapshot's, extended.
+
+        An interrupted addition leaves an index in an undefined state: it is taken out of this object first.
+        """
+        mirror, before = state.mirror, state.before
+        index, self._grown = self._grown, None
+        if afresh:
+            index = None
+        elif before is not None and (index is None or index.covered < before.last_key):
+            index = self.map_ann(before, view=False)
+        if index is None or len(index) > (1 + REBUILD_SHARE) * mirror.living:
+            index = AnnIndex.make(mirror.dimension)
+        keys = mirror.keys.take(mirror.all_visible(mirror.keys.count_up_to(index.covered)))
+        index = index.extended(
+            keys,
+            lambda wanted: mirror.vectors.take(mirror.keys.find(wanted)[0]),
+            max(index.covered, mirror.last_key),
+            self._told,
+        )
+        if self._told is not None:
+            self._grown = index
+        return index
