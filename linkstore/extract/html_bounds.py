@@ -48,7 +48,7 @@ _MARKUP: Final = re.compile(
 """A small element with text alone; a tag, with its attributes; a comment; the start of a CDATA section; a
 declaration or a bogus comment."""
 _ATTRIBUTE: Final = re.compile(rf"({_NAME}){_EQUALS}")
-_OPTION: Final = re.compile(r"<(/?)option\b(?=[^<>]*>)", re.IGNORECASE)
+_OPTION: Final = re.compile(rf"<(/?)option(?=[{_SPACE}/>])", re.IGNORECASE)
 _XHTML: Final = re.compile(r"\s*(?:<\?xml\b|<!doctype[^>]*\bxhtml\b)", re.IGNORECASE)
 _IN_SCRIPT: Final = re.compile(rf"<!---?>|<!--|-->|<(/?)script(?=[{_SPACE}/>])", re.IGNORECASE)
 

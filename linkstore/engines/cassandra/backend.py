@@ -11,6 +11,7 @@ from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.links import Link
 from linkstore.core.plans import Operation, Plan
 from linkstore.core.vocabulary import Vocabulary
+from linkstore.engines.cassandra import tables, writing
 from linkstore.engines.cassandra.derived import DerivedRows
 from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.execution import Executor, Placement
@@ -21,29 +22,6 @@ from linkstore.engines.cassandra.reading import FilterHistory, RowFetcher, Scope
 from linkstore.engines.cassandra.repair import RowInspection, count_content, find_most_linked
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables, can_name_tables
-from linkstore.engines.cassandra.tables import (
-    NameRegister,
-    check_clocks,
-    claim_embedding,
-    collect_link_names,
-    collect_record_names,
-    collect_stored_names,
-    exchange_note,
-    inspect_names,
-    read_accesses,
-    read_entries,
-    read_note,
-    read_settings,
-    record_accesses,
-    set_up_tables,
-)
-from linkstore.engines.cassandra.writing import (
-    ChangeWriter,
-    Clock,
-    Relinker,
-    check_document_sizes,
-    prepare_records,
-)
 from linkstore.engines.contract import (
     Backend,
     Change,
@@ -96,13 +74,15 @@ class CassandraBackend(Backend):
         self._settings = settings or CassandraSettings()
         self._tables = Tables(keyspace, table)
         self._executor = Executor(session, self._settings)
-        self._clock = Clock()
+        self._clock = writing.Clock()
         self._close_session = close_session
         self._closed = False
         buckets, lexical = self._settings.buckets, self._settings.lexical
         self._nodes = max(1, len(session.cluster.metadata.all_hosts()))
-        self.run(check_clocks(self._nodes, self._settings.max_clock_skew))
-        recorded = self.run(set_up_tables(self._tables, create=create, buckets=buckets, lexical=lexical))
+        self.run(tables.check_clocks(self._nodes, self._settings.max_clock_skew))
+        recorded = self.run(
+            tables.set_up_tables(self._tables, create=create, buckets=buckets, lexical=lexical)
+        )
         self._buckets = recorded.buckets
         self._manifest = recorded.manifest
         self._placement = Placement(session, keyspace)
@@ -112,7 +92,7 @@ class CassandraBackend(Backend):
         self._history = FilterHistory()
         self._words = WordSearch(self._tables, self._buckets, self._corpus, indexed=recorded.lexical)
         self._derived = DerivedRows(self._tables, self._fetcher, self._buckets, lexical=recorded.lexical)
-        self._names = NameRegister(self._tables)
+        self._names = tables.NameRegister(self._tables)
 
     def beside(self, name: str, *, create: bool) -> CassandraBackend:
         """Open a further store over the same session, in tables whose names end with this name.
@@ -121,14 +101,14 @@ class CassandraBackend(Backend):
             BackendError: If ``create`` is True and tables cannot have that name.
             StoreNotFoundError: If there is none and ``create`` is False.
         """
-        session, tables = self._executor.session, self._tables
-        further = f"{tables.name}_{name}"
+        session, own = self._executor.session, self._tables
+        further = f"{own.name}_{name}"
         if not create and not can_name_tables(further):
             raise StoreNotFoundError(
-                f"there is no store {name!r} beside {tables.name!r}, and none can be made: its tables would"
+                f"there is no store {name!r} beside {own.name!r}, and none can be made: its tables would"
                 f" be named {further!r}, which is too long for Cassandra, or a name of other tables"
             )
-        return CassandraBackend(session, tables.keyspace, further, create=create, settings=self._settings)
+        return CassandraBackend(session, own.keyspace, further, create=create, settings=self._settings)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(keyspace={self._tables.keyspace!r}, table={self._tables.name!r})"
@@ -148,13 +128,13 @@ class CassandraBackend(Backend):
         """Read the table of settings, until an embedding is recorded there."""
         self._check_open()
         if self._manifest.dimension is None:
-            self._manifest = (yield from read_settings(self._tables)).manifest
+            self._manifest = (yield from tables.read_settings(self._tables)).manifest
         return self._manifest
 
     def claim(self, manifest: Manifest) -> Operation[Manifest]:
         """Create the tables of documents and members, then record the embedding unless one is recorded."""
         self._check_open()
-        self._manifest = yield from claim_embedding(self._tables, manifest, self._nodes)
+        self._manifest = yield from tables.claim_embedding(self._tables, manifest, self._nodes)
         return self._manifest
 
     def write(self, change: Change) -> Operation[Written]:
@@ -169,35 +149,35 @@ class CassandraBackend(Backend):
             remove_pages=tuple(change.remove_pages),
         )
         check_dimension(put, dimension)
-        prepared = prepare_records(put)
-        check_document_sizes(prepared, self._settings.max_document_bytes)
-        yield from self._names.learn(collect_record_names(put))
+        prepared = writing.prepare_records(put)
+        writing.check_document_sizes(prepared, self._settings.max_document_bytes)
+        yield from self._names.learn(tables.collect_record_names(put))
         parts = self._tables, self._fetcher, self._clock, self._derived, self._settings, self._corpus
-        return (yield from ChangeWriter(*parts).apply(change, prepared))
+        return (yield from writing.ChangeWriter(*parts).apply(change, prepared))
 
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
         """Write only the column of links and the members derived from it."""
         if not (yield from self._is_claimed()):
             return Written()
-        yield from self._names.learn(collect_link_names(links.values()))
-        return (yield from Relinker(self._tables, self._fetcher, self._buckets).replace(kinds, links))
+        yield from self._names.learn(tables.collect_link_names(links.values()))
+        return (yield from writing.Relinker(self._tables, self._fetcher, self._buckets).replace(kinds, links))
 
     def touch(self, times: Mapping[str, int]) -> Operation[int]:
         """Write to the table of accesses."""
         if not (yield from self._is_claimed()):
             return 0
-        return (yield from record_accesses(self._tables, self._fetcher, times, self._settings.ttl))
+        return (yield from tables.record_accesses(self._tables, self._fetcher, times, self._settings.ttl))
 
     def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
         """Read the table of accesses."""
         if not (yield from self._is_claimed()):
             return {}
-        return (yield from read_accesses(self._tables, self._fetcher, ids))
+        return (yield from tables.read_accesses(self._tables, self._fetcher, ids))
 
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
         """Read the table of pages."""
         self._check_open()
-        return (yield from read_entries(self._tables, source, urls))
+        return (yield from tables.read_entries(self._tables, source, urls))
 
     def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
         """Read the links of all documents."""
@@ -228,12 +208,12 @@ class CassandraBackend(Backend):
     def note(self, name: str) -> Operation[str | None]:
         """Read a note from the table of settings."""
         self._check_open()
-        return (yield from read_note(self._tables, name))
+        return (yield from tables.read_note(self._tables, name))
 
     def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
         """Write to the table of settings, with a lightweight transaction."""
         self._check_open()
-        return (yield from exchange_note(self._tables, name, value, expected))
+        return (yield from tables.exchange_note(self._tables, name, value, expected))
 
     def flush(self) -> Operation[None]:
         """Do nothing: the server updates its index with the documents."""
@@ -265,11 +245,11 @@ class CassandraBackend(Backend):
             findings += differences.findings(table)
             if mend:
                 yield from differences.mend(self._derived, table, self._clock.now())
-        names, parts = yield from collect_stored_names(self._tables)
+        names, parts = yield from tables.collect_stored_names(self._tables)
         missing = names - (yield from self._names.among(None))
         if mend:
             yield from self._names.learn(missing)
-        return Report(findings=(*findings, *inspect_names(missing, parts)))
+        return Report(findings=(*findings, *tables.inspect_names(missing, parts)))
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation in the caller's thread."""

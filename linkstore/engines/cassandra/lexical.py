@@ -195,7 +195,7 @@ class PostingReading:
         """The heads of the rows that were read, with their fields."""
         return np.frombuffer(b"".join([head for head, _ in self.rows]), POSTING_HEAD)
 
-    def ask(self, tables: Tables, size: int) -> Statement:
+    def make_statement(self, tables: Tables, size: int) -> Statement:
         """Return the statement that reads the next rows."""
         key = (*self.partition, self.word)
         if self.last is None:
@@ -364,7 +364,9 @@ class WordSearch:
         growth = 1
         while open_ := [one for one in readings if one.unfinished]:
             sizes = [_choose_page_size(one, growth, scope) for one in open_]
-            statements = tuple(one.ask(self._tables, size) for one, size in zip(open_, sizes, strict=True))
+            statements = tuple(
+                one.make_statement(self._tables, size) for one, size in zip(open_, sizes, strict=True)
+            )
             answers: list[list[ServerPosting]] = yield Requests(statements=statements, what="look words up")
             held = None
             if not scope.everything:

@@ -32,7 +32,7 @@ class Statement:
 
     Args:
         cql: Its text, with ``?`` for values, prepared once per session. ``schema`` statements have no values.
-        values: One for each ``?``. Vectors may be float arrays.
+        values: One for each ``?``.
         packed: Whether the values are bytes in the format of the native protocol. Saves time for statements
             with hundreds of values, which the driver is slow to serialise.
         level: Determines the consistency level.

@@ -409,8 +409,11 @@ class AnnIndex:
         grown = self
         if len(keys) and not len(self):
             # The mean of documents would be the vector that most of them share, where they do.
-            sample = np.unique(vectors(keys[:: -(-len(keys) // BATCH)]), axis=0)
-            grown = replace(grown, centre=sample.mean(axis=0))
+            # (``numpy.unique`` compares rows by Python code, and raises TypeError if it is interrupted.)
+            sample = vectors(keys[:: -(-len(keys) // BATCH)])
+            sample = sample[np.lexsort(sample.T[::-1])]
+            distinct = np.append(True, (sample[1:] != sample[:-1]).any(axis=1))
+            grown = replace(grown, centre=sample[distinct].mean(axis=0))
         for start in range(0, len(keys), BATCH):
             batch = keys[start : start + BATCH]
             codes = grown.codes(vectors(batch))

@@ -445,13 +445,14 @@ class _BlockReader:
         if only is not None:
             self._note(node, node.tag)
             return remove_marks(only, 0)
-        own = node.mem_id
+        own, first = node.mem_id, node.first_child
+        beginning = {own} if first is None else {own, first.mem_id}
         plain, noted = True, []
         # Highlighted code has a <span> for each token, which the parser skips faster.
         for element in node.css(_IN_CODE) if node.tag == "pre" else node.traverse():
             tag = element.tag
             if tag == "a" or element.id:
-                noted.append((element, tag, _is_beginning(node, element)))
+                noted.append((element, tag, element.mem_id in beginning))
             if tag in _APART and element.mem_id != own:
                 plain = False
         text = node.text() if plain else ""
@@ -537,8 +538,3 @@ def _is_box_title(heading: Node) -> bool:
 def _has_blocks(node: Node, tag: str) -> bool:
     """Say whether an element that mostly holds a line holds blocks, as ``<summary>`` with a heading in it."""
     return tag in _MAY_HOLD_BLOCKS and any(child.tag in BLOCKS for child in node.iter())
-
-
-def _is_beginning(node: Node, element: Node) -> bool:
-    first = node.first_child
-    return element.mem_id == node.mem_id or (first is not None and element.mem_id == first.mem_id)
