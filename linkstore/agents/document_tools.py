@@ -31,7 +31,7 @@ from linkstore.agents.tool_answers import (
 from linkstore.context.compiled import frame_parts
 from linkstore.core.arguments import quote_value
 from linkstore.core.arrays import Floats, make_unit_vector
-from linkstore.core.calls import EngineRequest
+from linkstore.core.calls import call_engine
 from linkstore.core.display import escape_unprintable
 from linkstore.core.documents import is_storable
 from linkstore.core.filters import parse_filter
@@ -109,7 +109,7 @@ def find_document(view: StoreView, name: str) -> Operation[Document]:
     known = yield from find_documents(view, [name, bare])
     found = known.get(name) or known.get(bare)
     if found is None and bare and is_unicode(bare):
-        manifest: Manifest = yield EngineRequest(view.backend.manifest())
+        manifest: Manifest = yield call_engine(view.backend, view.backend.manifest())
         if manifest.dimension is not None:
             plan = _find_at_url(bare, make_unit_vector(manifest.dimension))
             found = next(map(_make_document, (yield from view.answer(plan))), None)
@@ -144,7 +144,7 @@ def _find_at_url(url: str, vector: Floats) -> Plan[list[StoredDocument]]:
 
 def _find_adjacent(view: StoreView, document: Document) -> Operation[AdjacentIds]:
     """Return the documents before and after, as the page has them, else as links say."""
-    entries: list[PageEntry] = yield EngineRequest(view.backend.pages(None, [get_page(document)]))
+    entries: list[PageEntry] = yield call_engine(view.backend, view.backend.pages(None, [get_page(document)]))
     beside = next(
         (_find_adjacent_on_page(one.ids, document.id) for one in entries if document.id in one.ids), None
     )

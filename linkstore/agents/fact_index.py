@@ -48,10 +48,9 @@ from linkstore.errors import DocumentError, EmbeddingError, ExtractionError, Sto
 from linkstore.extract.names import Variants
 from linkstore.store.core import FACTS_SUFFIX, open_store_beside
 from linkstore.store.linkstore import (
-    DualCall,
+    Call,
     LinkStore,
     await_call,
-    make_backend_call,
     require_store,
     wait_for_call,
 )
@@ -129,7 +128,7 @@ class FactIndexing:
     def operation(self) -> Operation[FactSummary]:
         """Extract the facts of new and changed chunks, remove those of chunks that are gone."""
         facts = self._facts
-        known: dict[str, str] = yield DualCall(facts.pages, facts.apages, (FACT_SOURCE,))
+        known: dict[str, str] = yield Call(facts.pages, facts.apages, (FACT_SOURCE,))
         run = _IndexingRun()
         waiting: list[Document] = []
         after: str | None = None
@@ -144,11 +143,11 @@ class FactIndexing:
             yield from self._write(run, waiting)
         gone = sorted(known.keys() - run.seen)
         if gone and not self._dry_run:
-            yield DualCall(facts.remove_pages, facts.aremove_pages, (FACT_SOURCE, gone))
+            yield Call(facts.remove_pages, facts.aremove_pages, (FACT_SOURCE, gone))
         return (yield from self._summarize(run, len(gone)))
 
-    def _scan(self, after: str | None) -> DualCall:
-        return make_backend_call(self._store, self._store.backend.scan(after, _CHUNKS_PER_SCAN))
+    def _scan(self, after: str | None) -> Call:
+        return call_engine(self._store.backend, self._store.backend.scan(after, _CHUNKS_PER_SCAN))
 
     def _select_changed(
         self, run: _IndexingRun, chunks: Iterator[Document], known: dict[str, str]
@@ -170,13 +169,13 @@ class FactIndexing:
         run.extracted += len(chunks)
         if self._dry_run:
             return
-        found: list[Extracted] = yield DualCall(extractor.extract, extractor.aextract, (chunks,))
+        found: list[Extracted] = yield Call(extractor.extract, extractor.aextract, (chunks,))
         failed = [one for one in found if isinstance(one, Failed)]
         if failed and len(failed) == len(chunks) and not run.facts:
             raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
         run.failed += failed
         run.extracted -= len(failed)
-        run.facts += yield DualCall(self._put, self._aput, (chunks, found))
+        run.facts += yield Call(self._put, self._aput, (chunks, found))
 
     def _put(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> int:
         """Write facts, and return how many.
@@ -431,7 +430,7 @@ class ModelExtractor:
     ) -> Operation[list[ExtractedFacts | MalformedOutput | Exception]]:
         asked = self._asked
         arguments = ([_make_extraction_prompt(chunk) for chunk in chunks], self._config)
-        replies: list[Any] = yield DualCall(
+        replies: list[Any] = yield Call(
             lambda prompts, config: asked.batch(prompts, config, return_exceptions=True),
             lambda prompts, config: asked.abatch(prompts, config, return_exceptions=True),
             arguments,

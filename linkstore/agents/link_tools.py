@@ -15,7 +15,7 @@ from linkstore.agents.tool_answers import (
     make_empty_answer,
     make_results_answer,
 )
-from linkstore.core.calls import EngineRequest
+from linkstore.core.calls import call_engine
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.documents import is_storable
 from linkstore.core.hits import Chain, Triple
@@ -213,7 +213,7 @@ def describe_schema(backend: Backend, ceiling: int) -> Operation[ToolAnswer]:
         kinds, fields = sorted(recorded.schema.kinds), [recorded.schema.type_field]
         lines = [recorded.schema.describe()]
     else:
-        known: Vocabulary = yield EngineRequest(backend.vocabulary())
+        known: Vocabulary = yield call_engine(backend, backend.vocabulary())
         kinds, fields = sorted(known.kinds), sorted(known.fields - {LINKS_KEY})
         lines = [f"Kinds of link: {_list_names(kinds)}", f"Metadata fields: {_list_names(fields)}"]
     data = {

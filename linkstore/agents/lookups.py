@@ -31,7 +31,7 @@ from linkstore.core.plans import Operation, Plan
 from linkstore.core.processes import run_without_collector
 from linkstore.engines.contract import Survey
 from linkstore.errors import CapabilityError
-from linkstore.store.linkstore import DualCall, LinkStore, make_plan_call
+from linkstore.store.linkstore import Call, LinkStore
 from linkstore.strategies.base import HOP_SIDES
 from linkstore.strategies.traversal import NO_REFS, Edges, follow_links, follow_tags
 
@@ -221,18 +221,18 @@ def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[
     Returns:
         How many were added and removed, or would be.
     """
-    known: dict[str, str] = yield DualCall(facts.pages, facts.apages, (ELEMENT_SOURCE,))
+    known: dict[str, str] = yield Call(facts.pages, facts.apages, (ELEMENT_SOURCE,))
     single: list[str] = []
     for batch in split_batches(sorted(known), _ELEMENTS_AT_ONCE):
         single += yield from _find_unshared(facts, [read_element_name(url) for url in batch])
     for batch in () if count_only else split_batches(single, _ELEMENTS_AT_ONCE):
         urls = [make_element_page(name).url for name in batch]
-        yield DualCall(facts.remove_pages, facts.aremove_pages, (ELEMENT_SOURCE, urls))
-    survey: Survey = yield DualCall(facts.survey, facts.asurvey)
+        yield Call(facts.remove_pages, facts.aremove_pages, (ELEMENT_SOURCE, urls))
+    survey: Survey = yield Call(facts.survey, facts.asurvey)
     missing = [tag for kind, tag, many in survey.dangling if kind == KEY_ELEMENT and many >= FEWEST_FACTS]
     for batch in () if count_only else split_batches(missing, _ELEMENTS_AT_ONCE):
         pages = run_without_collector(partial(_make_element_pages, batch))
-        yield DualCall(facts.put_pages, facts.aput_pages, (ELEMENT_SOURCE, pages))
+        yield Call(facts.put_pages, facts.aput_pages, (ELEMENT_SOURCE, pages))
     return len(missing), len(single)
 
 
@@ -242,7 +242,7 @@ def _make_element_pages(names: Sequence[str]) -> list[PageDocuments]:
 
 def _find_unshared(facts: LinkStore, names: Sequence[str]) -> Operation[list[str]]:
     """Return the key elements that too few facts mention."""
-    sizes: Ints = yield make_plan_call(facts, _count_facts(names))
+    sizes: Ints = yield call_plan(facts.backend, _count_facts(names))
     return [name for name, size in zip(names, sizes.tolist(), strict=True) if size < FEWEST_FACTS]
 
 

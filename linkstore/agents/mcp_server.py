@@ -26,7 +26,7 @@ from linkstore._version import __version__
 from linkstore.agents.document_tools import find_documents
 from linkstore.agents.tool_answers import StoreView
 from linkstore.agents.toolbox import Toolbox, ToolSpec, format_argument_error, format_error
-from linkstore.core.calls import EngineRequest
+from linkstore.core.calls import call_engine
 from linkstore.core.display import get_url, join_headings
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Operation
@@ -98,7 +98,9 @@ def list_resources(view: StoreView, cursor: str | None) -> Operation[ResourcePag
     found: list[Record] = []
     scanned = 0
     while len(found) < MOST_LISTED and scanned < MOST_SCANNED:
-        records: Sequence[Record] = yield EngineRequest(view.backend.scan(after, MOST_LISTED - len(found)))
+        records: Sequence[Record] = yield call_engine(
+            view.backend, view.backend.scan(after, MOST_LISTED - len(found))
+        )
         if not records:
             return ResourcePage(documents=tuple(map(as_document, found)), cursor=None)
         found += [record for record in records if condition.matches(record.metadata)]

@@ -29,7 +29,7 @@ from linkstore.core.arguments import require_model
 from linkstore.core.arrays import Floats, normalize_vector
 from linkstore.core.plans import Operation
 from linkstore.errors import AgentError, LinkStoreError
-from linkstore.store.linkstore import CallTimeoutError, DualCall, LinkStore, limit_time
+from linkstore.store.linkstore import Call, CallTimeoutError, LinkStore, limit_time
 
 Output = TypeVar("Output", bound=BaseModel)
 QUOTED_CHARACTERS = 200
@@ -193,7 +193,7 @@ class Asker:
         runnable = require_structured_output(self._model, schema)
         spent.steps += 1
         left = self.budget.seconds_for(last=last) - spent.seconds(state)
-        call = DualCall(runnable.invoke, runnable.ainvoke, (list(messages),))
+        call = Call(runnable.invoke, runnable.ainvoke, (list(messages),))
         try:
             given: Any = yield call if math.isinf(left) else limit_time(left, call)
         except LinkStoreError:
@@ -239,12 +239,12 @@ class ReadingSources:
     def vector(self, text: str) -> Operation[Floats]:
         """Compute the unit vector of a text."""
         embedding = self.store.embeddings
-        given = yield DualCall(embedding.embed_query, embedding.aembed_query, (text,))
+        given = yield Call(embedding.embed_query, embedding.aembed_query, (text,))
         return normalize_vector(given)
 
-    def search(self, query: str, k: int) -> DualCall:
+    def search(self, query: str, k: int) -> Call:
         """Request the hits of the default strategy."""
-        return DualCall(
+        return Call(
             lambda: self.store.search(query, k=k),
             lambda: self.store.asearch(query, k=k),
         )

@@ -70,7 +70,7 @@ from linkstore.core.lexical import extract_question_terms
 from linkstore.core.plans import Operation, select_stored
 from linkstore.errors import AgentError, LinkError
 from linkstore.extract.names import normalize_name
-from linkstore.store.linkstore import DualCall, make_plan_call
+from linkstore.store.linkstore import Call
 
 Output = TypeVar("Output", bound=BaseModel)
 _TRIES: Final = 2
@@ -263,8 +263,8 @@ def choose_elements(sources: ReadingSources, state: Reading) -> Operation[dict[s
     assert sources.facts is not None
     vector = yield from sources.vector(state["question"])
     words, _ = extract_question_terms(state["question"])
-    names: list[str] = yield make_plan_call(
-        sources.facts, find_likely_elements(vector, words, SHOWN_ELEMENTS)
+    names: list[str] = yield call_plan(
+        sources.facts.backend, find_likely_elements(vector, words, SHOWN_ELEMENTS)
     )
     if not names:
         return move.to("search")
@@ -289,9 +289,9 @@ def read_facts(sources: ReadingSources, state: Reading) -> Operation[dict[str, A
     name, *left = state["elements"]
     move = ReadingStep(sources, state, "facts", f"element:{name}")
     vector = yield from sources.vector(state["question"])
-    found: ElementFacts = yield make_plan_call(sources.facts, find_facts(name, vector, SHOWN_FACTS))
+    found: ElementFacts = yield call_plan(sources.facts.backend, find_facts(name, vector, SHOWN_FACTS))
     asked_for = list(dict.fromkeys(chunk for chunk, _ in found.facts))
-    there: list[str] = yield make_plan_call(sources.store, select_stored(asked_for))
+    there: list[str] = yield call_plan(sources.store.backend, select_stored(asked_for))
     unread = [id for id in there if f"chunk:{id}" not in state["queued"]]
     shown = [f"[{chunk}] {text}" for chunk, text in found.facts if chunk in there]
     heading = f"Facts of {name!r}, {describe_count(len(found.facts), found.size)}:"
@@ -362,7 +362,7 @@ def read_chunk(sources: ReadingSources, state: Reading) -> Operation[dict[str, A
     id, *left = state["chunks"]
     move = ReadingStep(sources, state, "chunk", f"chunk:{id}")
     store = sources.store
-    found: list[Document] = yield DualCall(store.get_by_ids, store.aget_by_ids, ([id],))
+    found: list[Document] = yield Call(store.get_by_ids, store.aget_by_ids, ([id],))
     if not found:
         move.set(chunks=left)
         move.did("search_more", [], f"{id!r} is gone")
@@ -390,8 +390,8 @@ def _act(
     action = "search_more" if made is None else made.action
     if action in _DIRECTIONS:
         vector = yield from sources.vector(move.now("question"))
-        other: str | None = yield make_plan_call(
-            sources.store, find_beside_on_page(id, _DIRECTIONS[action], vector)
+        other: str | None = yield call_plan(
+            sources.store.backend, find_beside_on_page(id, _DIRECTIONS[action], vector)
         )
         fresh = move.queue_chunks([other], first=True) if other is not None else []
         why = "" if fresh else (", which was queued before" if other is not None else ", and there is none")
@@ -481,17 +481,15 @@ def _find_elements_beside(sources: ReadingSources, state: Reading) -> Operation[
     vector = yield from sources.vector(state["question"])
     names: list[str] = []
     for name in state["explored"][-1:]:
-        found: ElementFacts = yield make_plan_call(facts, find_facts(name, vector, SHOWN_FACTS))
+        found: ElementFacts = yield call_plan(facts.backend, find_facts(name, vector, SHOWN_FACTS))
         names += found.beside
     pages = [make_chunk_url(id) for id in state["read"][-1:]]
     if pages:
-        ids: dict[str, tuple[str, ...]] = yield DualCall(
-            facts.page_ids, facts.apage_ids, (FACT_SOURCE, pages)
-        )
+        ids: dict[str, tuple[str, ...]] = yield Call(facts.page_ids, facts.apage_ids, (FACT_SOURCE, pages))
         own = tuple(islice(chain(*ids.values()), FACTS_OF_PASSAGE))
-        names += yield make_plan_call(facts, find_elements(own))
+        names += yield call_plan(facts.backend, find_elements(own))
     fresh = [name for name in dict.fromkeys(names) if f"element:{name}" not in state["queued"]]
-    best: list[str] = yield make_plan_call(facts, rank_elements(fresh, vector, SHOWN_ELEMENTS))
+    best: list[str] = yield call_plan(facts.backend, rank_elements(fresh, vector, SHOWN_ELEMENTS))
     return best
 
 
@@ -502,7 +500,7 @@ def _find_linked_chunks(sources: ReadingSources, state: Reading) -> Operation[li
     vector = yield from sources.vector(state["question"])
     queued = [one.removeprefix("chunk:") for one in state["queued"] if one.startswith("chunk:")]
     plan = find_linked(state["read"], vector, queued, SHOWN_HITS)
-    found: list[LinkedChunk] = yield make_plan_call(sources.store, plan)
+    found: list[LinkedChunk] = yield call_plan(sources.store.backend, plan)
     return found
 
 

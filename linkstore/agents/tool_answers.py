@@ -24,7 +24,7 @@ from typing import Any, Final, TypeVar
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import require_at_least, require_within
-from linkstore.core.calls import EngineRequest
+from linkstore.core.calls import call_plan
 from linkstore.core.display import escape_unprintable, get_body, get_url, join_headings, make_snippet
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Chain
@@ -51,7 +51,7 @@ class StoreView:
 
     def answer(self, plan: Plan[T]) -> Operation[T]:
         """Carry out a plan, for which there are no other documents."""
-        return (yield EngineRequest(self.backend.answer(plan, parse_filter(self.filter))))  # type: ignore[no-any-return]
+        return (yield call_plan(self.backend, plan, parse_filter(self.filter)))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

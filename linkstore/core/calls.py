@@ -1,24 +1,78 @@
-"""What operations wait for, and the drivers that wait, blocking or with asyncio.
+"""Calls, which operations wait for, and the drivers that make them, blocking or with asyncio.
 
-Drivers: the only places that wait.
-
-:func:`answer_plan` joins a plan with a backend's operations into one; :func:`run` drives an operation
-blocking, :func:`arun` without blocking the event loop.
-
-What the operations of a store wait for: embeddings, and operations of the backend.
+An operation is a generator: it yields a :class:`Call`, is sent the result, and returns an answer. :func:`run`
+and :func:`arun` drive it, and are the only places that wait. The operations of an engine yield what only the
+engine understands; they are calls to everybody else. :func:`answer_plan` joins a plan with an engine's
+operations into one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, Protocol, TypeVar
 
+from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.plans import Fetch, Operation, Plan
 from linkstore.errors import CapabilityError
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request for the result of a call, which has a blocking form and may have one for an event loop.
+
+    Args:
+        blocking: The form that is called where waiting may block.
+        awaiting: The form that is called on an event loop. None: the other one, in a worker thread.
+        arguments: Positional arguments of both forms.
+        options: Keyword arguments of both forms.
+    """
+
+    blocking: Callable[..., Any]
+    awaiting: Callable[..., Awaitable[Any]] | None = None
+    arguments: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """What carries out the operations of a storage engine."""
+
+    def run(self, operation: Operation[T]) -> T:
+        """Carry out an operation, blocking."""
+        ...
+
+    async def arun(self, operation: Operation[T]) -> T:
+        """Carry out an operation without blocking the event loop."""
+        ...
+
+    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
+        """Return the operation that carries out a plan within a scope."""
+        ...
+
+
+def call_engine(engine: Engine, operation: Operation[Any]) -> Call:
+    """Request that an engine carries out one of its own operations, for its result."""
+    return Call(engine.run, engine.arun, (operation,))
+
+
+def call_plan(engine: Engine, plan: Plan[Any], scope: Condition = EVERYTHING) -> Call:
+    """Request that an engine carries out a plan within a scope, for its result."""
+    return call_engine(engine, engine.answer(plan, scope))
+
+
+def make_call(call: Call) -> Any:
+    """Make a call, blocking, and return its result."""
+    return call.blocking(*call.arguments, **call.options)
+
+
+async def await_call(call: Call) -> Any:
+    """Make a call without blocking the event loop, and return its result."""
+    if call.awaiting is None:
+        return await run_in_thread(call.blocking, *call.arguments, **call.options)
+    return await call.awaiting(*call.arguments, **call.options)
 
 
 def answer_plan(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Operation[T]:
@@ -70,8 +124,8 @@ def observe_plan(
         plan.close()
 
 
-def run(operation: Operation[T], wait: Callable[[Any], Any]) -> T:
-    """Drive an operation, blocking in ``wait`` for whatever it yields."""
+def run(operation: Operation[T], wait: Callable[[Any], Any] = make_call) -> T:
+    """Drive an operation, blocking in ``wait`` for whatever it yields; by default it yields calls."""
     try:
         request = next(operation)
         while True:
@@ -87,8 +141,8 @@ def run(operation: Operation[T], wait: Callable[[Any], Any]) -> T:
         operation.close()
 
 
-async def arun(operation: Operation[T], wait: Callable[[Any], Awaitable[Any]]) -> T:
-    """Drive an operation, awaiting ``wait`` for whatever it yields."""
+async def arun(operation: Operation[T], wait: Callable[[Any], Awaitable[Any]] = await_call) -> T:
+    """Drive an operation, awaiting ``wait`` for whatever it yields; by default it yields calls."""
     try:
         request = next(operation)
         while True:
@@ -102,31 +156,3 @@ async def arun(operation: Operation[T], wait: Callable[[Any], Awaitable[Any]]) -
         return done.value  # type: ignore[no-any-return]
     finally:
         operation.close()
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedQuery:
-    """Asks for the embedding of a question: a vector."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedDocuments:
-    """Asks for the embeddings of texts: (n, d) vectors."""
-
-    texts: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedProbe:
-    """Asks for the embedding of a text that is stored with its vector, to compare both: (1, d) vectors."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class EngineRequest:
-    """Asks the backend to carry out one of its operations: its result."""
-
-    operation: Operation[Any]

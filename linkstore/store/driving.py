@@ -1,32 +1,17 @@
-"""Drives a store's operations, and checks the names in a search.
-
-Closes what was opened if the rest of the opening fails.
-
-Drives a store's operations: waits for embeddings, for the backend and for rerankers.
-
-Checks the names in a search: kinds and fields that the store does not have are errors.
-"""
+"""A store that drives its operations, and checks the names in a search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from linkstore.core.arguments import omit_none, require_at_least
 from linkstore.core.arrays import Floats, normalize_vector
-from linkstore.core.calls import (
-    EmbedDocuments,
-    EmbedProbe,
-    EmbedQuery,
-    EngineRequest,
-    arun,
-    run,
-    run_in_thread,
-)
+from linkstore.core.calls import arun, call_engine, call_plan, run
 from linkstore.core.filters import Condition, Filter, parse_filter
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.plans import Candidates, Documents, Nearest, Operation, Plan, StoredDocument
@@ -37,18 +22,13 @@ from linkstore.core.vocabulary import (
     make_unknown_type_error,
 )
 from linkstore.embeddings.encoder import Encoder
-from linkstore.embeddings.names import embedding_name, get_encoder
+from linkstore.embeddings.names import get_encoder
 from linkstore.engines.contract import Backend, Manifest
 from linkstore.errors import FilterError
-from linkstore.store.operations import (
-    check_embedding_dimension,
-    check_probe,
-    is_known_by_name,
-    read_floor,
-    record_floor,
-)
+from linkstore.store.embedding import StoreEmbedding
+from linkstore.store.operations import read_floor, record_floor
 from linkstore.store.schema_graph import read_schema
-from linkstore.strategies.base import RerankRequest, SearchOptions, Strategy
+from linkstore.strategies.base import SearchOptions, Strategy
 from linkstore.strategies.observers import GuardedObserver, Observer
 
 if TYPE_CHECKING:
@@ -104,11 +84,8 @@ class DrivenStore:
         self._observers: tuple[Observer, ...] = ()
         self._observing = Lock()
         manifest = backend.run(backend.manifest())
-        self._embedding = embedding or self._embedding_by_name(manifest.embedding or DEFAULT_EMBEDDING)
-        self._embedding_name = embedding_name(self._embedding)
-        check_embedding_dimension(manifest, self._embedding)
-        self._is_recorded = is_known_by_name(manifest, self._embedding)
-        self._found_empty = False
+        model = embedding or self._embedding_by_name(manifest.embedding or DEFAULT_EMBEDDING)
+        self._embedding = StoreEmbedding(backend, model, manifest)
         self._floor = self._run(read_floor(backend))
 
     @staticmethod
@@ -171,69 +148,10 @@ class DrivenStore:
         return end
 
     def _run(self, operation: Operation[T]) -> T:
-        return run(operation, self._wait)
+        return run(operation)
 
     async def _arun(self, operation: Operation[T]) -> T:
-        return await arun(operation, self._await)
-
-    def _wait(self, request: object) -> Any:
-        match request:
-            case EmbedQuery(text):
-                self._run(self._checked())
-                return self._embedding.embed_query(text)
-            case EmbedDocuments(texts):
-                self._run(self._checked())
-                return self._embed_documents(texts)
-            case EmbedProbe(text):
-                return self._embed_documents([text])
-            case EngineRequest(operation):
-                return self.backend.run(operation)
-            case RerankRequest():
-                return request.reranker(request.question, request.texts)
-        raise TypeError(f"no way to answer {request!r}")
-
-    def _checked(self) -> Operation[None]:
-        """Check that the store was built with its embedding, before this object first embeds something.
-
-        The embedding need not be compared with itself if the store had none before, and now has this name.
-        """
-        if self._is_recorded:
-            return
-        manifest: Manifest = yield EngineRequest(self.backend.manifest())
-        if manifest.dimension is None:
-            self._found_empty = True
-        elif self._found_empty and manifest.embedding == self._embedding_name:
-            self._is_recorded = True
-        else:
-            self._is_recorded = yield from check_probe(self.backend, manifest, self._embedding)
-
-    def _embed_documents(self, texts: list[str]) -> Any:
-        """Embed texts, as an array if the embedding can give one."""
-        embed = getattr(self._embedding, "embed_array", self._embedding.embed_documents)
-        return embed(texts)
-
-    async def _await(self, request: object) -> Any:
-        match request:
-            case EmbedQuery() | EmbedDocuments():
-                await self._arun(self._checked())
-                return await self._embed(request)
-            case EmbedProbe(text):
-                return await self._embed(EmbedDocuments([text]))
-            case EngineRequest(operation):
-                return await self.backend.arun(operation)
-            case RerankRequest():
-                return await run_in_thread(request.reranker, request.question, request.texts)
-        raise TypeError(f"no way to answer {request!r}")
-
-    async def _embed(self, request: EmbedQuery | EmbedDocuments) -> Any:
-        embedding = self._embedding
-        if isinstance(request, EmbedQuery):
-            if isinstance(embedding, Encoder):
-                return await run_in_thread(embedding.embed_query, request.text)
-            return await embedding.aembed_query(request.text)
-        if isinstance(embedding, Encoder) or hasattr(embedding, "embed_array"):
-            return await run_in_thread(self._embed_documents, request.texts)
-        return await embedding.aembed_documents(request.texts)
+        return await arun(operation)
 
 
 NAME_SAMPLE_SIZE: Final = 200
@@ -254,8 +172,8 @@ def check_known_names(backend: Backend, strategy: Strategy, options: SearchOptio
     ).checkable
     if not asked:
         return
-    missing = asked - (yield EngineRequest(backend.vocabulary(asked.storable)))
-    if missing and (yield EngineRequest(backend.scan(None, 1))):
+    missing = asked - (yield call_engine(backend, backend.vocabulary(asked.storable)))
+    if missing and (yield call_engine(backend, backend.scan(None, 1))):
         raise make_unknown_name_error(
             missing, (yield from _suggest_names(backend, options.filter, missing.fields))
         )
@@ -284,12 +202,12 @@ def _suggest_names(
     if scope is None:
         return Vocabulary()
     if scope.always:
-        everything: Vocabulary = yield EngineRequest(backend.vocabulary())
+        everything: Vocabulary = yield call_engine(backend, backend.vocabulary())
         return everything
-    manifest: Manifest = yield EngineRequest(backend.manifest())
+    manifest: Manifest = yield call_engine(backend, backend.manifest())
     direction = normalize_vector(np.ones(manifest.dimension or 1, dtype=np.float32))
     try:
-        found: Vocabulary = yield EngineRequest(backend.answer(_read_nearest_names(direction), scope))
+        found: Vocabulary = yield call_plan(backend, _read_nearest_names(direction), scope)
     except FilterError:  # too many documents to search: there is nothing to suggest
         return Vocabulary()
     return found

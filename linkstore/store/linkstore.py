@@ -7,14 +7,8 @@ The check that an argument is a store.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Future
-from concurrent.futures import wait as wait_for
-from contextvars import copy_context
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from langchain_core.embeddings import Embeddings
@@ -22,8 +16,6 @@ from langchain_core.vectorstores import VectorStoreRetriever
 
 from linkstore.core.arguments import require
 from linkstore.core.calls import run_in_thread
-from linkstore.core.filters import EVERYTHING, Condition
-from linkstore.core.plans import Operation, Plan
 from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 from linkstore.embeddings.names import get_embedding
 from linkstore.engines.contract import Backend
@@ -208,14 +200,14 @@ class LinkStore(LangChainSearchMethods, CoreStore):
     @property
     def embeddings(self) -> Embeddings:
         """The embedding of the store."""
-        return cast("Embeddings", self._embedding)  # made above, or given
+        return cast("Embeddings", self._embedding.model)  # made above, or given
 
     async def aclose(self) -> None:
         """Close the store: see ``close``."""
         await run_in_thread(self.close)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.backend!r}, embedding={self._embedding_name!r})"
+        return f"{type(self).__name__}({self.backend!r}, embedding={self._embedding.name!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by reopening the store at its place on disk, with the same settings and embedding.
@@ -224,8 +216,8 @@ class LinkStore(LangChainSearchMethods, CoreStore):
             CapabilityError: If it is in memory only, or in Cassandra.
             StoreClosedError: If it is closed.
         """
-        by_name = type(self._embedding) in {MiniLMEmbeddings, WordLlamaEmbeddings}
-        embedding = self._embedding_name if by_name else self._embedding
+        by_name = type(self._embedding.model) in {MiniLMEmbeddings, WordLlamaEmbeddings}
+        embedding = self._embedding.name if by_name else self._embedding.model
         return self._reopen, (self.backend, embedding, self._max_depth)
 
     async def __aenter__(self) -> Self:
@@ -256,80 +248,6 @@ class LinkStore(LangChainSearchMethods, CoreStore):
         check_retriever_arguments(kwargs)
         tags = [*(kwargs.pop("tags", None) or ()), *self._get_retriever_tags()]
         return StoreRetriever(vectorstore=self, tags=tags, **kwargs)
-
-
-@dataclass(frozen=True, slots=True)
-class DualCall:
-    """A request for the result of a call.
-
-    Args:
-        blocking: The form that is called where waiting may block.
-        awaiting: The form that is called on an event loop.
-        arguments: Positional arguments of both forms.
-        options: Keyword arguments of both forms.
-    """
-
-    blocking: Callable[..., Any]
-    awaiting: Callable[..., Awaitable[Any]]
-    arguments: tuple[Any, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-class CallTimeoutError(Exception):
-    """A call was not done in time, and is not waited for any longer."""
-
-
-def limit_time(seconds: float, call: DualCall) -> DualCall:
-    """Return the same call with a time limit, past which it raises OutOfTimeError.
-
-    A blocking call that is late continues in its own thread, which does not keep the process from ending.
-    """
-
-    def blocking(*arguments: Any, **options: Any) -> Any:
-        context, done = copy_context(), Future[Any]()
-
-        def work() -> None:
-            try:
-                done.set_result(context.run(call.blocking, *arguments, **options))
-            except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
-                done.set_exception(error)
-
-        Thread(target=work, name="linkstore-call", daemon=True).start()
-        if not wait_for([done], timeout=max(0.0, seconds)).done:
-            raise CallTimeoutError
-        return done.result()
-
-    async def awaiting(*arguments: Any, **options: Any) -> Any:
-        limit = asyncio.timeout(max(0.0, seconds))
-        try:
-            async with limit:
-                return await call.awaiting(*arguments, **options)
-        except TimeoutError as error:
-            if limit.expired():
-                raise CallTimeoutError from error
-            raise
-
-    return DualCall(blocking, awaiting, call.arguments, call.options)
-
-
-def make_plan_call(store: LinkStore, plan: Plan[Any], scope: Condition = EVERYTHING) -> DualCall:
-    """Request that a store carries out a plan within a scope, for the plan's result."""
-    return make_backend_call(store, store.backend.answer(plan, scope))
-
-
-def make_backend_call(store: LinkStore, operation: Operation[Any]) -> DualCall:
-    """Request that the backend of a store carries out one of its own operations, for its result."""
-    return DualCall(store.backend.run, store.backend.arun, (operation,))
-
-
-def wait_for_call(request: DualCall) -> Any:
-    """Make a call, blocking, and return its result."""
-    return request.blocking(*request.arguments, **request.options)
-
-
-async def await_call(request: DualCall) -> Any:
-    """Make a call without blocking the event loop, and return its result."""
-    return await request.awaiting(*request.arguments, **request.options)
 
 
 def require_store(**stores: object) -> None:

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from langchain_core.documents import Document
 
-from linkstore.core.calls import EngineRequest
+from linkstore.core.calls import call_engine
 from linkstore.core.documents import PageDocuments, is_storable
 from linkstore.core.links import Link
 from linkstore.core.plans import Operation
@@ -85,11 +85,11 @@ class PageMethods(DrivenStore):
             SourceConflictError: If another source has a page of the same name.
             DocumentError: If a text cannot be stored.
         """
-        return self._run(operations.embed_pages(self.backend, source, pages))
+        return self._run(operations.embed_pages(self.backend, self._embedding, source, pages))
 
     async def aembed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
         """Embed the documents of pages: see :meth:`embed_pages`."""
-        return await self._arun(operations.embed_pages(self.backend, source, pages))
+        return await self._arun(operations.embed_pages(self.backend, self._embedding, source, pages))
 
     def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
         """Replace whole pages in one change, and remove documents that the pages no longer have.
@@ -97,11 +97,11 @@ class PageMethods(DrivenStore):
         Raises:
             SourceConflictError: If another source has a page of the same name.
         """
-        return self._run(operations.put_pages(self.backend, self._embedding_name, source, pages))
+        return self._run(operations.put_pages(self.backend, self._embedding, source, pages))
 
     async def aput_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
         """Replace whole pages: see :meth:`put_pages`."""
-        return await self._arun(operations.put_pages(self.backend, self._embedding_name, source, pages))
+        return await self._arun(operations.put_pages(self.backend, self._embedding, source, pages))
 
     def remove_pages(self, source: str, urls: Sequence[str]) -> Written:
         """Remove pages with their documents, in one change."""
@@ -135,19 +135,19 @@ class PageMethods(DrivenStore):
         return await self._arun(operations.replace_links(self.backend, kinds, links))
 
     def _read_digests(self, source: str | None) -> Operation[dict[str, str]]:
-        found: dict[str, str] = yield EngineRequest(self.backend.digests(source))
+        found: dict[str, str] = yield call_engine(self.backend, self.backend.digests(source))
         return found
 
     def _count_pages(self) -> Operation[dict[str, int]]:
-        entries: list[PageEntry] = yield EngineRequest(self.backend.pages(None))
+        entries: list[PageEntry] = yield call_engine(self.backend, self.backend.pages(None))
         return dict(sorted(Counter(entry.source for entry in entries).items()))
 
     def _read_ids(self, source: str | None, urls: Sequence[str]) -> Operation[dict[str, tuple[str, ...]]]:
-        entries = yield EngineRequest(self.backend.pages(source, urls))
+        entries = yield call_engine(self.backend, self.backend.pages(source, urls))
         return {entry.url: entry.ids for entry in entries}
 
     def _find_most_linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
-        found: list[LinkedPage] = yield EngineRequest(self.backend.linked(kind, take))
+        found: list[LinkedPage] = yield call_engine(self.backend, self.backend.linked(kind, take))
         return found
 
 
@@ -375,19 +375,19 @@ class MaintenanceMethods(DrivenStore):
         return found
 
     def _survey(self) -> Operation[Survey]:
-        found: Survey = yield EngineRequest(self.backend.survey())
+        found: Survey = yield call_engine(self.backend, self.backend.survey())
         return found
 
     def _flush(self) -> Operation[None]:
-        yield EngineRequest(self.backend.flush())
+        yield call_engine(self.backend, self.backend.flush())
 
     def _compact(self) -> Operation[None]:
-        yield EngineRequest(self.backend.compact())
+        yield call_engine(self.backend, self.backend.compact())
 
     def _verify(self) -> Operation[Report]:
-        found: Report = yield EngineRequest(self.backend.verify())
+        found: Report = yield call_engine(self.backend, self.backend.verify())
         return found
 
     def _repair(self) -> Operation[Report]:
-        found: Report = yield EngineRequest(self.backend.repair())
+        found: Report = yield call_engine(self.backend, self.backend.repair())
         return found

@@ -1,14 +1,4 @@
-"""The operations of a store: generators that request embeddings and backend operations.
-
-The minimum similarity that a store records for its searches.
-
-Decides whether an embedding computes the vectors that a store holds.
-
-The vectors in the store decide, and not the name that it records: one model has many names, such as that of
-a cache around it or of a class in a process that was spawned, and one name may stand for many models. The
-probe is a stored document: its text is embedded again, and compared with its vector. So nothing more needs to
-be recorded, and stores of any age can be asked.
-"""
+"""The operations of a store: generators that yield calls of the embedding and of the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import orjson
@@ -29,11 +19,10 @@ from linkstore.core.arrays import (
     Floats,
     as_matrix,
     convert_question,
-    cosine_similarities,
     normalize_vector,
     normalize_vectors,
 )
-from linkstore.core.calls import EmbedDocuments, EmbedProbe, EmbedQuery, EngineRequest
+from linkstore.core.calls import call_engine, call_plan
 from linkstore.core.documents import (
     PageDocuments,
     check_id,
@@ -46,8 +35,6 @@ from linkstore.core.hits import Hits
 from linkstore.core.links import LINKS_KEY, Link, merge_links, parse_links
 from linkstore.core.plans import Operation, Plan, read_documents
 from linkstore.core.processes import run_without_collector
-from linkstore.embeddings.encoder import Encoder
-from linkstore.embeddings.names import embedding_name, has_model
 from linkstore.engines.contract import Backend, Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import (
     DocumentError,
@@ -57,13 +44,11 @@ from linkstore.errors import (
     StoreBusyError,
     StoreFormatError,
 )
+from linkstore.store.embedding import StoreEmbedding
 from linkstore.store.schema_graph import check_documents, check_links
 from linkstore.strategies.base import SearchOptions, Strategy
 from linkstore.strategies.observers import count_reached
 from linkstore.strategies.traversal import check_depth, limit_depth
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
 
 T = TypeVar("T")
 BATCH_SIZE: Final = 2048
@@ -76,6 +61,7 @@ INCOMPLETE_DIGEST: Final = ""
 
 def search(
     backend: Backend,
+    embedding: StoreEmbedding,
     query: str | Sequence[float],
     strategy: Strategy,
     options: SearchOptions,
@@ -86,6 +72,7 @@ def search(
 
     Args:
         backend: Where the documents are.
+        embedding: That of the store.
         query: The question, or its vector.
         strategy: How to search.
         options: Filters and additional starting points.
@@ -100,24 +87,24 @@ def search(
     given = None if isinstance(query, str) else convert_question(query)
     question = options.question(_PLACEHOLDER_VECTOR, text)  # raise on an invalid link before embedding
     check_depth(strategy, strategy.hops, max_depth)
-    vector = (yield EmbedQuery(text)) if given is None else given
-    manifest: Manifest = yield EngineRequest(backend.manifest())
+    vector = (yield from embedding.embed_query(text)) if given is None else given
+    manifest: Manifest = yield call_engine(backend, backend.manifest())
     question = replace(question, vector=normalize_vector(vector, manifest.dimension))
     plan = limit_depth(strategy.plan(question), strategy, max_depth)
     if reached is not None:
         plan = count_reached(plan, reached)
-    hits: Hits = yield EngineRequest(backend.answer(plan, options.scope))
+    hits: Hits = yield call_plan(backend, plan, options.scope)
     return (yield from strategy.judged(question, hits))
 
 
 def run_plan(backend: Backend, plan: Plan[T]) -> Operation[T]:
     """Carry out a plan."""
-    return (yield EngineRequest(backend.answer(plan)))  # type: ignore[no-any-return]
+    return (yield call_plan(backend, plan))  # type: ignore[no-any-return]
 
 
 def add(
     backend: Backend,
-    embedding: str,
+    embedding: StoreEmbedding,
     documents: Sequence[Document],
     ids: Sequence[str | None],
     batch_size: int,
@@ -133,12 +120,12 @@ def add(
     yield from check_documents(backend, prepared)
     for start in range(0, len(prepared), batch_size):
         records = yield from _embed_drafts(backend, embedding, prepared[start : start + batch_size])
-        yield EngineRequest(backend.write(Change(put=records)))
+        yield call_engine(backend, backend.write(Change(put=records)))
     return [draft.id for draft in prepared]
 
 
 def embed_pages(
-    backend: Backend, source: str, pages: Sequence[PageDocuments]
+    backend: Backend, embedding: StoreEmbedding, source: str, pages: Sequence[PageDocuments]
 ) -> Operation[list[PageDocuments]]:
     """Return pages with the vectors of their documents, so that :func:`put_pages` embeds nothing.
 
@@ -146,13 +133,15 @@ def embed_pages(
         SourceConflictError: If another source has a page of the same name.
         DocumentError: If a text cannot be stored.
     """
-    _check_source((yield EngineRequest(backend.pages(None, [page.url for page in pages]))), source)
+    _check_source((yield call_engine(backend, backend.pages(None, [page.url for page in pages]))), source)
     documents = [document for page in pages for document in page.documents]
     if not documents:
         return list(pages)
     for document in documents:
         _check_text(document.id or "", document.page_content)
-    vectors = as_matrix((yield EmbedDocuments([document.page_content for document in documents])))
+    vectors = as_matrix(
+        (yield from embedding.embed_documents([document.page_content for document in documents]))
+    )
     _check_count(vectors, documents)
     ends = accumulate(len(page.documents) for page in pages)
     return [
@@ -162,14 +151,14 @@ def embed_pages(
 
 
 def put_pages(
-    backend: Backend, embedding: str, source: str, pages: Sequence[PageDocuments]
+    backend: Backend, embedding: StoreEmbedding, source: str, pages: Sequence[PageDocuments]
 ) -> Operation[Written]:
     """Replace whole pages in one change, and remove the documents that they no longer have.
 
     Raises:
         SourceConflictError: If another source has a page of the same name.
     """
-    entries: list[PageEntry] = yield EngineRequest(backend.pages(None, [page.url for page in pages]))
+    entries: list[PageEntry] = yield call_engine(backend, backend.pages(None, [page.url for page in pages]))
     _check_source(entries, source)
     before = {one for entry in entries for one in entry.ids}
     documents = [document for page in pages for document in page.documents]
@@ -189,7 +178,7 @@ def put_pages(
             for page in pages
         ],
     )
-    return (yield EngineRequest(backend.write(change)))  # type: ignore[no-any-return]
+    return (yield call_engine(backend, backend.write(change)))  # type: ignore[no-any-return]
 
 
 def check_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operation[None]:
@@ -198,7 +187,7 @@ def check_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operation
     Raises:
         SourceConflictError: If another source has one.
     """
-    _check_source((yield EngineRequest(backend.pages(None, urls))), source)
+    _check_source((yield call_engine(backend, backend.pages(None, urls))), source)
 
 
 def _check_source(entries: Sequence[PageEntry], source: str) -> None:
@@ -212,26 +201,26 @@ def _check_source(entries: Sequence[PageEntry], source: str) -> None:
 
 def remove_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operation[Written]:
     """Remove pages with their documents, in one change."""
-    gone: list[PageEntry] = yield EngineRequest(backend.pages(source, urls))
+    gone: list[PageEntry] = yield call_engine(backend, backend.pages(source, urls))
     change = Change(
         remove=[id for entry in gone for id in entry.ids],
         remove_pages=[(source, entry.url) for entry in gone],
     )
-    return (yield EngineRequest(backend.write(change)))  # type: ignore[no-any-return]
+    return (yield call_engine(backend, backend.write(change)))  # type: ignore[no-any-return]
 
 
 def delete(backend: Backend, ids: Sequence[str]) -> Operation[Written]:
     """Remove documents, and mark their pages so that the next run of the source restores them."""
     ids = keep_storable("ids", ids)
     pages: list[str] = yield from run_plan(backend, _find_pages(tuple(ids)))
-    entries: list[PageEntry] = (yield EngineRequest(backend.pages(None, pages))) if pages else []
+    entries: list[PageEntry] = (yield call_engine(backend, backend.pages(None, pages))) if pages else []
     gone = frozenset(ids)
     marked = [
         replace(entry, digest=INCOMPLETE_DIGEST, ids=tuple(id for id in entry.ids if id not in gone))
         for entry in entries
         if not gone.isdisjoint(entry.ids)
     ]
-    return (yield EngineRequest(backend.write(Change(remove=ids, put_pages=marked))))  # type: ignore[no-any-return]
+    return (yield call_engine(backend, backend.write(Change(remove=ids, put_pages=marked))))  # type: ignore[no-any-return]
 
 
 def _find_pages(ids: tuple[str, ...]) -> Plan[list[str]]:
@@ -243,12 +232,12 @@ def _find_pages(ids: tuple[str, ...]) -> Plan[list[str]]:
 
 def delete_pages(backend: Backend, urls: Sequence[str]) -> Operation[Written]:
     """Remove pages of any source, with their documents, in one change."""
-    gone: list[PageEntry] = yield EngineRequest(backend.pages(None, keep_storable("urls", urls)))
+    gone: list[PageEntry] = yield call_engine(backend, backend.pages(None, keep_storable("urls", urls)))
     change = Change(
         remove=[id for entry in gone for id in entry.ids],
         remove_pages=[(entry.source, entry.url) for entry in gone],
     )
-    return (yield EngineRequest(backend.write(change)))  # type: ignore[no-any-return]
+    return (yield call_engine(backend, backend.write(change)))  # type: ignore[no-any-return]
 
 
 def replace_links(
@@ -271,7 +260,7 @@ def replace_links(
                     f" ({', '.join(sorted(wanted)) or 'none'}); add it to kinds"
                 )
     yield from check_links(backend, merged)
-    return (yield EngineRequest(backend.relink(wanted, merged)))  # type: ignore[no-any-return]
+    return (yield call_engine(backend, backend.relink(wanted, merged)))  # type: ignore[no-any-return]
 
 
 def touch(backend: Backend, ids: Sequence[str], at: datetime | None) -> Operation[int]:
@@ -294,13 +283,13 @@ def touch(backend: Backend, ids: Sequence[str], at: datetime | None) -> Operatio
             " access stays, so this one would hide those to come"
         )
     times = dict.fromkeys(keep_storable("ids", ids), micros)
-    return (yield EngineRequest(backend.touch(times)))  # type: ignore[no-any-return]
+    return (yield call_engine(backend, backend.touch(times)))  # type: ignore[no-any-return]
 
 
 def read_access_times(backend: Backend, ids: Sequence[str]) -> Operation[dict[str, datetime]]:
     """Return when documents were last accessed, for those with a recorded time."""
     asked = list(dict.fromkeys(keep_storable("ids", ids)))
-    times: dict[str, int] = yield EngineRequest(backend.accessed(asked))
+    times: dict[str, int] = yield call_engine(backend, backend.accessed(asked))
     return {id: _EPOCH + timedelta(microseconds=times[id]) for id in asked if id in times}
 
 
@@ -360,29 +349,29 @@ def _join_vectors(pages: Sequence[PageDocuments]) -> Floats | None:
 
 
 def _embed_drafts(
-    backend: Backend, embedding: str, drafts: Sequence[_Draft], given: Any = None
+    backend: Backend, embedding: StoreEmbedding, drafts: Sequence[_Draft], given: Any = None
 ) -> Operation[list[Record]]:
     """Embed drafts, unless their vectors are given, and record the embedding if they are the first."""
     if not drafts:
         return []
     if given is None:
         try:
-            given = yield EmbedDocuments([draft.text for draft in drafts])
+            given = yield from embedding.embed_documents([draft.text for draft in drafts])
         except EmbeddingError as error:
             if error.position is None:
                 raise
             named = f"document {drafts[error.position].id!r}: {error}"
             raise EmbeddingError(named, error.position) from error
-    manifest: Manifest = yield EngineRequest(backend.manifest())
+    manifest: Manifest = yield call_engine(backend, backend.manifest())
     vectors = normalize_vectors(given, manifest.dimension, [draft.id for draft in drafts])
     _check_count(vectors, drafts)
     if manifest.dimension is None:
-        mine = Manifest(embedding=embedding, dimension=vectors.shape[1])
-        claimed: Manifest = yield EngineRequest(backend.claim(mine))
+        mine = Manifest(embedding=embedding.name, dimension=vectors.shape[1])
+        claimed: Manifest = yield call_engine(backend, backend.claim(mine))
         if claimed != mine:
             raise EmbeddingError(
                 f"another client began to fill the store at the same time, with the embedding"
-                f" {claimed.embedding!r} of dimension {claimed.dimension}, not {embedding!r} of dimension"
+                f" {claimed.embedding!r} of dimension {claimed.dimension}, not {embedding.name!r} of dimension"
                 f" {mine.dimension}; repeat the call, which then compares both"
             )
     return [
@@ -398,7 +387,7 @@ def _check_count(vectors: Floats, texts: Sequence[object]) -> None:
 
 def scan(backend: Backend, after: str | None, batch: int = 500) -> Operation[list[Record]]:
     """Return the next records by id, or an empty list after the last one."""
-    return (yield EngineRequest(backend.scan(after, batch)))  # type: ignore[no-any-return]
+    return (yield call_engine(backend, backend.scan(after, batch)))  # type: ignore[no-any-return]
 
 
 def as_document(record: Record) -> Document:
@@ -423,7 +412,7 @@ def read_floor(backend: Backend) -> Operation[float | None]:
     Raises:
         StoreFormatError: If the note is not one that linkstore wrote.
     """
-    return _parse_floor((yield EngineRequest(backend.note(FLOOR_NOTE))))
+    return _parse_floor((yield call_engine(backend, backend.note(FLOOR_NOTE))))
 
 
 def record_floor(backend: Backend, floor: float | None) -> Operation[float | None]:
@@ -436,8 +425,8 @@ def record_floor(backend: Backend, floor: float | None) -> Operation[float | Non
     if floor is not None:
         require_within(-1, 1, min_similarity=floor)
     value = None if floor is None else orjson.dumps(float(floor)).decode()
-    before: str | None = yield EngineRequest(backend.note(FLOOR_NOTE))
-    if (yield EngineRequest(backend.set_note(FLOOR_NOTE, value, before))) != value:
+    before: str | None = yield call_engine(backend, backend.note(FLOOR_NOTE))
+    if (yield call_engine(backend, backend.set_note(FLOOR_NOTE, value, before))) != value:
         raise StoreBusyError("another client set the minimum similarity at the same time; try again")
     return _parse_floor(value)
 
@@ -455,77 +444,3 @@ def _parse_floor(text: str | None) -> float | None:
             f" store from a copy, or remove the row 'note {FLOOR_NOTE}' from its table of settings"
         )
     return float(floor)
-
-
-if TYPE_CHECKING:
-    Embedding: TypeAlias = Encoder | Embeddings
-
-MIN_COSINE: Final = 0.99
-"""The least cosine of two vectors of one text that are taken for those of one embedding.
-
-The built-in ones give at least 0.9999997, whatever the batch; MiniLM with and without a prefix before its
-texts gives 0.97 in the median."""
-_PROBE_CANDIDATES: Final = 8
-"""The probe is the shortest text of so many documents."""
-
-
-def check_embedding_dimension(manifest: Manifest, embedding: Embedding) -> None:
-    """Raise if it is certain, without embedding anything, that an embedding cannot be that of a store.
-
-    Raises:
-        EmbeddingError: If the embedding is built in, and the store holds vectors of another dimension.
-    """
-    if isinstance(embedding, Encoder) and manifest.dimension not in {None, embedding.dimension}:
-        raise EmbeddingError(
-            f"{_describe_mismatch(manifest, embedding)}: the store holds vectors of "
-            f"dimension {manifest.dimension}, and"
-            f" it gives {embedding.dimension}; {_EMBEDDING_REMEDY}"
-        )
-
-
-def is_known_by_name(manifest: Manifest, embedding: Embedding) -> bool:
-    """Say whether the name of an embedding is recorded, and determines what it computes."""
-    return manifest.embedding == embedding_name(embedding) and has_model(embedding)
-
-
-def check_probe(backend: Backend, manifest: Manifest, embedding: Embedding) -> Operation[bool]:
-    """Raise unless an embedding computes the vectors of a store, and return whether that is certain.
-
-    The probe is embedded once, or twice if the vectors differ, because an embedding that gives another vector
-    each time can only be known by its name. In a store without documents nothing is certain.
-
-    Raises:
-        EmbeddingError: If it is another embedding.
-    """
-    stored: list[Record] = yield EngineRequest(backend.scan(None, _PROBE_CANDIDATES))
-    probe = min((one for one in stored if one.text.strip()), key=lambda one: len(one.text), default=None)
-    if probe is None:
-        return False
-    vector: Floats = normalize_vectors((yield EmbedProbe(probe.text)), manifest.dimension, [probe.id])
-    alike = float(cosine_similarities(vector, probe.vector)[0])
-    if alike >= MIN_COSINE:
-        return True
-    again: Floats = normalize_vectors((yield EmbedProbe(probe.text)), manifest.dimension, [probe.id])
-    if float(cosine_similarities(again, vector[0])[0]) >= MIN_COSINE:
-        raise EmbeddingError(
-            f"{_describe_mismatch(manifest, embedding)}: for the text of document "
-            f"{probe.id!r} it gives a vector whose"
-            f" cosine with the stored one is {alike:.3f}, less than {MIN_COSINE}; {_EMBEDDING_REMEDY}"
-        )
-    if manifest.embedding != embedding_name(embedding):
-        raise EmbeddingError(
-            f"{_describe_mismatch(manifest, embedding)}: it gives another vector each "
-            "time that it embeds a text;"
-            f" {_EMBEDDING_REMEDY}"
-        )
-    return True
-
-
-def _describe_mismatch(manifest: Manifest, embedding: Embedding) -> str:
-    name = embedding_name(embedding)
-    if name == manifest.embedding:
-        return f"the store was built with another embedding than this {name!r}, although both have this name"
-    return f"the store was built with the embedding {manifest.embedding!r}, not {name!r}"
-
-
-_EMBEDDING_REMEDY: Final = "open it with the embedding that it was built with, or build a new store"

@@ -20,7 +20,7 @@ import orjson
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import require, require_list
-from linkstore.core.calls import EngineRequest
+from linkstore.core.calls import call_engine, call_plan
 from linkstore.core.links import Link, parse_links
 from linkstore.core.plans import Operation, StoredDocument, read_documents
 from linkstore.engines.contract import Backend, Record
@@ -342,7 +342,7 @@ class _RelinkedDocument:
 
 def read_schema(backend: Backend) -> Operation[RecordedSchema | None]:
     """Return the schema of a store with its mode, or None without one."""
-    text: str | None = yield EngineRequest(backend.note(SCHEMA_NOTE))
+    text: str | None = yield call_engine(backend, backend.note(SCHEMA_NOTE))
     return None if text is None else RecordedSchema.from_json(text)
 
 
@@ -369,7 +369,7 @@ def check_links(backend: Backend, links: Mapping[str, tuple[Link, ...]]) -> Oper
     recorded = (yield from read_schema(backend)) if links else None
     if recorded is None:
         return
-    stored: list[StoredDocument] = yield EngineRequest(backend.answer(read_documents(tuple(links))))
+    stored: list[StoredDocument] = yield call_plan(backend, read_documents(tuple(links)))
     documents = [_RelinkedDocument(one.id, one.metadata, links[one.id]) for one in stored]
     problems = yield from find_problems(backend, recorded.schema, documents)
     yield from _enforce_recorded_mode(backend, recorded, problems)
@@ -403,7 +403,7 @@ def _find_entered_tags(backend: Backend, tags: Sequence[Tag]) -> Operation[set[T
     """Return the tags that links of a stored document lead in from."""
     if not tags:
         return set()
-    hop: Hop = yield EngineRequest(backend.answer(follow_tags(tags, "in", take=1, cap=0)))
+    hop: Hop = yield call_plan(backend, follow_tags(tags, "in", take=1, cap=0))
     return {tags[at] for at in hop.source[hop.size > 0].tolist()}
 
 
@@ -432,11 +432,11 @@ def make_schema_error(problems: Sequence[Problem], why: str) -> SchemaError:
 def record_problems(backend: Backend, problems: Sequence[Problem]) -> Operation[None]:
     """Add problems to those that the store keeps, of which the last :data:`KEPT` stay."""
     for _ in range(_MAX_TRIES):
-        text: str | None = yield EngineRequest(backend.note(PROBLEMS_NOTE))
+        text: str | None = yield call_engine(backend, backend.note(PROBLEMS_NOTE))
         known: list[list[str]] = orjson.loads(text) if text else []
         added = [[problem.id, problem.text] for problem in problems]
         kept = orjson.dumps([*known, *added][-KEPT:]).decode()
-        if (yield EngineRequest(backend.set_note(PROBLEMS_NOTE, kept, text))) == kept:
+        if (yield call_engine(backend, backend.set_note(PROBLEMS_NOTE, kept, text))) == kept:
             return
     raise SchemaError(
         f"{len(problems)} problems with the schema could not be recorded, because other writers recorded some"
@@ -446,7 +446,7 @@ def record_problems(backend: Backend, problems: Sequence[Problem]) -> Operation[
 
 def read_problems(backend: Backend) -> Operation[list[Problem]]:
     """Return the problems that the mode ``warn`` recorded, oldest first."""
-    text: str | None = yield EngineRequest(backend.note(PROBLEMS_NOTE))
+    text: str | None = yield call_engine(backend, backend.note(PROBLEMS_NOTE))
     known: Iterable[tuple[str, str]] = orjson.loads(text) if text else ()
     return [Problem(id=id, text=told) for id, told in known]
 
@@ -462,7 +462,7 @@ def set_schema(backend: Backend, schema: Schema | None, mode: Mode) -> Operation
         SchemaError: If the version is not higher than the recorded one, or in the mode ``strict`` if the
             schema does not allow all stored documents.
     """
-    before: str | None = yield EngineRequest(backend.note(SCHEMA_NOTE))
+    before: str | None = yield call_engine(backend, backend.note(SCHEMA_NOTE))
     if schema is None:
         yield from _write_schema_note(backend, None, before)
         return None
@@ -478,12 +478,12 @@ def check_against_schema(backend: Backend, schema: Schema) -> Operation[SchemaRe
     """Hold all documents against a schema."""
     require(Schema, "a Schema", schema=schema)
     graph, problems = TypedGraph(schema.type_field), _ProblemCounter()
-    records: list[Record] = yield EngineRequest(backend.scan(None, SCHEMA_BATCH))
+    records: list[Record] = yield call_engine(backend, backend.scan(None, SCHEMA_BATCH))
     while records:
         for record in records:
             graph.add(record.id, record.metadata, record.links)
             problems.add(*schema.problems(record.id, record.metadata, record.links))
-        records = yield EngineRequest(backend.scan(records[-1].id, SCHEMA_BATCH))
+        records = yield call_engine(backend, backend.scan(records[-1].id, SCHEMA_BATCH))
     for problem in graph.wrong_ends(schema):
         problems.add(problem)
     documents, links = graph.counts()
@@ -497,11 +497,11 @@ def compute_reach(backend: Backend, type: str, depth: int | None, type_field: st
     recorded = yield from read_schema(backend)
     found = type_field or (recorded.schema.type_field if recorded else "type")
     graph = TypedGraph(found)
-    records: list[Record] = yield EngineRequest(backend.scan(None, SCHEMA_BATCH))
+    records: list[Record] = yield call_engine(backend, backend.scan(None, SCHEMA_BATCH))
     while records:
         for record in records:
             graph.add(record.id, record.metadata, record.links)
-        records = yield EngineRequest(backend.scan(records[-1].id, SCHEMA_BATCH))
+        records = yield call_engine(backend, backend.scan(records[-1].id, SCHEMA_BATCH))
     return graph.reach(type, depth)
 
 
@@ -541,7 +541,7 @@ def _write_schema_note(
     backend: Backend, recorded: RecordedSchema | None, before: str | None
 ) -> Operation[None]:
     value = recorded.to_json() if recorded else None
-    if (yield EngineRequest(backend.set_note(SCHEMA_NOTE, value, before))) != value:
+    if (yield call_engine(backend, backend.set_note(SCHEMA_NOTE, value, before))) != value:
         raise SchemaError(
             "another client set a schema at the same time; look at store.schema() and try again"
         )

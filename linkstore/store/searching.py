@@ -199,7 +199,9 @@ class SearchMethods(DrivenStore):
         reached: list[int] | None,
     ) -> Operation[Hits]:
         yield from check_known_names(self.backend, strategy, options)
-        hits = yield from operations.search(self.backend, query, strategy, options, self._max_depth, reached)
+        hits = yield from operations.search(
+            self.backend, self._embedding, query, strategy, options, self._max_depth, reached
+        )
         if not hits or options.hop_filter is not None:
             yield from check_known_types(self.backend, options)
         return hits

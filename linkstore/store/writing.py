@@ -223,7 +223,7 @@ class WriteMethods(DrivenStore):
         listed = _check_documents(documents)
         require_list("strings", **omit_none(ids=ids))
         named = [document.id for document in listed] if ids is None else list(ids)
-        return operations.add(self.backend, self._embedding_name, listed, named, batch_size)
+        return operations.add(self.backend, self._embedding, listed, named, batch_size)
 
     def _read_by_ids(self, ids: Sequence[str]) -> Operation[list[Document]]:
         return operations.run_plan(self.backend, _read_documents_by_id(tuple(keep_storable("ids", ids))))

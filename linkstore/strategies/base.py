@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Final, Literal, Self
 
@@ -12,29 +12,21 @@ import numpy as np
 
 from linkstore.core.arguments import require_at_least, require_list, require_within
 from linkstore.core.arrays import Floats
+from linkstore.core.calls import Call
 from linkstore.core.documents import keep_storable
 from linkstore.core.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.links import AnyLink, Link, merge_links
-from linkstore.core.plans import Plan, Side
+from linkstore.core.plans import Operation, Plan, Side
 from linkstore.errors import StrategyError
 
 Reranker = Callable[[str, Sequence[str]], Sequence[float]]
 """Scores texts for a question: one finite number each, on any scale, larger is better."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerankRequest:
-    """A request for a reranker's scores of texts."""
-
-    reranker: Reranker
-    question: str
-    texts: tuple[str, ...]
-
-
 def rerank_hits(
     hits: Hits, question: str, reranker: Reranker, weight: float, count: int, k: int
-) -> Generator[RerankRequest, Sequence[float], Hits]:
+) -> Operation[Hits]:
     """Rerank the first ``count`` hits, and return the best ``k``.
 
     The reranker's scores are scaled from 0, the lowest, to 1, the highest. The new score is the weighted mean
@@ -54,9 +46,8 @@ def rerank_hits(
     if not question:
         raise StrategyError("a reranker needs the text of the question; search by text, not by vector")
     read, rest = hits.hits[:count], hits.hits[count:]
-    scores = yield RerankRequest(
-        reranker=reranker, question=question, texts=tuple(hit.document.page_content for hit in read)
-    )
+    texts = tuple(hit.document.page_content for hit in read)
+    scores: Sequence[float] = yield Call(reranker, arguments=(question, texts))
     found = _check_scores(scores, len(read))
     low, high = min(found, default=0.0), max(found, default=0.0)
     opinions = [(score - low) / (high - low) if high > low else 0.0 for score in found]
@@ -188,7 +179,7 @@ class Strategy(ABC):
         """Return a copy with ``floor`` as ``min_similarity``, if this setting exists and is None."""
         return self
 
-    def judged(self, question: Question, hits: Hits) -> Generator[RerankRequest, Sequence[float], Hits]:
+    def judged(self, question: Question, hits: Hits) -> Operation[Hits]:
         """Rerank the hits, if the strategy has a reranker."""
         yield from ()
         return hits

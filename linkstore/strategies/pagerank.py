@@ -7,7 +7,7 @@ in the place of a topic.
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +22,6 @@ from linkstore.strategies.base import (
     HopDirection,
     Question,
     Reranker,
-    RerankRequest,
     Strategy,
     Traversing,
     rerank_hits,
@@ -286,7 +285,7 @@ class PageRank(Traversing):
         time = yield from rank_by_walk(trail.refs, *edges, teleport, self.damping)
         return (yield from self._rank(trail, stage, time, question))
 
-    def judged(self, question: Question, hits: Hits) -> Generator[RerankRequest, Sequence[float], Hits]:
+    def judged(self, question: Question, hits: Hits) -> Operation[Hits]:
         """Rerank the hits, if the strategy has a reranker."""
         if self.reranker is None or not hits:
             return hits
