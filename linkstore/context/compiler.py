@@ -21,8 +21,7 @@ from linkstore.context.entries import (
     Header,
     make_entries,
 )
-from linkstore.context.order import PRECEDENCE, First, Order
-from linkstore.context.selection import EXACT_CLASSES
+from linkstore.context.selection import EXACT_CLASSES, PRECEDENCE, First, Order
 from linkstore.context.surroundings import MOST_PINNED, Surroundings, find_pinned, find_surroundings
 from linkstore.context.value import Calibrated, Decay, LastAccess, Value, find_access
 from linkstore.core.arguments import omit_none, require, require_list
