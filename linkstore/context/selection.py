@@ -2,8 +2,8 @@
 
 They are taken by rank as long as they fit, or by a knapsack where that gains: the 0/1 knapsack with choices,
 of each class of options at most one. Up to a stated number of classes it is exact, by dynamic programming
-over all capacities (S. Martello and P. Toth, "Knapsack Problems", 1990, chapter 2); beyond, greedy by value for
-weight, with an upper bound from the linear relaxation (G. Dantzig, "Discrete-variable extremum problems",
+over all capacities (S. Martello and P. Toth, "Knapsack Problems", 1990, chapter 2); beyond, greedy by value
+for weight, with an upper bound from the linear relaxation (G. Dantzig, "Discrete-variable extremum problems",
 Operations Research 5, 1957).
 
 A document is read after those that it builds on; which end of a link comes first depends on its kind.

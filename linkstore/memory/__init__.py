@@ -12,7 +12,7 @@ from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
-    from linkstore.memory.recalled import Recall
+    from linkstore.memory.recall import Recall
     from linkstore.memory.turns import SessionKey, Turn
 
 __all__ = [
@@ -26,7 +26,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "linkstore.memory.conversation": "ConversationMemory",
-        "linkstore.memory.recalled": "Recall",
+        "linkstore.memory.recall": "Recall",
         "linkstore.memory.turns": "SessionKey Turn",
     },
 )

@@ -18,9 +18,8 @@ from pydantic_core import to_json
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require_at_least
 from linkstore.errors import BudgetError, MissingExtraError
-from linkstore.memory.recalled import Recall
-from linkstore.memory.tools import has_words
-from linkstore.memory.turns import Turn, name_writing
+from linkstore.memory.recall import Recall
+from linkstore.memory.turns import SessionKey, Turn, has_words, name_writing
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -31,7 +30,6 @@ except ImportError as error:
 
 from linkstore.context.compiled import frame_parts
 from linkstore.context.middleware import extend_message, is_from_user
-from linkstore.memory.turns import SessionKey
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory

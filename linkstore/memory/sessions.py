@@ -1,27 +1,24 @@
-"""Plans and operations that read sessions, their segments and turns.
-
-Topic drift: whether a turn begins a new subject.
-
-Plans that read a session: its segments, and the turns of a segment, latest first.
-
-Plans that read which sessions there are, and everything that belongs to a session.
-"""
+"""Sessions as they are stored: their segments, turns and summaries, and which sessions there are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
 
+from linkstore.core.arguments import omit_none, require_at_least
 from linkstore.core.arrays import Floats, Ints
+from linkstore.core.links import LINKS_KEY
 from linkstore.core.plans import (
     Candidates,
     Documents,
     Find,
     Ids,
     Members,
+    Operation,
     Plan,
     ReachedMembers,
     Resolve,
@@ -29,19 +26,32 @@ from linkstore.core.plans import (
 )
 from linkstore.core.text import tokenize
 from linkstore.memory.references import depends_on_history
+from linkstore.memory.requests import MemoryParts
 from linkstore.memory.turns import (
     HAS_ENTITY,
+    HAS_SEGMENT,
     HAS_SESSION,
     HAS_TURN,
+    MENTIONS,
     WRITTEN,
     SessionKey,
+    Summary,
     Turn,
+    format_time,
     is_open_question,
     make_group_tag,
     make_written_tag,
     read_turn,
 )
+from linkstore.store.linkstore import make_plan_call, read_any_vector
+from linkstore.strategies.traversal import NO_REFS
 
+PROBED_SEGMENTS: Final = 16
+"""How many segments are looked for at once."""
+_ALL: Final = 2**31 - 2
+"""More documents than a group has."""
+MOST_SUMMARIES: Final = 3
+"""How many summaries a recall gives, those of the latest closed segments."""
 COMPARED_TURNS: Final = 4
 """Number of previous turns that a turn is compared with."""
 LEAST_SIMILARITY: Final = 0.2
@@ -75,15 +85,6 @@ def _collect_words(names: Sequence[str]) -> frozenset[str]:
     return frozenset(word for name in names for word in tokenize(name))
 
 
-PROBED_SEGMENTS: Final = 16
-"""How many segments are looked for at once."""
-SEGMENT_CAP: Final = 100_000
-"""More turns than any segment has: writers that open one at the same moment may exceed its limit a little."""
-_ALL: Final = 2**31 - 2
-"""More documents than a group has."""
-NO_REFS: Final[Ints] = np.zeros(0, np.int64)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHead:
     """The end of a session.
@@ -97,11 +98,11 @@ class SessionHead:
         similarity: Of the vector asked for to the most similar of the last turns of that segment.
     """
 
-    known: bool
-    recorded: int
-    segment: int
-    count: int
-    recent: tuple[Turn, ...]
+    known: bool = False
+    recorded: int = 0
+    segment: int = 0
+    count: int = 0
+    recent: tuple[Turn, ...] = ()
     similarity: float = 1.0
 
 
@@ -151,6 +152,12 @@ def find_written(session: SessionKey, writing: str, vector: Floats) -> Plan[Turn
     return min((read_turn(one.id, one.metadata) for one in stored), key=_get_order, default=None)
 
 
+def find_stored(ids: tuple[str, ...]) -> Plan[list[str]]:
+    """Return those of some ids that documents have."""
+    found: Candidates = yield Find(ids=ids)
+    return (yield Ids(refs=found.refs))  # type: ignore[no-any-return]
+
+
 def _find_last_segment(session: SessionKey, vector: Floats, start: int) -> Plan[tuple[int, Ints]]:
     """Return the number of the last segment with turns, 0 if none has, and the refs of those turns."""
     last, refs = 0, NO_REFS
@@ -167,26 +174,27 @@ def _find_last_segment(session: SessionKey, vector: Floats, start: int) -> Plan[
 
 def _read_members(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Plan[tuple[Ints, Ints]]:
     """Return the turns of segments: positions in ``segments``, and refs."""
-    groups: Ints = yield Resolve(tags=tuple((HAS_TURN, session.segment(number)) for number in segments))
-    there = np.flatnonzero(groups >= 0)
-    reached: ReachedMembers = yield Members(
-        groups=groups[there],
-        side="in",
-        vector=vector,
-        take=SEGMENT_CAP,
-        cap=SEGMENT_CAP,
-        exclude=NO_REFS,
-    )
+    tags = [(HAS_TURN, session.segment(number)) for number in segments]
+    there, reached = yield from _read_groups(tags, vector)
     return there[reached.group], reached.refs
 
 
 def read_linked(tags: Sequence[tuple[str, str]], vector: Floats) -> Plan[Ints]:
     """Return the refs of all documents that link groups have on their side "in", unranked."""
-    groups: Ints = yield Resolve(tags=tuple(tags))
-    reached: ReachedMembers = yield Members(
-        groups=np.unique(groups[groups >= 0]), side="in", vector=vector, take=_ALL, cap=_ALL, exclude=NO_REFS
-    )
+    _, reached = yield from _read_groups(list(dict.fromkeys(tags)), vector)
     return np.unique(reached.refs)
+
+
+def _read_groups(
+    tags: Sequence[tuple[str, str]], vector: Floats, most: int = _ALL
+) -> Plan[tuple[Ints, ReachedMembers]]:
+    """Return which of some link groups there are, by position, and the documents on their side "in"."""
+    groups: Ints = yield Resolve(tags=tuple(tags))
+    there = np.flatnonzero(groups >= 0)
+    reached: ReachedMembers = yield Members(
+        groups=groups[there], side="in", vector=vector, take=most, cap=most, exclude=NO_REFS
+    )
+    return there, reached
 
 
 def _read_latest(refs: Ints, take: int) -> Plan[list[Turn]]:
@@ -250,10 +258,95 @@ def _list_segment_ids(session: StoredDocument) -> list[str]:
 def _check_for_turns(segments: Sequence[Sequence[str]], vector: Floats) -> Plan[Iterator[bool]]:
     """Say for each list of segments whether one has a turn."""
     tags = [(HAS_TURN, id) for ids in segments for id in ids]
-    groups: Ints = yield Resolve(tags=tuple(tags))
-    there = np.flatnonzero(groups >= 0)
-    reached: ReachedMembers = yield Members(
-        groups=groups[there], side="in", vector=vector, take=1, cap=1, exclude=NO_REFS
-    )
+    there, reached = yield from _read_groups(tags, vector, 1)
     filled = {tags[at][1] for at, size in zip(there.tolist(), reached.sizes.tolist(), strict=True) if size}
     return (any(id in filled for id in ids) for ids in segments)
+
+
+def read_summaries(
+    session: SessionKey, last_segment: int, most: int = MOST_SUMMARIES, since: datetime | None = None
+) -> Plan[list[Summary]]:
+    """Return the summaries of the latest closed segments, in order.
+
+    Args:
+        session: The conversation.
+        last_segment: The segment that is not closed.
+        most: How many segments are looked at.
+        since: Leave out the summaries of segments with an earlier turn.
+    """
+    numbers = range(max(1, last_segment - most), last_segment)
+    found: Candidates = yield Find(ids=tuple(map(session.summary, numbers)))
+    stored: list[StoredDocument] = yield Documents(refs=found.refs)
+    return [
+        Summary(
+            segment=one.metadata["segment"],
+            text=one.text,
+            entities=tuple(link["label"] for link in one.metadata[LINKS_KEY] if link["kind"] == MENTIONS),
+        )
+        for one in stored
+        if since is None or one.metadata["time"] >= format_time(since)
+    ]
+
+
+def read_session_head(parts: MemoryParts, session: SessionKey, take: int) -> Operation[SessionHead]:
+    """Return the end of a session, which is empty if the session has no turns."""
+    vector = yield from read_any_vector(parts.store)
+    if vector is None:
+        return SessionHead()
+    return (yield make_plan_call(parts.store, read_head(session, vector, take)))  # type: ignore[no-any-return]
+
+
+def list_turns(
+    parts: MemoryParts, session: SessionKey, last: int | None = None, segment: int | None = None
+) -> Operation[list[Turn]]:
+    """Return the turns of a session or of one of its segments, in order.
+
+    Raises:
+        StrategyError: If ``last`` or ``segment`` is not an integer of at least 0.
+    """
+    require_at_least(0, **omit_none(last=last, segment=segment))
+    if last is not None and segment is None:
+        head = yield from read_session_head(parts, session, last)
+        return list(head.recent)
+    vector = yield from read_any_vector(parts.store)
+    if vector is None:
+        return []
+    numbers = [segment] if segment is not None else []
+    if segment is None:
+        numbers = yield make_plan_call(parts.store, list_segments(session, vector))
+    turns: list[Turn] = yield make_plan_call(parts.store, read_turns(session, vector, numbers))
+    return turns if last is None else turns[-last:] if last else []
+
+
+def list_segments(session: SessionKey, vector: Floats) -> Plan[list[int]]:
+    """Return the numbers of a session's segments, ascending."""
+    refs = yield from read_linked([(HAS_SEGMENT, session.path)], vector)
+    ids: list[str] = yield Ids(refs=refs)
+    return sorted(int(id.rpartition("/")[2]) for id in ids)
+
+
+def list_sessions(
+    parts: MemoryParts, user_id: str | None, agent_id: str | None
+) -> Operation[list[SessionKey]]:
+    """Return the sessions of a user, of an agent, of both, or of all, that have turns."""
+    vector = yield from read_any_vector(parts.store)
+    if vector is None:
+        return []
+    found: list[StoredDocument] = yield make_plan_call(parts.store, read_sessions(user_id, agent_id, vector))
+    return (yield make_plan_call(parts.store, select_sessions_with_turns(found, vector)))  # type: ignore[no-any-return]
+
+
+def export_session(parts: MemoryParts, session: SessionKey) -> Operation[dict[str, Any]]:
+    """Return all that is stored of a session, as plain JSON."""
+    turns = yield from list_turns(parts, session)
+    summaries: list[Summary] = []
+    if turns:
+        plan = read_summaries(session, turns[-1].segment, most=turns[-1].segment)
+        summaries = yield make_plan_call(parts.store, plan)
+    return {
+        "user_id": session.user_id,
+        "agent_id": session.agent_id,
+        "run_id": session.run_id,
+        "turns": [turn.to_dict() for turn in turns],
+        "summaries": [{"segment": one.segment, "text": one.text} for one in summaries],
+    }

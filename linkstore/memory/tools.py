@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 from linkstore.agents.toolbox import format_argument_error
 from linkstore.agents.tools import raise_for_model
 from linkstore.context.compiled import frame_parts
-from linkstore.memory.recalled import Recall
-from linkstore.memory.turns import SessionKey
+from linkstore.memory.recall import Recall
+from linkstore.memory.turns import SessionKey, has_words
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
@@ -92,11 +92,6 @@ def memory_tools(
             handle_validation_error=format_argument_error,
         ),
     ]
-
-
-def has_words(text: str) -> bool:
-    """Say whether a text has anything to recall or to remember."""
-    return any(map(str.isalnum, text))
 
 
 def _show_recall(recall: Recall) -> tuple[str, Recall]:
