@@ -61,6 +61,17 @@ class Assembly:
         self._around = around
         pinned = [name for name, entry in entries.by_id.items() if entry.role == "pinned"]
         self._always = frozenset(pinned).union(*(entries.requires.get(name, ()) for name in pinned))
+        # Best ranked first, then those that are only required.
+        self._candidates = [
+            Candidate(
+                id=name,
+                cost=entry.cost,
+                value=entry.value,
+                requires=entries.requires.get(name, frozenset()) - self._always,
+            )
+            for name, entry in entries.by_id.items()
+            if name not in entries.same and name not in entries.refused and name not in self._always
+        ]
         self._place = {name: at for page in pages for at, name in enumerate(page.ids)}
         self._room = settings.budget - (self._count_tokens("") if settings.frame is not str else 0)
         self._follows = _find_continued(pages, entries.overlaps)
@@ -83,7 +94,17 @@ class Assembly:
                 replace(by_id[name], text=text, repeats=self._entries.repeats_of(name))
                 for name, text in draft.pieces.items()
             ),
-            left_out=tuple(self._list_left_out(taken, draft)),
+            left_out=tuple(
+                LeftOut(
+                    id=name,
+                    cost=entry.cost,
+                    value=entry.value,
+                    rank=entry.rank,
+                    reason=self._explain_left_out(entry, draft),
+                )
+                for name, entry in by_id.items()
+                if name not in taken and entry.rank is not None
+            ),
             value=draft.selection.value,
             gap=draft.selection.gap,
             method=draft.selection.by,
@@ -94,63 +115,55 @@ class Assembly:
 
     def _fit(self) -> _Draft:
         """Return the best draft that fits: selected by the costs of its parts, then counted as a whole."""
-        settings = self._settings
-        none = Selection(ids=frozenset(), value=0.0, by="rank")
-        alone = self._make_draft(none)
-        if alone.tokens > settings.budget:
-            over = alone.tokens - settings.budget
+        budget = self._settings.budget
+        alone = self._make_draft(Selection(ids=frozenset(), value=0.0, by="rank"))
+        if alone.tokens > budget:
             raise BudgetError(
                 f"the {len(alone.pieces)} pinned documents, with those they require, need {alone.tokens}"
-                f" tokens, {over} more than the budget of {settings.budget}; raise the budget, or pin fewer"
+                f" tokens, {alone.tokens - budget} more than the budget of {budget}; raise the budget, or pin"
+                " fewer"
             )
-        candidates = list(self._list_candidates())
-        capacity = settings.budget - alone.tokens if self._always else self._room
-        if not self._always:
-            capacity += settings.separator_cost  # the first text needs no separator
-        draft, step = alone, 1
+        # The first text needs no separator.
+        free = budget - alone.tokens if self._always else self._room + self._settings.separator_cost
+        capacity, step = free, 1
         while capacity > 0:
-            draft = self._make_draft(self._select(candidates, capacity))
-            if draft.tokens <= settings.budget:
-                return self._extend(candidates, self._spend_saved(candidates, capacity, draft))
-            capacity -= step * (draft.tokens - settings.budget)
+            draft = self._select(capacity)
+            if draft.tokens <= budget:
+                return self._extend(self._spend_saved(capacity, draft))
+            capacity -= step * (draft.tokens - budget)
             step *= 2
         return alone
 
-    def _spend_saved(self, candidates: Sequence[Candidate], capacity: int, draft: _Draft) -> _Draft:
+    def _spend_saved(self, capacity: int, draft: _Draft) -> _Draft:
         """Spend the tokens that joining saved, if that makes the draft better."""
         for _ in range(_MOST_FURTHER_SELECTIONS):
-            free = self._settings.budget - draft.tokens
-            rest = [one.cost for one in candidates if one.id not in draft.selection.ids]
-            if not rest or min(rest) > free:
+            chosen, free = draft.selection.ids, self._settings.budget - draft.tokens
+            if all(one.cost > free for one in self._candidates if one.id not in chosen):
                 return draft
-            used = sum(self._entries.by_id[name].cost for name in draft.selection.ids)
-            other = self._make_draft(self._select(candidates, max(capacity, used + free)))
+            used = sum(one.cost for one in self._candidates if one.id in chosen)
+            other = self._select(max(capacity, used + free))
             if other.tokens > self._settings.budget or other.selection.value <= draft.selection.value:
                 return draft
             draft = other
         return draft
 
-    def _extend(self, candidates: Sequence[Candidate], draft: _Draft) -> _Draft:
+    def _extend(self, draft: _Draft) -> _Draft:
         """Add neighbours of what is taken that fit because they are joined to it."""
         beside = self._follows.keys() | {name for others in self._follows.values() for name in others}
-        waiting = [
-            one
-            for one in candidates
-            if one.id in beside and one.value > 0 and one.id not in draft.selection.ids
-        ]
+        waiting = [one for one in self._candidates if one.id in beside and one.value > 0]
         while True:
             chosen = draft.selection.ids
             free = self._settings.budget - draft.tokens
             for one in waiting:
-                if one.requires <= chosen and self._find_least_cost(one, chosen) <= free:
+                fits = one.requires <= chosen and self._find_least_cost(one, chosen) <= free
+                if one.id not in chosen and fits:
                     worth = draft.selection.value + one.value
                     other = self._make_draft(replace(draft.selection, ids=chosen | {one.id}, value=worth))
                     if other.tokens <= self._settings.budget:
+                        draft = other
                         break
             else:
                 return draft
-            waiting.remove(one)
-            draft = other
 
     def _find_least_cost(self, one: Candidate, chosen: Collection[str]) -> int:
         """Return the cost of a candidate if it is joined to a neighbour that is taken."""
@@ -164,23 +177,11 @@ class Assembly:
             costs.append(one.cost - by_id[second].cost + self._settings.counter.count([text])[0])
         return min(costs)
 
-    def _select(self, candidates: Sequence[Candidate], capacity: int) -> Selection:
+    def _select(self, capacity: int) -> _Draft:
         settings = self._settings
-        return select_candidates(candidates, capacity, settings.value, settings.exact_candidates)
-
-    def _list_candidates(self) -> Sequence[Candidate]:
-        """Return the candidates that are not pinned, best ranked first, then those that are only required."""
-        entries = self._entries
-        return [
-            Candidate(
-                id=name,
-                cost=entry.cost,
-                value=entry.value,
-                requires=entries.requires.get(name, frozenset()) - self._always,
-            )
-            for name, entry in entries.by_id.items()
-            if name not in entries.same and name not in entries.refused and name not in self._always
-        ]
+        return self._make_draft(
+            select_candidates(self._candidates, capacity, settings.value, settings.exact_candidates)
+        )
 
     def _make_draft(self, selection: Selection) -> _Draft:
         ordered = self._put_in_order({*self._always, *selection.ids})
@@ -247,19 +248,6 @@ class Assembly:
                 before.setdefault(edge.source, set()).add(edge.target)
         return {name: frozenset(others) for name, others in before.items()}
 
-    def _list_left_out(self, taken: Collection[str], draft: _Draft) -> Sequence[LeftOut]:
-        return [
-            LeftOut(
-                id=name,
-                cost=entry.cost,
-                value=entry.value,
-                rank=entry.rank,
-                reason=self._explain_left_out(entry, draft),
-            )
-            for name, entry in self._entries.by_id.items()
-            if name not in taken and entry.rank is not None
-        ]
-
     def _explain_left_out(self, entry: Item, draft: _Draft) -> str:
         """Say why a candidate was left out."""
         entries = self._entries
@@ -293,7 +281,7 @@ class Assembly:
     def _explain_empty(self) -> str:
         if not self._hits:
             return self._hits.reason or "nothing was found"
-        if all(one.value <= 0 for one in self._list_candidates()):
+        if all(one.value <= 0 for one in self._candidates):
             return "no candidate has a value above 0"
         framed = self._settings.budget - self._room
         least = min(one.cost for one in self._entries.by_id.values()) + framed

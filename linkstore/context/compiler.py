@@ -8,7 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import ConfigDict
 
 from linkstore.context.assembly import Assembly
 from linkstore.context.compiled import Compiled, Tokenizer, counter_of
@@ -29,6 +33,7 @@ from linkstore.core.arrays import make_unit_vector
 from linkstore.core.calls import EngineRequest, arun, run, run_in_thread
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hits
+from linkstore.core.links import strip_links
 from linkstore.core.plans import Operation, StoredDocument
 from linkstore.engines.contract import Manifest
 from linkstore.errors import BudgetError
@@ -39,7 +44,6 @@ from linkstore.strategies.pagerank import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from linkstore.context.middleware import ContextMiddleware
-    from linkstore.context.retriever import ContextRetriever
 
 T = TypeVar("T")
 
@@ -193,8 +197,6 @@ class ContextCompiler(Runnable[str, Compiled]):
         Args:
             kwargs: Fields of LangChain's retrievers, such as ``tags``.
         """
-        from linkstore.context.retriever import ContextRetriever
-
         return ContextRetriever(compiler=self, **kwargs)
 
     def framed_by(self, frame: Frame) -> ContextCompiler:
@@ -291,6 +293,33 @@ class ContextCompiler(Runnable[str, Compiled]):
             case _CompileRequest():
                 return await run_in_thread(self._assemble, request)
         raise TypeError(f"no way to answer {request!r}")
+
+
+class ContextRetriever(BaseRetriever):
+    """Retrieves the documents of the best context that fits a budget, in the order they are to be read.
+
+    Args:
+        compiler: Compiles the contexts.
+        with_links: Whether documents keep ``metadata["links"]``; default False.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    compiler: ContextCompiler
+    with_links: bool = False
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return self._prepare(self.compiler.compile(query).documents)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return self._prepare((await self.compiler.acompile(query)).documents)
+
+    def _prepare(self, documents: list[Document]) -> list[Document]:
+        return documents if self.with_links else [strip_links(one) for one in documents]
 
 
 def _combine_accesses(first: LastAccess | None, second: Mapping[str, datetime]) -> LastAccess:
