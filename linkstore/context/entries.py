@@ -214,12 +214,7 @@ def make_entries(
     same = {name: first for name, first in same.items() if by_id[name].role != "pinned"}
     requires, refused = _close_requirements(by_id, same, around)
     return Entries(
-        by_id=by_id,
-        same=same,
-        overlaps=overlaps,
-        requires=requires,
-        refused=refused,
-        unreadable=unreadable,
+        by_id=by_id, same=same, overlaps=overlaps, requires=requires, refused=refused, unreadable=unreadable
     )
 
 

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
     from linkstore.memory.recall import Recall
     from linkstore.memory.turns import SessionKey, Turn
 
-__all__ = [
-    "ConversationMemory",
-    "Recall",
-    "SessionKey",
-    "Turn",
-]
+__all__ = ["ConversationMemory", "Recall", "SessionKey", "Turn"]
 
 __getattr__, __dir__ = lazy(
     __name__,

@@ -27,7 +27,7 @@ from linkstore.memory.references import (
 )
 from linkstore.memory.requests import MemoryParts, ask_model, request_search
 from linkstore.memory.search import QueryView, TurnSearch, fuse_views, make_turn_views, make_views
-from linkstore.memory.sessions import SessionHead, read_session_head, read_summaries
+from linkstore.memory.sessions import read_session_head, read_summaries
 from linkstore.memory.turns import (
     SessionKey,
     Summary,
@@ -125,11 +125,7 @@ class Recall:
     def prompt_with(self, knowledge: str) -> str:
         """Return the prompt with this as the part on what was retrieved."""
         return frame_parts(
-            [
-                ("conversation", self.conversation),
-                ("knowledge", knowledge),
-                ("question", self.query),
-            ]
+            [("conversation", self.conversation), ("knowledge", knowledge), ("question", self.query)]
         )
 
 
@@ -158,25 +154,34 @@ class RecallRequest:
 
 def make_recall(parts: MemoryParts, asked: RecallRequest) -> Operation[Recall]:
     """Recall what answers a question."""
-    head = drop_expired((yield from read_session_head(parts, asked.session, parts.window)), parts, asked.now)
-    head = replace(head, recent=tuple(turn for turn in head.recent if turn.writing != asked.own))
-    resolved = yield from _resolve_question(parts, asked.question, head.recent)
-    entities = parts.entities(resolved.text) or rank_by_salience(head.recent, RECENT_ENTITIES)
-    views = make_views(asked.question, resolved, head.recent)
-    turns: tuple[Hit, ...] = ()
+    head = yield from read_session_head(parts, asked.session, parts.window)
+    since = None if parts.ttl is None else asked.now - parts.ttl
+    recent = [
+        turn for turn in head.recent if turn.writing != asked.own and (since is None or turn.time >= since)
+    ]
+    resolved = yield from _resolve_question(parts, asked.question, recent)
+    entities = parts.entities(resolved.text) or rank_by_salience(recent, RECENT_ENTITIES)
+    turns: list[Hit] = []
     if head.segment or asked.everywhere:
-        about = make_turn_views(asked.question, resolved, head.recent)
-        found = yield from _find_turns(parts, about, asked)
-        turns = tuple(hit for hit in found if not _is_own(hit, asked))[: asked.k]
+        about = make_turn_views(asked.question, resolved, recent)
+        found = yield from _find_turns(parts, about, asked, since)
+        own = asked.own
+        turns = [hit for hit in found if own is None or not str(hit.document.id).endswith(f"-{own}")]
+        turns = turns[: asked.k]
     pool: tuple[Hit, ...] = ()
     if parts.knowledge is not None:
+        views = make_views(asked.question, resolved, recent)
         pool = yield from _search_views(parts, parts.knowledge, views, asked, parts.strategy)
+    summaries: list[Summary] = []
+    last = min((turn.segment for turn in recent), default=head.segment)
+    if last > 1:
+        summaries = yield make_plan_call(parts.store, read_summaries(asked.session, last, since=since))
     recall = Recall(
         question=asked.question,
         resolved=resolved.text,
         entities=tuple(entities),
-        recent=head.recent,
-        summaries=tuple((yield from _read_closed_summaries(parts, asked, head))),
+        recent=tuple(recent),
+        summaries=tuple(summaries),
         turns=tuple(read_turn(str(hit.document.id), hit.document.metadata) for hit in turns),
         scores=tuple(hit.score for hit in turns),
         chunks=pool[: asked.k],
@@ -185,20 +190,6 @@ def make_recall(parts: MemoryParts, asked: RecallRequest) -> Operation[Recall]:
     if asked.budget is None:
         return recall
     return (yield from fit_budget(recall, asked.budget, parts.knowledge, pool))
-
-
-def _is_own(hit: Hit, asked: RecallRequest) -> bool:
-    return asked.own is not None and str(hit.document.id).endswith(f"-{asked.own}")
-
-
-def drop_expired(head: SessionHead, parts: MemoryParts, now: datetime) -> SessionHead:
-    """Leave the turns out of the end of a session that are older than the memory's time to live."""
-    return replace(head, recent=tuple(select_unexpired(head.recent, parts, now)))
-
-
-def select_unexpired(turns: Sequence[Turn], parts: MemoryParts, now: datetime) -> Sequence[Turn]:
-    """Return the turns that are not older than the memory's time to live."""
-    return turns if parts.ttl is None else [turn for turn in turns if turn.time >= now - parts.ttl]
 
 
 def _resolve_question(
@@ -226,33 +217,16 @@ def _confirm_name(parts: MemoryParts, question: str, recent: Sequence[Turn]) -> 
     return name if has_name((hit.document.page_content for hit in found), name) else None
 
 
-def _make_scope(parts: MemoryParts, asked: RecallRequest) -> Filter:
-    """Return the filter for the turns that may be recalled."""
-    scope = asked.session.owners_scope if asked.everywhere else asked.session.scope
-    times = dict(make_time_filter(asked.question, asked.now) or {})
-    if parts.ttl is not None:
-        living = {"time": {"$gte": format_time(asked.now - parts.ttl)}}
-        return {**scope, "$and": [living, times] if times else [living]}
-    return {**scope, **times}
-
-
-def _read_closed_summaries(
-    parts: MemoryParts, asked: RecallRequest, head: SessionHead
-) -> Operation[list[Summary]]:
-    """Return the summaries of the closed segments that the last turns are not of."""
-    last = min((turn.segment for turn in head.recent), default=head.segment)
-    if last <= 1:
-        return []
-    since = None if parts.ttl is None else asked.now - parts.ttl
-    plan = read_summaries(asked.session, last, since=since)
-    return (yield make_plan_call(parts.store, plan))  # type: ignore[no-any-return]
-
-
 def _find_turns(
-    parts: MemoryParts, views: Sequence[QueryView], asked: RecallRequest
+    parts: MemoryParts, views: Sequence[QueryView], asked: RecallRequest, since: datetime | None
 ) -> Operation[tuple[Hit, ...]]:
     """Return the turns for the views of a question, best first, ranked by its words and the names in it."""
-    scope = _make_scope(parts, asked)
+    scope = asked.session.owners_scope if asked.everywhere else asked.session.scope
+    said = make_time_filter(asked.question, asked.now)
+    living = None if since is None else {"time": {"$gte": format_time(since)}}
+    limits = [one for one in (living, said) if one is not None]
+    if limits:
+        scope = {**scope, "$and": limits}
     plan = find_named_speakers(asked.question)
     named: dict[str, str] = yield make_plan_call(parts.store, plan, parse_filter(scope))
     bare = [replace(view, text=remove_names(view.text, named)) for view in views]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -118,7 +119,7 @@ def read_head(session: SessionKey, vector: Floats, take: int) -> Plan[SessionHea
     last, refs = yield from _find_last_segment(session, vector, max(recorded, 1))
     count = len(refs)
     recent = yield from _read_latest(refs, take)
-    similarity = yield from _compare_turns(recent[-COMPARED_TURNS:], vector)
+    compared: Candidates = yield Find(ids=tuple(turn.id for turn in recent[-COMPARED_TURNS:]), vector=vector)
     before = last - 1
     while len(recent) < take and before > 0 and before > last - PROBED_SEGMENTS:
         _, earlier = yield from _read_members(session, vector, range(before, before + 1))
@@ -130,13 +131,8 @@ def read_head(session: SessionKey, vector: Floats, take: int) -> Plan[SessionHea
         segment=last,
         count=count,
         recent=tuple(recent[-take:]),
-        similarity=similarity,
+        similarity=float(compared.similarity.max(initial=-1.0)),
     )
-
-
-def _compare_turns(turns: Sequence[Turn], vector: Floats) -> Plan[float]:
-    found: Candidates = yield Find(ids=tuple(turn.id for turn in turns), vector=vector)
-    return float(found.similarity.max(initial=-1.0))
 
 
 def read_turns(session: SessionKey, vector: Floats, segments: Sequence[int]) -> Plan[list[Turn]]:
@@ -149,7 +145,7 @@ def find_written(session: SessionKey, writing: str, vector: Floats) -> Plan[Turn
     """Return the turn that was written for a message, the first if several writers wrote one."""
     refs = yield from read_linked([(WRITTEN, make_written_tag(session, writing))], vector)
     stored: list[StoredDocument] = yield Documents(refs=refs)
-    return min((read_turn(one.id, one.metadata) for one in stored), key=_get_order, default=None)
+    return min((read_turn(one.id, one.metadata) for one in stored), key=attrgetter("order"), default=None)
 
 
 def find_stored(ids: tuple[str, ...]) -> Plan[list[str]]:
@@ -202,11 +198,7 @@ def _read_latest(refs: Ints, take: int) -> Plan[list[Turn]]:
     ids: list[str] = yield Ids(refs=refs)
     order = sorted(range(len(ids)), key=ids.__getitem__)[-take:] if take else []
     stored: list[StoredDocument] = yield Documents(refs=refs[np.asarray(order, np.int64)])
-    return sorted((read_turn(one.id, one.metadata) for one in stored), key=_get_order)
-
-
-def _get_order(turn: Turn) -> Any:
-    return turn.order
+    return sorted((read_turn(one.id, one.metadata) for one in stored), key=attrgetter("order"))
 
 
 def read_sessions(user_id: str | None, agent_id: str | None, vector: Floats) -> Plan[list[StoredDocument]]:
