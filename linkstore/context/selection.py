@@ -119,9 +119,8 @@ def _pack_exactly(choices: _Choices, room: int) -> list[int | None]:
         before = best.copy()
         for number, (_, one) in enumerate(own):
             value = before[: room + 1 - one.weight] + one.value
-            better = value > best[one.weight :]
-            np.copyto(best[one.weight :], value, where=better)
-            row[one.weight :][better] = number
+            np.copyto(row[one.weight :], number, where=value > best[one.weight :])
+            np.maximum(best[one.weight :], value, out=best[one.weight :])
     chosen: list[int | None] = []
     for own, row in zip(reversed(choices), taken[::-1], strict=True):
         at, option = own[row[room]] if row[room] >= 0 else (None, Option(0, 0.0))
