@@ -106,7 +106,8 @@ class ContextCompiler(Runnable[str, Compiled]):
         pinned: Filter of the documents that are always in; None pins none.
         filter: Metadata filter for the whole compilation, pinned and required documents included.
         candidates: How many hits are considered; default 200.
-        exact_candidates: Maximum number for an exact knapsack; default 200. Beyond, it is greedy and
+        exact_candidates: Maximum number for an exact knapsack; default 200. Beyond, and if they times the
+            tokens of the budget are more than 40 million, it is greedy and
             :attr:`Compiled.gap` bounds what it may lack.
         separator: Stands between texts; default an empty line.
         header: Gives the line above a document's text; default none. See

@@ -96,7 +96,8 @@ def pack(classes: Sequence[Sequence[Option]], capacity: int, exact_classes: int 
     Args:
         classes: The options of each class.
         capacity: The sum of weights may not exceed this.
-        exact_classes: With more classes than this that have an option that fits, the packing is greedy.
+        exact_classes: With more classes than this that have an option that fits, the packing is greedy, and
+            so it is where the table of classes and tokens would be too large.
     """
     choices = [
         [(at, one) for at, one in enumerate(options) if one.value > 0 and one.weight <= capacity]
