@@ -226,7 +226,12 @@ def read_session_documents(sessions: Sequence[SessionKey], vector: Floats) -> Pl
     """Return all documents of sessions: their own, and those of segments, turns, entities and summaries."""
     found: Candidates = yield Find(ids=tuple(key.path for key in sessions))
     own: list[StoredDocument] = yield Documents(refs=found.refs)
-    recorded = {one.id: int(one.metadata["segment"]) for one in own}
+    refs = yield from read_linked([(HAS_SEGMENT, key.path) for key in sessions], vector)
+    segments: list[StoredDocument] = yield Documents(refs=refs)
+    recorded: dict[str, int] = {}
+    for one in (*own, *segments):
+        path = one.metadata["session"]
+        recorded[path] = max(recorded.get(path, 0), int(one.metadata["segment"]))
     numbered = [
         (key, number)
         for key in sessions

@@ -16,7 +16,7 @@ from stores import times
 from linkstore import LinkStore
 from linkstore.context import counter_of
 from linkstore.errors import BudgetError, DocumentError, StrategyError
-from linkstore.memory import ConversationMemory, SessionKey
+from linkstore.memory import ConversationMemory, SessionKey, writing
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 PAIRS = (("ada", "a"), ("ada", "b"), ("bob", "a"))
@@ -519,6 +519,24 @@ class MemoryCases:
         ]
         assert again.sessions() == [SessionKey(run_id="chat")]
         assert again.add("chat", "And on node 9?").ordinal == 6
+
+    @pytest.mark.parametrize("steps", [1, 2])
+    def test_a_forgetting_of_many_segments_is_completed_by_calling_it_again(
+        self, memory, store, steps, monkeypatch
+    ):
+        """More segments than are looked for at once lie behind the one that the session then names."""
+        monkeypatch.setattr(writing, "MOST_SEGMENT_TURNS", 1)
+        memory.add("chat", "How many pods does Kubernetes run?")
+        for number in range(20):
+            memory.add("chat", f"Is quetzalcoatl serpent number {number}?")
+        with monkeypatch.context() as patch:
+            _interrupt_changes(store, patch, after=steps)
+            with pytest.raises(KeyboardInterrupt):
+                memory.forget(entity="quetzalcoatl")
+        memory.forget(entity="quetzalcoatl")
+        left = store.backend.run(store.backend.scan(None, 1000))
+        assert not [one for one in left if "quetzalcoatl" in f"{one.id} {one.text}".lower()]
+        assert [turn.query for turn in memory.turns("chat")] == ["How many pods does Kubernetes run?"]
 
     def test_calls_that_complete_a_forgetting_at_once_agree(self, memory, store, monkeypatch):
         for number in range(6):
