@@ -14,13 +14,13 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory, SessionKey, Turn
-from linkstore.memory.turns import make_turn_document
-from linkstore.memory.writing import (
-    MOST_SEGMENT_TURNS,
+from linkstore.memory.turns import (
     make_entity_documents,
     make_segment_document,
     make_session_document,
+    make_turn_document,
 )
+from linkstore.memory.writing import MOST_SEGMENT_TURNS
 
 KEY = SessionKey(run_id="long", user_id="u")
 CALLS = 100

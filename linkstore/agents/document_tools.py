@@ -10,7 +10,7 @@ The tools ``add`` and ``delete``, which a server offers only if it is told to.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ from linkstore.agents.tool_answers import (
 from linkstore.context.compiled import frame_parts
 from linkstore.core.arguments import quote_value
 from linkstore.core.arrays import Floats, make_unit_vector
-from linkstore.core.calls import call_engine
+from linkstore.core.calls import Call, call_engine
 from linkstore.core.display import escape_unprintable
 from linkstore.core.documents import is_storable
 from linkstore.core.filters import parse_filter
@@ -50,7 +50,6 @@ from linkstore.core.text import is_unicode
 from linkstore.engines.contract import Manifest, PageEntry
 from linkstore.errors import DocumentError, LinkError, StrategyError
 from linkstore.strategies.all_paths import AllPaths
-from linkstore.strategies.base import Strategy
 from linkstore.strategies.neighbours import Neighbour, Neighbours, find_neighbours
 from linkstore.strategies.pagerank import PageRank
 
@@ -184,14 +183,6 @@ LONGEST_QUESTION: Final = 4000
 """Maximum number of characters of a question."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
-    """A request for the hits of a search: Hits."""
-
-    question: str
-    strategy: Strategy
-
-
 def search_documents(
     view: StoreView, question: str, hops: int, limits: ToolLimits, ceiling: int
 ) -> Operation[ToolAnswer]:
@@ -214,16 +205,16 @@ def search_documents(
     _check_question(question, hops, ceiling)
     floor = limits.min_similarity
     if hops:
-        hits: Hits = yield SearchRequest(question, PageRank(k=limits.results, min_similarity=floor))
+        hits: Hits = yield view.search(question, PageRank(k=limits.results, min_similarity=floor))
     else:
         start = limits.results
-        hits = yield SearchRequest(question, AllPaths(k=start, start_k=start, depth=0, min_similarity=floor))
+        hits = yield view.search(question, AllPaths(k=start, start_k=start, depth=0, min_similarity=floor))
     linked: list[Hit] = []
     if hops > 1:
         strategy = AllPaths(
             k=CHAIN_POOL, depth=hops, beam=CHAIN_BEAM, max_nodes=MOST_NODES, min_similarity=floor
         )
-        paths: Hits = yield SearchRequest(question, strategy)
+        paths: Hits = yield view.search(question, strategy)
         starts = sorted({chain.start for hit in paths for chain in hit.chains})
         known = yield from find_documents(view, starts)
         named = {id for id, document in known.items() if is_named(document, question)}
@@ -309,20 +300,6 @@ _LINK_PARTS: Final = ("kind", "tag", "direction")
 """What a link must have."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddRequest:
-    """A request to add or replace a document."""
-
-    document: Document
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteRequest:
-    """A request to delete a document."""
-
-    id: str
-
-
 def add_document(
     view: StoreView,
     id: str,
@@ -352,7 +329,8 @@ def add_document(
     own = {name: value for name, value in (metadata or {}).items() if name != LINKS_KEY}
     if links:
         own[LINKS_KEY] = [_parse_link(at, link).to_dict() for at, link in enumerate(links)]
-    yield AddRequest(Document(id=id, page_content=text, metadata=own))
+    document = Document(id=id, page_content=text, metadata=own)
+    yield Call(view.store.add_documents, view.store.aadd_documents, ([document],))
     done = "replaced" if id in known else "added"
     return ToolAnswer(text=f"[{escape_unprintable(id)}] was {done}.", data={"id": id, "done": done})
 
@@ -381,5 +359,5 @@ def delete_document(view: StoreView, id: str) -> Operation[ToolAnswer]:
     """
     if id not in (yield from find_documents(view, [id])):
         raise make_unknown_error(id)
-    yield DeleteRequest(id)
+    yield Call(view.store.delete, view.store.adelete, ([id],))
     return ToolAnswer(text=f"[{escape_unprintable(id)}] was deleted.", data={"id": id, "done": "deleted"})

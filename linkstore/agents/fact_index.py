@@ -38,7 +38,7 @@ from linkstore.agents.lookups import settle_elements
 from linkstore.agents.model_calls import MalformedOutput, read_reply, require_structured_output
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require_having
-from linkstore.core.calls import arun, run, run_in_thread
+from linkstore.core.calls import Call, arun, await_call, call_engine, make_call, run, run_in_thread
 from linkstore.core.documents import PageDocuments
 from linkstore.core.plans import Operation
 from linkstore.core.processes import run_without_collector
@@ -47,13 +47,7 @@ from linkstore.embeddings.names import embedding_name
 from linkstore.errors import DocumentError, EmbeddingError, ExtractionError, StoreNotFoundError
 from linkstore.extract.names import Variants
 from linkstore.store.core import FACTS_SUFFIX, open_store_beside
-from linkstore.store.linkstore import (
-    Call,
-    LinkStore,
-    await_call,
-    require_store,
-    wait_for_call,
-)
+from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.store.operations import as_document
 
 _CHUNKS_PER_SCAN: Final = 500
@@ -269,7 +263,7 @@ def index_facts(
         BackendError: If a storage engine fails; what was written stays.
     """
     with _prepare_indexing(store, extractor, facts, aliases, dry_run) as indexing:
-        return run(indexing.operation(), wait_for_call)
+        return run(indexing.operation(), make_call)
 
 
 async def aindex_facts(
@@ -410,7 +404,7 @@ class ModelExtractor:
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """Return the facts of each chunk, or the reason why there are none."""
-        return run(self._extract_all(chunks), wait_for_call)
+        return run(self._extract_all(chunks), make_call)
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """Return the facts of each chunk, or the reason why there are none."""

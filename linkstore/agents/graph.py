@@ -13,12 +13,11 @@ from linkstore.agents.model_calls import ReadingSources
 from linkstore.agents.state import (
     Reading,
 )
-from linkstore.core.calls import arun, run
+from linkstore.core.calls import arun, await_call, make_call, run
 from linkstore.core.plans import Operation
 from linkstore.errors import (
     MissingExtraError,
 )
-from linkstore.store.linkstore import await_call, wait_for_call
 
 try:
     from langgraph.graph import END, START, StateGraph
@@ -64,7 +63,7 @@ def _make_node(sources: ReadingSources, step: StepFunction) -> RunnableLambda[Re
 
     def node(state: Reading) -> dict[str, Any]:
         began = time.monotonic()
-        return _add_time(state, run(step(sources, state), wait_for_call), began)
+        return _add_time(state, run(step(sources, state), make_call), began)
 
     async def anode(state: Reading) -> dict[str, Any]:
         began = time.monotonic()

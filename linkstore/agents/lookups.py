@@ -24,6 +24,7 @@ from linkstore.agents.facts import (
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints
 from linkstore.core.batches import split_batches
+from linkstore.core.calls import Call, call_plan
 from linkstore.core.documents import PageDocuments
 from linkstore.core.filters import Condition, parse_filter
 from linkstore.core.links import LINKS_KEY, parse_links
@@ -31,7 +32,7 @@ from linkstore.core.plans import Operation, Plan
 from linkstore.core.processes import run_without_collector
 from linkstore.engines.contract import Survey
 from linkstore.errors import CapabilityError
-from linkstore.store.linkstore import Call, LinkStore
+from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.base import HOP_SIDES
 from linkstore.strategies.traversal import NO_REFS, Edges, follow_links, follow_tags
 

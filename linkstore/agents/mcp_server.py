@@ -26,7 +26,7 @@ from linkstore._version import __version__
 from linkstore.agents.document_tools import find_documents
 from linkstore.agents.tool_answers import StoreView
 from linkstore.agents.toolbox import Toolbox, ToolSpec, format_argument_error, format_error
-from linkstore.core.calls import call_engine
+from linkstore.core.calls import arun, call_engine
 from linkstore.core.display import get_url, join_headings
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Operation
@@ -260,7 +260,7 @@ class StoreServer:
             return _make_failed_result(format_argument_error(error))
         arguments = {name: getattr(given, name) for name in given.model_fields_set}
         try:
-            answer = await self._toolbox.aanswer(spec.operation(**arguments))
+            answer = await arun(spec.operation(**arguments))
         except LinkStoreError as error:
             text = format_error(error)
             if text is None:
@@ -271,9 +271,7 @@ class StoreServer:
 
     async def _list_resources(self, _: Any, params: PaginatedRequestParams | None) -> ListResourcesResult:
         try:
-            found = await self._toolbox.aanswer(
-                list_resources(self._toolbox.view, params.cursor if params else None)
-            )
+            found = await arun(list_resources(self._toolbox.view, params.cursor if params else None))
         except ValueError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from error
         except LinkStoreError as error:
@@ -304,7 +302,7 @@ class StoreServer:
     async def _read_resource(self, _: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
         address, toolbox = str(params.uri), self._toolbox
         try:
-            part = await self._toolbox.aanswer(read_resource(toolbox.view, address, toolbox.limits.text))
+            part = await arun(read_resource(toolbox.view, address, toolbox.limits.text))
         except LinkStoreError as error:
             raise _make_internal_error(error) from error
         if part is None:

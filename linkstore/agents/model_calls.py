@@ -1,20 +1,16 @@
-"""Asks the model for the next action of a reading: prompts, structured output, budget.
-
-Structured output of chat models: the value returned, and the problem with malformed output.
-
-Asks the model for the next action of a reading, within its budget.
-
-The stores that a reader reads from, and the model that it asks.
-
-The prompts of the steps of a reading.
-"""
+"""Asks the model for the next action of a reading: prompts, structured output, budget."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Any, Final, Generic, TypeVar
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -27,13 +23,51 @@ from linkstore.agents.state import Budget, Reading
 from linkstore.context.compiled import TokenCounter
 from linkstore.core.arguments import require_model
 from linkstore.core.arrays import Floats, normalize_vector
+from linkstore.core.calls import Call, await_call, make_call
 from linkstore.core.plans import Operation
 from linkstore.errors import AgentError, LinkStoreError
-from linkstore.store.linkstore import Call, CallTimeoutError, LinkStore, limit_time
+from linkstore.store.linkstore import LinkStore
 
 Output = TypeVar("Output", bound=BaseModel)
 QUOTED_CHARACTERS = 200
 """Characters of a malformed output that a message quotes."""
+
+
+class CallTimeoutError(Exception):
+    """A call was not done in time, and is not waited for any longer."""
+
+
+def limit_time(seconds: float, call: Call) -> Call:
+    """Return the same call with a time limit, past which it raises CallTimeoutError.
+
+    A blocking call that is late continues in its own thread, which does not keep the process from ending.
+    """
+
+    def blocking() -> Any:
+        context, done = copy_context(), Future[Any]()
+
+        def work() -> None:
+            try:
+                done.set_result(context.run(make_call, call))
+            except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+                done.set_exception(error)
+
+        Thread(target=work, name="linkstore-call", daemon=True).start()
+        if not wait_for([done], timeout=max(0.0, seconds)).done:
+            raise CallTimeoutError
+        return done.result()
+
+    async def awaiting() -> Any:
+        limit = asyncio.timeout(max(0.0, seconds))
+        try:
+            async with limit:
+                return await await_call(call)
+        except TimeoutError as error:
+            if limit.expired():
+                raise CallTimeoutError from error
+            raise
+
+    return Call(blocking, awaiting)
 
 
 @dataclass(frozen=True, slots=True)

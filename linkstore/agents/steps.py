@@ -64,13 +64,13 @@ from linkstore.agents.state import (
     begin_reading,
 )
 from linkstore.context.compiled import frame_parts
+from linkstore.core.calls import Call, call_plan
 from linkstore.core.display import format_count, make_snippet
 from linkstore.core.hits import Hits
 from linkstore.core.lexical import extract_question_terms
 from linkstore.core.plans import Operation, select_stored
 from linkstore.errors import AgentError, LinkError
 from linkstore.extract.names import normalize_name
-from linkstore.store.linkstore import Call
 
 Output = TypeVar("Output", bound=BaseModel)
 _TRIES: Final = 2

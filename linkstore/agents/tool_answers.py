@@ -24,7 +24,7 @@ from typing import Any, Final, TypeVar
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import require_at_least, require_within
-from linkstore.core.calls import call_plan
+from linkstore.core.calls import Call, call_plan
 from linkstore.core.display import escape_unprintable, get_body, get_url, join_headings, make_snippet
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Chain
@@ -32,6 +32,8 @@ from linkstore.core.links import get_links
 from linkstore.core.plans import Operation, Plan
 from linkstore.core.text import tokenize
 from linkstore.engines.contract import Backend
+from linkstore.store.linkstore import LinkStore
+from linkstore.strategies.base import Strategy
 from linkstore.strategies.first_stage import NAMING_KINDS
 
 T = TypeVar("T")
@@ -42,12 +44,22 @@ class StoreView:
     """The documents of a store that pass a filter.
 
     Args:
-        backend: Of the store.
+        store: The store.
         filter: None: all documents.
     """
 
-    backend: Backend
+    store: LinkStore
     filter: Filter | None = None
+
+    @property
+    def backend(self) -> Backend:
+        """The engine of the store."""
+        return self.store.backend
+
+    def search(self, question: str, strategy: Strategy) -> Call:
+        """Request the hits of a search: Hits."""
+        options = {"strategy": strategy, "filter": self.filter}
+        return Call(self.store.search, self.store.asearch, (question,), options)
 
     def answer(self, plan: Plan[T]) -> Operation[T]:
         """Carry out a plan, for which there are no other documents."""

@@ -20,10 +20,8 @@ from pydantic import (
 )
 
 from linkstore.agents import document_tools, link_tools
-from linkstore.agents.document_tools import AddRequest, DeleteRequest, SearchRequest
 from linkstore.agents.tool_answers import StoreView, ToolAnswer, ToolLimits
 from linkstore.core.arguments import require
-from linkstore.core.calls import EngineRequest, arun, run
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.plans import Operation
 from linkstore.errors import (
@@ -63,7 +61,7 @@ class Toolbox:
         self.limits = ToolLimits() if limits is None else limits
         require(ToolLimits, "a ToolLimits", limits=self.limits)
         parse_filter(filter)  # raise now, and not in a call
-        self.view = StoreView(store.backend, filter)
+        self.view = StoreView(store, filter)
 
     @property
     def ceiling(self) -> int:
@@ -75,14 +73,6 @@ class Toolbox:
     def usual_hops(self) -> int:
         """How many links ``search`` follows unless it is told: 2, or the ceiling if that is lower."""
         return min(2, self.ceiling)
-
-    def answer(self, operation: Operation[T]) -> T:
-        """Carry out an operation, such as those below."""
-        return run(operation, self._wait)
-
-    async def aanswer(self, operation: Operation[T]) -> T:
-        """Carry out an operation without blocking the event loop."""
-        return await arun(operation, self._await)
 
     def search(self, question: str, hops: int | None = None) -> Operation[ToolAnswer]:
         """Search: see :func:`.search_documents`; ``hops`` is ``usual_hops`` by default."""
@@ -122,30 +112,6 @@ class Toolbox:
     def delete(self, id: str) -> Operation[ToolAnswer]:
         """Delete a document: see :func:`linkstore.agents.document_tools.delete_document`."""
         return document_tools.delete_document(self.view, id)
-
-    def _wait(self, request: object) -> Any:
-        match request:
-            case SearchRequest(question, strategy):
-                return self.store.search(question, strategy=strategy, filter=self.view.filter)
-            case EngineRequest(operation):
-                return self.store.backend.run(operation)
-            case AddRequest(document):
-                return self.store.add_documents([document])
-            case DeleteRequest(id):
-                return self.store.delete([id])
-        raise TypeError(f"no way to answer {request!r}")
-
-    async def _await(self, request: object) -> Any:
-        match request:
-            case SearchRequest(question, strategy):
-                return await self.store.asearch(question, strategy=strategy, filter=self.view.filter)
-            case EngineRequest(operation):
-                return await self.store.backend.arun(operation)
-            case AddRequest(document):
-                return await self.store.aadd_documents([document])
-            case DeleteRequest(id):
-                return await self.store.adelete([id])
-        raise TypeError(f"no way to answer {request!r}")
 
 
 _Kinds = Annotated[

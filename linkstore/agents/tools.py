@@ -11,6 +11,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from linkstore.agents.tool_answers import ToolLimits
 from linkstore.agents.toolbox import Toolbox, ToolSpec, format_argument_error, format_error, make_specs
 from linkstore.core.arguments import require
+from linkstore.core.calls import arun, run
 from linkstore.core.filters import Filter
 from linkstore.errors import LinkStoreError
 from linkstore.store.linkstore import LinkStore
@@ -47,19 +48,19 @@ def graph_tools(
     """
     require(str, "a string", about=about, prefix=prefix)
     toolbox = Toolbox(store, limits, filter)
-    return [_make_tool(toolbox, spec) for spec in make_specs(toolbox, about, prefix)]
+    return [_make_tool(spec) for spec in make_specs(toolbox, about, prefix)]
 
 
-def _make_tool(toolbox: Toolbox, spec: ToolSpec) -> BaseTool:
+def _make_tool(spec: ToolSpec) -> BaseTool:
     # LangChain passes a plain string, as in tool.invoke("tower"), as a positional argument.
     def call(*first: str, **arguments: Any) -> ToolOutput:
         with raise_for_model():
-            answer = toolbox.answer(spec.operation(*first, **arguments))
+            answer = run(spec.operation(*first, **arguments))
         return answer.text, answer.data
 
     async def acall(*first: str, **arguments: Any) -> ToolOutput:
         with raise_for_model():
-            answer = await toolbox.aanswer(spec.operation(*first, **arguments))
+            answer = await arun(spec.operation(*first, **arguments))
         return answer.text, answer.data
 
     return StructuredTool.from_function(

@@ -19,7 +19,7 @@ from linkstore.errors import LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
-    from linkstore.memory.recalled import Recall
+    from linkstore.memory.recall import Recall
     from linkstore.memory.turns import SessionKey, Turn
 
 app = typer.Typer(help="Look at conversations, recall from them, and forget them.", no_args_is_help=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from linkstore.context.compiler import ContextCompiler
     from linkstore.context.entries import source_header
     from linkstore.context.ingestor import Classified, Ingestor, Related, classified_by_rules
-    from linkstore.context.order import PRECEDENCE
+    from linkstore.context.selection import PRECEDENCE
     from linkstore.context.value import OPEN_SETS, Calibrated, Decay, Value, WeightedSum
 
 __all__ = [
@@ -46,7 +46,7 @@ __getattr__, __dir__ = lazy(
         "linkstore.context.compiler": "ContextCompiler",
         "linkstore.context.entries": "source_header",
         "linkstore.context.ingestor": "Classified Ingestor Related classified_by_rules",
-        "linkstore.context.order": "PRECEDENCE",
+        "linkstore.context.selection": "PRECEDENCE",
         "linkstore.context.value": "Calibrated Decay OPEN_SETS Value WeightedSum",
     },
 )

@@ -6,12 +6,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from linkstore.context.compiled import Compiled, Item, LeftOut
-from linkstore.context.duplicates import Piece, continue_text, join_chunks
-from linkstore.context.entries import CompilerSettings, Entries, Entry, find_source
-from linkstore.context.order import order_topologically, put_best_at_edges
-from linkstore.context.selection import Candidate, Selection, SelectionRules, select_candidates
+from linkstore.context.entries import CompilerSettings, Entries, continue_text
+from linkstore.context.selection import (
+    Candidate,
+    Selection,
+    order_topologically,
+    put_best_at_edges,
+    select_candidates,
+)
 from linkstore.context.surroundings import Surroundings
-from linkstore.core.hits import Hits, Path, get_page
+from linkstore.core.hits import Hits, get_page
 from linkstore.engines.contract import PageEntry
 from linkstore.errors import BudgetError
 
@@ -21,10 +25,10 @@ _MOST_FURTHER_SELECTIONS = 2
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """Selected documents as text."""
+    """Selected documents as text: what each adds, by id, and the whole."""
 
     selection: Selection
-    pieces: tuple[Piece, ...]
+    pieces: Mapping[str, str]
     text: str
     tokens: int
 
@@ -55,9 +59,19 @@ class Assembly:
         self._hits = hits
         self._entries = entries
         self._around = around
-        self._always = _add_required(
-            [name for name, entry in entries.by_id.items() if entry.role == "pinned"], entries
-        )
+        pinned = [name for name, entry in entries.by_id.items() if entry.role == "pinned"]
+        self._always = frozenset(pinned).union(*(entries.requires.get(name, ()) for name in pinned))
+        # Best ranked first, then those that are only required.
+        self._candidates = [
+            Candidate(
+                id=name,
+                cost=entry.cost,
+                value=entry.value,
+                requires=entries.requires.get(name, frozenset()) - self._always,
+            )
+            for name, entry in entries.by_id.items()
+            if name not in entries.same and name not in entries.refused and name not in self._always
+        ]
         self._place = {name: at for page in pages for at, name in enumerate(page.ids)}
         self._room = settings.budget - (self._count_tokens("") if settings.frame is not str else 0)
         self._follows = _find_continued(pages, entries.overlaps)
@@ -68,16 +82,29 @@ class Assembly:
         Raises:
             BudgetError: If what is pinned exceeds the budget.
         """
-        draft = self._fit()
-        taken = {piece.id for piece in draft.pieces}
+        draft, by_id = self._fit(), self._entries.by_id
+        taken = draft.pieces.keys()
         return Compiled(
             question=self._question,
             text=draft.text,
             tokens=draft.tokens,
             budget=self._settings.budget,
             tokenizer=self._settings.counter.name,
-            items=tuple(self._make_item(piece) for piece in draft.pieces),
-            left_out=tuple(self._list_left_out(taken, draft)),
+            items=tuple(
+                replace(by_id[name], text=text, repeats=self._entries.repeats_of(name))
+                for name, text in draft.pieces.items()
+            ),
+            left_out=tuple(
+                LeftOut(
+                    id=name,
+                    cost=entry.cost,
+                    value=entry.value,
+                    rank=entry.rank,
+                    reason=self._explain_left_out(entry, draft),
+                )
+                for name, entry in by_id.items()
+                if name not in taken and entry.rank is not None
+            ),
             value=draft.selection.value,
             gap=draft.selection.gap,
             method=draft.selection.by,
@@ -88,63 +115,55 @@ class Assembly:
 
     def _fit(self) -> _Draft:
         """Return the best draft that fits: selected by the costs of its parts, then counted as a whole."""
-        settings = self._settings
-        none = Selection(ids=frozenset(), value=0.0, by="rank")
-        alone = self._make_draft(none)
-        if alone.tokens > settings.budget:
-            over = alone.tokens - settings.budget
+        budget = self._settings.budget
+        alone = self._make_draft(Selection(ids=frozenset(), value=0.0, by="rank"))
+        if alone.tokens > budget:
             raise BudgetError(
                 f"the {len(alone.pieces)} pinned documents, with those they require, need {alone.tokens}"
-                f" tokens, {over} more than the budget of {settings.budget}; raise the budget, or pin fewer"
+                f" tokens, {alone.tokens - budget} more than the budget of {budget}; raise the budget, or pin"
+                " fewer"
             )
-        candidates = list(self._list_candidates())
-        capacity = settings.budget - alone.tokens if self._always else self._room
-        if not self._always:
-            capacity += settings.separator_cost  # the first text needs no separator
-        draft, step = alone, 1
+        # The first text needs no separator.
+        free = budget - alone.tokens if self._always else self._room + self._settings.separator_cost
+        capacity, step = free, 1
         while capacity > 0:
-            draft = self._make_draft(self._select(candidates, capacity))
-            if draft.tokens <= settings.budget:
-                return self._extend(candidates, self._spend_saved(candidates, capacity, draft))
-            capacity -= step * (draft.tokens - settings.budget)
+            draft = self._select(capacity)
+            if draft.tokens <= budget:
+                return self._extend(self._spend_saved(capacity, draft))
+            capacity -= step * (draft.tokens - budget)
             step *= 2
         return alone
 
-    def _spend_saved(self, candidates: Sequence[Candidate], capacity: int, draft: _Draft) -> _Draft:
+    def _spend_saved(self, capacity: int, draft: _Draft) -> _Draft:
         """Spend the tokens that joining saved, if that makes the draft better."""
         for _ in range(_MOST_FURTHER_SELECTIONS):
-            free = self._settings.budget - draft.tokens
-            rest = [one.cost for one in candidates if one.id not in draft.selection.ids]
-            if not rest or min(rest) > free:
+            chosen, free = draft.selection.ids, self._settings.budget - draft.tokens
+            if all(one.cost > free for one in self._candidates if one.id not in chosen):
                 return draft
-            used = sum(self._entries.by_id[name].cost for name in draft.selection.ids)
-            other = self._make_draft(self._select(candidates, max(capacity, used + free)))
+            used = sum(one.cost for one in self._candidates if one.id in chosen)
+            other = self._select(max(capacity, used + free))
             if other.tokens > self._settings.budget or other.selection.value <= draft.selection.value:
                 return draft
             draft = other
         return draft
 
-    def _extend(self, candidates: Sequence[Candidate], draft: _Draft) -> _Draft:
+    def _extend(self, draft: _Draft) -> _Draft:
         """Add neighbours of what is taken that fit because they are joined to it."""
         beside = self._follows.keys() | {name for others in self._follows.values() for name in others}
-        waiting = [
-            one
-            for one in candidates
-            if one.id in beside and one.value > 0 and one.id not in draft.selection.ids
-        ]
+        waiting = [one for one in self._candidates if one.id in beside and one.value > 0]
         while True:
             chosen = draft.selection.ids
             free = self._settings.budget - draft.tokens
             for one in waiting:
-                if one.requires <= chosen and self._find_least_cost(one, chosen) <= free:
+                fits = one.requires <= chosen and self._find_least_cost(one, chosen) <= free
+                if one.id not in chosen and fits:
                     worth = draft.selection.value + one.value
                     other = self._make_draft(replace(draft.selection, ids=chosen | {one.id}, value=worth))
                     if other.tokens <= self._settings.budget:
+                        draft = other
                         break
             else:
                 return draft
-            waiting.remove(one)
-            draft = other
 
     def _find_least_cost(self, one: Candidate, chosen: Collection[str]) -> int:
         """Return the cost of a candidate if it is joined to a neighbour that is taken."""
@@ -154,47 +173,31 @@ class Assembly:
         by_id = self._entries.by_id
         costs = [one.cost]
         for first, second in pairs:
-            text = continue_text(by_id[first].document.page_content, by_id[second].document.page_content)
+            text = continue_text(by_id[first].text, by_id[second].text)
             costs.append(one.cost - by_id[second].cost + self._settings.counter.count([text])[0])
         return min(costs)
 
-    def _select(self, candidates: Sequence[Candidate], capacity: int) -> Selection:
-        value = self._settings.value
-        rules = SelectionRules(
-            least_gain=value.least_gain,
-            rank_bonus=value.rank_bonus,
-            exact_classes=self._settings.exact_candidates,
+    def _select(self, capacity: int) -> _Draft:
+        settings = self._settings
+        return self._make_draft(
+            select_candidates(self._candidates, capacity, settings.value, settings.exact_candidates)
         )
-        return select_candidates(candidates, capacity, rules)
-
-    def _list_candidates(self) -> Sequence[Candidate]:
-        """Return the candidates that are not pinned, best ranked first, then those that are only required."""
-        entries = self._entries
-        return [
-            Candidate(
-                id=name,
-                cost=entry.cost,
-                value=entry.value,
-                requires=entries.requires.get(name, frozenset()) - self._always,
-            )
-            for name, entry in entries.by_id.items()
-            if name not in entries.same and name not in entries.refused and name not in self._always
-        ]
 
     def _make_draft(self, selection: Selection) -> _Draft:
         ordered = self._put_in_order({*self._always, *selection.ids})
-        documents = {name: self._entries.by_id[name].document for name in ordered}
-        texts = {name: document.page_content for name, document in documents.items()}
-        pieces = [
-            piece
-            if piece.joined
-            else Piece(piece.id, self._settings.head_of(documents[piece.id]) + piece.text, joined=False)
-            for piece in join_chunks(ordered, texts, self._follows)
-        ]
-        text = ""
-        for at, piece in enumerate(pieces):
-            text += piece.text if piece.joined or not at else self._settings.separator + piece.text
-        return _Draft(selection, tuple(pieces), text, self._count_tokens(text) if text else 0)
+        pieces: dict[str, str] = {}
+        text, before = "", ""
+        for name in ordered:
+            entry = self._entries.by_id[name]
+            if before in self._follows.get(name, ()):
+                pieces[name] = continue_text(self._entries.by_id[before].text, entry.text)
+                text += pieces[name]
+            else:
+                text += self._settings.separator if pieces else ""
+                pieces[name] = self._settings.head_of(entry.document) + entry.text
+                text += pieces[name]
+            before = name
+        return _Draft(selection, pieces, text, self._count_tokens(text) if text else 0)
 
     def _count_tokens(self, text: str) -> int:
         """Count the tokens that are sent for a text."""
@@ -202,9 +205,11 @@ class Assembly:
 
     def _put_in_order(self, chosen: Collection[str]) -> list[str]:
         by_id = self._entries.by_id
-        first = [name for name in by_id if name in self._always and name in chosen]
-        rest = [name for name in by_id if name in chosen and name not in self._always]
-        rest.sort(key=lambda name: (-by_id[name].value, by_id[name].rank or len(by_id), name))
+        first = [name for name in by_id if name in self._always]
+        rest = sorted(
+            {*chosen} - self._always,
+            key=lambda name: (-by_id[name].value, by_id[name].rank or len(by_id), name),
+        )
         match self._settings.order:
             case "relevance":
                 return [*first, *rest]
@@ -243,38 +248,7 @@ class Assembly:
                 before.setdefault(edge.source, set()).add(edge.target)
         return {name: frozenset(others) for name, others in before.items()}
 
-    def _make_item(self, piece: Piece) -> Item:
-        entry = self._entries.by_id[piece.id]
-        hit = entry.hit
-        return Item(
-            document=entry.document,
-            text=piece.text,
-            role=entry.role,
-            cost=entry.cost,
-            value=entry.value,
-            strength=entry.strength,
-            score=hit.score if hit else 0.0,
-            similarity=hit.similarity if hit else 0.0,
-            rank=entry.rank,
-            source=find_source(entry.document),
-            path=hit.path if hit else Path(()),
-            repeats=self._entries.repeats_of(piece.id),
-        )
-
-    def _list_left_out(self, taken: Collection[str], draft: _Draft) -> Sequence[LeftOut]:
-        return [
-            LeftOut(
-                id=name,
-                cost=entry.cost,
-                value=entry.value,
-                rank=entry.rank,
-                reason=self._explain_left_out(entry, draft),
-            )
-            for name, entry in self._entries.by_id.items()
-            if name not in taken and entry.rank is not None
-        ]
-
-    def _explain_left_out(self, entry: Entry, draft: _Draft) -> str:
+    def _explain_left_out(self, entry: Item, draft: _Draft) -> str:
         """Say why a candidate was left out."""
         entries = self._entries
         if entry.id in entries.same:
@@ -307,17 +281,13 @@ class Assembly:
     def _explain_empty(self) -> str:
         if not self._hits:
             return self._hits.reason or "nothing was found"
-        if all(one.value <= 0 for one in self._list_candidates()):
+        if all(one.value <= 0 for one in self._candidates):
             return "no candidate has a value above 0"
         framed = self._settings.budget - self._room
         least = min(one.cost for one in self._entries.by_id.values()) + framed
         return (
             f"no document fits into the budget of {self._settings.budget} tokens; the shortest needs {least}"
         )
-
-
-def _add_required(names: Sequence[str], entries: Entries) -> frozenset[str]:
-    return frozenset(names).union(*(entries.requires.get(name, frozenset()) for name in names))
 
 
 def _find_continued(pages: Sequence[PageEntry], overlaps: Mapping[str, str]) -> dict[str, frozenset[str]]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
+from pydantic import ConfigDict
 
 from linkstore.context.assembly import Assembly
 from linkstore.context.compiled import Compiled, Tokenizer, counter_of
@@ -21,15 +25,15 @@ from linkstore.context.entries import (
     Header,
     make_entries,
 )
-from linkstore.context.order import PRECEDENCE, First, Order
-from linkstore.context.selection import EXACT_CLASSES
+from linkstore.context.selection import EXACT_CLASSES, PRECEDENCE, First, Order
 from linkstore.context.surroundings import MOST_PINNED, Surroundings, find_pinned, find_surroundings
 from linkstore.context.value import Calibrated, Decay, LastAccess, Value, find_access
 from linkstore.core.arguments import omit_none, require, require_list
 from linkstore.core.arrays import make_unit_vector
-from linkstore.core.calls import EngineRequest, arun, run, run_in_thread
+from linkstore.core.calls import Call, arun, call_engine, call_plan, run
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hits
+from linkstore.core.links import strip_links
 from linkstore.core.plans import Operation, StoredDocument
 from linkstore.engines.contract import Manifest
 from linkstore.errors import BudgetError
@@ -40,37 +44,8 @@ from linkstore.strategies.pagerank import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from linkstore.context.middleware import ContextMiddleware
-    from linkstore.context.retriever import ContextRetriever
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _SearchRequest:
-    """A request for the hits of a question."""
-
-    question: str
-    strategy: Strategy
-
-
-@dataclass(frozen=True, slots=True)
-class _WiderRequest:
-    """A request for a strategy to search again with, if the budget holds more than a search started from."""
-
-    hits: Hits
-
-
-@dataclass(frozen=True, slots=True)
-class _CompileRequest:
-    """A request for the context made from all that was gathered, which may take some time to compute."""
-
-    question: str
-    hits: Hits
-    pinned: list[StoredDocument]
-    around: Surroundings
-    pages: list[Any]
-    accessed: Mapping[str, datetime]
-    now: datetime
 
 
 class ContextCompiler(Runnable[str, Compiled]):
@@ -103,7 +78,8 @@ class ContextCompiler(Runnable[str, Compiled]):
         pinned: Filter of the documents that are always in; None pins none.
         filter: Metadata filter for the whole compilation, pinned and required documents included.
         candidates: How many hits are considered; default 200.
-        exact_candidates: Maximum number for an exact knapsack; default 200. Beyond, it is greedy and
+        exact_candidates: Maximum number for an exact knapsack; default 200. Beyond, and if they times the
+            tokens of the budget are more than 40 million, it is greedy and
             :attr:`Compiled.gap` bounds what it may lack.
         separator: Stands between texts; default an empty line.
         header: Gives the line above a document's text; default none. See
@@ -170,11 +146,11 @@ class ContextCompiler(Runnable[str, Compiled]):
             EmbeddingError: If the question cannot be embedded.
             BackendError: If the storage engine fails.
         """
-        return run(self._gather(question, now), self._wait)
+        return run(self._gather(question, now))
 
     async def acompile(self, question: str, *, now: datetime | None = None) -> Compiled:
         """Compile without blocking the event loop: see :meth:`compile`."""
-        return await arun(self._gather(question, now), self._await)
+        return await arun(self._gather(question, now))
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Compiled:
         """Compile the context for a question, traced by LangChain's callbacks."""
@@ -194,8 +170,6 @@ class ContextCompiler(Runnable[str, Compiled]):
         Args:
             kwargs: Fields of LangChain's retrievers, such as ``tags``.
         """
-        from linkstore.context.retriever import ContextRetriever
-
         return ContextRetriever(compiler=self, **kwargs)
 
     def framed_by(self, frame: Frame) -> ContextCompiler:
@@ -224,11 +198,11 @@ class ContextCompiler(Runnable[str, Compiled]):
         """Search, look around, and assemble."""
         settings, backend = self.settings, self.store.backend
         require(datetime, "a datetime", **omit_none(now=now))
-        hits: Hits = yield _SearchRequest(question, settings.strategy or DEFAULT_STRATEGY)
-        wider: Strategy | None = yield _WiderRequest(hits)
+        hits: Hits = yield self._search(question, settings.strategy or DEFAULT_STRATEGY)
+        wider: Strategy | None = yield Call(settings.wider, None, (hits,))
         if wider is not None:
-            hits = yield _SearchRequest(question, wider)
-        manifest: Manifest = yield EngineRequest(backend.manifest())
+            hits = yield self._search(question, wider)
+        manifest: Manifest = yield call_engine(backend, backend.manifest())
         pinned: list[StoredDocument] = []
         around = Surroundings()
         if manifest.dimension is not None:
@@ -236,62 +210,61 @@ class ContextCompiler(Runnable[str, Compiled]):
             scope = parse_filter(settings.filter)
             if settings.pinned is not None:
                 plan = find_pinned(parse_filter(settings.pinned), any_vector)
-                pinned = yield EngineRequest(backend.answer(plan, scope))
+                pinned = yield call_plan(backend, plan, scope)
                 _refuse_too_many(pinned)
             ids = dict.fromkeys([*(one.id for one in pinned), *(str(hit.document.id) for hit in hits)])
             looking = find_surroundings(list(ids), settings.requires, settings.kinds)
-            around = yield EngineRequest(backend.answer(looking, scope))
+            around = yield call_plan(backend, looking, scope)
         metadata = [*(hit.document.metadata for hit in hits), *(one.metadata for one in pinned)]
         named = (one.get("page") for one in metadata)
         urls = list(dict.fromkeys(url for url in named if isinstance(url, str) and url))
-        pages = (yield EngineRequest(backend.pages(None, urls))) if urls else []
+        pages = (yield call_engine(backend, backend.pages(None, urls))) if urls else []
         stored = {str(hit.document.id): hit.document.metadata for hit in hits}
         stored |= {one.id: one.metadata for one in (*pinned, *around.documents.values())}
         fading = [name for name, one in stored.items() if settings.decay.may_fade(one)]
         accessed: dict[str, datetime] = (
             (yield from operations.read_access_times(backend, fading)) if fading else {}
         )
-        gathered = _CompileRequest(question, hits, pinned, around, pages, accessed, now or datetime.now(UTC))
-        return (yield gathered)  # type: ignore[no-any-return]
+        moment = now or datetime.now(UTC)
 
-    def _assemble(self, given: _CompileRequest) -> Compiled:
-        settings = replace(
-            self.settings, last_access=_combine_accesses(self.settings.last_access, given.accessed)
-        )
-        entries = make_entries(settings, given.hits, given.pinned, given.around, given.now)
-        return Assembly(
-            self.settings, given.question, given.hits, entries, given.around, given.pages
-        ).compiled()
+        def assemble() -> Compiled:
+            known = replace(settings, last_access=_combine_accesses(settings.last_access, accessed))
+            entries = make_entries(known, hits, pinned, around, moment)
+            return Assembly(settings, question, hits, entries, around, pages).compiled()
 
-    def _wait(self, request: object) -> Any:
-        settings = self.settings
-        match request:
-            case _SearchRequest(question, strategy):
-                return self.store.search(
-                    question, k=settings.candidates, strategy=strategy, filter=settings.filter
-                )
-            case _WiderRequest(hits):
-                return settings.wider(hits)
-            case EngineRequest(operation):
-                return self.store.backend.run(operation)
-            case _CompileRequest():
-                return self._assemble(request)
-        raise TypeError(f"no way to answer {request!r}")
+        return (yield Call(assemble))  # type: ignore[no-any-return]
 
-    async def _await(self, request: object) -> Any:
-        settings = self.settings
-        match request:
-            case _SearchRequest(question, strategy):
-                return await self.store.asearch(
-                    question, k=settings.candidates, strategy=strategy, filter=settings.filter
-                )
-            case _WiderRequest(hits):
-                return await run_in_thread(settings.wider, hits)
-            case EngineRequest(operation):
-                return await self.store.backend.arun(operation)
-            case _CompileRequest():
-                return await run_in_thread(self._assemble, request)
-        raise TypeError(f"no way to answer {request!r}")
+    def _search(self, question: str, strategy: Strategy) -> Call:
+        settings, store = self.settings, self.store
+        options = {"k": settings.candidates, "strategy": strategy, "filter": settings.filter}
+        return Call(store.search, store.asearch, (question,), options)
+
+
+class ContextRetriever(BaseRetriever):
+    """Retrieves the documents of the best context that fits a budget, in the order they are to be read.
+
+    Args:
+        compiler: Compiles the contexts.
+        with_links: Whether documents keep ``metadata["links"]``; default False.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    compiler: ContextCompiler
+    with_links: bool = False
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return self._prepare(self.compiler.compile(query).documents)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return self._prepare((await self.compiler.acompile(query)).documents)
+
+    def _prepare(self, documents: list[Document]) -> list[Document]:
+        return documents if self.with_links else [strip_links(one) for one in documents]
 
 
 def _combine_accesses(first: LastAccess | None, second: Mapping[str, datetime]) -> LastAccess:

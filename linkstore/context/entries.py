@@ -1,29 +1,32 @@
-"""The candidates of a context: their properties, and the settings that decide about them.
+"""The candidates of a context: what each costs and is worth, what it requires, and what it repeats.
 
-The settings of a compiler, checked.
-
-The candidates of a context with their properties: cost, value, strength, requirements.
+Two texts say the same if they have the same letters and signs, whatever their case and white space: a single
+number, name or "not" can be what the question is about, so texts that are merely alike are all kept. Pairs
+that may overlap are those that share values of a sketch, the smallest hashes of their runs of words (A.
+Broder, "On the resemblance and containment of documents", 1997).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
+from itertools import combinations, pairwise
 from typing import Final
 
 import numpy as np
+import xxhash
 from langchain_core.documents import Document
 
-from linkstore.context.compiled import Role, TokenCounter
-from linkstore.context.duplicates import find_likeness
-from linkstore.context.order import ORDERS, PRECEDENCE, First, Order
-from linkstore.context.selection import EXACT_CLASSES
+from linkstore.context.compiled import Item, Role, TokenCounter
+from linkstore.context.selection import ORDERS, First, Order
 from linkstore.context.surroundings import MOST_HOPS, Surroundings
-from linkstore.context.value import MEMORY_KEY, Calibrated, Decay, Evidence, LastAccess, Value
+from linkstore.context.value import MEMORY_KEY, Decay, Evidence, LastAccess, Value
 from linkstore.core.arguments import omit_none, require, require_at_least, require_having
 from linkstore.core.filters import Filter, parse_filter
-from linkstore.core.hits import Hit, Hits
+from linkstore.core.hits import Hits, Path
 from linkstore.core.plans import StoredDocument
 from linkstore.errors import StrategyError
 from linkstore.store.searching import choose_strategy
@@ -38,6 +41,14 @@ MOST_STARTS: Final = 128
 """Maximum number of documents that a search starts from."""
 REQUIRED_KINDS: Final = frozenset({"requires"})
 PINNED_FILTER: Final[Filter] = {MEMORY_KEY: "procedural"}
+_WORDS_PER_RUN: Final = 4
+_SKETCH_SIZE: Final = 24
+_MOST_SHARING: Final = 8
+"""Maximum number of texts with a common hash of which all pairs are compared."""
+_OVERLAP: Final = (40, 2_000)
+"""Minimum and maximum number of characters of an overlap of two chunks."""
+_WORD: Final = re.compile(r"\w+")
+_GAP: Final = "\n\n"
 Header = Callable[[Document], str]
 Frame = Callable[[str], str]
 """Gives what is sent of a context's text."""
@@ -49,19 +60,19 @@ class CompilerSettings:
 
     budget: int
     counter: TokenCounter
-    strategy: Strategy | None = None
-    value: Value = field(default_factory=Calibrated)
-    decay: Decay = field(default_factory=Decay)
-    order: Order = "precedence"
-    precedence: Mapping[str, First] = field(default_factory=lambda: PRECEDENCE)
-    requires: frozenset[str] = REQUIRED_KINDS
-    pinned: Filter | None = field(default_factory=lambda: PINNED_FILTER)
-    filter: Filter | None = None
-    candidates: int = DEFAULT_CANDIDATES
-    exact_candidates: int = EXACT_CLASSES
-    separator: str = "\n\n"
-    header: Header | None = None
-    last_access: LastAccess | None = None
+    strategy: Strategy | None
+    value: Value
+    decay: Decay
+    order: Order
+    precedence: Mapping[str, First]
+    requires: frozenset[str]
+    pinned: Filter | None
+    filter: Filter | None
+    candidates: int
+    exact_candidates: int
+    separator: str
+    header: Header | None
+    last_access: LastAccess | None
     frame: Frame = str
 
     def __post_init__(self) -> None:
@@ -137,39 +148,11 @@ def find_source(document: Document) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A document that is in a context or may be.
-
-    Args:
-        document: As stored.
-        role: Why it is considered.
-        cost: In tokens, with header and separator.
-        value: See :class:`~linkstore.context.value.Value`; 0 for documents that were not found.
-        strength: As a memory.
-        rank: Its place among the hits, from 1.
-        hit: How it was found.
-    """
-
-    document: Document
-    role: Role
-    cost: int
-    value: float
-    strength: float
-    rank: int | None
-    hit: Hit | None
-
-    @property
-    def id(self) -> str:
-        """The id of the document."""
-        return str(self.document.id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Entries:
     """All entries, and how they depend on each other.
 
     Args:
-        by_id: Pinned ones first, then those found by rank, then those required by id.
+        by_id: Pinned ones first, then those found by rank, then those required by id; with their whole texts.
         same: For each entry that says the same as another, the one that stands for it.
         overlaps: For each document that begins with the end of another, that other.
         requires: For each entry all that must be taken with it, by what stands for it.
@@ -177,7 +160,7 @@ class Entries:
         unreadable: Entries with a field on their strength that cannot be read, with what is wrong.
     """
 
-    by_id: Mapping[str, Entry]
+    by_id: Mapping[str, Item]
     same: Mapping[str, str] = field(default_factory=dict)
     overlaps: Mapping[str, str] = field(default_factory=dict)
     requires: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -206,31 +189,32 @@ def make_entries(
         now: The time of the question.
     """
     listed = list(_list_candidates(hits, pinned, around))
-    costs = settings.counter.count([settings.head_of(one) + one.page_content for one, _, _ in listed])
+    documents = [document for document, _, _ in listed]
+    costs = settings.counter.count([settings.head_of(one) + one.page_content for one in documents])
     separator = settings.separator_cost
-    strengths, unreadable = _measure_strengths(settings, [document for document, _, _ in listed], around, now)
-    values = _value_hits(settings, hits, [document for document, _, _ in listed], costs, strengths)
-    by_id = {
-        str(document.id): Entry(
+    strengths, unreadable = _measure_strengths(settings, documents, around, now)
+    values = _value_hits(settings, hits, documents, costs, strengths)
+    by_id: dict[str, Item] = {}
+    for (document, role, rank), cost, strength in zip(listed, costs, strengths, strict=True):
+        hit = None if rank is None else hits[rank - 1]
+        by_id[str(document.id)] = Item(
             document=document,
+            text=document.page_content,
             role=role,
             cost=cost + separator,
             value=values.get(str(document.id), 0.0),
             strength=strength,
+            score=hit.score if hit else 0.0,
+            similarity=hit.similarity if hit else 0.0,
             rank=rank,
-            hit=None if rank is None else hits[rank - 1],
+            source=find_source(document),
+            path=hit.path if hit else Path(()),
         )
-        for (document, role, rank), cost, strength in zip(listed, costs, strengths, strict=True)
-    }
-    same, overlaps = _find_alike(by_id)
+    same, overlaps = find_alike({name: one.text for name, one in by_id.items()})
+    same = {name: first for name, first in same.items() if by_id[name].role != "pinned"}
     requires, refused = _close_requirements(by_id, same, around)
     return Entries(
-        by_id=by_id,
-        same=same,
-        overlaps=overlaps,
-        requires=requires,
-        refused=refused,
-        unreadable=unreadable,
+        by_id=by_id, same=same, overlaps=overlaps, requires=requires, refused=refused, unreadable=unreadable
     )
 
 
@@ -301,20 +285,8 @@ def _value_hits(
     return {str(hit.document.id): float(value) for hit, value in zip(hits, values, strict=True)}
 
 
-def _find_alike(by_id: Mapping[str, Entry]) -> tuple[dict[str, str], dict[str, str]]:
-    """Find what says the same, and what overlaps. What is pinned is never left out for another."""
-    names = list(by_id)
-    found = find_likeness([entry.document.page_content for entry in by_id.values()])
-    same = {
-        names[second]: names[first]
-        for second, first in found.same.items()
-        if by_id[names[second]].role != "pinned"
-    }
-    return same, {names[second]: names[first] for second, first in found.follows.items()}
-
-
 def _close_requirements(
-    by_id: Mapping[str, Entry], same: Mapping[str, str], around: Surroundings
+    by_id: Mapping[str, Item], same: Mapping[str, str], around: Surroundings
 ) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
     """Return all requirements of each entry, direct or not, and entries whose requirements have no end."""
     direct: dict[str, set[str]] = {}
@@ -344,3 +316,86 @@ def _find_reachable(start: str, direct: Mapping[str, Iterable[str]]) -> set[str]
                 seen.add(other)
                 stack.append(other)
     return seen
+
+
+def find_alike(texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Find texts that say the same, and overlaps among the others.
+
+    Args:
+        texts: By id; the first of several that say the same is kept.
+
+    Returns:
+        For each text that says the same as others before it, the first of them; and for each text that begins
+        with the end of another, that other.
+    """
+    firsts: dict[str, str] = {}
+    for name, text in texts.items():
+        firsts.setdefault(_normalize_text(text), name)
+    same = {name: first for name, text in texts.items() if (first := firsts[_normalize_text(text)]) != name}
+    kept = list(firsts.values())
+    follows: dict[str, str] = {}
+    for one, other in _pair_similar([_make_sketch(texts[name]) for name in kept]):
+        first, second = kept[one], kept[other]
+        if measure_overlap(texts[first], texts[second]):
+            follows.setdefault(second, first)
+        elif measure_overlap(texts[second], texts[first]):
+            follows.setdefault(first, second)
+    return same, follows
+
+
+def _normalize_text(text: str) -> str:
+    """Normalise case and white space, in which two texts that say the same may differ."""
+    return " ".join(text.split()).casefold()
+
+
+def measure_overlap(first: str, second: str) -> int:
+    """Count the characters that end the first text and begin the second, 0 for fewer than 40."""
+    least, most = _OVERLAP
+    if len(second) < least:
+        return 0
+    start = first.find(second[:least], max(0, len(first) - most))
+    while start >= 0:
+        if second.startswith(first[start:]):
+            return len(first) - start
+        start = first.find(second[:least], start + 1)
+    return 0
+
+
+def _pair_similar(sketches: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
+    """Return pairs that share a hash, in order. Where many do, pair each with the first and with the next."""
+    owners: dict[int, list[int]] = {}
+    for at, sketch in enumerate(sketches):
+        for value in sketch:
+            owners.setdefault(value, []).append(at)
+    found: set[tuple[int, int]] = set()
+    for sharing in owners.values():
+        if len(sharing) <= _MOST_SHARING:
+            found.update(combinations(sharing, 2))
+        else:
+            found.update((sharing[0], other) for other in sharing[1:])
+            found.update(pairwise(sharing))
+    return sorted(found)
+
+
+@lru_cache(maxsize=4096)
+def _make_sketch(text: str) -> tuple[int, ...]:
+    return tuple(sorted(_hash_runs(text))[:_SKETCH_SIZE])
+
+
+def _hash_runs(text: str) -> set[int]:
+    words = _WORD.findall(text.lower())
+    runs = [" ".join(words[at : at + _WORDS_PER_RUN]) for at in range(len(words) - _WORDS_PER_RUN + 1)]
+    if not runs:  # a short text is compared with all that it has, such as signs that belong to no word
+        runs = [" ".join(text.lower().split())]
+    return {xxhash.xxh3_64_intdigest(run.encode("utf-8", "surrogatepass")) for run in runs}
+
+
+def continue_text(before: str, text: str) -> str:
+    """Return the second text without what the first ends with, or without a heading that both begin with."""
+    size = measure_overlap(before, text)
+    if size:
+        return text[size:]
+    heading, gap, body = text.partition(_GAP)
+    if gap and body and before.startswith(heading + _GAP):
+        return _GAP + body
+    return _GAP + text

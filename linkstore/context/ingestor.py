@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from langchain_core.documents import Document
@@ -15,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from linkstore.context.value import HALF_LIFE_KEY, MEMORY_KEY, Memory
 from linkstore.core.arguments import require_having, require_list, require_model
-from linkstore.core.calls import arun, run, run_in_thread
+from linkstore.core.calls import Call, arun, run
 from linkstore.core.links import Link, copy_with_links
 from linkstore.core.plans import Operation
 from linkstore.core.text import split_sentences
@@ -86,13 +85,6 @@ def classified_by_rules(document: Document) -> Classified:
     return Classified(memory="semantic")
 
 
-@dataclass(frozen=True, slots=True)
-class _ClassificationRequest:
-    """A request for the classes of documents."""
-
-    documents: Sequence[Document]
-
-
 class Ingestor:
     """Gives documents what a context compiler reads: kind of memory, half-life, relations.
 
@@ -132,19 +124,26 @@ class Ingestor:
         Raises:
             ExtractionError: If the model fails, or does not return what it was asked for.
         """
-        return run(self._classify(list(documents)), self._wait)
+        return run(self._classify(list(documents)))
 
     async def aclassify(self, documents: Iterable[Document]) -> list[Document]:
         """Classify without blocking the event loop: see :meth:`classify`."""
-        return await arun(self._classify(list(documents)), self._await)
+        return await arun(self._classify(list(documents)))
 
     def _classify(self, documents: Sequence[Document]) -> Operation[list[Document]]:
         known = {str(one.id) for one in documents if one.id}
-        found: list[Any] = yield _ClassificationRequest(documents)
+        found: list[Any] = yield from self._find_classes(documents)
         return [
             self._add_classification(document, _check_classification(document, given), known)
             for document, given in zip(documents, found, strict=True)
         ]
+
+    def _find_classes(self, documents: Sequence[Document]) -> Operation[list[Any]]:
+        if self._model is None:
+            return (yield Call(lambda: [self._rules(one) for one in documents]))  # type: ignore[no-any-return]
+        prompts = [_make_prompt(one, documents) for one in documents]
+        with _name_failures():
+            return (yield Call(self._model.batch, self._model.abatch, (prompts,)))  # type: ignore[no-any-return]
 
     def _add_classification(self, document: Document, given: Classified, known: Collection[str]) -> Document:
         memory = given.memory
@@ -163,24 +162,6 @@ class Ingestor:
             if one.kind in self._kinds and one.target in known and one.target != document.id
         ]
         return copy_with_links(copy, own, related)
-
-    def _wait(self, request: object) -> Any:
-        match request:
-            case _ClassificationRequest(documents) if self._model is not None:
-                with _name_failures():
-                    return self._model.batch([_make_prompt(one, documents) for one in documents])
-            case _ClassificationRequest(documents):
-                return [self._rules(one) for one in documents]
-        raise TypeError(f"no way to answer {request!r}")
-
-    async def _await(self, request: object) -> Any:
-        match request:
-            case _ClassificationRequest(documents) if self._model is not None:
-                with _name_failures():
-                    return await self._model.abatch([_make_prompt(one, documents) for one in documents])
-            case _ClassificationRequest(documents):
-                return await run_in_thread(lambda: [self._rules(one) for one in documents])
-        raise TypeError(f"no way to answer {request!r}")
 
 
 def _make_prompt(document: Document, others: Sequence[Document]) -> list[Any]:

@@ -53,9 +53,8 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Add the context, then call the model."""
         question = find_last_question(request.messages)
-        if not question:
-            return handler(request)
-        return handler(self._add_context(request, self.compiler.invoke(question).text))
+        compiled = self.compiler.invoke(question).text if question else ""
+        return handler(self._add_context(request, compiled))
 
     async def awrap_model_call(
         self,
@@ -64,10 +63,8 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Add the context, then call the model: see :meth:`wrap_model_call`."""
         question = find_last_question(request.messages)
-        if not question:
-            return await handler(request)
-        compiled = await self.compiler.ainvoke(question)
-        return await handler(self._add_context(request, compiled.text))
+        compiled = (await self.compiler.ainvoke(question)).text if question else ""
+        return await handler(self._add_context(request, compiled))
 
     def _add_context(self, request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
         if not text:

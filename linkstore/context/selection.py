@@ -1,47 +1,69 @@
-"""Which candidates go into a context: by rank as long as they fit, or by a knapsack.
+"""Which candidates go into a context, and in which order they are read.
 
-The 0/1 knapsack with choices: of each class of options at most one, the highest value that fits.
+They are taken by rank as long as they fit, or by a knapsack where that gains: the 0/1 knapsack with choices,
+of each class of options at most one. Up to a stated number of classes it is exact, by dynamic programming
+over all capacities (S. Martello and P. Toth, "Knapsack Problems", 1990, chapter 2); beyond, greedy by value
+for weight, with an upper bound from the linear relaxation (G. Dantzig, "Discrete-variable extremum problems",
+Operations Research 5, 1957).
 
-Exact: states (weight, value) that no other state dominates, class by class, without those that cannot beat
-the best solution found greedily: G. Nemhauser and Z. Ullmann, "Discrete dynamic programming and capital
-allocation", Management Science 15, 1969; bounds as in S. Martello and P. Toth, "Knapsack Problems", 1990,
-chapter 2. Beyond a stated number of classes: greedy by value for weight, with an upper bound from the linear
-relaxation (G. Dantzig, "Discrete-variable extremum problems", Operations Research 5, 1957).
-
-Which candidates go into a context: by rank as long as they fit, or by a knapsack where that gains.
+A document is read after those that it builds on; which end of a link comes first depends on its kind.
+Documents whose links run in a circle are taken as one; among those that may come next, the one that continues
+the text before goes first, then the one worth most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import heapq
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations, pairwise
-from typing import Final
+from graphlib import TopologicalSorter
+from itertools import accumulate, combinations
+from typing import Final, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from linkstore.context.order import number_components
+from linkstore.context.value import Value
 
-Doubles = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 EXACT_CLASSES: Final = 200
 """Maximum number of classes for an exact packing."""
-_SLACK: Final = 1e-12
-"""Relative error that sums of values may have."""
+_MOST_CELLS: Final = 40_000_000
+"""Maximum number of classes times tokens for an exact packing, which needs four bytes for each."""
+MOST_ENUMERATED: Final = 8
+"""Maximum number of documents that require each other of which all combinations are tried."""
+First = Literal["source", "target"]
+"""Which end of a link is read first: the document it leaves, or the one it leads to."""
+Order = Literal["precedence", "relevance", "document", "edges"]
+ORDERS: Final[tuple[str, ...]] = get_args(Order)
+PRECEDENCE: Final[Mapping[str, First]] = {
+    "hyperlink": "target",
+    "mention": "target",
+    "citation": "target",
+    "requires": "target",
+    "causes": "source",
+    "next": "source",
+    "next_turn": "source",
+}
+"""The end that is read first, by kind of link: a term is defined where its links lead to, a cause or an
+earlier turn lies where they leave. Links of other kinds decide nothing."""
+
+T = TypeVar("T", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One way to take something of a class.
-
-    Args:
-        weight: In tokens, at least 0.
-        value: Only options with a value above 0 are taken.
-    """
+class Option(NamedTuple):
+    """One way to take something of a class: its weight in tokens, at least 0, and its value."""
 
     weight: int
     value: float
+
+    @property
+    def ratio(self) -> float:
+        """The value for weight."""
+        return self.value / self.weight if self.weight else math.inf
+
+
+_Choices = Sequence[Sequence[tuple[int, Option]]]
+"""The options of each class that fit and are worth something, with their positions in the class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,27 +88,6 @@ class Packing:
         return 0.0 if self.exact or self.bound <= 0 else max(0.0, 1 - self.value / self.bound)
 
 
-@dataclass(frozen=True, slots=True)
-class _Relaxation:
-    """The linear relaxation: what each class gains option by option, in the order of value for weight.
-
-    A class takes part with the upper hull of its options, so that its steps have falling ratios.
-    """
-
-    owner: Ints
-    option: Ints
-    weight: Ints
-    value: Doubles
-
-    def bound(self, among: npt.NDArray[np.bool_] | slice, capacities: Ints) -> Doubles:
-        """Return the maximum value that the classes ``among`` add, for each capacity."""
-        weight = np.concatenate(([0], np.cumsum(self.weight[among])))
-        value = np.concatenate(([0.0], np.cumsum(self.value[among])))
-        # A step without weight makes two equal abscissae; the last of them counts.
-        last = np.concatenate((weight[1:] != weight[:-1], [True]))
-        return np.interp(capacities, weight[last], value[last])
-
-
 def pack(classes: Sequence[Sequence[Option]], capacity: int, exact_classes: int = EXACT_CLASSES) -> Packing:
     """Choose at most one option of each class so that weights fit and the sum of values is highest.
 
@@ -95,134 +96,62 @@ def pack(classes: Sequence[Sequence[Option]], capacity: int, exact_classes: int 
     Args:
         classes: The options of each class.
         capacity: The sum of weights may not exceed this.
-        exact_classes: With more classes than this that have an option that fits, the packing is greedy.
+        exact_classes: With more classes than this that have an option that fits, the packing is greedy, and
+            so it is where the table of classes and tokens would be too large.
     """
-    steps = _relax(classes, capacity)
-    if not len(steps.owner):
-        return Packing(chosen=(None,) * len(classes), value=0.0, bound=0.0, exact=True)
-    greedy = _pack_greedily(classes, steps, capacity)
-    upper = float(steps.bound(slice(None), np.array([capacity]))[0])
-    if len(np.unique(steps.owner)) > exact_classes:
-        value = _sum_values(classes, greedy)
-        return Packing(chosen=tuple(greedy), value=value, bound=max(upper, value), exact=False)
-    chosen = _pack_exactly(classes, steps, capacity, _sum_values(classes, greedy)) or greedy
-    value = _sum_values(classes, chosen)
-    return Packing(chosen=tuple(chosen), value=value, bound=value, exact=True)
-
-
-def _relax(classes: Sequence[Sequence[Option]], capacity: int) -> _Relaxation:
-    rows = [
-        (owner, *step)
-        for owner, options in enumerate(classes)
-        for step in _find_hull([(at, one) for at, one in enumerate(options) if one.weight <= capacity])
+    choices = [
+        [(at, one) for at, one in enumerate(options) if one.value > 0 and one.weight <= capacity]
+        for options in classes
     ]
-    owner, option, weight = (np.array([row[column] for row in rows], dtype=np.int64) for column in (0, 1, 2))
-    value = np.array([row[3] for row in rows], dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        ratio = np.where(weight > 0, value / np.maximum(weight, 1), np.inf)
-    order = np.lexsort((owner, -ratio))
-    return _Relaxation(owner[order], option[order], weight[order], value[order])
+    count = sum(map(bool, choices))
+    room = max(0, min(capacity, sum(max((one.weight for _, one in own), default=0) for own in choices)))
+    exact = count <= exact_classes and count * room <= _MOST_CELLS
+    chosen = _pack_exactly(choices, room) if exact else _pack_greedily(choices, room)
+    value = float(sum(own[at].value for own, at in zip(classes, chosen, strict=True) if at is not None))
+    bound = value if exact else max(value, _find_bound(choices, room))
+    return Packing(chosen=tuple(chosen), value=value, bound=bound, exact=exact)
 
 
-def _find_hull(options: Sequence[tuple[int, Option]]) -> list[tuple[int, int, float]]:
-    """Return the steps (option, added weight, added value) on the upper hull of a class, from taking none."""
-    hull: list[tuple[int, int, float]] = [(-1, 0, 0.0)]
-    for at, one in sorted(options, key=lambda pair: (pair[1].weight, -pair[1].value, pair[0])):
-        if one.value <= hull[-1][2]:
-            continue
-        while len(hull) > 1 and _is_below(hull[-2], hull[-1], one):
-            hull.pop()
-        if hull[-1][1] == one.weight and len(hull) > 1:
-            hull.pop()
-        hull.append((at, one.weight, one.value))
-    return [(at, weight - before[1], value - before[2]) for before, (at, weight, value) in pairwise(hull)]
+def _pack_exactly(choices: _Choices, room: int) -> list[int | None]:
+    """Return the position of the option taken of each class, by the best value of each number of tokens."""
+    best = np.zeros(room + 1)
+    taken = np.full((len(choices), room + 1), -1, dtype=np.int32)
+    for own, row in zip(choices, taken, strict=True):
+        before = best.copy()
+        for number, (_, one) in enumerate(own):
+            value = before[: room + 1 - one.weight] + one.value
+            np.copyto(row[one.weight :], number, where=value > best[one.weight :])
+            np.maximum(best[one.weight :], value, out=best[one.weight :])
+    chosen: list[int | None] = []
+    for own, row in zip(reversed(choices), taken[::-1], strict=True):
+        at, option = own[row[room]] if row[room] >= 0 else (None, Option(0, 0.0))
+        room -= option.weight
+        chosen.append(at)
+    return chosen[::-1]
 
 
-def _is_below(first: tuple[int, int, float], middle: tuple[int, int, float], last: Option) -> bool:
-    """Say whether the middle point lies on or below the line from the first to the last."""
-    return (middle[2] - first[2]) * (last.weight - first[1]) <= (last.value - first[2]) * (
-        middle[1] - first[1]
-    )
+def _pack_greedily(choices: _Choices, room: int) -> list[int | None]:
+    """Return the better packing: options by value for weight as long as they fit, or the best one alone."""
+    options = [(owner, at, one) for owner, own in enumerate(choices) for at, one in own]
+    held: dict[int, tuple[int, Option]] = {}
+    for owner, at, one in sorted(options, key=lambda entry: -entry[2].ratio):
+        _, before = held.get(owner, (-1, Option(0, 0.0)))
+        if one.value > before.value and one.weight - before.weight <= room:
+            held[owner] = at, one
+            room -= one.weight - before.weight
+    owner, at, best = max(options, key=lambda entry: entry[2].value)
+    if best.value > sum(one.value for _, one in held.values()):
+        held = {owner: (at, best)}
+    return [held[owner][0] if owner in held else None for owner in range(len(choices))]
 
 
-def _pack_greedily(
-    classes: Sequence[Sequence[Option]], steps: _Relaxation, capacity: int
-) -> list[int | None]:
-    """Return the better packing: steps by value for weight as long as they fit, or the best option alone."""
-    chosen: list[int | None] = [None] * len(classes)
-    free = capacity
-    for owner, option in zip(steps.owner.tolist(), steps.option.tolist(), strict=True):
-        held = chosen[owner]
-        added = classes[owner][option].weight - (0 if held is None else classes[owner][held].weight)
-        gained = classes[owner][option].value - (0.0 if held is None else classes[owner][held].value)
-        if added <= free and gained > 0:
-            chosen[owner] = option
-            free -= added
-    fitting = [
-        (option.value, -owner, -at)
-        for owner, options in enumerate(classes)
-        for at, option in enumerate(options)
-        if option.weight <= capacity
-    ]
-    value, owner, at = max(fitting)
-    if value > _sum_values(classes, chosen):
-        chosen = [None] * len(classes)
-        chosen[-owner] = -at
-    return chosen
-
-
-def _sum_values(classes: Sequence[Sequence[Option]], chosen: Sequence[int | None]) -> float:
-    return float(
-        sum(options[at].value for options, at in zip(classes, chosen, strict=True) if at is not None)
-    )
-
-
-def _pack_exactly(
-    classes: Sequence[Sequence[Option]], steps: _Relaxation, capacity: int, least: float
-) -> list[int | None] | None:
-    """Return the best packing, or None if none is better than one with the value ``least``."""
-    weight, value = np.zeros(1, dtype=np.int64), np.zeros(1)
-    trace: list[tuple[int, Ints, Ints]] = []
-    remaining = np.ones(len(steps.owner), dtype=np.bool_)
-    _, first = np.unique(steps.owner, return_index=True)
-    for owner in steps.owner[np.sort(first)].tolist():
-        remaining &= steps.owner != owner
-        options = [(at, one) for at, one in enumerate(classes[owner]) if one.value > 0]
-        parents = np.tile(np.arange(len(weight)), len(options) + 1)
-        taken = np.repeat([-1, *(at for at, _ in options)], len(weight))
-        weights = np.concatenate([weight, *(weight + one.weight for _, one in options)])
-        values = np.concatenate([value, *(value + one.value for _, one in options)])
-        fits = np.flatnonzero(weights <= capacity)
-        hopeful = values[fits] + steps.bound(remaining, capacity - weights[fits]) >= least * (1 - _SLACK)
-        kept = _drop_dominated(weights, values, fits[hopeful])
-        weight, value = weights[kept], values[kept]
-        trace.append((owner, parents[kept], taken[kept]))
-    if not len(value) or value[-1] <= least:
-        return None
-    return _trace_options(trace, int(np.argmax(value)), len(classes))
-
-
-def _drop_dominated(weights: Ints, values: Doubles, rows: Ints) -> Ints:
-    """Return the rows, by weight, that no other row of at most their weight equals in value."""
-    rows = rows[np.lexsort((-values[rows], weights[rows]))]
-    best = np.maximum.accumulate(values[rows]) if len(rows) else values[rows]
-    better = np.ones(len(rows), dtype=np.bool_)
-    better[1:] = values[rows][1:] > best[:-1]
-    return rows[better]
-
-
-def _trace_options(trace: Sequence[tuple[int, Ints, Ints]], state: int, classes: int) -> list[int | None]:
-    """Return the options on the way to a state."""
-    chosen: list[int | None] = [None] * classes
-    for owner, parents, taken in reversed(trace):
-        if taken[state] >= 0:
-            chosen[owner] = int(taken[state])
-        state = int(parents[state])
-    return chosen
-
-
-MOST_ENUMERATED: Final = 8
-"""Maximum number of documents that require each other of which all combinations are tried."""
+def _find_bound(choices: _Choices, room: int) -> float:
+    """Return a value that no packing exceeds: that of taking a part of the last class that does not fit."""
+    densest = [(max(one.ratio for _, one in own), max(one.value for _, one in own)) for own in choices if own]
+    densest.sort(key=lambda pair: -pair[0])
+    weights = np.cumsum([0.0, *(value / ratio for ratio, value in densest)])
+    values = np.cumsum([0.0, *(value for _, value in densest)])
+    return float(np.interp(room, weights, values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +169,11 @@ class Candidate:
     cost: int
     value: float
     requires: frozenset[str] = frozenset()
+
+    @property
+    def whole(self) -> frozenset[str]:
+        """The ids of the document and of all that it requires."""
+        return self.requires | {self.id}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,48 +193,34 @@ class Selection:
     gap: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionRules:
-    """The conditions for preferring a knapsack to filling by rank.
-
-    Args:
-        least_gain: Minimum gain in value for which the knapsack is preferred.
-        rank_bonus: Bonus in the knapsack, as a share, of documents that filling by rank takes.
-        exact_classes: Maximum number of candidates for an exact solution.
-    """
-
-    least_gain: float = 0.0
-    rank_bonus: float = 0.0
-    exact_classes: int = EXACT_CLASSES
-
-
-def select_candidates(candidates: Sequence[Candidate], capacity: int, rules: SelectionRules) -> Selection:
+def select_candidates(
+    candidates: Sequence[Candidate], capacity: int, value: Value, exact_classes: int
+) -> Selection:
     """Select candidates whose costs fit into the capacity, each with all that it requires.
 
     Args:
         candidates: Best ranked first; all that any of them requires is among them.
         capacity: In tokens.
-        rules: When a knapsack is preferred to filling by rank.
+        value: Tells when a knapsack is preferred to filling by rank.
+        exact_classes: Maximum number of candidates for an exact knapsack.
     """
     by_id = {one.id: one for one in candidates}
     filled = _fill_by_rank(candidates, by_id, capacity)
-    worth = _sum_worth(filled, by_id)
+    worth = _weigh(filled, by_id).value
     raised = {
-        name: replace(one, value=one.value * (1 + rules.rank_bonus)) if name in filled else one
+        name: replace(one, value=one.value * (1 + value.rank_bonus)) if name in filled else one
         for name, one in by_id.items()
     }
-    choices = [_make_options(component, raised) for component in _find_components(list(raised.values()))]
-    packing = pack([options for options, _, _ in choices], capacity, rules.exact_classes)
-    taken = _list_members(packing, [members for _, members, _ in choices])
-    value = _sum_worth(taken, by_id)
-    if value <= worth or value < worth + rules.least_gain:
+    choices = [_list_unions(component, raised) for component in _find_components(candidates)]
+    classes = [[_weigh(names, raised) for names in unions] for unions, _ in choices]
+    packing = pack(classes, capacity, exact_classes)
+    chosen = zip(choices, packing.chosen, strict=True)
+    taken = frozenset[str]().union(*(unions[at] for (unions, _), at in chosen if at is not None))
+    gained = _weigh(taken, by_id).value
+    if gained <= worth or gained < worth + value.least_gain:
         return Selection(ids=filled, value=worth, by="rank")
-    exact = packing.exact and all(whole for _, _, whole in choices)
-    return Selection(ids=taken, value=value, by="exact" if exact else "greedy", gap=packing.gap)
-
-
-def _sum_worth(names: Iterable[str], by_id: Mapping[str, Candidate]) -> float:
-    return sum(by_id[name].value for name in sorted(names))
+    exact = packing.exact and all(every for _, every in choices)
+    return Selection(ids=taken, value=gained, by="exact" if exact else "greedy", gap=packing.gap)
 
 
 def _fill_by_rank(
@@ -309,7 +229,7 @@ def _fill_by_rank(
     """Take candidates by rank, skipping what does not fit and what is worth nothing."""
     taken: set[str] = set()
     for one in candidates:
-        fresh = {one.id, *one.requires} - taken
+        fresh = one.whole - taken
         cost = sum(by_id[name].cost for name in fresh)
         if one.value > 0 and cost <= capacity:
             taken |= fresh
@@ -317,73 +237,153 @@ def _fill_by_rank(
     return frozenset(taken)
 
 
-def _list_members(packing: Packing, members: Sequence[Sequence[frozenset[str]]]) -> frozenset[str]:
-    chosen = (own[at] for own, at in zip(members, packing.chosen, strict=True) if at is not None)
-    return frozenset(chain.from_iterable(chosen))
-
-
 def _find_components(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
     """Return the groups of candidates that requirements join, best ranked first."""
-    leader: dict[str, str] = {one.id: one.id for one in candidates}
-
-    def find(name: str) -> str:
-        while leader[name] != name:
-            leader[name] = leader[leader[name]]
-            name = leader[name]
-        return name
-
+    group = {one.id: [one] for one in candidates}
     for one in candidates:
         for other in one.requires:
-            leader[find(other)] = find(one.id)
-    found: dict[str, list[Candidate]] = {}
-    for one in candidates:
-        found.setdefault(find(one.id), []).append(one)
-    return list(found.values())
+            if group[other] is not group[one.id]:
+                joined = group[one.id]
+                joined += group[other]
+                group |= {member.id: joined for member in group[other]}
+    return list({id(own): own for own in group.values()}.values())
 
 
-def _make_options(
+def _list_unions(
     component: Sequence[Candidate], by_id: Mapping[str, Candidate]
-) -> tuple[list[Option], list[frozenset[str]], bool]:
-    """Return a component's whole combinations, none of them dominated, and whether all were tried."""
-    if len(component) == 1:
-        only = component[0]
-        return [Option(only.cost, only.value)], [frozenset((only.id,))], True
-    needs = {one.id: sorted(one.requires) for one in component}
-    number = number_components([one.id for one in component], needs)
-    wholes = {number[one.id]: frozenset((one.id, *one.requires)) for one in component}
+) -> tuple[list[frozenset[str]], bool]:
+    """Return what may be taken of a component, none dominated by another, and whether all was tried.
+
+    Beyond a stated number of documents that is each with what it requires, and these joined one at a time,
+    the highest value for weight first.
+    """
+    wholes = sorted(
+        {one.whole for one in component}, key=lambda names: (-_weigh(names, by_id).ratio, sorted(names))
+    )
     every = len(wholes) <= MOST_ENUMERATED
-    combined = _unite_all(list(wholes.values())) if every else _unite_greedily(list(wholes.values()), by_id)
-    weighed = [(_weigh(names, by_id), names) for names in sorted(combined, key=sorted)]
-    kept: list[tuple[Option, frozenset[str]]] = []
-    for option, names in sorted(weighed, key=lambda pair: (pair[0].weight, -pair[0].value)):
-        if option.value > (kept[-1][0].value if kept else 0.0):
-            kept.append((option, names))
-    return [option for option, _ in kept], [names for _, names in kept], every
+    some: Iterable[frozenset[str]] = {*wholes, *accumulate(wholes, lambda joined, names: joined | names)}
+    if every:
+        sizes = range(1, len(wholes) + 1)
+        some = {frozenset[str]().union(*own) for size in sizes for own in combinations(wholes, size)}
+    kept: list[frozenset[str]] = []
+    most = 0.0
+    for option, names in sorted(
+        ((_weigh(names, by_id), names) for names in sorted(some, key=sorted)),
+        key=lambda pair: (pair[0].weight, -pair[0].value),
+    ):
+        if option.value > most:
+            kept.append(names)
+            most = option.value
+    return kept, every
 
 
 def _weigh(names: Iterable[str], by_id: Mapping[str, Candidate]) -> Option:
+    """Return the cost and the value of documents together."""
     ordered = sorted(names)
     return Option(sum(by_id[name].cost for name in ordered), sum(by_id[name].value for name in ordered))
 
 
-def _unite_all(wholes: Sequence[frozenset[str]]) -> Collection[frozenset[str]]:
-    return {
-        frozenset().union(*some) for size in range(1, len(wholes) + 1) for some in combinations(wholes, size)
-    }
+def order_topologically(
+    nodes: Sequence[T], before: Mapping[T, frozenset[T]], follows: Mapping[T, T] | None = None
+) -> list[T]:
+    """Order nodes so that what is before comes before, but for nodes on one cycle.
+
+    Args:
+        nodes: The more a node is worth, the earlier it stands here.
+        before: For each node those that must come before it; others than ``nodes`` are ignored.
+        follows: For each node the one that it continues; only a preference.
+    """
+    among = set(nodes)
+    needs = {node: [other for other in before.get(node, ()) if other in among] for node in nodes}
+    leader = find_leaders(nodes, needs)
+    groups: dict[T, list[T]] = {}
+    for node in nodes:
+        groups.setdefault(leader[node], []).append(node)
+    members = list(groups.values())
+    place = {node: at for at, own in enumerate(members) for node in own}
+    sorter = TopologicalSorter(
+        {at: {place[one] for node in own for one in needs[node]} - {at} for at, own in enumerate(members)}
+    )
+    sorter.prepare()
+    known = {node: start for node, start in (follows or {}).items() if node in among and start in among}
+    continues = {place[node]: place[start] for node, start in known.items()}
+    continued = {start: at for at, start in continues.items()}
+    ready: set[int] = set()
+    heap: list[int] = []
+    ordered: list[T] = []
+    at = -1
+    while sorter.is_active():
+        for fresh in sorter.get_ready():
+            ready.add(fresh)
+            heapq.heappush(heap, fresh)
+        at = continued.get(at, -1)  # what continues the last, else the first, or what that continues
+        if at not in ready:
+            while heap[0] not in ready:
+                heapq.heappop(heap)
+            at, seen = heap[0], {heap[0]}
+            while (start := continues.get(at)) in ready and start not in seen:
+                at = start
+                seen.add(at)
+        ready.discard(at)
+        ordered += _chain_nodes(members[at], known)
+        sorter.done(at)
+    return ordered
 
 
-def _unite_greedily(
-    wholes: Sequence[frozenset[str]], by_id: Mapping[str, Candidate]
-) -> Collection[frozenset[str]]:
-    """Return each whole alone, and unions that add one at a time, the highest value for weight first."""
+def _chain_nodes(nodes: Sequence[T], follows: Mapping[T, T]) -> list[T]:
+    """Order nodes by worth, except those that continue another, which come right after it."""
+    after: dict[T, list[T]] = {node: [] for node in nodes}
+    starts: list[T] = []
+    for node in nodes:
+        (after.get(follows[node], starts) if node in follows else starts).append(node)
+    ordered: dict[T, None] = {}
+    for start in (*starts, *nodes):
+        stack = [start]
+        while stack:
+            node = stack.pop()
+            if node not in ordered:
+                ordered[node] = None
+                stack += reversed(after[node])
+    return list(ordered)
 
-    def ratio(names: frozenset[str]) -> tuple[float, list[str]]:
-        option = _weigh(names, by_id)
-        return -option.value / (option.weight or 1), sorted(names)
 
-    joined: frozenset[str] = frozenset()
-    found = set(wholes)
-    for names in sorted(wholes, key=ratio):
-        joined |= names
-        found.add(joined)
-    return found
+def find_leaders(nodes: Iterable[T], needs: Mapping[T, Iterable[T]]) -> dict[T, T]:
+    """Return for each node one that stands for its strongly connected component.
+
+    S. R. Kosaraju's two searches: the second, along reversed needs, begins where the first ended last.
+    """
+    ended: dict[T, None] = {}
+    seen: set[T] = set()
+    users: dict[T, list[T]] = {}
+    for root in nodes:
+        stack = [(root, False)]
+        while stack:
+            node, done = stack.pop()
+            if done:
+                ended[node] = None
+            elif node not in seen:
+                seen.add(node)
+                stack.append((node, True))
+                for other in needs.get(node, ()):
+                    users.setdefault(other, []).append(node)
+                    stack.append((other, False))
+    leader: dict[T, T] = {}
+    for root in reversed(ended):
+        rest = [root]
+        while rest:
+            node = rest.pop()
+            if node not in leader:
+                leader[node] = root
+                rest += users.get(node, ())
+    return leader
+
+
+def put_best_at_edges(nodes: Sequence[T]) -> list[T]:
+    """Put the best first, the second best last, the third second, and so on: the worst in the middle.
+
+    N. Liu et al., "Lost in the Middle: How Language Models Use Long Contexts", TACL 2024.
+
+    Args:
+        nodes: Best first.
+    """
+    return [*nodes[::2], *reversed(nodes[1::2])]

@@ -1,8 +1,6 @@
-"""The value of a candidate in a context, and how strong a memory still is.
+"""The value of a candidate in a context: the probability that it is evidence, or a weighted sum.
 
-The value of a candidate in a context: the probability that it is evidence, or a weighted sum.
-
-How strong a memory still is: half-lives by kind of memory, from the last access.
+A memory is worth less the weaker it is: its strength halves with each half-life since the last access.
 """
 
 from __future__ import annotations
@@ -38,6 +36,18 @@ again: ``python benchmarks/context.py --data DIR --fit``; to one's own questions
 --corpus FILE --questions FILE``.
 """
 _LEAST_SHARE: Final = 1e-3
+Memory = Literal["semantic", "episodic", "procedural"]
+"""Kinds of memory: facts, events, and rules of behaviour. Rules are pinned and do not decay."""
+MEMORIES: Final[tuple[str, ...]] = get_args(Memory)
+MEMORY_KEY: Final = "memory"
+"""The metadata key of a document's kind of memory."""
+HALF_LIFE_KEY: Final = "half_life_hours"
+"""The metadata key of a document's own half-life, a number of hours greater than 0."""
+ACCESS_KEY: Final = "last_access"
+"""The metadata key of the last access: ISO 8601, or seconds since 1970; without an offset it is UTC."""
+LastAccess = Mapping[str, datetime] | Callable[[str], datetime | None]
+"""When documents were last accessed, by id; it goes before the metadata."""
+_HALF_LIVES: Final = {"semantic": timedelta(days=60), "episodic": timedelta(days=7)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +104,7 @@ class Calibrated(Value):
     """The probability that a candidate is evidence, given its rank, score and length; times its strength.
 
     Probabilities can be added up: the sum is the number of pieces of evidence to expect in the context.
-    Scores
-    cannot: knapsacks over raw scores find less than filling by rank.
+    Scores cannot: knapsacks over raw scores find less than filling by rank.
 
     Args:
         coefficients: By name, see :data:`FEATURES`; default :data:`OPEN_SETS`.
@@ -161,23 +170,6 @@ def _check_selection(value: Value) -> None:
     require_within(-math.inf, math.inf, least_gain=value.least_gain, rank_bonus=value.rank_bonus)
 
 
-Memory = Literal["semantic", "episodic", "procedural"]
-"""Kinds of memory: facts, events, and rules of behaviour. Rules are pinned and do not decay."""
-MEMORIES: Final[tuple[str, ...]] = get_args(Memory)
-MEMORY_KEY: Final = "memory"
-"""The metadata key of a document's kind of memory."""
-HALF_LIFE_KEY: Final = "half_life_hours"
-"""The metadata key of a document's own half-life, a number of hours greater than 0."""
-ACCESS_KEY: Final = "last_access"
-"""The metadata key of the last access: ISO 8601, or seconds since 1970; without an offset it is UTC."""
-LastAccess = Mapping[str, datetime] | Callable[[str], datetime | None]
-"""When documents were last accessed, by id; it goes before the metadata."""
-
-
-def _make_half_lives() -> Mapping[str, timedelta]:
-    return {"semantic": timedelta(days=60), "episodic": timedelta(days=7)}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decay:
     """The strength of a memory: ``0.5 ** (age / half_life) + resistance * centrality``, at most 1.
@@ -195,7 +187,7 @@ class Decay:
         StrategyError: If a half-life is not greater than 0, or ``resistance`` is out of range.
     """
 
-    half_life: Mapping[str, timedelta] = field(default_factory=_make_half_lives, hash=False)
+    half_life: Mapping[str, timedelta] = field(default_factory=_HALF_LIVES.copy, hash=False)
     resistance: float = 0.2
 
     def __post_init__(self) -> None:
@@ -290,21 +282,18 @@ def _read_half_life(name: str, hours: object) -> timedelta | None:
 def _read_time(name: str, value: object) -> datetime | None:
     if value is None:
         return None
+    cause: Exception | None = None
     try:
         if isinstance(value, str):
             return datetime.fromisoformat(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
     except (ValueError, OverflowError, OSError) as error:
-        raise StrategyError(_explain_unreadable(name, value)) from error
-    raise StrategyError(_explain_unreadable(name, value))
-
-
-def _explain_unreadable(name: str, value: object) -> str:
-    return (
+        cause = error
+    raise StrategyError(
         f"document {name!r}: metadata[{ACCESS_KEY!r}] must be an ISO 8601 time or seconds since 1970,"
         f" not {value!r}"
-    )
+    ) from cause
 
 
 def _add_time_zone(time: datetime) -> datetime:

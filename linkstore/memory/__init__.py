@@ -12,21 +12,16 @@ from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
-    from linkstore.memory.recalled import Recall
+    from linkstore.memory.recall import Recall
     from linkstore.memory.turns import SessionKey, Turn
 
-__all__ = [
-    "ConversationMemory",
-    "Recall",
-    "SessionKey",
-    "Turn",
-]
+__all__ = ["ConversationMemory", "Recall", "SessionKey", "Turn"]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
         "linkstore.memory.conversation": "ConversationMemory",
-        "linkstore.memory.recalled": "Recall",
+        "linkstore.memory.recall": "Recall",
         "linkstore.memory.turns": "SessionKey Turn",
     },
 )

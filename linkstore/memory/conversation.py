@@ -18,15 +18,16 @@ from linkstore.core.arguments import (
     require_list,
     require_model,
 )
-from linkstore.core.calls import run_in_thread
+from linkstore.core.calls import arun, run, run_in_thread
+from linkstore.core.plans import Operation
 from linkstore.errors import StrategyError
 from linkstore.memory.entities import EntityFinder, find_entities
-from linkstore.memory.history import MemoryHistory
-from linkstore.memory.recall import RecallRequest, make_recall
-from linkstore.memory.recalled import Recall
-from linkstore.memory.requests import MemoryParts, arun_operation, run_operation
-from linkstore.memory.turns import SessionKey, Turn, format_time, name_writing
-from linkstore.memory.writing import TurnInput, record_turn
+from linkstore.memory.forgetting import forget_turns
+from linkstore.memory.recall import Recall, RecallRequest, make_recall
+from linkstore.memory.requests import MemoryParts, request_writes
+from linkstore.memory.sessions import export_session, list_sessions, list_turns
+from linkstore.memory.turns import SessionKey, Turn, check_parts
+from linkstore.memory.writing import BackgroundWriter, TurnInput, record_turn
 from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.store.searching import choose_strategy
 from linkstore.strategies.base import Reranker, Strategy
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ConversationMemory(MemoryHistory):
+class ConversationMemory:
     """Remembers conversations and recalls what answers a question.
 
     A turn is a query and its response. It is stored as one document, with links to the turn before
@@ -83,11 +84,17 @@ class ConversationMemory(MemoryHistory):
     ) -> None:
         require_store(store=store, **omit_none(knowledge=knowledge))
         require_at_least(1, window=window)
-        _check_ttl(ttl)
-        _check_helpers(model, reranker, entities)
+        if ttl is not None:
+            require(timedelta, "a timedelta, such as timedelta(days=30)", ttl=ttl)
+            if ttl <= timedelta(0):
+                raise StrategyError(f"ttl must be a positive time, not {ttl!r}")
+        if model is not None:
+            require_model("invoke", model)
+        require_having("__call__", "a function", entities=entities, **omit_none(reranker=reranker))
         self.store = store
         self.knowledge = knowledge
-        parts = MemoryParts(
+        self._background = BackgroundWriter()
+        self._parts = MemoryParts(
             store=store,
             knowledge=knowledge,
             window=window,
@@ -97,7 +104,6 @@ class ConversationMemory(MemoryHistory):
             strategy=choose_strategy(strategy, None),
             ttl=ttl,
         )
-        super().__init__(parts)
 
     def add(
         self,
@@ -132,7 +138,7 @@ class ConversationMemory(MemoryHistory):
             BackendError: If the storage engine fails; the turn is then not stored.
         """
         said = self._make_input(session, query, response, entities, sources, time, key)
-        return run_operation(self._settled(said.session, record_turn(self._parts, said)))
+        return run(self._settled(said.session, record_turn(self._parts, said)))
 
     async def aadd(
         self,
@@ -147,7 +153,7 @@ class ConversationMemory(MemoryHistory):
     ) -> Turn:
         """Write a turn: see :meth:`add`."""
         said = self._make_input(session, query, response, entities, sources, time, key)
-        return await arun_operation(self._settled(said.session, record_turn(self._parts, said)))
+        return await arun(self._settled(said.session, record_turn(self._parts, said)))
 
     def add_later(
         self,
@@ -166,8 +172,8 @@ class ConversationMemory(MemoryHistory):
         failed, that method raises its error, unless the future's result was asked for before.
         """
         said = self._make_input(session, query, response, entities, sources, time, key)
-        operation = self._after_looking(record_turn(self._parts, said))
-        return self._background.submit(said.session.path, lambda: run_operation(operation))
+        operation = record_turn(self._parts, said)
+        return self._background.submit(said.session.path, lambda: run(operation))
 
     def recall(
         self,
@@ -200,8 +206,9 @@ class ConversationMemory(MemoryHistory):
             DocumentError: If ``now`` has no time zone.
             BackendError: If a storage engine fails.
         """
-        asked = self._make_request(session, question, k, everywhere, now, budget, key)
-        return run_operation(self._settled(asked.session, make_recall(self._parts, asked)))
+        moment = datetime.now(UTC) if now is None else now
+        asked = RecallRequest(SessionKey.of(session), question, k, everywhere, moment, budget, key)
+        return run(self._settled(asked.session, make_recall(self._parts, asked)))
 
     async def arecall(
         self,
@@ -215,8 +222,121 @@ class ConversationMemory(MemoryHistory):
         key: str | None = None,
     ) -> Recall:
         """Recall: see :meth:`recall`."""
-        asked = self._make_request(session, question, k, everywhere, now, budget, key)
-        return await arun_operation(self._settled(asked.session, make_recall(self._parts, asked)))
+        moment = datetime.now(UTC) if now is None else now
+        asked = RecallRequest(SessionKey.of(session), question, k, everywhere, moment, budget, key)
+        return await arun(self._settled(asked.session, make_recall(self._parts, asked)))
+
+    def turns(
+        self, session: SessionKey | str, last: int | None = None, *, segment: int | None = None
+    ) -> list[Turn]:
+        """Return the turns of a session in order, none for an unknown session.
+
+        Args:
+            session: The conversation.
+            last: Only this number of turns, the latest; default all.
+            segment: Only those of this topic segment, such as one that a summary is of; default all.
+        """
+        key = SessionKey.of(session)
+        return run(self._settled(key, list_turns(self._parts, key, last, segment)))
+
+    async def aturns(
+        self, session: SessionKey | str, last: int | None = None, *, segment: int | None = None
+    ) -> list[Turn]:
+        """Return the turns of a session: see :meth:`turns`."""
+        key = SessionKey.of(session)
+        return await arun(self._settled(key, list_turns(self._parts, key, last, segment)))
+
+    def sessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
+        """Return the sessions that have turns, sorted. The cost follows how many there are.
+
+        Args:
+            user_id: Only those of this user; default those of all.
+            agent_id: Only those with this agent; default those with any.
+        """
+        check_parts(**omit_none(user_id=user_id, agent_id=agent_id))
+        return run(self._settled(None, list_sessions(self._parts, user_id, agent_id)))
+
+    async def asessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
+        """Return the sessions that have turns: see :meth:`sessions`."""
+        check_parts(**omit_none(user_id=user_id, agent_id=agent_id))
+        return await arun(self._settled(None, list_sessions(self._parts, user_id, agent_id)))
+
+    def export(self, session: SessionKey | str) -> dict[str, Any]:
+        """Return all that is stored of a session as plain JSON: its key, turns in order, and summaries."""
+        key = SessionKey.of(session)
+        return run(self._settled(key, export_session(self._parts, key)))
+
+    async def aexport(self, session: SessionKey | str) -> dict[str, Any]:
+        """Return all that is stored of a session: see :meth:`export`."""
+        key = SessionKey.of(session)
+        return await arun(self._settled(key, export_session(self._parts, key)))
+
+    def forget(
+        self,
+        session: SessionKey | str | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        entity: str | None = None,
+        before: datetime | None = None,
+    ) -> int:
+        """Forget the turns for which all that is given holds, with their entities, segments and summaries.
+
+        Afterwards nothing of them can be recalled, and no file of an embedded store contains a byte of them.
+        Cassandra keeps deleted content in its files until ``gc_grace_seconds`` of the tables have passed (10
+        days by default) and the files have been compacted. Turns that others write meanwhile may stay.
+
+        If it is interrupted, a part of the turns may be there; calling it again completes it.
+
+        Only the sessions that are named are read: without a session, a user and an agent, all turns. An
+        embedded store is then compacted, which costs what :meth:`~linkstore.LinkStore.compact` costs.
+
+        Args:
+            session: Turns of this session.
+            user_id: Turns of this person: all sessions with all agents.
+            agent_id: Turns with this agent.
+            entity: Turns that mention this, as one of their entities or in their words.
+            before: Turns before this moment.
+
+        Returns:
+            How many turns.
+
+        Raises:
+            DocumentError: If nothing is given, or ``before`` has no time zone.
+        """
+        return run(self._settled(None, forget_turns(self._parts, session, user_id, agent_id, entity, before)))
+
+    async def aforget(
+        self,
+        session: SessionKey | str | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        entity: str | None = None,
+        before: datetime | None = None,
+    ) -> int:
+        """Forget turns: see :meth:`forget`."""
+        return await arun(
+            self._settled(None, forget_turns(self._parts, session, user_id, agent_id, entity, before))
+        )
+
+    def forget_expired(self) -> int:
+        """Forget the turns that are older than ``ttl``, and return how many: none without ``ttl``."""
+        ttl = self._parts.ttl
+        return 0 if ttl is None else self.forget(before=datetime.now(UTC) - ttl)
+
+    async def aforget_expired(self) -> int:
+        """Forget the turns that are older than ``ttl``: see ``forget_expired``."""
+        ttl = self._parts.ttl
+        return 0 if ttl is None else await self.aforget(before=datetime.now(UTC) - ttl)
+
+    def flush(self) -> None:
+        """Wait for the writes in the background, and raise the error of one that failed."""
+        run(self._settled(None, _do_nothing()))
+
+    async def aflush(self) -> None:
+        """Wait for the writes in the background: see :meth:`flush`."""
+        await arun(self._settled(None, _do_nothing()))
 
     def close(self) -> None:
         """Wait for the writes in the background, and end them. The stores stay open."""
@@ -297,43 +417,16 @@ class ConversationMemory(MemoryHistory):
             key=key,
         )
 
-    def _make_request(
-        self,
-        session: SessionKey | str,
-        question: str,
-        k: int,
-        everywhere: bool,
-        now: datetime | None,
-        budget: int | None,
-        key: str | None,
-    ) -> RecallRequest:
-        require(str, "a string", question=question, **omit_none(key=key))
-        require_at_least(1, k=k)
-        if budget is not None:
-            require_at_least(1, budget=budget)
-        moment = datetime.now(UTC) if now is None else now
-        format_time(moment)  # it needs a time zone
-        return RecallRequest(
-            session=SessionKey.of(session),
-            question=question,
-            k=k,
-            everywhere=everywhere,
-            now=moment,
-            budget=budget,
-            own=None if key is None else name_writing(key, question),
-        )
+    def _settled(self, session: SessionKey | None, operation: Operation[T]) -> Operation[T]:
+        """Carry out an operation after the writes in the background, of one session or of all."""
+        waited_for = self._background.pending(session.path if session else None)
+        if waited_for:
+            try:
+                yield request_writes(waited_for)
+            finally:
+                self._background.settle(waited_for)
+        return (yield from operation)
 
 
-def _check_ttl(ttl: timedelta | None) -> None:
-    """Raise unless this is a positive time, or None."""
-    if ttl is not None:
-        require(timedelta, "a timedelta, such as timedelta(days=30)", ttl=ttl)
-        if ttl <= timedelta(0):
-            raise StrategyError(f"ttl must be a positive time, not {ttl!r}")
-
-
-def _check_helpers(model: object, reranker: object, entities: object) -> None:
-    """Raise unless what a memory calls can be called."""
-    if model is not None:
-        require_model("invoke", model)
-    require_having("__call__", "a function", entities=entities, **omit_none(reranker=reranker))
+def _do_nothing() -> Operation[None]:
+    yield from ()

@@ -1,12 +1,8 @@
-"""Dates and times that a text or a question names.
-
-Dates of the calendar that a text names: "5 June 2024", "May 8th", "in August 2023", "5/6/2024".
+"""Dates and times that a text or a question names: "what did Ann cook on 5 June 2024?", "last week".
 
 Numbers with stops have the day first: "5.6.2024" is in June. With slashes or hyphens people write the day or
 the month first. Both readings count if both are dates: "5/6/2024" is 5 June or 6 May, "25/6/2024" is 25 June.
 If the year comes first, the month follows it.
-
-Times that a question names: "what did I say last week?", "what did Ann cook on 5 June 2024?".
 """
 
 from __future__ import annotations
@@ -48,6 +44,29 @@ _DATE_FORMS: Final = tuple(
         r"\b(?:in|during|since) (?P<year>(?:19|20)\d\d)\b",
     )
 )
+_ASKS_WHAT_WAS_SAID: Final = re.compile(
+    r"^(?>.*?\b(?:did|have|had|was|were)\b)(?>.*?\b(?:i|we|you)\b).*\b"
+    r"(?:say|said|tell|told|mention|mentioned|ask|asked|talk|talked|talking|discuss|discussed|discussing)\b"
+    r"|\b(?:i|we|you) (?:said|told|mentioned|asked|talked|discussed|were talking|were discussing)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_COUNT_WORDS: Final[Mapping[str, int]] = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
+    "eight": 8, "nine": 9, "ten": 10,
+}  # fmt: skip
+_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_AGO: Final = re.compile(
+    r"\b(\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten) (day|week|month)s? ago\b"
+)
+_PERIOD: Final = re.compile(r"\b(this|last) (week|month|year)\b")
+_WEEKDAY: Final = re.compile(rf"\b(?:on|last|since|until|till|before|after) ({'|'.join(_DAYS)})\b")
+_PRESENT: Final = re.compile(r"\b(?:today|this morning|tonight)\b")
+_OPEN: Final = re.compile(
+    rf"\b(before|until|till|since|after) (?:the )?(?:\d|this\b|last\b|yesterday|today"
+    rf"|{'|'.join((*_DAYS, *MONTHS))})"
+)
+_NEAR: Final = timedelta(days=7)
+"""How long before a time plans for it are spoken of, and after it what happened."""
 
 
 def find_dates(text: str, today: datetime) -> tuple[Span, ...]:
@@ -97,31 +116,6 @@ def _make_span(named: dict[str, str | None], today: datetime) -> Span:
     return start, (start + timedelta(days=32)).replace(day=1)
 
 
-_ASKS_WHAT_WAS_SAID: Final = re.compile(
-    r"^(?>.*?\b(?:did|have|had|was|were)\b)(?>.*?\b(?:i|we|you)\b).*\b"
-    r"(?:say|said|tell|told|mention|mentioned|ask|asked|talk|talked|talking|discuss|discussed|discussing)\b"
-    r"|\b(?:i|we|you) (?:said|told|mentioned|asked|talked|discussed|were talking|were discussing)\b",
-    re.IGNORECASE | re.MULTILINE,
-)
-_COUNT_WORDS: Final[Mapping[str, int]] = {
-    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
-    "eight": 8, "nine": 9, "ten": 10,
-}  # fmt: skip
-_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_AGO: Final = re.compile(
-    r"\b(\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten) (day|week|month)s? ago\b"
-)
-_PERIOD: Final = re.compile(r"\b(this|last) (week|month|year)\b")
-_WEEKDAY: Final = re.compile(rf"\b(?:on|last|since|until|till|before|after) ({'|'.join(_DAYS)})\b")
-_PRESENT: Final = re.compile(r"\b(?:today|this morning|tonight)\b")
-_OPEN: Final = re.compile(
-    rf"\b(before|until|till|since|after) (?:the )?(?:\d|this\b|last\b|yesterday|today"
-    rf"|{'|'.join((*_DAYS, *MONTHS))})"
-)
-_NEAR: Final = timedelta(days=7)
-"""How long before a time plans for it are spoken of, and after it what happened."""
-
-
 def make_time_filter(question: str, now: datetime) -> Filter | None:
     """Return the filter for turns of the time that a question asks about, or None if it asks about none.
 
@@ -169,7 +163,7 @@ def _widen_span(span: Span) -> Span:
 def find_spans(question: str, now: datetime) -> tuple[Span, ...]:
     """Return the time that a question names, relative to ``now`` and in its time zone, if it names one.
 
-    There are two, the earlier first, if a day can be read in two ways (:mod:`linkstore.memory.dates`).
+    There are two, the earlier first, if a day can be read in two ways.
     Weeks begin on Monday. "last Monday" and "in March" are the latest that have begun.
     """
     text = question.lower()
@@ -211,19 +205,18 @@ def _find_period(text: str, today: datetime) -> Span | None:
     match = _PERIOD.search(text)
     if match is None:
         return None
-    if match[2] == "week":
-        start = today - timedelta(days=today.weekday())
-        before, after = start - timedelta(days=7), start + timedelta(days=7)
-    elif match[2] == "month":
-        start = today.replace(day=1)
-        before, after = (
-            (start - timedelta(days=1)).replace(day=1),
-            (start + timedelta(days=32)).replace(day=1),
-        )
-    else:
-        start = today.replace(month=1, day=1)
-        before, after = start.replace(year=start.year - 1), start.replace(year=start.year + 1)
-    return (start, after) if match[1] == "this" else (before, start)
+    start = _find_beginning(match[2], today)
+    after = start + timedelta(days={"week": 7, "month": 32, "year": 366}[match[2]])
+    if match[1] == "this":
+        return start, _find_beginning(match[2], after)
+    return _find_beginning(match[2], start - timedelta(days=1)), start
+
+
+def _find_beginning(period: str, day: datetime) -> datetime:
+    """Return the first day of the week, the month or the year of a day."""
+    if period == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if period == "month" else day.replace(day=1, month=1)
 
 
 def _find_weekday(text: str, today: datetime) -> Span | None:

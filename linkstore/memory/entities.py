@@ -1,11 +1,8 @@
-"""Entities in what people say: found, ranked by salience; speakers; changes of subject.
+"""Entities in what people say, found without a model and without capitals, and who speaks.
 
-Finds entities in what people say, without a model and without capitals.
-
-Speakers: people whose turns begin with their name, as in "Ann: I have moved to Oslo".
-
-Half of the turns contain the name of a speaker, so the name would outweigh the rest of a question. So a
-question is searched for without the names of speakers, and the turns of the speaker that it names count more.
+Speakers are people whose turns begin with their name, as in "Ann: I have moved to Oslo". Half of the turns
+contain the name of a speaker, so the name would outweigh the rest of a question. So a question is searched
+for without the names of speakers, and the turns of the speaker that it names count more.
 """
 
 from __future__ import annotations
@@ -54,6 +51,29 @@ _GENERIC_WORDS: Final = frozenset(
 """Words that name nothing by themselves."""
 _INITIAL: Final = re.compile(r"(?:.*\.)?[^\W\d_]")
 """A word that ends with one letter of its own, as in "J." and "J.R." """
+SPEAKER: Final = "speaker"
+"""The key of a turn's metadata that names who speaks."""
+_PROBED_TURNS: Final = 8
+"""How many turns are read to see whether a word is the name of a speaker."""
+_SIZES: Final = (2, 3, 4)
+"""Characters of a name in a text without spaces."""
+_MOST_SPEAKER_WORDS: Final = 4
+"""How many words of a question may be names of speakers."""
+_READ_TURNS: Final = 32
+"""How many turns are read to see who speaks, where no capital shows what may be a name."""
+_MOST_PIECES: Final = 96
+"""How many words and parts of words are looked up for that."""
+_LONGEST_NAME: Final = 60
+"""Characters of a name."""
+_MOST_WORDS: Final = 3
+"""Words of a name."""
+_HEAD: Final = re.compile(rf"([^:\uff1a\n]{{1,{_LONGEST_NAME}}})(?::\s|\uff1a)")
+"""What stands before a colon; nothing need follow a wide one."""
+_WORD: Final = re.compile(r"(?<![\w-])[^\W\d_][\w-]*")
+_UNSPACED: Final = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+"""Text in scripts that leave no space between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,31 +151,6 @@ def _read_names(run: Sequence[_Word], text: str) -> list[str]:
         ends = (shown[at : at + _MOST_ENTITY_WORDS] for at in range(0, len(shown), _MOST_ENTITY_WORDS))
         names += [" ".join(text[words[0].start : words[-1].end].split()) for words in ends]
     return names
-
-
-SPEAKER: Final = "speaker"
-"""The key of a turn's metadata that names who speaks."""
-_PROBED_TURNS: Final = 8
-"""How many turns are read to see whether a word is the name of a speaker."""
-_SIZES: Final = (2, 3, 4)
-"""Characters of a name in a text without spaces."""
-_MOST_SPEAKER_WORDS: Final = 4
-"""How many words of a question may be names of speakers."""
-_READ_TURNS: Final = 32
-"""How many turns are read to see who speaks, where no capital shows what may be a name."""
-_MOST_PIECES: Final = 96
-"""How many words and parts of words are looked up for that."""
-_LONGEST_NAME: Final = 60
-"""Characters of a name."""
-_MOST_WORDS: Final = 3
-"""Words of a name."""
-_HEAD: Final = re.compile(rf"([^:\uff1a\n]{{1,{_LONGEST_NAME}}})(?::\s|\uff1a)")
-"""What stands before a colon; nothing need follow a wide one."""
-_WORD: Final = re.compile(r"(?<![\w-])[^\W\d_][\w-]*")
-_UNSPACED: Final = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
-)
-"""Text in scripts that leave no space between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 
 
 def read_speaker(query: str) -> str | None:

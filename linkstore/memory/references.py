@@ -1,18 +1,11 @@
-"""What a question refers to: pronouns, ellipsis and positions in a list, resolved by rules or a model.
-
-Answers that are a name, as "Frank Herbert." after "Who wrote Dune?".
-
-What looks like a name may be an acknowledgement ("Perfect.", "Keine Ahnung."). So an answer is a name only if
-the question asked for one, and if another text has it as a name: an earlier turn, or the knowledge.
-
-Items of a list that was answered, and references to them by position: "the second one".
-
-What a question refers to: a few references that rules for English can be sure of.
+"""What a question refers to: a few references that rules for English can be sure of.
 
 Whatever they are not sure of stays as it is: a search reads the question together with what was said before
 (:mod:`linkstore.memory.search`), and a model reads the conversation. The rules are:
 
-- a pronoun means the name that the last answer was (:mod:`linkstore.memory.references`);
+- a pronoun means the name that the last answer was, as "Frank Herbert." after "Who wrote Dune?". What looks
+  like a name may be an acknowledgement ("Perfect.", "Keine Ahnung."); so it is one only if the question asked
+  for one, and if another text has it as a name: an earlier turn, or the knowledge;
 - a pronoun means what the last question asked to be told about ("What is X?"), if the answer agrees;
 - "the second one" means that item of the list that the last answer was;
 - "And in 3.12?" is the last question with another number, "And the with statement?" with another word.
@@ -45,51 +38,6 @@ _PLACE: Final = re.compile(
 _SENTENCE: Final = re.compile(r"[.!?\u2026]\s*$|\b(?:i|me|my|please|us|we|you|your)\b", re.IGNORECASE)
 _OPENING: Final = ".!?:;\n\"'\u201c\u201e\u00ab(-*\u2022"
 """Signs after which any word has a capital."""
-
-
-def find_answered_name(turn: Turn) -> str | None:
-    """Return the name that the answer of a turn may be, or None if nothing was asked for or it names nothing.
-
-    A query asks by a word like "which", or by key words that are no sentence ("capital of australia").
-    """
-    name = _PREPOSITION.sub("", (turn.response or "").strip().rstrip(".! "))
-    words = name.split(" ")
-    if len(words) > _MOST_NAME_WORDS or not (_ASKS.search(turn.query) or not _SENTENCE.search(turn.query)):
-        return None
-    if not all(_is_proper(word) or word in _INSIDE for word in words):
-        return None
-    return name if name[0].isupper() and _is_proper(words[-1]) else None
-
-
-def has_name(texts: Iterable[str], name: str) -> bool:
-    """Say whether a text has this name: in its spelling, and not only where every word has a capital."""
-    pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    return any(
-        text[: found.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
-        for text in texts
-        for found in pattern.finditer(text)
-    )
-
-
-def asks_for_person(query: str) -> bool:
-    """Say whether the answer to a query is a person."""
-    return _WHO.search(query) is not None
-
-
-def asks_for_place(query: str) -> bool:
-    """Say whether the answer to a query is a place."""
-    return _PLACE.search(query) is not None
-
-
-def says_little(answer: str) -> bool:
-    """Say whether an answer is too short to say what it is about, as "Got it." and "Yes, in 1912." are."""
-    return len(answer.split()) <= SHORT_ANSWER
-
-
-def _is_proper(word: str) -> bool:
-    return (word[:1].isupper() or word[:1].isdigit()) and "\n" not in word
-
-
 _ORDINALS: Final = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
 _NUMBER_WORDS: Final = {name: at for at, name in enumerate(("one", "two", "three", "four", "five"))}
 _POSITIONS: Final = {
@@ -113,45 +61,6 @@ _SERIES: Final = re.compile(rf"^({_ITEM_NAME}(?:, {_ITEM_NAME})*),? (?:and|or) (
 _REST: Final = re.compile(r"\s[-\u2013\u2014]+\s|[:,;(]|\.(?:\s|$)|\s(?:on|by|for|is|are|which|that)\s")
 _LONGEST_ITEM: Final = 60
 """Characters of an item; a longer one has no name that could take the place of its position."""
-
-
-def find_meant_item(question: str, answer: str) -> tuple[str, str] | None:
-    """Return the phrase of a question that names an item of an answer by its position, and the item.
-
-    None if there is no such phrase, or the answer is not one list that has the position.
-    """
-    match = _POSITION_PHRASE.search(question)
-    if match is None:
-        return None
-    named = next(filter(None, match.groups())).lower()
-    items = list_items(answer)
-    position = _POSITIONS[named]
-    if len(items) <= max(position, 1) or (named in _OF_TWO and len(items) != len(_OF_TWO)):
-        return None
-    item = items[position]
-    return (match.group(), item) if len(item) <= _LONGEST_ITEM else None
-
-
-def list_items(text: str) -> list[str]:
-    """Return the items of the list in a text: numbered from one, with bullets, or names ("A, B and C").
-
-    There are none if there are several lists. An item ends before a dash, a colon, a comma and the like.
-    """
-    numbered = _NUMBERED_ITEM.findall(text)
-    bullets = _BULLET.findall(text)
-    if numbered and not bullets:
-        counted = [int(number) for number, _ in numbered] == list(range(1, len(numbered) + 1))
-        return [_cut_item(item) for _, item in numbered] if counted else []
-    if bullets:
-        return [] if numbered else list(map(_cut_item, bullets))
-    series = _SERIES.match(text.strip())
-    return [] if series is None else [*series[1].split(", "), series[2]]
-
-
-def _cut_item(item: str) -> str:
-    return _REST.split(item, maxsplit=1)[0].strip(" *_`\"'.")
-
-
 LONGEST_QUESTION: Final = 8_000
 """Characters of a question and of an answer that the rules read; a longer question stays as it is."""
 _SIGN: Final = re.compile(
@@ -201,6 +110,76 @@ _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?!\w)")
 _KIND: Final = re.compile(r"the ([\w.-]+) ([a-z]{3,})", re.IGNORECASE)
 _MOST_PART_WORDS: Final = 4
 """Words of a part that takes the place of another."""
+
+
+def find_answered_name(turn: Turn) -> str | None:
+    """Return the name that the answer of a turn may be, or None if nothing was asked for or it names nothing.
+
+    A query asks by a word like "which", or by key words that are no sentence ("capital of australia").
+    """
+    name = _PREPOSITION.sub("", (turn.response or "").strip().rstrip(".! "))
+    words = name.split(" ")
+    if len(words) > _MOST_NAME_WORDS or not (_ASKS.search(turn.query) or not _SENTENCE.search(turn.query)):
+        return None
+    if not all(_is_proper(word) or word in _INSIDE for word in words):
+        return None
+    return name if name[0].isupper() and _is_proper(words[-1]) else None
+
+
+def has_name(texts: Iterable[str], name: str) -> bool:
+    """Say whether a text has this name: in its spelling, and not only where every word has a capital."""
+    pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return any(
+        text[: found.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
+        for text in texts
+        for found in pattern.finditer(text)
+    )
+
+
+def says_little(answer: str) -> bool:
+    """Say whether an answer is too short to say what it is about, as "Got it." and "Yes, in 1912." are."""
+    return len(answer.split()) <= SHORT_ANSWER
+
+
+def _is_proper(word: str) -> bool:
+    return (word[:1].isupper() or word[:1].isdigit()) and "\n" not in word
+
+
+def find_meant_item(question: str, answer: str) -> tuple[str, str] | None:
+    """Return the phrase of a question that names an item of an answer by its position, and the item.
+
+    None if there is no such phrase, or the answer is not one list that has the position.
+    """
+    match = _POSITION_PHRASE.search(question)
+    if match is None:
+        return None
+    named = next(filter(None, match.groups())).lower()
+    items = list_items(answer)
+    position = _POSITIONS[named]
+    if len(items) <= max(position, 1) or (named in _OF_TWO and len(items) != len(_OF_TWO)):
+        return None
+    item = items[position]
+    return (match.group(), item) if len(item) <= _LONGEST_ITEM else None
+
+
+def list_items(text: str) -> list[str]:
+    """Return the items of the list in a text: numbered from one, with bullets, or names ("A, B and C").
+
+    There are none if there are several lists. An item ends before a dash, a colon, a comma and the like.
+    """
+    numbered = _NUMBERED_ITEM.findall(text)
+    bullets = _BULLET.findall(text)
+    if numbered and not bullets:
+        counted = [int(number) for number, _ in numbered] == list(range(1, len(numbered) + 1))
+        return [_cut_item(item) for _, item in numbered] if counted else []
+    if bullets:
+        return [] if numbered else list(map(_cut_item, bullets))
+    series = _SERIES.match(text.strip())
+    return [] if series is None else [*series[1].split(", "), series[2]]
+
+
+def _cut_item(item: str) -> str:
+    return _REST.split(item, maxsplit=1)[0].strip(" *_`\"'.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,13 +246,13 @@ def _may_mean_answer(question: str, asked: str) -> bool:
     """Say whether a question may refer to the name that was answered when another question was asked."""
     used = {word.lower() for word in _PRONOUN.findall(question)}
     return bool(used & _list_answer_pronouns(asked)) or (
-        _THERE.search(question) is not None and asks_for_place(asked)
+        _THERE.search(question) is not None and _PLACE.search(asked) is not None
     )
 
 
 def _list_answer_pronouns(asked: str) -> frozenset[str]:
     """Return the pronouns that can mean the answer to a question."""
-    return _MAN | _WOMAN if asks_for_person(asked) else _THING
+    return _MAN | _WOMAN if _WHO.search(asked) else _THING
 
 
 def _insert_name(question: str, name: str, asked: str) -> str | None:

@@ -1,9 +1,4 @@
-"""The parts of a memory, what its operations wait for, and their drivers.
-
-The parts of a memory, as its operations get them.
-
-The requests that operations of a memory yield, and the two drivers that wait for them.
-"""
+"""The parts of a memory, as its operations get them, and the calls that they make."""
 
 from __future__ import annotations
 
@@ -17,12 +12,12 @@ from typing import Any, TypeVar
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseLanguageModel
 
-from linkstore.core.calls import arun, run, run_in_thread
+from linkstore.core.calls import Call
 from linkstore.core.filters import Filter
 from linkstore.core.plans import Operation
 from linkstore.memory.entities import EntityFinder
-from linkstore.store.linkstore import DualCall, LinkStore, await_call, wait_for_call
-from linkstore.strategies.base import Reranker, RerankRequest, Strategy
+from linkstore.store.linkstore import LinkStore
+from linkstore.strategies.base import Reranker, Strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,59 +39,37 @@ T = TypeVar("T")
 
 def request_search(
     store: LinkStore, question: str, strategy: Strategy, k: int, filter: Filter | None = None
-) -> DualCall:
+) -> Call:
     """Request the hits of a question from a store: Hits."""
     options = {"k": k, "strategy": strategy, "filter": filter}
-    return DualCall(store.search, store.asearch, (question,), options)
+    return Call(store.search, store.asearch, (question,), options)
 
 
-def request_add(store: LinkStore, documents: list[Document]) -> DualCall:
+def request_add(store: LinkStore, documents: list[Document]) -> Call:
     """Request that a store adds documents in one change: their ids."""
     options = {"batch_size": len(documents)}
-    return DualCall(store.add_documents, store.aadd_documents, (documents,), options)
+    return Call(store.add_documents, store.aadd_documents, (documents,), options)
 
 
-def request_delete(store: LinkStore, ids: list[str]) -> DualCall:
+def request_delete(store: LinkStore, ids: list[str]) -> Call:
     """Request that a store removes documents by id: True."""
-    return DualCall(store.delete, store.adelete, (ids,))
+    return Call(store.delete, store.adelete, (ids,))
 
 
-def request_embedding(store: LinkStore, text: str) -> DualCall:
+def request_embedding(store: LinkStore, text: str) -> Call:
     """Request the vector of a text."""
-    return DualCall(store.embeddings.embed_query, store.embeddings.aembed_query, (text,))
+    return Call(store.embeddings.embed_query, store.embeddings.aembed_query, (text,))
 
 
-def request_writes(futures: Sequence[Future[Any]]) -> DualCall:
+def request_writes(futures: Sequence[Future[Any]]) -> Call:
     """Request a wait for writes in the background, which raises what one of them raised."""
-    return DualCall(_wait_for_writes, _await_writes, (futures,))
+    return Call(_wait_for_writes, _await_writes, (futures,))
 
 
 def ask_model(model: BaseLanguageModel[Any], prompt: str) -> Operation[str]:
     """Ask a language model for its answer to a prompt."""
-    answer: Any = yield DualCall(model.invoke, model.ainvoke, (prompt,))
+    answer: Any = yield Call(model.invoke, model.ainvoke, (prompt,))
     return str(answer if isinstance(answer, str) else answer.text).strip()
-
-
-def run_operation(operation: Operation[T]) -> T:
-    """Carry out an operation of a memory, blocking."""
-    return run(operation, _wait_for_request)
-
-
-async def arun_operation(operation: Operation[T]) -> T:
-    """Carry out an operation of a memory without blocking the event loop."""
-    return await arun(operation, _await_request)
-
-
-def _wait_for_request(request: DualCall | RerankRequest) -> Any:
-    if isinstance(request, RerankRequest):
-        return request.reranker(request.question, request.texts)
-    return wait_for_call(request)
-
-
-async def _await_request(request: DualCall | RerankRequest) -> Any:
-    if isinstance(request, RerankRequest):
-        return await run_in_thread(request.reranker, request.question, request.texts)
-    return await await_call(request)
 
 
 def _wait_for_writes(futures: Sequence[Future[Any]]) -> list[Any]:

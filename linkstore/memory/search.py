@@ -1,6 +1,4 @@
-"""Searches for turns: by meaning, by words, by neighbouring turns, by the history of a conversation.
-
-Searches for turns: by meaning, by words in all their forms, by neighbouring turns and by segments.
+"""Searches for turns, and how the history of a conversation enters a search.
 
 In a conversation, an answer follows its question and has few words in common with it. So a turn gains from
 its neighbours, along ``next_turn``: most from a turn before it that asks something, according to the weight
@@ -8,17 +6,15 @@ of the link (:func:`.weigh_next_turn`). It also gains from the turns of its topi
 ``has_turn``, because several turns speak of one subject. If the question names a time, turns of that time
 gain, and those around it half as much, because people speak of an event soon after it.
 
-How the history of a conversation enters a search.
-
-A question is searched for in several *views*: texts that join it with parts of what was said before.
-On dialogues with gold passages (docs/benchmarks.md), the question alone lacks what it leaves out, and the
-whole history hides it; the views below are better than any one text.
+A question is searched for in several *views*: texts that join it with parts of what was said before. On
+dialogues with gold passages (docs/benchmarks.md), the question alone lacks what it leaves out, and the whole
+history hides it; the views below are better than any one text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -43,7 +39,7 @@ from linkstore.memory.entities import SPEAKER
 from linkstore.memory.references import ResolvedQuestion, says_little, says_little_alone
 from linkstore.memory.turns import BACK_WEIGHT, HAS_TURN, NEXT_TURN, Turn
 from linkstore.strategies.base import Question, Traversing
-from linkstore.strategies.first_stage import FirstStage, run_first_stage
+from linkstore.strategies.first_stage import run_first_stage
 from linkstore.strategies.results import make_best_hits, report_none_found
 from linkstore.strategies.traversal import FoundDocuments, Trail, follow_links
 
@@ -71,16 +67,14 @@ _MOST_FOLLOWING: Final = 4
 """Maximum number of turns that follow one, if several writers write at once."""
 _MOST_MEMBERS: Final = 64
 _NEXT: Final = frozenset({NEXT_TURN})
-_ENDINGS: Final = (
-    ("ies", "y"),
-    ("ied", "y"),
-    ("sses", "ss"),
-    ("ing", ""),
-    ("ed", ""),
-    ("es", ""),
-    ("s", ""),
-    ("ly", ""),
-)
+_ENDINGS: Final = {"ies": "y", "ied": "y", "sses": "ss", "ing": "", "ed": "", "es": "", "s": "", "ly": ""}
+CARRIED_WEIGHT: Final = 0.25
+"""Weight of a view that says less than the other, which has weight 1: in a search for turns the one with the
+previous query, in one for knowledge a question alone that depends on the history."""
+REPLACED_WEIGHT: Final = 0.5
+"""Weight of an earlier question with a part replaced, in a search for turns."""
+ANSWER_CHARACTERS: Final = 400
+"""Number of characters of the previous answer in a view, because its beginning says what it is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +109,17 @@ class TurnSearch(Traversing):
         faded = np.float32(WHEN_FACTOR if _ASKS_FOR_TIME.match(question.text) else 1.0)
         after = yield from _find_following(first.refs, question)
         before = yield from _find_preceding(first.refs, question)
-        best = first.refs[(yield from rank_refs(first.refs, _score_own(first), _SEEDS))]
+        scores = first.scores(first.refs, first.similarity)
+        best = first.refs[(yield from rank_refs(first.refs, scores, _SEEDS))]
         after_next = yield from _find_further(after, best, _find_following, question)
         before_last = yield from _find_further(before, best, _find_preceding, question)
         sides = (after, before, after_next, before_last)
-        known = _join_neighbours(first, *sides)
+        refs = np.concatenate((first.refs, *(side.refs for side in sides)))
+        similarity = np.concatenate((first.similarity, *(side.similarity for side in sides)))
+        distinct, at = np.unique(refs, return_index=True)
+        known = FoundDocuments(
+            refs=distinct, similarity=similarity[at], weight=np.ones(len(distinct), dtype=np.float32)
+        )
         own = first.scores_of(known)
         gained = np.zeros(len(known), dtype=np.float32)
         for side in sides:
@@ -163,7 +163,7 @@ def _inflect(word: str) -> list[str]:
 
 def _stem(word: str) -> tuple[str, bool]:
     """Return a word without its ending, and whether it had one."""
-    for ending, instead in _ENDINGS:
+    for ending, instead in _ENDINGS.items():
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             stem = word.removesuffix(ending) + instead
             doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz"
@@ -190,7 +190,8 @@ def _find_preceding(refs: Ints, question: Question) -> Plan[TurnNeighbours]:
     found: Candidates = yield Find(ids=tuple(id for _, id in tags), vector=question.vector)
     ids: list[str] = yield Ids(refs=found.refs)
     place = {id: place for place, (_, id) in enumerate(tags)}
-    leaving, arriving = join_equal(at, np.array([place[id] for id in ids], dtype=np.int64))
+    of = np.array([place[id] for id in ids], dtype=np.int64)
+    leaving, arriving = join_equal(at, of)
     return TurnNeighbours(
         source=refs[left.document[leaving]],
         refs=found.refs[arriving],
@@ -209,7 +210,7 @@ def _find_further(
     chosen = np.flatnonzero(np.isin(near.source, best))
     reached = near.refs[chosen]
     further = yield from step(np.unique(reached), question)
-    first, second = join_equal(reached, further.source)
+    first, second = np.nonzero(reached[:, None] == further.source[None, :])
     weight = np.minimum(near.weight[chosen[first]], further.weight[second])
     return TurnNeighbours(
         source=near.source[chosen[first]],
@@ -250,38 +251,19 @@ def _match_times(times: tuple[Filter, Filter] | None, refs: Ints) -> Plan[Floats
     return share
 
 
-def _score_own(first: FirstStage) -> Floats:
-    return first.scores(first.refs, first.similarity)
-
-
-def _join_neighbours(first: FirstStage, *sides: TurnNeighbours) -> FoundDocuments:
-    refs = np.concatenate((first.refs, *(side.refs for side in sides)))
-    similarity = np.concatenate((first.similarity, *(side.similarity for side in sides)))
-    return FoundDocuments.unlinked(refs, similarity)
-
-
-CARRIED_WEIGHT: Final = 0.25
-"""Weight of a view that says less than the other, which has weight 1: in a search for turns the one with the
-previous query, in one for knowledge a question alone that depends on the history."""
-REPLACED_WEIGHT: Final = 0.5
-"""Weight of an earlier question with a part replaced, in a search for turns."""
-ANSWER_CHARACTERS: Final = 400
-"""Number of characters of the previous answer in a view, because its beginning says what it is about."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class QueryView:
     """A text to search for.
 
     Args:
-        name: For :attr:`~linkstore.core.hits.Hit.contributions`.
         text: The text.
+        name: For :attr:`~linkstore.core.hits.Hit.contributions`.
         without: Ids of documents that this view must not find: those that the text was made from.
         weight: Its weight relative to other views.
     """
 
-    name: str
     text: str
+    name: str = "question"
     without: frozenset[str] = frozenset()
     weight: float = 1.0
 
@@ -296,21 +278,19 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
     - After such a short answer, a question with a pronoun and no name ("How much did it cost?") counts more
       after the previous query than alone, because it alone says little.
     """
-    last = _find_last_asked(recent)
-    if last is None or resolved.exact:
-        return [_view_alone(resolved.text)]
+    if not _goes_on(recent) or resolved.exact:
+        return [QueryView(resolved.text)]
+    last = recent[-1]
     answer = (last.response or "").strip()
     behind = QueryView(
-        name="previous answer",
-        text=f"{question}\n{answer[:ANSWER_CHARACTERS]}",
-        without=frozenset(last.sources),
+        f"{question}\n{answer[:ANSWER_CHARACTERS]}", "previous answer", without=frozenset(last.sources)
     )
     if resolved.named:
         return [behind]
     little = says_little(answer)
     leans = little and says_little_alone(question)
-    alone = replace(_view_alone(resolved.text), weight=CARRIED_WEIGHT if leans else 1.0)
-    views = [alone, _view_behind_query(last, question)]
+    alone = QueryView(resolved.text, weight=CARRIED_WEIGHT if leans else 1.0)
+    views = [alone, QueryView(f"{last.query}\n{question}", "previous query")]
     return views if little and resolved.name is None else [*views, behind]
 
 
@@ -320,30 +300,19 @@ def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[
     The previous turns are stored themselves. Together with a short question, the words of the previous query
     would find that turn and those around it, whatever is asked.
     """
-    last = _find_last_asked(recent)
-    if last is None or resolved.exact or resolved.named:
-        return [_view_alone(resolved.text)]
+    if not _goes_on(recent) or resolved.exact or resolved.named:
+        return [QueryView(resolved.text)]
     if not resolved.depends:
-        return [_view_alone(question)]
+        return [QueryView(question)]
     if resolved.whole:
-        return [
-            _view_alone(question),
-            QueryView(name="earlier question", text=resolved.text, weight=REPLACED_WEIGHT),
-        ]
-    return [_view_alone(resolved.text), replace(_view_behind_query(last, question), weight=CARRIED_WEIGHT)]
+        return [QueryView(question), QueryView(resolved.text, "earlier question", weight=REPLACED_WEIGHT)]
+    behind = QueryView(f"{recent[-1].query}\n{question}", "previous query", weight=CARRIED_WEIGHT)
+    return [QueryView(resolved.text), behind]
 
 
-def _find_last_asked(recent: Sequence[Turn]) -> Turn | None:
-    """Return the last turn, if its query says anything."""
-    return recent[-1] if recent and recent[-1].query.strip() else None
-
-
-def _view_alone(text: str) -> QueryView:
-    return QueryView(name="question", text=text)
-
-
-def _view_behind_query(last: Turn, question: str) -> QueryView:
-    return QueryView(name="previous query", text=f"{last.query}\n{question}")
+def _goes_on(recent: Sequence[Turn]) -> bool:
+    """Say whether there is a last turn whose query says anything."""
+    return bool(recent) and bool(recent[-1].query.strip())
 
 
 def fuse_views(views: Sequence[QueryView], found: Sequence[Hits], k: int) -> tuple[Hit, ...]:
@@ -360,9 +329,5 @@ def fuse_views(views: Sequence[QueryView], found: Sequence[Hits], k: int) -> tup
             parts.setdefault(id, {})[view.name] = share
             if id not in best or hit.score > best[id].score:
                 best[id] = hit
-    hits_ = [_join_parts(hit, parts[id]) for id, hit in best.items()]
-    return tuple(sorted(hits_, key=lambda hit: (-hit.score, str(hit.document.id)))[:k])
-
-
-def _join_parts(hit: Hit, parts: Mapping[str, float]) -> Hit:
-    return replace(hit, score=sum(parts.values()), contributions=dict(parts))
+    fused = (replace(hit, score=sum(parts[id].values()), contributions=parts[id]) for id, hit in best.items())
+    return tuple(sorted(fused, key=lambda hit: (-hit.score, str(hit.document.id)))[:k])

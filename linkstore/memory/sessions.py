@@ -1,31 +1,43 @@
-"""Plans and operations that read sessions, their segments and turns.
-
-Topic drift: whether a turn begins a new subject.
-
-Plans that read a session: its segments, and the turns of a segment, latest first.
-
-Plans that read which sessions there are, and everything that belongs to a session.
-"""
+"""Sessions as they are stored: their segments, turns and summaries, and which sessions there are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
 
+from linkstore.core.arguments import omit_none, require_at_least
 from linkstore.core.arrays import Floats, Ints
-from linkstore.core.plans import Candidates, Documents, Find, Ids, Plan, StoredDocument, read_documents
+from linkstore.core.calls import call_plan
+from linkstore.core.links import LINKS_KEY
+from linkstore.core.plans import (
+    Candidates,
+    Documents,
+    Find,
+    Ids,
+    Operation,
+    Plan,
+    StoredDocument,
+    read_documents,
+)
 from linkstore.core.text import tokenize
 from linkstore.memory.references import depends_on_history
+from linkstore.memory.requests import MemoryParts
 from linkstore.memory.turns import (
     HAS_ENTITY,
+    HAS_SEGMENT,
     HAS_SESSION,
     HAS_TURN,
+    MENTIONS,
     WRITTEN,
     SessionKey,
+    Summary,
     Turn,
+    format_time,
     is_open_question,
     make_group_tag,
     make_written_tag,
@@ -33,6 +45,12 @@ from linkstore.memory.turns import (
 )
 from linkstore.strategies.traversal import NO_REFS, follow_tags
 
+PROBED_SEGMENTS: Final = 16
+"""How many segments are looked for at once."""
+_ALL: Final = 2**31 - 2
+"""More documents than a group has."""
+MOST_SUMMARIES: Final = 3
+"""How many summaries a recall gives, those of the latest closed segments."""
 COMPARED_TURNS: Final = 4
 """Number of previous turns that a turn is compared with."""
 LEAST_SIMILARITY: Final = 0.2
@@ -66,14 +84,6 @@ def _collect_words(names: Sequence[str]) -> frozenset[str]:
     return frozenset(word for name in names for word in tokenize(name))
 
 
-PROBED_SEGMENTS: Final = 16
-"""How many segments are looked for at once."""
-SEGMENT_CAP: Final = 100_000
-"""More turns than any segment has: writers that open one at the same moment may exceed its limit a little."""
-_ALL: Final = 2**31 - 2
-"""More documents than a group has."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHead:
     """The end of a session.
@@ -87,11 +97,11 @@ class SessionHead:
         similarity: Of the vector asked for to the most similar of the last turns of that segment, or 0.
     """
 
-    known: bool
-    recorded: int
-    segment: int
-    count: int
-    recent: tuple[Turn, ...]
+    known: bool = False
+    recorded: int = 0
+    segment: int = 0
+    count: int = 0
+    recent: tuple[Turn, ...] = ()
     similarity: float = 1.0
 
 
@@ -106,7 +116,7 @@ def read_head(session: SessionKey, vector: Floats | None, take: int) -> Plan[Ses
     last, refs = yield from _find_last_segment(session, max(recorded, 1))
     count = len(refs)
     recent = yield from _read_latest(refs, take)
-    similarity = yield from _compare_turns(recent[-COMPARED_TURNS:], vector)
+    compared: Candidates = yield Find(ids=tuple(turn.id for turn in recent[-COMPARED_TURNS:]), vector=vector)
     before = last - 1
     while len(recent) < take and before > 0 and before > last - PROBED_SEGMENTS:
         _, earlier = yield from _read_members(session, range(before, before + 1))
@@ -118,13 +128,8 @@ def read_head(session: SessionKey, vector: Floats | None, take: int) -> Plan[Ses
         segment=last,
         count=count,
         recent=tuple(recent[-take:]),
-        similarity=similarity,
+        similarity=float(compared.similarity.max(initial=-1.0)),
     )
-
-
-def _compare_turns(turns: Sequence[Turn], vector: Floats | None) -> Plan[float]:
-    found: Candidates = yield Find(ids=tuple(turn.id for turn in turns), vector=vector)
-    return float(found.similarity.max(initial=-1.0))
 
 
 def read_turns(session: SessionKey, segments: Sequence[int]) -> Plan[list[Turn]]:
@@ -137,7 +142,7 @@ def find_written(session: SessionKey, writing: str) -> Plan[Turn | None]:
     """Return the turn that was written for a message, the first if several writers wrote one."""
     refs = yield from read_linked([(WRITTEN, make_written_tag(session, writing))])
     stored: list[StoredDocument] = yield Documents(refs=refs)
-    return min((read_turn(one.id, one.metadata) for one in stored), key=_get_order, default=None)
+    return min((read_turn(one.id, one.metadata) for one in stored), key=attrgetter("order"), default=None)
 
 
 def _find_last_segment(session: SessionKey, start: int) -> Plan[tuple[int, Ints]]:
@@ -157,7 +162,7 @@ def _find_last_segment(session: SessionKey, start: int) -> Plan[tuple[int, Ints]
 def _read_members(session: SessionKey, segments: Sequence[int]) -> Plan[tuple[Ints, Ints]]:
     """Return the turns of segments: positions in ``segments``, and refs."""
     tags = [(HAS_TURN, session.segment(number)) for number in segments]
-    hop = yield from follow_tags(tags, "in", take=SEGMENT_CAP, cap=SEGMENT_CAP)
+    hop = yield from follow_tags(tags, "in", take=_ALL, cap=_ALL)
     return hop.edges.source, hop.edges.target
 
 
@@ -172,11 +177,7 @@ def _read_latest(refs: Ints, take: int) -> Plan[list[Turn]]:
     ids: list[str] = yield Ids(refs=refs)
     order = sorted(range(len(ids)), key=ids.__getitem__)[-take:] if take else []
     stored: list[StoredDocument] = yield Documents(refs=refs[np.asarray(order, np.int64)])
-    return sorted((read_turn(one.id, one.metadata) for one in stored), key=_get_order)
-
-
-def _get_order(turn: Turn) -> Any:
-    return turn.order
+    return sorted((read_turn(one.id, one.metadata) for one in stored), key=attrgetter("order"))
 
 
 def read_sessions(user_id: str | None, agent_id: str | None) -> Plan[list[StoredDocument]]:
@@ -203,7 +204,12 @@ def select_sessions_with_turns(sessions: Sequence[StoredDocument]) -> Plan[list[
 def read_session_documents(sessions: Sequence[SessionKey]) -> Plan[list[StoredDocument]]:
     """Return all documents of sessions: their own, and those of segments, turns, entities and summaries."""
     own = yield from read_documents(key.path for key in sessions)
-    recorded = {one.id: int(one.metadata["segment"]) for one in own}
+    refs = yield from read_linked([(HAS_SEGMENT, key.path) for key in sessions])
+    segments: list[StoredDocument] = yield Documents(refs=refs)
+    recorded: dict[str, int] = {}
+    for one in (*own, *segments):
+        path = one.metadata["session"]
+        recorded[path] = max(recorded.get(path, 0), int(one.metadata["segment"]))
     numbered = [
         (key, number)
         for key in sessions
@@ -229,3 +235,82 @@ def _check_for_turns(segments: Sequence[Sequence[str]]) -> Plan[Iterator[bool]]:
     hop = yield from follow_tags(tags, "in", take=1, cap=1)
     filled = {tags[at][1] for at in hop.source[hop.size > 0].tolist()}
     return (any(id in filled for id in ids) for ids in segments)
+
+
+def read_summaries(
+    session: SessionKey, last_segment: int, most: int = MOST_SUMMARIES, since: datetime | None = None
+) -> Plan[list[Summary]]:
+    """Return the summaries of the latest closed segments, in order.
+
+    Args:
+        session: The conversation.
+        last_segment: The segment that is not closed.
+        most: How many segments are looked at.
+        since: Leave out the summaries of segments with an earlier turn.
+    """
+    numbers = range(max(1, last_segment - most), last_segment)
+    stored = yield from read_documents(map(session.summary, numbers))
+    return [
+        Summary(
+            segment=one.metadata["segment"],
+            text=one.text,
+            entities=tuple(link["label"] for link in one.metadata[LINKS_KEY] if link["kind"] == MENTIONS),
+        )
+        for one in stored
+        if since is None or one.metadata["time"] >= format_time(since)
+    ]
+
+
+def read_session_head(parts: MemoryParts, session: SessionKey, take: int) -> Operation[SessionHead]:
+    """Return the end of a session, which is empty if the session has no turns."""
+    return (yield call_plan(parts.store.backend, read_head(session, None, take)))  # type: ignore[no-any-return]
+
+
+def list_turns(
+    parts: MemoryParts, session: SessionKey, last: int | None = None, segment: int | None = None
+) -> Operation[list[Turn]]:
+    """Return the turns of a session or of one of its segments, in order.
+
+    Raises:
+        StrategyError: If ``last`` or ``segment`` is not an integer of at least 0.
+    """
+    require_at_least(0, **omit_none(last=last, segment=segment))
+    if last is not None and segment is None:
+        head = yield from read_session_head(parts, session, last)
+        return list(head.recent)
+    numbers = [segment] if segment is not None else []
+    if segment is None:
+        numbers = yield call_plan(parts.store.backend, list_segments(session))
+    turns: list[Turn] = yield call_plan(parts.store.backend, read_turns(session, numbers))
+    return turns if last is None else turns[-last:] if last else []
+
+
+def list_segments(session: SessionKey) -> Plan[list[int]]:
+    """Return the numbers of a session's segments, ascending."""
+    refs = yield from read_linked([(HAS_SEGMENT, session.path)])
+    ids: list[str] = yield Ids(refs=refs)
+    return sorted(int(id.rpartition("/")[2]) for id in ids)
+
+
+def list_sessions(
+    parts: MemoryParts, user_id: str | None, agent_id: str | None
+) -> Operation[list[SessionKey]]:
+    """Return the sessions of a user, of an agent, of both, or of all, that have turns."""
+    found: list[StoredDocument] = yield call_plan(parts.store.backend, read_sessions(user_id, agent_id))
+    return (yield call_plan(parts.store.backend, select_sessions_with_turns(found)))  # type: ignore[no-any-return]
+
+
+def export_session(parts: MemoryParts, session: SessionKey) -> Operation[dict[str, Any]]:
+    """Return all that is stored of a session, as plain JSON."""
+    turns = yield from list_turns(parts, session)
+    summaries: list[Summary] = []
+    if turns:
+        plan = read_summaries(session, turns[-1].segment, most=turns[-1].segment)
+        summaries = yield call_plan(parts.store.backend, plan)
+    return {
+        "user_id": session.user_id,
+        "agent_id": session.agent_id,
+        "run_id": session.run_id,
+        "turns": [turn.to_dict() for turn in turns],
+        "summaries": [{"segment": one.segment, "text": one.text} for one in summaries],
+    }

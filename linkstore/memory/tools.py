@@ -10,8 +10,10 @@ from pydantic import BaseModel, Field
 from linkstore.agents.toolbox import format_argument_error
 from linkstore.agents.tools import raise_for_model
 from linkstore.context.compiled import frame_parts
-from linkstore.memory.recalled import Recall
-from linkstore.memory.turns import SessionKey
+from linkstore.core.calls import Call, arun, run
+from linkstore.core.plans import Operation
+from linkstore.memory.recall import Recall
+from linkstore.memory.turns import SessionKey, has_words
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
@@ -45,31 +47,36 @@ def memory_tools(
     """
     key = SessionKey.of(session)
 
-    def recall(question: str) -> tuple[str, Recall]:
+    def recalling(question: str) -> Operation[tuple[str, Recall]]:
         if not has_words(question):
             return NO_WORDS, Recall(question=question, resolved=question, reason=NO_WORDS)
         with raise_for_model():
-            return _show_recall(memory.recall(key, question, everywhere=everywhere))
+            found: Recall = yield Call(
+                memory.recall, memory.arecall, (key, question), {"everywhere": everywhere}
+            )
+        if found.reason is not None and not (found.recent or found.summaries):
+            return NOTHING_KNOWN, found
+        parts = [("conversation", found.conversation), ("knowledge", found.knowledge)]
+        return frame_parts(parts) or NOTHING_KNOWN, found
+
+    def remembering(text: str) -> Operation[str]:
+        if not has_words(text):
+            return NO_WORDS
+        with raise_for_model():
+            yield Call(memory.add, memory.aadd, (key, text))
+        return REMEMBERED
+
+    def recall(question: str) -> tuple[str, Recall]:
+        return run(recalling(question))
 
     async def arecall(question: str) -> tuple[str, Recall]:
-        if not has_words(question):
-            return NO_WORDS, Recall(question=question, resolved=question, reason=NO_WORDS)
-        with raise_for_model():
-            return _show_recall(await memory.arecall(key, question, everywhere=everywhere))
+        return await arun(recalling(question))
 
     def remember(text: str) -> str:
-        if not has_words(text):
-            return NO_WORDS
-        with raise_for_model():
-            memory.add(key, text)
-        return REMEMBERED
+        return run(remembering(text))
 
     async def aremember(text: str) -> str:
-        if not has_words(text):
-            return NO_WORDS
-        with raise_for_model():
-            await memory.aadd(key, text)
-        return REMEMBERED
+        return await arun(remembering(text))
 
     return [
         StructuredTool.from_function(
@@ -92,16 +99,3 @@ def memory_tools(
             handle_validation_error=format_argument_error,
         ),
     ]
-
-
-def has_words(text: str) -> bool:
-    """Say whether a text has anything to recall or to remember."""
-    return any(map(str.isalnum, text))
-
-
-def _show_recall(recall: Recall) -> tuple[str, Recall]:
-    """Return the text of a recall for the model, and the recall itself as the artifact."""
-    if recall.reason is not None and not (recall.recent or recall.summaries):
-        return NOTHING_KNOWN, recall
-    parts = [("conversation", recall.conversation), ("knowledge", recall.knowledge)]
-    return frame_parts(parts) or NOTHING_KNOWN, recall

@@ -1,11 +1,4 @@
-"""Turns and sessions: what was said, as a value and as a document, and its keys.
-
-The key of a session (user, agent and run), and the ids of everything in a session.
-
-Turns: what was said, as a value and as a document of a store.
-
-The salience of entities: how often and how recently they were mentioned; derived from turns.
-"""
+"""Turns and sessions: what was said, as a value and as documents of a store, and the keys of both."""
 
 from __future__ import annotations
 
@@ -18,7 +11,7 @@ from urllib.parse import quote, unquote
 
 from langchain_core.documents import Document
 
-from linkstore.core.arguments import require
+from linkstore.core.arguments import omit_none, require
 from linkstore.core.filters import Filter
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.text import fold, is_unicode
@@ -27,9 +20,37 @@ from linkstore.memory.entities import SPEAKER, read_speaker
 
 LONGEST_KEY_PART: Final = 500
 """Characters of each part of a key."""
-
 ANY_OWNER: Final = "*"
 """Stands for any user and any agent; a name with this sign is quoted."""
+HAS_SESSION: Final = "has_session"
+HAS_SEGMENT: Final = "has_segment"
+HAS_ENTITY: Final = "has_entity"
+HAS_TURN: Final = "has_turn"
+NEXT_TURN: Final = "next_turn"
+MENTIONS: Final = "mentions"
+SOURCED_FROM: Final = "sourced_from"
+RELATED_TO: Final = "related_to"
+SUMMARISES: Final = "summarises"
+WRITTEN: Final = "written"
+"""The kind of link whose tag names the message of a turn."""
+_KEYED_PREFIX: Final = "m"
+"""How what names a message begins; it is no hexadecimal digit, as what is random begins with."""
+ASKING_WEIGHT: Final = 0.9
+BACK_WEIGHT: Final = 0.4
+ANSWERED_WEIGHT: Final = 0.1
+"""Weights of ``next_turn``: of a turn that asks, of any other and backwards, of one with an answer."""
+EXCERPT_CHARACTERS: Final = 300
+"""Characters of a turn's query or response that the conversation part of a prompt shows."""
+WORDLESS: Final = "(nothing was said)"
+"""The text of a turn without any word or sign, which no embedding takes."""
+OPENING_CHARACTERS: Final = 400
+"""How many characters of its first query the text of a segment has."""
+MOST_RELATED: Final = 8
+"""How many entities an entity is related to, of those that the same turn mentions first."""
+FADING: Final = 0.8
+"""Factor by which a mention counts less with each later turn."""
+ELSEWHERE: Final = 0.5
+"""Weight of a mention in a topic segment other than the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -53,8 +74,7 @@ class SessionKey:
     agent_id: str | None = None
 
     def __post_init__(self) -> None:
-        check_part("run_id", self.run_id)
-        check_owner(self.user_id, self.agent_id)
+        check_parts(run_id=self.run_id, **omit_none(user_id=self.user_id, agent_id=self.agent_id))
 
     @property
     def owner(self) -> str:
@@ -121,54 +141,23 @@ def make_group_tag(user_id: str | None, agent_id: str | None) -> str:
     return f"{user}/{agent}"
 
 
-def check_owner(user_id: object, agent_id: object) -> None:
-    """Raise unless a user and an agent can be stored. None is no user, or no agent.
+def check_parts(**parts: object) -> None:
+    """Raise unless these parts of a key can be stored.
 
     Raises:
-        DocumentError: Naming the one.
+        DocumentError: Naming the one that cannot.
     """
-    for name, part in (("user_id", user_id), ("agent_id", agent_id)):
-        if part is not None:
-            check_part(name, part)
-
-
-def check_part(name: str, part: object) -> None:
-    """Raise unless a part of a key can be stored.
-
-    Raises:
-        DocumentError: Naming the part.
-    """
-    if not isinstance(part, str) or not 0 < len(part) <= LONGEST_KEY_PART:
-        raise DocumentError(
-            f"{name} must be a string of 1 to {LONGEST_KEY_PART} characters, not {str(part)[:80]!r}"
-        )
-    if "\0" in part or not is_unicode(part):
-        raise DocumentError(f"{name} must not have NUL characters or lone surrogates: {part[:80]!r}")
+    for name, part in parts.items():
+        if not isinstance(part, str) or not 0 < len(part) <= LONGEST_KEY_PART:
+            raise DocumentError(
+                f"{name} must be a string of 1 to {LONGEST_KEY_PART} characters, not {str(part)[:80]!r}"
+            )
+        if "\0" in part or not is_unicode(part):
+            raise DocumentError(f"{name} must not have NUL characters or lone surrogates: {part[:80]!r}")
 
 
 def _quote_part(part: str | None) -> str:
     return "" if part is None else quote(part, safe="")
-
-
-HAS_SESSION: Final = "has_session"
-HAS_SEGMENT: Final = "has_segment"
-HAS_ENTITY: Final = "has_entity"
-HAS_TURN: Final = "has_turn"
-NEXT_TURN: Final = "next_turn"
-MENTIONS: Final = "mentions"
-SOURCED_FROM: Final = "sourced_from"
-RELATED_TO: Final = "related_to"
-SUMMARISES: Final = "summarises"
-WRITTEN: Final = "written"
-"""The kind of link whose tag names the message of a turn."""
-_KEYED_PREFIX: Final = "m"
-"""How what names a message begins; it is no hexadecimal digit, as what is random begins with."""
-ASKING_WEIGHT: Final = 0.9
-BACK_WEIGHT: Final = 0.4
-ANSWERED_WEIGHT: Final = 0.1
-"""Weights of ``next_turn``: of a turn that asks, of any other and backwards, of one with an answer."""
-WORDLESS: Final = "(nothing was said)"
-"""The text of a turn without any word or sign, which no embedding takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,30 +235,86 @@ class Summary:
 
 def make_turn_document(turn: Turn) -> Document:
     """Make the document that stores a turn, whole."""
+    session = turn.session
     links = [
-        Link.incoming(kind=HAS_TURN, tag=turn.session.segment(turn.segment)),
+        Link.incoming(kind=HAS_TURN, tag=session.segment(turn.segment)),
         Link.outgoing(kind=NEXT_TURN, tag=turn.id, weight=weigh_next_turn(turn)),
     ]
     if turn.follows is not None:
         links.append(Link.incoming(kind=NEXT_TURN, tag=turn.follows, weight=BACK_WEIGHT))
-    links += (
-        Link.outgoing(kind=MENTIONS, tag=turn.session.entity(turn.segment, name), label=name)
-        for name in turn.entities
-    )
+    links += _link_mentions(session, turn.segment, turn.entities)
     links += (Link.outgoing(kind=SOURCED_FROM, tag=id) for id in turn.sources)
     if turn.writing.startswith(_KEYED_PREFIX):
-        links.append(Link.incoming(kind=WRITTEN, tag=make_written_tag(turn.session, turn.writing)))
-    metadata = {
-        **make_metadata("turn", turn.session),
-        "segment": turn.segment,
-        "ordinal": turn.ordinal,
-        "time": format_time(turn.time),
-        "query": turn.query,
-        "response": turn.response,
-        SPEAKER: read_speaker(turn.query),
-        LINKS_KEY: [link.to_dict() for link in links],
+        links.append(Link.incoming(kind=WRITTEN, tag=make_written_tag(session, turn.writing)))
+    said = {"query": turn.query, "response": turn.response, SPEAKER: read_speaker(turn.query)}
+    placed = {"segment": turn.segment, "ordinal": turn.ordinal, "time": format_time(turn.time)}
+    return _make_document("turn", session, turn.id, turn.text, links, {**placed, **said})
+
+
+def make_session_document(turn: Turn) -> Document:
+    """Make the document of a session, which names the last segment."""
+    session = turn.session
+    links = [Link.incoming(kind=HAS_SESSION, tag=tag) for tag in session.groups]
+    links.append(Link.outgoing(kind=HAS_SEGMENT, tag=session.path))
+    text = session.run_id if has_words(session.run_id) else session.path
+    return _make_document("session", session, session.path, text, links, {"segment": turn.segment})
+
+
+def make_segment_document(turn: Turn) -> Document:
+    """Make the document of a topic segment, which the turn opens."""
+    id = turn.session.segment(turn.segment)
+    links = [Link.incoming(kind=HAS_SEGMENT, tag=turn.session.path), Link.outgoing(kind=HAS_TURN, tag=id)]
+    opening = turn.query[:OPENING_CHARACTERS]
+    placed = {"segment": turn.segment, "time": format_time(turn.time)}
+    return _make_document("segment", turn.session, id, opening if has_words(opening) else id, links, placed)
+
+
+def make_entity_documents(turn: Turn) -> list[Document]:
+    """Make the documents of the entities of a turn, each as its segment mentions it."""
+    session, time = turn.session, format_time(turn.time)
+    ids = [session.entity(turn.segment, name) for name in turn.entities]
+    documents = []
+    for id, name in zip(ids, turn.entities, strict=True):
+        related = [other for other in ids if other != id][:MOST_RELATED]
+        links = [Link.incoming(kind=kind, tag=id) for kind in (MENTIONS, RELATED_TO)]
+        links.append(Link.incoming(kind=HAS_ENTITY, tag=session.segment(turn.segment)))
+        links += (Link.outgoing(kind=RELATED_TO, tag=other) for other in related)
+        placed = {"segment": turn.segment, "name": fold(name), "time": time}
+        documents.append(_make_document("entity", session, id, name, links, placed))
+    return documents
+
+
+def make_summary_document(turns: Sequence[Turn], names: Sequence[str], text: str) -> Document:
+    """Make the document of a segment's summary, linked to the segment and to its key entities."""
+    session, segment = turns[0].session, turns[0].segment
+    links = [Link.outgoing(kind=SUMMARISES, tag=session.segment(segment))]
+    links += _link_mentions(session, segment, names)
+    placed = {"segment": segment, "time": format_time(min(turn.time for turn in turns))}
+    return _make_document("summary", session, session.summary(segment), text, links, placed)
+
+
+def _link_mentions(session: SessionKey, segment: int, names: Sequence[str]) -> list[Link]:
+    return [Link.outgoing(kind=MENTIONS, tag=session.entity(segment, name), label=name) for name in names]
+
+
+def _make_document(
+    type: str, session: SessionKey, id: str, text: str, links: Sequence[Link], metadata: dict[str, Any]
+) -> Document:
+    owned = {
+        "type": type,
+        "session": session.path,
+        "owner": session.owner,
+        "user_id": session.user_id,
+        "agent_id": session.agent_id,
+        "run_id": session.run_id,
     }
-    return Document(id=turn.id, page_content=turn.text, metadata=metadata)
+    linked = {LINKS_KEY: [link.to_dict() for link in links]}
+    return Document(id=id, page_content=text, metadata={**owned, **metadata, **linked})
+
+
+def has_words(text: str) -> bool:
+    """Say whether a text has anything to recall or to remember."""
+    return any(map(str.isalnum, text))
 
 
 def name_writing(key: str, query: str) -> str:
@@ -295,18 +340,6 @@ def weigh_next_turn(turn: Turn) -> float:
 def is_open_question(turn: Turn) -> bool:
     """Say whether the answer to a turn is the turn after it."""
     return turn.response is None and "?" in turn.query
-
-
-def make_metadata(type: str, session: SessionKey) -> dict[str, Any]:
-    """Return the metadata of every document of a session."""
-    return {
-        "type": type,
-        "session": session.path,
-        "owner": session.owner,
-        "user_id": session.user_id,
-        "agent_id": session.agent_id,
-        "run_id": session.run_id,
-    }
 
 
 def read_turn(id: str, metadata: Mapping[str, Any]) -> Turn:
@@ -343,10 +376,15 @@ def format_time(time: datetime) -> str:
         raise DocumentError(f"the calendar has no such time in UTC: {time!r}") from None
 
 
-FADING: Final = 0.8
-"""Factor by which a mention counts less with each later turn."""
-ELSEWHERE: Final = 0.5
-"""Weight of a mention in a topic segment other than the last one."""
+def format_turn(turn: Turn) -> str:
+    """Format a turn for a prompt: date, query and response, long ones cut."""
+    line = f"[{turn.time:%Y-%m-%d %H:%M}] User: {_cut_excerpt(turn.query)}"
+    return line if turn.response is None else f"{line}\nAssistant: {_cut_excerpt(turn.response)}"
+
+
+def _cut_excerpt(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= EXCERPT_CHARACTERS else f"{flat[:EXCERPT_CHARACTERS]}…"
 
 
 def rank_by_salience(turns: Sequence[Turn], most: int) -> tuple[str, ...]:

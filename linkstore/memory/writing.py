@@ -1,20 +1,19 @@
 """Writing a turn: one change, made now or in the background.
 
-Writing a turn: one change, of a turn that stands alone and of documents made from it.
-
 The turn's document has all that was said, its entities, its sources and its place. The documents of its
 session, segment and entities only help to find it; where an engine writes a change document by document, as
-Cassandra does, a turn is stored when its own document is, and readers never need the others.
-
-The operation that writes a turn.
-
-Writing in the background, one write after another, with reads that wait for them.
+Cassandra does, a turn is stored when its own document is, and readers never need the others. A turn that
+opens a segment is written with the summary of the one before. Without a model a summary is extractive: the
+sentences that the segment's most frequent entities are in, as in H. P. Luhn, "The Automatic Creation of
+Literature Abstracts", IBM Journal 2(2), 1958.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -23,42 +22,57 @@ from itertools import takewhile
 from typing import Any, Final, TypeVar
 
 from langchain_core.documents import Document
+from langchain_core.language_models import BaseLanguageModel
 
 from linkstore.core.arrays import Floats, normalize_vector
-from linkstore.core.links import LINKS_KEY, Link
+from linkstore.core.calls import call_engine, call_plan
 from linkstore.core.plans import Operation, select_stored
 from linkstore.core.text import fold, is_unicode
 from linkstore.engines.contract import Manifest
 from linkstore.errors import DocumentError
 from linkstore.memory.entities import LONGEST_TEXT
-from linkstore.memory.requests import MemoryParts, request_add, request_embedding
-from linkstore.memory.sessions import SessionHead, find_written, is_new_topic, read_head, read_turns
-from linkstore.memory.summaries import FEWEST_TURNS, make_summary_document, summarise
+from linkstore.memory.requests import MemoryParts, ask_model, request_add, request_embedding
+from linkstore.memory.sessions import (
+    SessionHead,
+    find_written,
+    is_new_topic,
+    read_head,
+    read_turns,
+)
 from linkstore.memory.turns import (
-    HAS_ENTITY,
-    HAS_SEGMENT,
-    HAS_SESSION,
-    HAS_TURN,
-    MENTIONS,
-    RELATED_TO,
     WORDLESS,
     SessionKey,
     Turn,
-    format_time,
-    make_metadata,
+    format_turn,
+    has_words,
+    make_entity_documents,
+    make_segment_document,
+    make_session_document,
+    make_summary_document,
     make_turn_document,
     name_writing,
 )
-from linkstore.store.linkstore import make_backend_call, make_plan_call
 
 MOST_SEGMENT_TURNS: Final = 100
 """How many turns a segment has at most."""
-OPENING_CHARACTERS: Final = 400
-"""How many characters of its first query the text of a segment has."""
 MOST_ENTITIES: Final = 32
 """How many entities of a turn are linked, the first ones."""
-MOST_RELATED: Final = 8
-"""How many entities an entity is related to, of those that the same turn mentions first."""
+FEWEST_TURNS: Final = 3
+"""A segment with fewer turns has no summary: its turns are as short."""
+_MOST_SENTENCES: Final = 4
+_MOST_KEY_ENTITIES: Final = 8
+_LONGEST_SENTENCE: Final = 240
+"""Characters of a sentence in a summary."""
+_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+_SUMMARY_PROMPT: Final = """
+Summarise this part of a conversation in at most three sentences: what was asked, what was answered, and what
+was decided. Add nothing.
+
+{conversation}
+
+Summary:"""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,150 +129,60 @@ def complete_turn(turn: Turn, said: TurnInput) -> Turn:
     )
 
 
-def make_documents(turn: Turn, head: SessionHead, known: frozenset[str]) -> list[Document]:
-    """Return the documents of a turn, its own last.
-
-    Args:
-        turn: To be written.
-        head: The end of its session before it.
-        known: Ids of documents of entities that are stored already.
-    """
-    opened = turn.segment != head.segment
-    around = [make_session_document(turn), make_segment_document(turn)] if opened or not head.known else []
-    entities = [one for one in make_entity_documents(turn) if one.id not in known]
-    return [*around, *entities, make_turn_document(turn)]
-
-
-def make_session_document(turn: Turn) -> Document:
-    """Make the document of a session, which names the last segment."""
-    session = turn.session
-    links = [Link.incoming(kind=HAS_SESSION, tag=tag) for tag in session.groups]
-    links.append(Link.outgoing(kind=HAS_SEGMENT, tag=session.path))
-    metadata = {**make_metadata("session", session), "segment": turn.segment}
-    return _make_document(session.path, session.run_id, metadata, links)
-
-
-def make_segment_document(turn: Turn) -> Document:
-    """Make the document of a topic segment, which the turn opens."""
-    session = turn.session
-    id = session.segment(turn.segment)
-    links = [Link.incoming(kind=HAS_SEGMENT, tag=session.path), Link.outgoing(kind=HAS_TURN, tag=id)]
-    metadata = {
-        **make_metadata("segment", session),
-        "segment": turn.segment,
-        "time": format_time(turn.time),
-    }
-    return _make_document(id, turn.query[:OPENING_CHARACTERS], metadata, links)
-
-
-def make_entity_documents(turn: Turn) -> list[Document]:
-    """Make the documents of the entities of a turn, each as its segment mentions it."""
-    ids = [turn.session.entity(turn.segment, name) for name in turn.entities]
-    documents = []
-    for id, name in zip(ids, turn.entities, strict=True):
-        related = [other for other in ids if other != id][:MOST_RELATED]
-        links = [Link.incoming(kind=kind, tag=id) for kind in (MENTIONS, RELATED_TO)]
-        links.append(Link.incoming(kind=HAS_ENTITY, tag=turn.session.segment(turn.segment)))
-        links += (Link.outgoing(kind=RELATED_TO, tag=other) for other in related)
-        metadata = {
-            **make_metadata("entity", turn.session),
-            "segment": turn.segment,
-            "name": fold(name),
-            "time": format_time(turn.time),
-        }
-        documents.append(_make_document(id, name, metadata, links))
-    return documents
-
-
 def select_distinct_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return names with a word in them, each spelling once, the first :data:`MOST_ENTITIES`."""
     spelled: dict[str, str] = {}
     for name in names:
         shown = " ".join(name.split())
-        if any(map(str.isalnum, shown)):
+        if has_words(shown):
             spelled.setdefault(fold(shown), shown)
     return tuple(spelled.values())[:MOST_ENTITIES]
-
-
-def _make_document(id: str, text: str, metadata: dict[str, Any], links: Sequence[Link]) -> Document:
-    said = text if any(map(str.isalnum, text)) else id
-    return Document(
-        id=id,
-        page_content=said,
-        metadata={**metadata, LINKS_KEY: [link.to_dict() for link in links]},
-    )
-
-
-EMPTY_HEAD = SessionHead(known=False, recorded=0, segment=0, count=0, recent=())
 
 
 def record_turn(parts: MemoryParts, said: TurnInput) -> Operation[Turn]:
     """Write a turn at the end of its session, in one change, or complete the turn of its message."""
     vector = yield from _embed_query(parts, said.query)
-    before = yield from _find_turn_of_message(parts, said, vector)
-    if before is not None:
-        return (yield from _write_completed(parts, before, said))
-    head = EMPTY_HEAD
+    head, closing = SessionHead(), list[Document]()
+    if vector is not None and said.writing is not None:
+        plan = find_written(said.session, said.writing)
+        before: Turn | None = yield call_plan(parts.store.backend, plan)
+        if before is not None:
+            turn = complete_turn(before, said)
+            if turn != before:
+                entities = yield from _make_new_entities(parts, turn)
+                yield request_add(parts.store, [*entities, make_turn_document(turn)])
+            return turn
     if vector is not None:
-        plan = read_head(said.session, vector, parts.window)
-        head = yield make_plan_call(parts.store, plan)
+        head = yield call_plan(parts.store.backend, read_head(said.session, vector, parts.window))
     new = is_new_topic(said.query, said.entities, head.recent, head.similarity)
     turn = place_turn(said, head, new_topic=new)
-    closing = yield from _summarise_closed(parts, turn, head, vector)
-    ids = tuple(str(one.id) for one in make_entity_documents(turn))
-    known = frozenset((yield make_plan_call(parts.store, select_stored(ids))) if ids and head.segment else ())
-    yield request_add(parts.store, [*closing, *make_documents(turn, head, known)])
+    if vector is not None and head.segment not in {0, turn.segment} and head.count >= FEWEST_TURNS:
+        closed: list[Turn] = yield call_plan(parts.store.backend, read_turns(turn.session, [head.segment]))
+        text = yield from summarise(closed, parts.model)
+        closing = [make_summary_document(closed, rank_key_entities(closed), text)]
+    opened = turn.segment != head.segment
+    around = [make_session_document(turn), make_segment_document(turn)] if opened or not head.known else []
+    entities = make_entity_documents(turn) if opened else (yield from _make_new_entities(parts, turn))
+    yield request_add(parts.store, [*closing, *around, *entities, make_turn_document(turn)])
     return turn
 
 
-def _find_turn_of_message(
-    parts: MemoryParts, said: TurnInput, vector: Floats | None
-) -> Operation[Turn | None]:
-    """Return the turn that was written for a message with a key, or None if there is none."""
-    if vector is None or said.writing is None:
-        return None
-    plan = find_written(said.session, said.writing)
-    return (yield make_plan_call(parts.store, plan))  # type: ignore[no-any-return]
-
-
-def _write_completed(parts: MemoryParts, before: Turn, said: TurnInput) -> Operation[Turn]:
-    turn = complete_turn(before, said)
-    if turn != before:
-        ids = tuple(str(one.id) for one in make_entity_documents(turn))
-        known = frozenset((yield make_plan_call(parts.store, select_stored(ids))) if ids else ())
-        entities = [one for one in make_entity_documents(turn) if one.id not in known]
-        yield request_add(parts.store, [*entities, make_turn_document(turn)])
-    return turn
-
-
-def read_session_head(parts: MemoryParts, session: SessionKey, take: int) -> Operation[SessionHead]:
-    """Return the end of a session, which is empty if the session has no turns."""
-    return (yield make_plan_call(parts.store, read_head(session, None, take)))  # type: ignore[no-any-return]
+def _make_new_entities(parts: MemoryParts, turn: Turn) -> Operation[list[Document]]:
+    """Make the documents of a turn's entities that are not stored."""
+    entities = make_entity_documents(turn)
+    plan = select_stored(tuple(str(one.id) for one in entities))
+    stored: list[str] = (yield call_plan(parts.store.backend, plan)) if entities else []
+    return [one for one in entities if one.id not in stored]
 
 
 def _embed_query(parts: MemoryParts, query: str) -> Operation[Floats | None]:
     """Embed the beginning of a query, to compare it with the last turns. Return None for an empty store."""
-    manifest: Manifest = yield make_backend_call(parts.store, parts.store.backend.manifest())
+    manifest: Manifest = yield call_engine(parts.store.backend, parts.store.backend.manifest())
     if manifest.dimension is None:
         return None
     said = query[:LONGEST_TEXT]
     given = yield request_embedding(parts.store, said if said.strip() else WORDLESS)
     return normalize_vector(given, manifest.dimension)
-
-
-def _summarise_closed(
-    parts: MemoryParts, turn: Turn, head: SessionHead, vector: Floats | None
-) -> Operation[list[Document]]:
-    """Return the summary of the segment that a turn closes by opening another one."""
-    if vector is None or head.segment in {0, turn.segment} or head.count < FEWEST_TURNS:
-        return []
-    plan = read_turns(turn.session, [head.segment])
-    turns: list[Turn] = yield make_plan_call(parts.store, plan)
-    text = yield from summarise(turns, parts.model)
-    return [make_summary_document(turns, text)]
-
-
-T = TypeVar("T")
 
 
 class BackgroundWriter:
@@ -270,7 +194,7 @@ class BackgroundWriter:
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
-        self._pending: dict[str, list[Future[Any]]] = {}
+        self._pending: list[tuple[str, Future[Any]]] = []
         self._lock = threading.Lock()
 
     def submit(self, owner: str, write: Callable[[], T]) -> Future[T]:
@@ -279,15 +203,13 @@ class BackgroundWriter:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-memory")
             future = self._pool.submit(write)
-            kept = [one for one in self._pending.get(owner, ()) if not _has_succeeded(one)]
-            self._pending[owner] = [*kept, future]
+            kept = [pair for pair in self._pending if not _has_succeeded(pair[1])]
+            self._pending = [*kept, (owner, future)]
         return future
 
     def pending(self, owner: str | None = None) -> tuple[Future[Any], ...]:
         """Return the writes that are not known to have succeeded, of one owner or of all."""
-        with self._lock:
-            owners = list(self._pending) if owner is None else [owner]
-            return tuple(future for one in owners for future in self._pending.get(one, ()))
+        return tuple(future for whose, future in self._pending if owner in {None, whose})
 
     def settle(self, waited_for: Sequence[Future[Any]]) -> None:
         """Drop the writes whose result a waiter has seen: those up to the first that failed.
@@ -297,12 +219,7 @@ class BackgroundWriter:
         """
         seen = waited_for[: sum(1 for _ in takewhile(_has_succeeded, waited_for)) + 1]
         with self._lock:
-            for owner, futures in list(self._pending.items()):
-                kept = [one for one in futures if one not in seen or not one.done()]
-                if kept:
-                    self._pending[owner] = kept
-                else:
-                    del self._pending[owner]
+            self._pending = [pair for pair in self._pending if pair[1] not in seen or not pair[1].done()]
 
     def close(self) -> None:
         """Wait for all writes, and end the thread.
@@ -316,17 +233,50 @@ class BackgroundWriter:
         if pool is not None:
             pool.shutdown(wait=True)
         with self._lock:
-            self._pending.clear()
-        errors = [error for one in pending if (error := _read_error(one)) is not None]
-        if errors:
-            for other in errors[1:]:
-                errors[0].add_note(f"another write failed: {other}")
-            raise errors[0]
+            self._pending = []
+        errors = [CancelledError() if one.cancelled() else one.exception() for one in pending]
+        failed = [error for error in errors if error is not None]
+        if failed:
+            for other in failed[1:]:
+                failed[0].add_note(f"another write failed: {other}")
+            raise failed[0]
 
 
 def _has_succeeded(future: Future[Any]) -> bool:
     return future.done() and not future.cancelled() and future.exception() is None
 
 
-def _read_error(future: Future[Any]) -> BaseException | None:
-    return CancelledError() if future.cancelled() else future.exception()
+def summarise(turns: Sequence[Turn], model: BaseLanguageModel[Any] | None) -> Operation[str]:
+    """Summarise a segment, by the model if there is one."""
+    if model is None:
+        return extract_sentences(turns)
+    conversation = "\n".join(map(format_turn, turns))
+    answer: str = yield from ask_model(model, _SUMMARY_PROMPT.strip().format(conversation=conversation))
+    return answer or extract_sentences(turns)
+
+
+def extract_sentences(turns: Sequence[Turn]) -> str:
+    """Return the sentences of turns that have most of their frequent entities, in order."""
+    counts = Counter(word for turn in turns for name in turn.entities for word in fold(name).split())
+    sentences = [
+        sentence.strip()[:_LONGEST_SENTENCE]
+        for turn in turns
+        for text in (turn.query, turn.response or "")
+        for sentence in _END.split(text)
+        if sentence.strip()
+    ]
+    distinct = list(dict.fromkeys(sentences))
+
+    def worth(at: int) -> tuple[float, int]:
+        words = set(fold(distinct[at]).split())
+        return -sum(counts[word] for word in words) / (8 + len(words)), at
+
+    chosen = sorted(sorted(range(len(distinct)), key=worth)[:_MOST_SENTENCES])
+    return " ".join(distinct[at] for at in chosen) or turns[0].text[:_LONGEST_SENTENCE]
+
+
+def rank_key_entities(turns: Sequence[Turn]) -> tuple[str, ...]:
+    """Return the entities that most of the turns mention, the first mentioned first among equals."""
+    spelled = {fold(name): name for turn in reversed(turns) for name in reversed(turn.entities)}
+    counts = Counter(fold(name) for turn in turns for name in turn.entities)
+    return tuple(spelled[key] for key, _ in counts.most_common(_MOST_KEY_ENTITIES))

@@ -115,13 +115,13 @@ class StoreEmbedding:
         again = yield from self._embed_probe(probe, manifest)
         if float(cosine_similarities(again, vector[0])[0]) >= MIN_COSINE:
             raise EmbeddingError(
-                f"{self._describe_mismatch(manifest)}: for the text of document {probe.id!r} it gives a vector"
-                f" whose cosine with the stored one is {alike:.3f}, less than {MIN_COSINE}; {_REMEDY}"
+                f"{self._describe_mismatch(manifest)}: for the text of document {probe.id!r} it gives a"
+                f" vector whose cosine with the stored one is {alike:.3f}, less than {MIN_COSINE}; {_REMEDY}"
             )
         if manifest.embedding != self.name:
             raise EmbeddingError(
-                f"{self._describe_mismatch(manifest)}: it gives another vector each time that it embeds a text;"
-                f" {_REMEDY}"
+                f"{self._describe_mismatch(manifest)}: it gives another vector each time that it embeds a"
+                f" text; {_REMEDY}"
             )
         return True
 

@@ -371,8 +371,8 @@ def _embed_drafts(
         if claimed != mine:
             raise EmbeddingError(
                 f"another client began to fill the store at the same time, with the embedding"
-                f" {claimed.embedding!r} of dimension {claimed.dimension}, not {embedding.name!r} of dimension"
-                f" {mine.dimension}; repeat the call, which then compares both"
+                f" {claimed.embedding!r} of dimension {claimed.dimension}, not {embedding.name!r} of"
+                f" dimension {mine.dimension}; repeat the call, which then compares both"
             )
     return [
         Record(id=draft.id, text=draft.text, metadata=draft.metadata, vector=vector, links=draft.links)

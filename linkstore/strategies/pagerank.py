@@ -17,7 +17,7 @@ import numpy.typing as npt
 from linkstore.core.arguments import require_at_least, require_within
 from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Hits
-from linkstore.core.plans import Ids, Plan, number_equals, rank_refs
+from linkstore.core.plans import Ids, Operation, Plan, number_equals, rank_refs
 from linkstore.strategies.base import (
     HopDirection,
     Question,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkstore.context.order import number_components, order_topologically, put_best_at_edges
+from linkstore.context.selection import find_leaders, order_topologically, put_best_at_edges
 
 NODES = range(12)
 GRAPHS = st.dictionaries(st.sampled_from(NODES), st.frozensets(st.sampled_from(NODES), max_size=4))
@@ -35,19 +35,19 @@ def test_every_precedence_that_is_on_no_cycle_is_honoured(before, follows, nodes
 @given(GRAPHS, st.permutations(NODES))
 def test_cycles_stay_together(before, nodes):
     ordered = order_topologically(nodes, before)
-    number = number_components(nodes, {node: list(before.get(node, ())) for node in nodes})
-    groups = [number[node] for node in ordered]
+    leader = find_leaders(nodes, {node: list(before.get(node, ())) for node in nodes})
+    groups = [leader[node] for node in ordered]
     changes = [one for one, last in zip(groups, [None, *groups], strict=False) if one != last]
     assert len(changes) == len(set(groups))
 
 
 @given(GRAPHS)
 def test_two_nodes_are_in_one_component_exactly_if_they_reach_each_other(before):
-    number = number_components(list(NODES), {node: list(before.get(node, ())) for node in NODES})
+    leader = find_leaders(list(NODES), {node: list(before.get(node, ())) for node in NODES})
     for one in NODES:
         for other in NODES:
             together = one == other or (other in reaches(before, one) and one in reaches(before, other))
-            assert (number[one] == number[other]) == together
+            assert (leader[one] == leader[other]) == together
 
 
 def test_ties_are_resolved_by_worth():

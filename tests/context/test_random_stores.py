@@ -7,7 +7,7 @@ from context_cases import document, leads, named, words
 
 from linkstore import LinkStore
 from linkstore.context import ContextCompiler, WeightedSum
-from linkstore.context.order import ORDERS, PRECEDENCE
+from linkstore.context.selection import ORDERS, PRECEDENCE
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import BudgetError
 

@@ -11,7 +11,6 @@ from crashes import ACKNOWLEDGED, after_power_cut, moments, traced
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory, SessionKey, writing
-from linkstore.memory import writing as recording
 
 POINTS = 200
 SESSIONS = ("a", "b")
@@ -95,14 +94,13 @@ def test_a_write_that_fails_leaves_no_part_of_a_turn(tmp_path, monkeypatch, fail
     with LinkStore.open(tmp_path / "memory") as store, ConversationMemory(store) as memory:
         memory.add("a", **said(0))
         before = store.backend.run(store.backend.survey())
-        made = recording.make_documents
+        requested = writing.request_add
 
-        def spoiled(*given):
-            documents = made(*given)
+        def spoiled(store, documents):
             documents[min(fails_at, len(documents)) - 1].page_content = "\ud800"
-            return documents
+            return requested(store, documents)
 
-        monkeypatch.setattr(recording, "make_documents", spoiled)
+        monkeypatch.setattr(writing, "request_add", spoiled)
         with pytest.raises(ValueError, match="surrogates"):
             memory.add(SessionKey(run_id="b"), **said(1))
         assert store.backend.run(store.backend.survey()) == before

@@ -8,7 +8,6 @@ import random
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta, timezone
-from types import SimpleNamespace
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
@@ -16,22 +15,11 @@ from stores import times
 
 from linkstore import LinkStore
 from linkstore.context import counter_of
-from linkstore.errors import (
-    BudgetError,
-    DocumentError,
-    StoreBusyError,
-    StoreReadOnlyError,
-    StrategyError,
-)
-from linkstore.memory import ConversationMemory, SessionKey, forgetting
-from linkstore.memory import forgetting as finishing
+from linkstore.errors import BudgetError, DocumentError, StrategyError
+from linkstore.memory import ConversationMemory, SessionKey, writing
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 PAIRS = (("ada", "a"), ("ada", "b"), ("bob", "a"))
-
-
-LATER = "And what does Quetzalcoatl eat?"
-"""Said after a forgetting that was interrupted has begun; it stays."""
 
 
 def _interrupt_changes(store, patch, *, after):
@@ -502,129 +490,69 @@ class MemoryCases:
         assert memory.recall("chat", "How many pods on node 2?").turns
         assert memory.add("chat", "And on node 9?").ordinal == 5
 
-    @pytest.mark.parametrize("how", ["repeated", "read", "written"])
-    @pytest.mark.parametrize("steps", range(1, 7))
-    def test_an_interrupted_forgetting_is_finished(self, memory, store, steps, how, monkeypatch):
+    @pytest.mark.parametrize("steps", range(5))
+    def test_an_interrupted_forgetting_is_completed_by_calling_it_again(
+        self, memory, store, steps, monkeypatch
+    ):
         for number in range(3):
             memory.add("chat", f"How many pods does Kubernetes run on node {number}?")
-        memory.add("chat", "How many pods does Kubernetes run on node quetzalcoatl?")
+        memory.add("chat", "How many pods does Kubernetes run on node quetzalcoatl?", "As on all.")
         memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?")
-        memory.add("other", "Is quetzalcoatl a serpent?")
-        assert [turn.segment for turn in memory.turns("chat")] == [1, 1, 1, 1, 2]
+        memory.add("other", "Is quetzalcoatl a serpent?", "Yes.")
+        before = {name: memory.turns(name) for name in ("chat", "other")}
+        assert [turn.segment for turn in before["chat"]] == [1, 1, 1, 1, 2]
         assert "quetzalcoatl" in memory.export("chat")["summaries"][0]["text"]
         with monkeypatch.context() as patch:
             _interrupt_changes(store, patch, after=steps)
             with pytest.raises(KeyboardInterrupt):
                 memory.forget(entity="quetzalcoatl")
-        if how == "repeated":
-            memory.forget(entity="quetzalcoatl")
-        else:
-            memory.add("chat", LATER)
-            memory = ConversationMemory(store)
-            memory.recall("chat", "What of Brahms?") if how == "read" else memory.add("other", "And now?")
-        left = store.backend.run(store.backend.scan(None, 1000))
-        assert not [one for one in left if one.metadata["type"] == "forgetting"]
-        named = [one.text for one in left if "quetzalcoatl" in f"{one.id} {one.text} {one.metadata}".lower()]
-        assert not [text for text in named if "node" in text or "serpent" in text]
-        if how == "repeated":
-            assert not named
-        else:
-            assert [turn.query for turn in memory.turns("chat")][-1] == LATER
-            assert len(memory.turns("chat")) == 5
-            assert [turn.query for turn in memory.turns("other")] == ["And now?"] * (how == "written")
+        again = ConversationMemory(store)
+        for name, turns in before.items():
+            left = again.turns(name)
+            assert left == [turn for turn in turns if turn in left], "a turn is whole or gone"
+            assert again.recall(name, "quetzalcoatl", k=9).recent == tuple(left)
+        again.forget(entity="quetzalcoatl")
+        kept = store.backend.run(store.backend.scan(None, 1000))
+        assert not [one for one in kept if "quetzalcoatl" in f"{one.id} {one.text} {one.metadata}".lower()]
+        assert [turn.query for turn in again.turns("chat")] == [
+            turn.query for turn in before["chat"] if "quetzalcoatl" not in turn.query
+        ]
+        assert again.sessions() == [SessionKey(run_id="chat")]
+        assert again.add("chat", "And on node 9?").ordinal == 6
 
-    def test_memories_that_finish_a_forgetting_at_once_agree(self, memory, store, monkeypatch):
+    @pytest.mark.parametrize("steps", [1, 2])
+    def test_a_forgetting_of_many_segments_is_completed_by_calling_it_again(
+        self, memory, store, steps, monkeypatch
+    ):
+        """More segments than are looked for at once lie behind the one that the session then names."""
+        monkeypatch.setattr(writing, "MOST_SEGMENT_TURNS", 1)
+        memory.add("chat", "How many pods does Kubernetes run?")
+        for number in range(20):
+            memory.add("chat", f"Is quetzalcoatl serpent number {number}?")
+        with monkeypatch.context() as patch:
+            _interrupt_changes(store, patch, after=steps)
+            with pytest.raises(KeyboardInterrupt):
+                memory.forget(entity="quetzalcoatl")
+        memory.forget(entity="quetzalcoatl")
+        left = store.backend.run(store.backend.scan(None, 1000))
+        assert not [one for one in left if "quetzalcoatl" in f"{one.id} {one.text}".lower()]
+        assert [turn.query for turn in memory.turns("chat")] == ["How many pods does Kubernetes run?"]
+
+    def test_calls_that_complete_a_forgetting_at_once_agree(self, memory, store, monkeypatch):
         for number in range(6):
             memory.add("gone", f"The passphrase is quetzalcoatl{number}.")
             memory.add("kept", f"The weather is fine on day {number}.")
         with monkeypatch.context() as patch:
-            _interrupt_changes(store, patch, after=2)
+            _interrupt_changes(store, patch, after=1)
             with pytest.raises(KeyboardInterrupt):
                 memory.forget("gone")
         with ThreadPoolExecutor(4) as pool:
             memories = [ConversationMemory(store) for _ in range(4)]
-            assert list(pool.map(lambda one: one.turns("gone"), memories)) == [[]] * 4
+            list(pool.map(lambda one: one.forget("gone"), memories))
+        assert memory.turns("gone") == []
         assert len(memory.turns("kept")) == 6
         left = store.backend.run(store.backend.scan(None, 1000))
-        assert not [one for one in left if one.metadata["type"] == "forgetting" or "//gone" in one.id]
-
-    def _interrupted_forgetting(self, store, monkeypatch):
-        """A process that is killed while it forgets the session "gone"; "kept" has one turn."""
-        with ConversationMemory(store) as other:
-            for number in range(3):
-                other.add("gone", f"The passphrase is quetzalcoatl{number}.")
-            other.add("kept", "The weather is fine.")
-            with monkeypatch.context() as patch:
-                _interrupt_changes(store, patch, after=1)
-                with pytest.raises(KeyboardInterrupt):
-                    other.forget("gone")
-
-    def _begun(self, store):
-        """Whether a forgetting is written down."""
-        left = store.backend.run(store.backend.scan(None, 1000))
-        return "forgetting" in {one.metadata["type"] for one in left}
-
-    @pytest.mark.parametrize("how", ["read", "recalled", "added", "added later"])
-    def test_an_open_memory_finishes_a_forgetting_within_two_looks(self, memory, store, how, monkeypatch):
-        """One that it has not seen before may be under way in another process."""
-        clock = [1000.0]
-        monkeypatch.setattr(finishing, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-        use = {
-            "read": lambda: memory.turns("kept"),
-            "recalled": lambda: memory.recall("kept", "How is the weather?"),
-            "added": lambda: memory.add("kept", "And now?"),
-            "added later": lambda: memory.add_later("kept", "And now?").result(),
-        }[how]
-        memory.add("kept", "Is it fine?")
-        self._interrupted_forgetting(store, monkeypatch)
-        for seconds, begun in ((finishing.LOOK_SECONDS - 1, True), (2, True), (58, True), (2, False)):
-            clock[0] += seconds
-            use()
-            assert self._begun(store) is begun
-        left = store.backend.run(store.backend.scan(None, 1000))
-        assert not [one for one in left if "quetzalcoatl" in one.text or "//gone" in one.id]
-
-    def test_the_first_turn_that_is_added_later_finishes_a_forgetting(self, store, monkeypatch):
-        self._interrupted_forgetting(store, monkeypatch)
-        with ConversationMemory(store) as memory:
-            memory.add_later("kept", "And now?").result()
-            assert not self._begun(store)
-            assert [turn.query for turn in memory.turns("kept")] == ["The weather is fine.", "And now?"]
-
-    @pytest.mark.parametrize("error", [StoreBusyError, StoreReadOnlyError])
-    def test_a_memory_is_usable_where_a_forgetting_cannot_be_finished(
-        self, store, error, monkeypatch, caplog
-    ):
-        self._interrupted_forgetting(store, monkeypatch)
-
-        def refused(*args, **kwargs):
-            raise error("not now")
-
-        with ConversationMemory(store) as memory:
-            with monkeypatch.context() as patch:
-                for name in ("add_documents", "delete"):
-                    patch.setattr(store, name, refused)
-                assert len(memory.turns("kept")) == 1
-                assert "turns that are to be forgotten may be there for now: not now" in caplog.text
-                with pytest.raises(error):
-                    memory.add("kept", "And now?")
-            monkeypatch.setattr(memory._finisher, "_looks_at", 0.0)
-            assert len(memory.turns("kept")) == 1
-            assert not self._begun(store)
-
-    def test_turns_that_one_document_cannot_name_are_forgotten_in_portions(self, memory, store, monkeypatch):
-        monkeypatch.setattr(forgetting, "_TURNS_PER_RECORD", 2)
-        for number in range(5):
-            memory.add("gone", f"The passphrase is quetzalcoatl{number}.")
-            memory.add("kept", f"The weather is fine on day {number}.")
-
-        assert memory.forget(entity="quetzalcoatl3") == 1
-        assert memory.forget("gone") == 4
-
-        assert len(memory.turns("kept")) == 5
-        left = store.backend.run(store.backend.scan(None, 1000))
-        assert not [one for one in left if "quetzalcoatl" in one.text or "//gone" in one.id]
-        assert not [one for one in left if one.metadata["type"] == "forgetting"]
+        assert not [one for one in left if "//gone" in one.id]
 
     def test_what_was_said_before_a_date_is_forgotten(self, memory):
         keys = self.fill(memory)
