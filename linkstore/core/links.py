@@ -79,6 +79,8 @@ def _find_tag_problem(value: object) -> str | None:
 
 
 Direction = Literal["in", "out", "bidir"]
+SUGGESTED: Final = "suggested"
+"""The kind of links that ``suggest_links`` proposed; a search follows them only if it names the kind."""
 LINKS_KEY: Final = "links"
 """The metadata key under which a document carries its links, as plain JSON dicts."""
 _MAX_CACHED_TAG: Final = 100

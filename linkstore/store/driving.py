@@ -23,10 +23,10 @@ from linkstore.core.vocabulary import (
 )
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.names import get_encoder
-from linkstore.engines.contract import Backend, Manifest
+from linkstore.engines.contract import Backend, Manifest, Record
 from linkstore.errors import FilterError
 from linkstore.store.embedding import StoreEmbedding
-from linkstore.store.operations import read_floor, record_floor
+from linkstore.store.operations import read_floor, record_floor, scan
 from linkstore.store.schema_graph import read_schema
 from linkstore.strategies.base import SearchOptions, Strategy
 from linkstore.strategies.observers import GuardedObserver, Observer
@@ -152,6 +152,13 @@ class DrivenStore:
 
     async def _arun(self, operation: Operation[T]) -> T:
         return await arun(operation)
+
+    def _scan_records(self) -> Iterator[Record]:
+        """Yield all documents in batches, in the engine's order."""
+        after: str | None = None
+        while records := run(scan(self.backend, after)):
+            yield from records
+            after = records[-1].id
 
 
 NAME_SAMPLE_SIZE: Final = 200

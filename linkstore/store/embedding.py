@@ -79,7 +79,7 @@ class StoreEmbedding:
     def _request(self, method: str, given: str | list[str]) -> Call:
         if method == "embed_documents" and hasattr(self.model, "embed_array"):
             return Call(self.model.embed_array, None, (given,))
-        awaiting = None if isinstance(self.model, Encoder) else getattr(self.model, f"a{method}")
+        awaiting = None if isinstance(self.model, Encoder) else getattr(self.model, f"a{method}", None)
         return Call(getattr(self.model, method), awaiting, (given,))
 
     def _check(self) -> Operation[None]:

@@ -1,30 +1,25 @@
-"""Methods of a store for pages, schemas, inspection and upkeep.
-
-Methods for indexed pages.
-
-The schema of a store: its document types, and the kinds of link between them.
-
-Inspection and maintenance of a store.
-"""
+"""Methods of a store for indexed pages, its schema, inspection, suggestions and upkeep."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from langchain_core.documents import Document
 
-from linkstore.core.calls import call_engine
+from linkstore.core.arguments import require_at_least
+from linkstore.core.calls import call_engine, run_in_thread
 from linkstore.core.documents import PageDocuments, is_storable
-from linkstore.core.links import Link
-from linkstore.core.plans import Operation
+from linkstore.core.links import SUGGESTED, Link, parse_links
+from linkstore.core.plans import Operation, read_documents
 from linkstore.engines.contract import LinkedPage, PageEntry, Report, Survey, Written
 from linkstore.errors import DocumentError, SchemaError
 from linkstore.store import operations, schema_graph
 from linkstore.store.driving import DrivenStore
 from linkstore.store.schema import Mode, Problem, Schema
 from linkstore.store.schema_graph import Reach, SchemaReport
+from linkstore.store.suggestions import LinkSuggestion, find_suggestions
 from linkstore.strategies.neighbours import Neighbours, find_neighbours
 
 
@@ -133,6 +128,55 @@ class PageMethods(DrivenStore):
     async def areplace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
         """Replace the links of these kinds: see :meth:`replace_links`."""
         return await self._arun(operations.replace_links(self.backend, kinds, links))
+
+    def suggest_links(self, k: int = 100) -> list[LinkSuggestion]:
+        """Suggest links between pages that may be missing.
+
+        Pages that name another page without a link to it come first: by its title, an alias, or the text of
+        links that lead to it elsewhere. Then come pages that are near each other in meaning and by the pages
+        that both are linked with. It reads all documents three times. Documents without ``metadata["page"]``
+        are pages of their own.
+
+        Args:
+            k: Maximum number of suggestions.
+
+        Returns:
+            Suggestions, best first, then by the ids of their documents.
+
+        Raises:
+            StrategyError: If ``k`` is not an integer of at least 1.
+        """
+        require_at_least(1, k=k)
+        return find_suggestions(self._scan_records, k)
+
+    async def asuggest_links(self, k: int = 100) -> list[LinkSuggestion]:
+        """Suggest links that may be missing: see :meth:`suggest_links`."""
+        return await run_in_thread(self.suggest_links, k)
+
+    def add_suggested_links(self, suggestions: Iterable[LinkSuggestion]) -> int:
+        """Write suggestions as links of the kind ``"suggested"``, besides those that were written before.
+
+        Searches follow them only if a strategy names the kind, as in ``PageRank(kinds={"suggested": 0.5})``.
+        A page that is indexed again loses its own. ``replace_links({"suggested"}, {id: []})`` removes them.
+
+        Args:
+            suggestions: Of :meth:`suggest_links`, all or some.
+
+        Returns:
+            The number of documents whose links changed.
+        """
+        made: dict[str, list[Link]] = {}
+        for suggestion in suggestions:
+            for id, link in suggestion.links():
+                made.setdefault(id, []).append(link)
+        for one in self._run(operations.run_plan(self.backend, read_documents(made))):
+            before = [link for link in parse_links(one.metadata, one.id) if link.kind == SUGGESTED]
+            made[one.id] = [*before, *made[one.id]]
+        return self.replace_links({SUGGESTED}, made).updated
+
+    async def aadd_suggested_links(self, suggestions: Iterable[LinkSuggestion]) -> int:
+        """Write suggestions as links: see :meth:`add_suggested_links`."""
+        return await run_in_thread(self.add_suggested_links, list(suggestions))
 
     def _read_digests(self, source: str | None) -> Operation[dict[str, str]]:
         found: dict[str, str] = yield call_engine(self.backend, self.backend.digests(source))
@@ -265,10 +309,7 @@ class MaintenanceMethods(DrivenStore):
 
     def scan(self) -> Iterator[Document]:
         """Iterate over all documents in batches, in the backend's order (embedded: by id)."""
-        after: str | None = None
-        while records := self._run(operations.scan(self.backend, after)):
-            yield from map(operations.as_document, records)
-            after = records[-1].id
+        return map(operations.as_document, self._scan_records())
 
     async def ascan(self) -> AsyncIterator[Document]:
         """Iterate over all documents: see :meth:`scan`."""

@@ -19,12 +19,10 @@ import numpy as np
 
 from linkstore.core.arrays import Floats
 from linkstore.core.display import make_snippet
-from linkstore.core.links import Link
+from linkstore.core.links import SUGGESTED, Link
 from linkstore.engines.contract import Record
 from linkstore.extract.phrases import Automaton, make_name_tag
 
-SUGGESTED: Final = "suggested"
-"""The kind of the links that were suggested."""
 _UNWRITTEN: Final = frozenset({"mention", "heading", "entity", "keyword", SUGGESTED})
 """Kinds of links that no author wrote: they do not make two pages linked."""
 _SHARED: Final = 5
@@ -63,12 +61,10 @@ class LinkSuggestion:
     passage: str
     similarity: float
 
-    def links(self) -> dict[str, Link]:
-        """Return the two links that make the suggestion true, by the id of their document."""
-        return {
-            self.source: Link.outgoing(kind=SUGGESTED, tag=self.target, label=self.phrase or None),
-            self.target: Link.incoming(kind=SUGGESTED, tag=self.target),
-        }
+    def links(self) -> tuple[tuple[str, Link], tuple[str, Link]]:
+        """Return the two links that join both documents, each with the id of its document."""
+        leaving = Link.outgoing(kind=SUGGESTED, tag=self.target, label=self.phrase or None)
+        return (self.source, leaving), (self.target, Link.incoming(kind=SUGGESTED, tag=self.target))
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from linkstore.core.calls import Call
 from linkstore.core.documents import keep_storable
 from linkstore.core.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
-from linkstore.core.links import AnyLink, Link, merge_links
+from linkstore.core.links import SUGGESTED, AnyLink, Link, merge_links
 from linkstore.core.plans import Operation, Plan, Side
 from linkstore.errors import StrategyError
 
@@ -249,8 +249,13 @@ class Traversing(Strategy):
         return frozenset(self.kinds or ())
 
     def weight_of(self, kind: str) -> float:
-        """Return the weight of a kind of link, from 0 (not followed) to 1."""
-        return self.kinds.get(kind, 0.0) if isinstance(self.kinds, Mapping) else 1.0
+        """Return the weight of a kind of link, from 0 (not followed) to 1.
+
+        Links of the kind :data:`~linkstore.core.links.SUGGESTED` are followed only if the kind is named.
+        """
+        if isinstance(self.kinds, Mapping):
+            return float(self.kinds.get(kind, 0.0))
+        return 0.0 if kind == SUGGESTED else 1.0
 
 
 def _check_weights(kinds: Mapping[str, float] | Iterable[str]) -> dict[str, float]:

@@ -69,7 +69,7 @@ def test_the_embedding_is_read_until_one_is_recorded(tmp_path, statements):
 
 
 def test_a_vector_of_another_length_is_refused_before_the_search(store, statements):
-    store._embedding = Fixed()
+    store._embedding.model = Fixed()
     with pytest.raises(EmbeddingError, match="dimension 256, the embedding gives 3"):
         store.search(QUESTION)
     assert not statements["BEGIN"]

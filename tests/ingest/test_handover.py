@@ -81,7 +81,7 @@ def test_a_batch_is_embedded_while_the_one_before_is_stored():
 def test_one_thread_alone_embeds():
     with LinkStore(Counted()) as store:
         list(write_pages(store, "s", iter([batch(url) for url in "abcd"])))
-        embedding = store._embedding
+        embedding = store._embedding.model
         assert len(set(embedding.threads)) == 1
         assert embedding.texts == [512] * 4
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_stored_is_named_and_embedded_once():
     with LinkStore(Counted()) as store:
         outcomes = {one.url: problem for one, problem in write_pages(store, "s", iter(pages))}
         assert stored(store) == ["a#0", "d#0"]
-        assert store._embedding.texts == [1, 1, 1]
+        assert store._embedding.model.texts == [1, 1, 1]
     assert outcomes["a"] is outcomes["d"] is None
     assert "'b#0' cannot be stored" in outcomes["b"]
     assert "the vector of document 'c#0' is zero" in outcomes["c"]
@@ -115,7 +115,7 @@ def test_a_page_without_direction_does_not_have_others_embedded_again():
     pages = [page("a", "one"), page("b", "zero"), page("c", "three")]
     with LinkStore(Counted()) as store:
         assert [problem is None for _, problem in write_pages(store, "s", iter(pages))] == [True, False, True]
-        assert store._embedding.texts == [3]
+        assert store._embedding.model.texts == [3]
 
 
 @pytest.mark.parametrize("error", [EmbeddingError("no more"), RuntimeError("x"), KeyboardInterrupt()])
@@ -152,7 +152,7 @@ def test_a_page_of_another_source_is_refused_before_anything_is_embedded():
         store.put_pages("one", [page("a", "text")])
         with pytest.raises(SourceConflictError):
             list(write_pages(store, "two", iter([page("a", "other")])))
-        assert store._embedding.texts == [1]
+        assert store._embedding.model.texts == [1]
 
 
 class Arrays(Embedding):
@@ -181,7 +181,7 @@ def test_vectors_of_some_pages_alone_are_not_used():
     with LinkStore(Counted()) as store:
         (first,) = store.embed_pages("s", [page("a", "one")])
         store.put_pages("s", [first, page("b", "two")])
-        assert store._embedding.texts == [1, 2]
+        assert store._embedding.model.texts == [1, 2]
         assert stored(store) == ["a#0", "b#0"]
 
 

@@ -124,7 +124,7 @@ def test_linking_makes_the_links_and_embeds_nothing(store, monkeypatch):
         ]
     )
     vectors = [record.vector.tolist() for record in store.backend.run(store.backend.scan(None, 9))]
-    monkeypatch.setattr(store, "_embed_documents", None)
+    monkeypatch.setattr(store, "_embedding", None)
 
     assert link_corpus(store) == Relinked(documents=3, changed=3, links={"entity": 6, "mention": 5})
     assert links_of(store, ("mention",)) == {

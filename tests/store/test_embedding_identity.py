@@ -16,7 +16,7 @@ from linkstore import LinkStore
 from linkstore.core.arrays import cosine_similarities, normalize_vector, normalize_vectors
 from linkstore.embeddings import embedding_name, get_embedding
 from linkstore.errors import EmbeddingError
-from linkstore.store.operations import MIN_COSINE
+from linkstore.store.embedding import MIN_COSINE
 
 TEXTS = ["The Space Needle is a tower.", "A market."]
 
