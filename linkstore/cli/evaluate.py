@@ -24,8 +24,9 @@ from linkstore.cli.stores import JsonOption, StoreOption, open_store, split_name
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+    from linkstore.core.batches import Progress
     from linkstore.evaluate.metrics import Evaluation
-    from linkstore.evaluate.running import EvaluationProgress, GoldKind, GoldQuestion
+    from linkstore.evaluate.running import GoldKind, GoldQuestion
     from linkstore.store.linkstore import LinkStore
 
 CorpusOption = Annotated[
@@ -178,7 +179,7 @@ def _evaluate_opened(
 
 
 @contextmanager
-def _show_question_progress() -> Iterator[EvaluationProgress | None]:
+def _show_question_progress() -> Iterator[Progress | None]:
     """Show a progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield None

@@ -32,7 +32,8 @@ from linkstore.cli.stores import (
 from linkstore.core.display import escape_unprintable, format_count
 
 if TYPE_CHECKING:
-    from linkstore.ingest.source import PageStore, Progress
+    from linkstore.core.batches import Progress
+    from linkstore.ingest.source import PageStore
 
 ExtractorsOption = Annotated[
     list[str] | None,

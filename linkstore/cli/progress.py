@@ -34,8 +34,8 @@ from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.text import escape_surrogates
 
 if TYPE_CHECKING:
+    from linkstore.core.batches import Progress as Advance
     from linkstore.ingest.source import Encodings, LeftOut, Summary
-    from linkstore.ingest.source import Progress as Advance
     from linkstore.store.migration import Progress as Count
 
 MAX_SHOWN_SKIPPED: Final = 10

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from linkstore.evaluate.profiling import profile, with_links
     from linkstore.evaluate.running import (
         GOLD_KINDS,
-        EvaluationProgress,
         GoldKind,
         GoldQuestion,
         evaluate,
@@ -50,7 +49,6 @@ __all__ = [
     "Comparison",
     "Estimate",
     "Evaluation",
-    "EvaluationProgress",
     "Finding",
     "Floor",
     "GOLD_KINDS",
@@ -94,7 +92,7 @@ __getattr__, __dir__ = lazy(
         ),
         "linkstore.evaluate.profiling": "profile with_links",
         "linkstore.evaluate.running": (
-            "EvaluationProgress GOLD_KINDS GoldKind GoldQuestion evaluate read_corpus read_questions"
+            "GOLD_KINDS GoldKind GoldQuestion evaluate read_corpus read_questions"
         ),
         "linkstore.evaluate.telemetry": "Telemetry",
         "linkstore.evaluate.watch": "Alarm Limits SearchRecord Vitals Watch",

@@ -40,12 +40,10 @@ from linkstore.evaluate.link_groups import (
 from linkstore.evaluate.metrics import Comparison, compare_with_baseline, list_compared
 from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, evaluate, find_gold_units
 from linkstore.extract.protocol import CorpusExtractor, LinkExtractor, extractor_names, load_extractor
+from linkstore.ingest.relink import CORPUS_LINKS
 from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.strategies.base import HOP_SIDES
 from linkstore.strategies.traversal import follow_links
-
-DERIVED_LINKS: Final = ("mention", "entity")
-"""The extractors that find links in texts: what a corpus without links gets unless others are named."""
 
 
 def with_links(documents: Sequence[Document], links: Sequence[str] | None = None) -> list[Document]:
@@ -55,7 +53,7 @@ def with_links(documents: Sequence[Document], links: Sequence[str] | None = None
         documents: A corpus.
         links: Names. Links of these kinds are kept, all others dropped. Where no document carries links of
             a name, the link extractor of that name is run over the corpus, if it reads documents. None: all
-            links that the documents carry, or if they carry none, those that :data:`DERIVED_LINKS` find.
+            links that the documents carry, or if they carry none, those that ``CORPUS_LINKS`` of ingest find.
 
     Raises:
         EvaluationError: If a name is neither a kind that is carried nor an installed extractor.
@@ -68,7 +66,7 @@ def with_links(documents: Sequence[Document], links: Sequence[str] | None = None
     if links is None and carried:
         return list(documents)
     installed = extractor_names()
-    wanted = [name for name in DERIVED_LINKS if name in installed] if links is None else list(links)
+    wanted = [name for name in CORPUS_LINKS if name in installed] if links is None else list(links)
     unknown = [name for name in wanted if name not in carried and name not in installed]
     if unknown:
         raise EvaluationError(

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, Literal, Protocol, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import orjson
 from langchain_core.documents import Document
@@ -28,7 +28,7 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore.core.arguments import as_path, require, require_list
 from linkstore.core.arrays import normalize_vector
-from linkstore.core.batches import split_batches
+from linkstore.core.batches import Progress, split_batches
 from linkstore.core.documents import is_storable
 from linkstore.core.links import LINKS_KEY, merge_links
 from linkstore.core.plans import select_stored
@@ -256,14 +256,6 @@ def _find_known_ids(store: LinkStore, answers: Sequence[str]) -> set[str]:
     return known
 
 
-class EvaluationProgress(Protocol):
-    """Called after each question."""
-
-    def __call__(self, done: int, total: int, question: str) -> None:
-        """Note that ``done`` of ``total`` questions are asked, ``question`` the last of them."""
-        ...
-
-
 def evaluate(
     source: LinkStore | Sequence[Document],
     questions: Sequence[GoldQuestion],
@@ -272,7 +264,7 @@ def evaluate(
     gold: GoldKind | None = None,
     embedding: Embeddings | None = None,
     seed: int = 0,
-    progress: EvaluationProgress | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Measure how well strategies find the documents that answer questions.
 
@@ -310,7 +302,7 @@ def _evaluate_store(
     strategies: Sequence[str] | Mapping[str, Strategy],
     gold: GoldKind | None,
     seed: int,
-    progress: EvaluationProgress | None,
+    progress: Progress | None,
 ) -> Evaluation:
     if isinstance(strategies, Mapping):
         chosen = {name: choose_strategy(strategy, None) for name, strategy in strategies.items()}
@@ -371,7 +363,7 @@ def _ask_questions(
     store: LinkStore,
     questions: Sequence[GoldQuestion],
     runs: Sequence[_TimedStrategy],
-    progress: EvaluationProgress | None,
+    progress: Progress | None,
 ) -> list[float]:
     """Ask every question of every strategy, and return how many ms each question took to embed."""
     asked, embedding_ms = _embed_questions(store, [question.question for question in questions])

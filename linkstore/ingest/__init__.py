@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
+    from linkstore.core.batches import Progress
     from linkstore.ingest.chunks import ChunkLimits
     from linkstore.ingest.files import SourceNotFoundError
     from linkstore.ingest.html.folder import FolderSource, IngestSettings, index_folder
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
         NothingIndexedError,
         PageCounts,
         PageStore,
-        Progress,
         RemovalRefusedError,
         Source,
         SourcePage,
@@ -78,6 +78,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "linkstore.core.batches": "Progress",
         "linkstore.ingest.chunks": "ChunkLimits",
         "linkstore.ingest.files": "SourceNotFoundError",
         "linkstore.ingest.html.folder": "FolderSource IngestSettings index_folder",
@@ -88,7 +89,7 @@ __getattr__, __dir__ = lazy(
         "linkstore.ingest.relink": "CORPUS_LINKS Relinked link_corpus",
         "linkstore.ingest.source": (
             "BadInput Dangling Encodings IndexingError LeftOut NothingIndexedError PageCounts PageStore "
-            "Progress RemovalRefusedError Source SourcePage Summary"
+            "RemovalRefusedError Source SourcePage Summary"
         ),
         "linkstore.ingest.wiki.source": "WikiSettings WikiSource index_wiki",
         "linkstore.ingest.wiki.zim": "MissingLibzimError ZimSource index_zim",

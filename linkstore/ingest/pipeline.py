@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, TypedDict
 import xxhash
 
 from linkstore.core.arguments import require_having
-from linkstore.core.batches import split_batches
+from linkstore.core.batches import Progress, split_batches
 from linkstore.core.display import format_count
 from linkstore.core.documents import PageDocuments
 from linkstore.core.links import LINKS_KEY
@@ -41,7 +41,6 @@ from linkstore.ingest.source import (
     PageCounts,
     PageStore,
     PageWriter,
-    Progress,
     RemovalRefusedError,
     Selective,
     Source,

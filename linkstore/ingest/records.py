@@ -1,10 +1,6 @@
-"""Sources of finished documents: JSON lines, and the documents of other loaders.
+"""Sources of finished documents: JSON lines, and LangChain documents of a loader or a splitter.
 
-The tags of documents that are not pages of a site: by their URL, or by their id.
-
-A file of JSON lines as a source: one document per line.
-
-LangChain documents as a source, such as those that a loader or a splitter gives.
+The tags of documents that are not pages of a site are made of their URL or, without one, of their id.
 """
 
 from __future__ import annotations
@@ -97,19 +93,10 @@ class JsonlSource:
         self._path = as_path("path", path)
         if not self._path.is_file():
             raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give a file of JSON lines")
+        self.name: Final = self._path.resolve().as_posix()
         self._encoding = None if encoding is None else find_encoding(encoding)
         self._policy: ClaimPolicy = claims
-        self._site = Site(prefix=prefix)
-
-    @property
-    def name(self) -> str:
-        """The file's absolute path."""
-        return self._path.resolve().as_posix()
-
-    @property
-    def site(self) -> Site:
-        """Names the documents by their ids."""
-        return self._site
+        self.site: Final = Site(prefix=prefix)
 
     def __len__(self) -> int:
         """Estimate how many lines there are, by the length of the first ones."""
@@ -152,18 +139,10 @@ class JsonlSource:
         if key in seen:
             return BadInput(name=where, reason=f"an earlier line has the same id {id!r}")
         seen.add(key)
-        refused = frozenset(tag for tag in _find_claims(fields, self._site) if not claims.accepted(tag, id))
+        refused = frozenset(tag for tag in _find_claims(fields, self.site) if not claims.accepted(tag, id))
         digest = xxhash.xxh3_128_hexdigest(line.strip() + b"".join(map(str.encode, sorted(refused))))
-        read = partial(self._documents, where, id, fields, refused)
+        read = partial(_read_line, where, id, fields, self.site, refused)
         return SourcePage(url=id, digest=digest, read=read)
-
-    def _documents(
-        self, where: str, id: str, fields: Mapping[str, Any], refused: Collection[str]
-    ) -> list[Document]:
-        try:
-            return [_make_document(id, fields, self._site, refused)]
-        except (ValueError, LinkError) as error:
-            raise UnreadablePageError(f"{where}: {error}") from error
 
 
 def index_jsonl(
@@ -237,6 +216,15 @@ def _find_claims(fields: Mapping[str, Any], site: Site) -> Iterator[str]:
     url = fields.get("url")
     tags.append(site.tag(url) if isinstance(url, str) else None)
     yield from (tag for tag in tags if isinstance(tag, str) and "://" in tag)
+
+
+def _read_line(
+    where: str, id: str, fields: Mapping[str, Any], site: Site, refused: Collection[str]
+) -> list[Document]:
+    try:
+        return [_make_document(id, fields, site, refused)]
+    except (ValueError, LinkError) as error:
+        raise UnreadablePageError(f"{where}: {error}") from error
 
 
 def _make_document(id: str, fields: Mapping[str, Any], site: Site, refused: Collection[str]) -> Document:
@@ -317,19 +305,9 @@ class DocumentsSource:
         require_list("documents", documents=documents)
         require(str, "a string", source=name)
         self._documents = documents
-        self._name = name
+        self.name: Final = name
         self._policy: ClaimPolicy = claims
-        self._site = Site(prefix=prefix)
-
-    @property
-    def name(self) -> str:
-        """The name that was given."""
-        return self._name
-
-    @property
-    def site(self) -> Site:
-        """Names the documents by their ids."""
-        return self._site
+        self.site: Final = Site(prefix=prefix)
 
     def __len__(self) -> int:
         """Return how many documents there are, 0 where that is not known beforehand."""
@@ -343,7 +321,8 @@ class DocumentsSource:
         for number, document in enumerate(self._documents, start=1):
             if not isinstance(document, Document):
                 raise DocumentError(f"document {number} must be a Document, not {repr(document)[:200]}")
-            origin = _find_origin(document)
+            origins = (document.metadata.get(key) for key in _ORIGINS)
+            origin = next((str(one) for one in origins if one), "")
             id = document.id or _make_id(document, origin)
             key = xxhash.xxh3_128_digest(id.encode(errors="replace"))
             if key in seen:
@@ -360,12 +339,18 @@ class DocumentsSource:
             except (NotPlainError, LinkError) as error:
                 yield BadInput(name=id, reason=f"document {number}: {error}")
                 continue
-            links += [link.to_dict() for link in make_incoming_links(url, self._site)] if url else []
-            links = [link for link in links if _is_own_link(link, id, claims)]
+            links += [link.to_dict() for link in make_incoming_links(url, self.site)] if url else []
+            links = [  # a hyperlink that leads in claims a URL
+                link
+                for link in links
+                if link["kind"] != HYPERLINK or link["direction"] == "out" or claims.accepted(link["tag"], id)
+            ]
             stored = Document(
                 id=id, page_content=document.page_content, metadata={**metadata, LINKS_KEY: links}
             )
-            yield SourcePage(url=id, digest=_hash_document(stored), read=partial(_list_document, stored))
+            said = (stored.page_content.encode(errors="replace"), orjson.dumps(stored.metadata))
+            digest = xxhash.xxh3_128_hexdigest(b"\0".join(said))
+            yield SourcePage(url=id, digest=digest, read=partial(_list_document, stored))
         yield from claims.report()
 
 
@@ -404,27 +389,10 @@ def index_documents(
     return index_source(store, DocumentsSource(documents, source, prefix=prefix, claims=claims), **options)
 
 
-def _is_own_link(link: Mapping[str, Any], id: str, claims: Claims) -> bool:
-    """Say whether a link may be the document's. A hyperlink that leads in claims a URL."""
-    leads_in = link["kind"] == HYPERLINK and link["direction"] != "out"
-    return not leads_in or claims.accepted(link["tag"], id)
-
-
-def _find_origin(document: Document) -> str:
-    """Return the origin of a document, empty if it is not known."""
-    found = (document.metadata.get(key) for key in _ORIGINS)
-    return next((str(one) for one in found if one), "")
-
-
 def _make_id(document: Document, origin: str) -> str:
     digest = xxhash.xxh3_128_hexdigest(document.page_content.encode(errors="replace"))
     cleaned = encode_controls(replace_surrogates(origin))
     return f"{cleaned}#{digest[:16]}" if cleaned else digest
-
-
-def _hash_document(document: Document) -> str:
-    said = (document.page_content.encode(errors="replace"), orjson.dumps(document.metadata))
-    return xxhash.xxh3_128_hexdigest(b"\0".join(said))
 
 
 def _list_document(document: Document) -> list[Document]:

@@ -189,17 +189,6 @@ class PageStore(PageWriter, Protocol):
         ...
 
 
-class Progress(Protocol):
-    """Called after each page."""
-
-    def __call__(self, done: int, total: int, page: str) -> None:
-        """Report that ``done`` of about ``total`` pages are read, the last of which was ``page``.
-
-        ``total`` is 0 where it is not known.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageCounts:
     """The numbers of pages by outcome; skipped pages are in :attr:`Summary.skipped`."""

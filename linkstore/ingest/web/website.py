@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Unpack
+from typing import Final, Unpack
 
 from linkstore.core.arguments import omit_none, require
 from linkstore.core.display import make_readable
@@ -36,29 +36,19 @@ class WebSource:
 
     Args:
         name: The URL that was given.
-        site: How its pages are named.
+        site: Names pages below the start page's folder by their path from there, with the query.
         visitor: Asks for them.
         start: The answer for that URL: a page, or a sitemap.
     """
 
     def __init__(self, name: str, site: Site, visitor: Visitor, start: Response) -> None:
-        self._name = name
-        self._site = site
+        self.name: Final = name
+        self.site: Final = site
         self._visitor = visitor
         self._start = start
         self._is_sitemap = is_sitemap(start.body)
         self._late: dict[str, PageRecord] = {}
         self._bad: list[BadInput] = []
-
-    @property
-    def name(self) -> str:
-        """The URL that was given."""
-        return self._name
-
-    @property
-    def site(self) -> Site:
-        """Pages below the start page's folder are named by their path from there, with the query."""
-        return self._site
 
     def __len__(self) -> int:
         """Return 0, since nobody knows beforehand."""
@@ -128,20 +118,11 @@ class LatePages:
     def __init__(
         self, source: WebSource, visitor: Visitor, late: Mapping[str, PageRecord], bad: Iterable[BadInput]
     ) -> None:
-        self._source = source
+        self.name: Final = source.name
+        self.site: Final = source.site
         self._visitor = visitor
         self._late = late
         self._bad = bad
-
-    @property
-    def name(self) -> str:
-        """The name of the website."""
-        return self._source.name
-
-    @property
-    def site(self) -> Site:
-        """The site of the website."""
-        return self._source.site
 
     def __len__(self) -> int:
         """Return about how many pages are read again."""

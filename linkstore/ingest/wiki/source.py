@@ -256,27 +256,18 @@ class WikiSource:
         cite: bool = True,
     ) -> None:
         self._path = as_path("path", path)
+        self.name: Final = self._path.resolve().as_posix()
         require(WikiSettings, "a WikiSettings", **omit_none(settings=settings))
         self._settings = settings = settings or WikiSettings()
         info = read_siteinfo(self._path)
         base = settings.base or info.folder
-        self._site = Site(bases=(base,) if base else (), policy=settings.policy, prefix=prefix)
+        self.site: Final = Site(bases=(base,) if base else (), policy=settings.policy, prefix=prefix)
         self._titles = TitleResolver(info, settings.interwiki, base)
-        self._reader = ArticleReader(self._site, self._titles, settings.limits, cite=cite)
+        self._reader = ArticleReader(self.site, self._titles, settings.limits, cite=cite)
         kept = (READER_VERSION, settings.limits, sorted(settings.interwiki.items()), cite)
         self._salt = xxhash.xxh3_128(repr((kept, info)).encode(errors="replace")).hexdigest()
         self._count = 0
         self._redirects: RedirectTable | None = None
-
-    @property
-    def name(self) -> str:
-        """The dump's absolute path."""
-        return self._path.resolve().as_posix()
-
-    @property
-    def site(self) -> Site:
-        """The wiki as a site, whose base is the URL before its titles."""
-        return self._site
 
     def __len__(self) -> int:
         """Return the number of pages, which takes the first reading of the dump."""

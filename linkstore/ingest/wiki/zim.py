@@ -48,22 +48,13 @@ class ZimSource:
     """
 
     def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
-        self._path = as_path("path", path)
-        self._archive = _open_archive(self._path)
+        path = as_path("path", path)
+        self._archive = _open_archive(path)
+        self.name: Final = path.resolve().as_posix()
         require(IngestSettings, "an IngestSettings", **omit_none(settings=settings))
         self._settings = settings or IngestSettings()
-        self._site = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
+        self.site: Final = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
         self._salt = repr((self._settings.limits, self._settings.encoding))
-
-    @property
-    def name(self) -> str:
-        """The file's absolute path."""
-        return self._path.resolve().as_posix()
-
-    @property
-    def site(self) -> Site:
-        """The file as a site."""
-        return self._site
 
     def __len__(self) -> int:
         """Return the number of entries, redirects and pictures included."""
