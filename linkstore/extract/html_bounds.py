@@ -94,9 +94,12 @@ _SCOPES: Final = _split(
     "applet marquee object template table select svg math foreignobject desc mi mo mn ms mtext annotation-xml"
 )
 """In these, no end tag closes formatting elements around them."""
-_ENDS_DRAWING: Final = _BREAKS_OUT | _split("font foreignobject desc mi mo mn ms mtext annotation-xml")
-"""Elements that are HTML, or hold it, in SVG and MathML too."""
+_ENDS_DRAWING: Final = _BREAKS_OUT | _split(
+    "font foreignobject desc frameset mi mo mn ms mtext annotation-xml"
+)
+"""Elements that are HTML, or hold it, in SVG and MathML too; and one after which a page may have neither."""
 _DRAWINGS: Final = _split("svg math")
+_CHECKED_EVERY: Final = 1000
 _ALIKE: Final = 3
 """Maximum number of equal formatting elements that are opened again."""
 
@@ -150,7 +153,7 @@ def bound_page(page: str) -> BoundedPage:
                     at = rewriter.rewrite_text(name, found, drawn=opened.in_drawing)
                     break
             elif page[start + 1] in "bceist":
-                opened.in_drawing = False
+                opened.in_drawing = opened.is_foreign = False
         else:
             break
     opened.check(length)
@@ -199,8 +202,8 @@ class _OpenElements:
         """How many elements that are not counted otherwise may never have been closed."""
         self._weight = self._drawings = self._steps = self._at = self._reopened = self._moved = 0
         self.deepest = 0
-        self.in_drawing = False
-        """Whether the innermost element surely is of SVG or MathML."""
+        self.in_drawing = self.is_foreign = False
+        """Whether the innermost element likely, and surely, is of SVG or MathML."""
         self.is_plain = True
         """Whether no formatting element and no drawing is open, and the innermost element is a block."""
 
@@ -209,7 +212,8 @@ class _OpenElements:
         if len(attributes) > MOST_ATTRIBUTES or name in _ROOTS:
             self._check_attributes(name, attributes)
         closed = attributes.endswith("/")
-        self.in_drawing = self.in_drawing and name not in _ENDS_DRAWING
+        if name in _ENDS_DRAWING:
+            self.in_drawing = self.is_foreign = False
         if name in _FORMATTING:
             self._start_formatting(name, attributes, at)
         else:
@@ -218,13 +222,15 @@ class _OpenElements:
                 self._start_part(name, at)
         if name in _NOT_COUNTED and (closed or not self._drawings or name in _BREAKS_OUT):
             return
-        if closed and self.in_drawing:
+        if closed and self.is_foreign:
             return
         if name in _DRAWINGS:
             self._drawings += 1
-            self.in_drawing = not closed
+            self.in_drawing = self.is_foreign = not closed
         self._count(at)
         self._stack.append(_OpenElement(name))
+        if len(self._stack) % _CHECKED_EVERY == 0:
+            self.check(at)
         if name in _SCOPES:
             self._scopes.append(len(self._formatting))
             self._floors.append(len(self._formatting))
@@ -238,7 +244,8 @@ class _OpenElements:
             self._reopened += self._weight
         last = self._stack[-1]
         matches = last.name == name and (last.is_block or name in _BLOCKS)
-        self.in_drawing = self.in_drawing and matches and name not in _DRAWINGS
+        self.in_drawing = self.in_drawing and name not in _DRAWINGS
+        self.is_foreign = self.in_drawing and self.is_foreign and matches
         if matches:
             self._count(at)
             self._stack.pop()
