@@ -3,9 +3,10 @@
 Run: ``python benchmarks/suggest.py --data DIR``, where DIR (or LINKSTORE_EVAL_DATA) holds
 ``docs_site/peps_html.tar.xz``; ``--site FOLDER``, as often as needed, takes other built sites, such as
 the documentation in packages of Debian. A link is a pair of pages, one with a hyperlink to the other. The
-texts of hidden links stay in the pages. Precision is the share of the first 10 and 100 suggestions that are
-hidden links; what is not may still be a good link that the author did not make. ``near`` ranks the pairs of
-pages without a link by the cosine of their mean vectors alone. ``--seed`` hides others.
+texts of hidden links stay in the pages; links of other kinds that join a hidden pair are hidden with it.
+Precision is the share of the first 10 and 100 suggestions that are hidden links; what is not may still be a
+good link that the author did not make. ``near`` ranks the pairs of pages without a link by the cosine of
+their mean vectors alone. ``--seed`` hides others.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from typing import Any
 import numpy as np
 from _report import add_output, listed
 
-from linkstore import LinkStore
+from linkstore import Link, LinkStore
 from linkstore.engines.contract import Record
 from linkstore.ingest import index_folder
-from linkstore.store.suggestions import find_suggestions
+from linkstore.store.suggestions import UNWRITTEN, find_suggestions
 
 FIRST = (10, 100)
 
@@ -62,31 +63,31 @@ def measure(site: Path, seed: int) -> dict[str, Any]:
         while batch := store.backend.run(store.backend.scan(records[-1].id if records else None, 1000)):
             records += batch
     pages = [str(record.metadata["page"]) for record in records]
-    leads_to: dict[str, set[str]] = defaultdict(set)
+    leads_to: dict[tuple[str, str], set[str]] = defaultdict(set)
     for page, record in zip(pages, records, strict=True):
         for link in record.links:
-            if link.kind == "hyperlink" and link.direction == "in":
-                leads_to[link.tag].add(page)
+            if link.direction == "in" and link.kind not in UNWRITTEN:
+                leads_to[link.kind, link.tag].add(page)
+
+    def targets(page: str, link: Link) -> set[str]:
+        return leads_to.get((link.kind, link.tag), set()) - {page} if link.direction == "out" else set()
+
     linked = sorted(
         {
             (page, target)
             for page, record in zip(pages, records, strict=True)
             for link in record.links
-            if link.kind == "hyperlink" and link.direction == "out"
-            for target in leads_to[link.tag] - {page}
+            if link.kind == "hyperlink"
+            for target in targets(page, link)
         }
     )
     hidden = set(random.Random(seed).sample(linked, len(linked) // 5))
+
+    def is_kept(page: str, link: Link) -> bool:
+        return all((page, target) not in hidden for target in targets(page, link))
+
     rest = [
-        replace(
-            record,
-            links=tuple(
-                link
-                for link in record.links
-                if link.direction != "out"
-                or all((page, to) not in hidden for to in leads_to.get(link.tag, ()))
-            ),
-        )
+        replace(record, links=tuple(link for link in record.links if is_kept(page, link)))
         for page, record in zip(pages, records, strict=True)
     ]
     known = {frozenset(pair) for pair in set(linked) - hidden}

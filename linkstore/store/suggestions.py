@@ -23,7 +23,7 @@ from linkstore.core.links import SUGGESTED, Link
 from linkstore.engines.contract import Record
 from linkstore.extract.phrases import Automaton, make_name_tag
 
-_UNWRITTEN: Final = frozenset({"mention", "heading", "entity", "keyword", SUGGESTED})
+UNWRITTEN: Final = frozenset({"mention", "heading", "entity", "keyword", SUGGESTED})
 """Kinds of links that no author wrote: they do not make two pages linked."""
 _SHARED: Final = 5
 """A title that more pages have names none of them, and a tag that leads to more pages links none."""
@@ -140,9 +140,9 @@ def _survey(records: Iterable[Record]) -> _Site:
     for record in records:
         page = site.add(record)
         for link in record.links:
-            if link.kind not in _UNWRITTEN and link.direction == "in":
+            if link.kind not in UNWRITTEN and link.direction == "in":
                 leads_to[link.kind, link.tag].add(page)
-            elif link.kind not in _UNWRITTEN and link.direction == "out":
+            elif link.kind not in UNWRITTEN and link.direction == "out":
                 leaving.append((page, link))
     for source, link in leaving:
         targets = leads_to.get((link.kind, link.tag), set()) - {source}

@@ -655,3 +655,24 @@ def test_eval_prints_coefficients_that_context_reads(store, tmp_path):
     questions.write_text("{}")
     code, _, err = linkstore(*context, str(questions))
     assert (code, "coefficients must give" in err) == (exits.USAGE, True)
+
+
+def test_suggest_lists_links_that_may_be_missing_and_writes_them(tmp_path):
+    place = tmp_path / "kb"
+    pages = {"may": "Begin with pest control.", "beans": "See pest control.", "pests": "Slugs eat lettuce."}
+    titles = {"may": "Work in May", "beans": "Beans", "pests": "Pest control"}
+    with LinkStore.open(place) as store:
+        for url, text in pages.items():
+            links = [Link.incoming(kind="hyperlink", tag=url)]
+            if url == "beans":
+                links.append(Link.outgoing(kind="hyperlink", tag="pests", label="pest control"))
+            metadata = {"page": url, "title": titles[url], "links": [link.to_dict() for link in links]}
+            store.add_texts([text], [metadata], ids=[url])
+    code, out, _ = linkstore("suggest", "--store", str(place), "-k", "1")
+    assert code == 0
+    assert "may → pests" in out
+    assert "names it “pest control”: Begin with pest control." in out
+    code, out, err = linkstore("suggest", "--store", str(place), "-k", "1", "--apply", "--json")
+    assert (code, json.loads(out)[0]["target"]) == (0, "pests")
+    assert "wrote 1 link in 2 documents" in err
+    assert "suggested" in linkstore("links", "may", "--store", str(place))[1]
