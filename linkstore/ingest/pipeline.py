@@ -67,21 +67,18 @@ Outcome = tuple[PageDocuments, str | None]
 
 
 class IndexOptions(TypedDict, total=False):
-    """What all functions that index take: see :func:`index_source`.
-
-    Args:
-        links: Names of link extractors, or extractors.
-        progress: Called after each page.
-        dry_run: Return what would be done, and write nothing.
-        prune: Remove missing pages even if they are more than half of those stored.
-        jobs: How many processes read.
-    """
+    """What all functions that index take: see :func:`index_source`."""
 
     links: Sequence[str | LinkExtractor[Any]]
+    """Names of link extractors, or extractors."""
     progress: Progress | None
+    """Called after each page."""
     dry_run: bool
+    """Return what would be done, and write nothing."""
     prune: bool
+    """Remove missing pages even if they are more than half of those stored."""
     jobs: int | None
+    """How many processes read."""
 
 
 @slow_collector()

@@ -77,8 +77,8 @@ class StoreEmbedding:
         return (yield self._request("embed_documents", list(texts)))
 
     def _request(self, method: str, given: str | list[str]) -> Call:
-        if method == "embed_documents" and hasattr(self.model, "embed_array"):
-            return Call(self.model.embed_array, None, (given,))
+        if method == "embed_documents" and (embed := getattr(self.model, "embed_array", None)) is not None:
+            return Call(embed, None, (given,))
         awaiting = None if isinstance(self.model, Encoder) else getattr(self.model, f"a{method}", None)
         return Call(getattr(self.model, method), awaiting, (given,))
 

@@ -262,7 +262,7 @@ class EmbeddedBackend(Backend):
 
     @immediate
     def compact(self) -> None:
-        """Compact the store: see :meth:`linkstore.engines.embedded.maintenance.Upkeep.compact`."""
+        """Erase all deleted content from all files, and make the files as small as possible."""
         self._current()
         self._store.compact()
 
