@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
 
@@ -19,8 +20,10 @@ from linkstore.store import operations, schema_graph
 from linkstore.store.driving import DrivenStore
 from linkstore.store.schema import Mode, Problem, Schema
 from linkstore.store.schema_graph import Reach, SchemaReport
-from linkstore.store.suggestions import LinkSuggestion, find_suggestions
 from linkstore.strategies.neighbours import Neighbours, find_neighbours
+
+if TYPE_CHECKING:
+    from linkstore.store.suggestions import LinkSuggestion
 
 
 class PageMethods(DrivenStore):
@@ -146,6 +149,8 @@ class PageMethods(DrivenStore):
         Raises:
             StrategyError: If ``k`` is not an integer of at least 1.
         """
+        from linkstore.store.suggestions import find_suggestions  # late: nothing else needs its automaton
+
         require_at_least(1, k=k)
         return find_suggestions(self._scan_records, k)
 

@@ -42,7 +42,7 @@ ROOT_MATCH: Final = 1.0
 class Edge(NamedTuple):
     """A link between two documents of a trail, by their positions.
 
-    Args:
+    Attributes:
         source: The document that was left.
         target: The document arrived at.
         kind: Of the link.

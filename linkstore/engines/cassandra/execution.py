@@ -596,7 +596,7 @@ class _PackedHandler(protocol.ProtocolHandler):  # type: ignore[misc]
 class NodeShare(NamedTuple):
     """The partitions of one node.
 
-    Args:
+    Attributes:
         positions: Positions of their keys in the list of keys.
         routing: A routing key that sends a statement to that node, None for any node.
     """

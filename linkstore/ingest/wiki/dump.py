@@ -70,7 +70,7 @@ _ALIASES: Final = f"""
 class Alias(NamedTuple):
     """Another title of a page.
 
-    Args:
+    Attributes:
         title: The redirect's title.
         section: The anchor of the section it leads to; empty for the page.
     """

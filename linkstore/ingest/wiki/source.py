@@ -88,7 +88,7 @@ def read_article(text: str, *, title: str, resolve: Resolve) -> Article:
 class VisibleReference(NamedTuple):
     """A reference as readers see it.
 
-    Args:
+    Attributes:
         text: Its text.
         links: Its links that leave the wiki.
     """
