@@ -1,11 +1,4 @@
-"""The tools ``search``, ``read``, ``add`` and ``delete``.
-
-The tool ``read``: the text of a document, and which documents stand before and after it.
-
-The tool ``search``: the default search, and the document where chains of different relations meet.
-
-The tools ``add`` and ``delete``, which a server offers only if it is told to.
-"""
+"""The tools ``search``, ``read``, ``add`` and ``delete``; a server offers the last two only if told to."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""index_facts: extracts the facts of a store with a model into a second store, and keeps them up to date.
-
-Brings the facts of a store up to date: one operation, which waits for stores and for an extractor.
-
-index_facts: extracts the facts of a store into a second store.
-
-Facts extracted by a chat model.
-"""
+"""index_facts: extracts the facts of a store with a model into a second store, and keeps them up to date."""
 
 from __future__ import annotations
 

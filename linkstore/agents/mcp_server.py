@@ -1,9 +1,4 @@
-"""A server of the Model Context Protocol: tools, documents as resources, one prompt. Needs ``mcp``.
-
-Documents as resources of the protocol: their addresses, and lists of them page by page.
-
-The server of the protocol: tools, documents as resources, one prompt. Imported late; needs ``mcp``.
-"""
+"""A server of the Model Context Protocol: tools, documents as resources, one prompt. Needs ``mcp``."""
 
 from __future__ import annotations
 

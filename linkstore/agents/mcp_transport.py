@@ -1,17 +1,11 @@
 """Runs the MCP server over standard input and output or over HTTP, behind a guard. Needs ``mcp``.
 
-The lines of a client over standard input: those that are no message get their error. Needs ``mcp``.
-
-The SDK passes over a line that it cannot parse, so that a client waits for an answer until it gives up.
-JSON-RPC 2.0, section 5.1, has errors for both: -32700 for what is no JSON, -32600 for what is no request.
-
-The guard of the server in HTTP: it lets through only requests that a client may make.
+The SDK ignores a line that it cannot parse, and its client waits until it gives up. Here such a line gets its
+error (JSON-RPC 2.0, section 5.1): -32700 if it is not JSON, -32600 if it is not a request.
 
 A page in a browser can send requests to servers on loopback, under any host name that its owner makes lead
 there (DNS rebinding). So ``Host`` and ``Origin`` must have exactly the names that are allowed, and each
 request needs the token. See https://modelcontextprotocol.io/specification/, section Transports.
-
-Runs the server: over standard input and output, or over HTTP. Imported late; needs ``mcp``.
 """
 
 from __future__ import annotations

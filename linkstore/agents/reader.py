@@ -1,11 +1,4 @@
-"""graph_reader: an agent that explores a store with a plan and a notebook, as a graph of LangGraph.
-
-Chat models by name.
-
-graph_reader: an agent that explores a store with a plan and a notebook.
-
-The graph of a reading, as LangGraph runs it. Imported late; needs the extra ``agents``.
-"""
+"""graph_reader: an agent that explores a store with a plan and a notebook, as a graph of LangGraph."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""The state of a reading, what the model can decide, and the answer with its citations.
-
-The state of a reading: everything that the next step depends on, as plain JSON for checkpoints.
-
-The structured outputs of the model: what it can decide at each step of a reading.
-
-The result of a reading: the answer, what it cites, and how the reader came to it.
-
-The picture of a reading: key elements and chunks in the order they led to each other.
-"""
+"""The state of a reading, what the model can decide, and the answer with its citations."""
 
 from __future__ import annotations
 

@@ -1,15 +1,9 @@
 """The steps of a reading: plan, key elements, facts, passages, links, answer.
 
-One step of a reading: its prompt, its changes to the state, and the next step.
-
-The steps of a reading that lead from the question to passages: plan, key elements, facts, search.
-
 Each step is an operation: it asks stores and model, and returns the change of the state. The order of steps
 follows GraphReader (S. Li et al., 2024, https://arxiv.org/abs/2406.14550), with these differences: a search
 by the store's default strategy where the published system compares vectors; the author's links beside key
 elements; a budget; and no step that reads a chunk, or explores a key element, twice.
-
-The steps of a reading at passages: read one, follow links, answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A chat model that follows a script, so that agents and chains can be tested without a model.
-
-Answers of a scripted model, as the messages that a real model would send.
-"""
+"""A chat model that follows a script, so that agents and chains can be tested without a model."""
 
 from __future__ import annotations
 

@@ -1,12 +1,4 @@
-"""What the tools of a store see and answer: results, where chains of links meet, limits.
-
-The view of a store that the tools have.
-
-The answers of tools: text for a model, and the same as data.
-
-The limits of tools: what they may do and how much they may return.
-
-Where chains of different relations meet, as far as a model may be told so.
+"""What the tools of a store see and answer: results, limits, and where chains of different relations meet.
 
 Two chains say something together only if both are about what was asked, and each by relations of its own. So
 they start from what the question names, or from one document if it names none; they have no document in

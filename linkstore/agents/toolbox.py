@@ -1,7 +1,4 @@
-"""The tools of a store, independent of their caller: one operation each, driven sync or async.
-
-The descriptions of the tools for a model, and their arguments.
-"""
+"""The tools of a store, independent of their caller: one operation each, driven sync or async."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""``linkstore demo``: shows what links find, on a small site that is installed with the package.
-
-``linkstore demo``: one question on a small site, by similarity alone and with its links.
-
-A small hyperlinked site that ships with linkstore, and a question that only its links answer.
-"""
+"""``linkstore demo``: shows what links find, on a small site that is installed with the package."""
 
 from __future__ import annotations
 

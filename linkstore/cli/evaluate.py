@@ -1,11 +1,4 @@
-"""``linkstore evaluate``, ``profile`` and ``calibrate``: how well a store answers questions.
-
-``linkstore eval``: measures how well strategies find the answers to questions.
-
-``linkstore calibrate``: a minimum similarity for a store and its embedding.
-
-``linkstore profile``: shows whether links can improve the results of a store.
-"""
+"""``linkstore evaluate``, ``profile`` and ``calibrate``: how well a store answers questions."""
 
 from __future__ import annotations
 

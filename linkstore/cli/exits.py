@@ -1,9 +1,4 @@
-"""How a command ends: exit codes, interrupts, and output without a reader.
-
-Exit codes: one table for all commands.
-
-How a command ends from outside: by Ctrl-C, SIGTERM and SIGHUP, and by output that nobody reads.
-"""
+"""How a command ends: exit codes, Ctrl-C, SIGTERM and SIGHUP, and output that nobody reads."""
 
 from __future__ import annotations
 

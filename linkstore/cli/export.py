@@ -1,7 +1,4 @@
-"""``linkstore export``: writes the documents of a store in formats that other programs read.
-
-Writes a store as JSON lines or as a graph.
-"""
+"""``linkstore export``: writes the documents of a store as JSON lines or as a graph."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``linkstore facts``: extract atomic facts for the agent that reads a store.
-
-A note that changes of a store do not change the facts that were extracted from it.
-"""
+"""``linkstore facts``: extract atomic facts for the agent that reads a store."""
 
 from __future__ import annotations
 

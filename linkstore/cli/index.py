@@ -1,9 +1,4 @@
-"""``linkstore index`` and ``linkstore relink``: from a source of pages to a store.
-
-``linkstore index``: from a source of pages to a store.
-
-``linkstore relink``: makes the links again that depend on the whole corpus.
-"""
+"""``linkstore index`` and ``linkstore relink``: from a source of pages to a store, and links of all pages."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""``linkstore links``: shows the links of a document in both directions, or what is broken.
-
-Finds the documents that a user names: by an id, a URL, the URL of a page, or the unique end of one.
-
-Lists broken links by page.
-
-``linkstore links``: shows the links of a document in both directions.
-"""
+"""``linkstore links``: shows the links of a document in both directions, or what is broken."""
 
 from __future__ import annotations
 

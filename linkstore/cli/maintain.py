@@ -1,11 +1,4 @@
-"""``linkstore delete``, ``stats``, ``verify``, ``repair`` and ``compact``.
-
-``linkstore verify``, ``linkstore repair`` and ``linkstore compact``.
-
-``linkstore delete``: remove pages, or single documents.
-
-``linkstore stats``: counts the content of a store.
-"""
+"""``linkstore delete``, ``stats``, ``verify``, ``repair`` and ``compact``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``linkstore migrate``: from one store to another, with vectors and links.
-
-Opens the sources and targets of ``migrate``, folders and URLs, without loading an embedding.
-"""
+"""``linkstore migrate``: from one store to another, with vectors and links, without loading an embedding."""
 
 from __future__ import annotations
 

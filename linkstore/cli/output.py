@@ -1,11 +1,4 @@
-"""Writes results to stdout, and everything else to stderr; hits as JSON, as text, by page.
-
-Writes results to stdout, and everything else to stderr.
-
-Hits as JSON and as text.
-
-Hits by page, as text: each page once, with its best sections.
-"""
+"""Writes results to stdout, and everything else to stderr; hits as JSON, as text, by page."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Progress of a long command while it runs, and its summary.
-
-A progress bar, and a counter where the end is not known. Imports rich: load it late.
-
-The summary of an indexing run: as text, as JSON, and as an exit code.
-"""
+"""Progress of a long command while it runs, and its summary."""
 
 from __future__ import annotations
 

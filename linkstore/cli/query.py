@@ -1,7 +1,4 @@
-"""``linkstore query``: searches a store, and shows the hits and how each was reached.
-
-Makes a strategy from options.
-"""
+"""``linkstore query``: searches a store, and shows the hits and how each was reached."""
 
 from __future__ import annotations
 

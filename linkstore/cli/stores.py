@@ -1,11 +1,4 @@
-"""Options that commands share, and the store that ``--store`` names, opened or created.
-
-Opens the store that ``--store`` names. Only this module knows how places are written.
-
-Creates a store only when there is something to put into it, so that a failed run leaves none.
-
-Options that several commands share, and how their values are read.
-"""
+"""Options that commands share, and the store that ``--store`` names: opened, or created at the first page."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Evaluations and profiles as tables for a person. Imports rich and numpy: load it late.
-
-Evaluations as tables for a person. Imports rich and numpy: load it late.
-
-Profiles as tables and bars for a person. Imports rich and numpy: load it late.
-"""
+"""Evaluations and profiles as tables for a person. Imports rich and numpy: load it late."""
 
 from __future__ import annotations
 

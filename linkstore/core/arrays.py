@@ -1,11 +1,7 @@
 """Arrays: joins on integers, unit vectors and their similarities, and the one order of results.
 
-The one function that scores: cosine similarity over float32 unit vectors.
-
 Every backend scores with :func:`cosine_similarities`, so that two engines cannot disagree about a
 score or about a tie. Vectors are stored at unit length; cosine is then a dot product.
-
-Positions and equal values in integer arrays, from which joins on refs are built.
 """
 
 from __future__ import annotations

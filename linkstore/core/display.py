@@ -1,11 +1,4 @@
-"""Text for people: escaped, readable, and a short view of a document for a query.
-
-Escapes text for display: an indexed page must not control the terminal or forge a line of output.
-
-URLs and names in readable form: in their own letters, and unable to forge a line of output.
-
-A short view of a document: title, headings, URL, and the part of its text that fits a query best.
-"""
+"""Text for people: escaped, readable, and a short view of a document for a query."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""Ids, metadata and links of a document, as they are stored.
-
-Checks the ids of documents.
-
-Metadata as it is stored: plain JSON, with the usual strings and lists for values that JSON lacks.
-
-A page of a source with its documents, in the form in which a store accepts it.
-
-The links in the metadata of a document that is or will be stored, and those that pass a filter.
-"""
+"""Ids, metadata and links of a document, as they are stored."""
 
 from __future__ import annotations
 

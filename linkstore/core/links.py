@@ -1,7 +1,4 @@
-"""Links between documents.
-
-What the fields of a link may hold.
-"""
+"""Links between documents, and what their fields may hold."""
 
 from __future__ import annotations
 

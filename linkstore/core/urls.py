@@ -1,7 +1,4 @@
-"""One normal form of URLs, for extractors, ingest and queries.
-
-The one spelling of an absolute URL: see :mod:`linkstore.core.urls`, whose rules about it are kept here.
-"""
+"""One normal form of URLs, for extractors, ingest and queries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The built-in encoders as LangChain's embeddings.
-
-A base class of embeddings that return arrays.
-"""
+"""The built-in encoders as LangChain's embeddings."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Encoders: they turn texts into arrays of vectors, without the slow import of LangChain.
-
-Encoders, which turn texts into arrays of vectors without the slow import of LangChain.
-
-One C++ runtime for all native libraries of the process.
-"""
+"""Encoders: they turn texts into arrays of vectors, without the slow import of LangChain."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Embeddings by name, and the name of an embedding.
 
-Embeddings that work offline, and embeddings by name.
-
 :func:`get_embedding` makes an embedding from its name, :func:`embedding_name` says under which name
 a store records one. Any LangChain ``Embeddings`` will do; the ones here add
 ``embed_array``, which spares the way through lists of Python floats.

@@ -1,8 +1,7 @@
 """The contract between linkstore and a storage engine, stated case by case in docs/contract.md.
 
-Readers: a storage engine answers plans with a reader, which has a method for each kind of fetch.
-
-A method is a generator of whatever the engine waits for. An engine that computes its answers in place writes
+An engine answers a plan with a reader, which has a method for each kind of fetch. A method is a generator of
+whatever the engine waits for. An engine that computes its answers in place writes
 plain methods and marks them :func:`immediate`.
 """
 

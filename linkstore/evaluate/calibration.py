@@ -1,9 +1,4 @@
-"""Calibrates from questions with known answers: a minimum similarity, and the value of candidates.
-
-Proposes a minimum similarity for a store: above the noise, below the answers to questions.
-
-Fits the value of candidates to questions with known answers, for contexts.
-"""
+"""Calibrates from questions with known answers: a minimum similarity, and the value of candidates."""
 
 from __future__ import annotations
 

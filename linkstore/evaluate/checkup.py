@@ -1,9 +1,4 @@
-"""Checks a store: coverage, drift, staleness, names and confidence.
-
-The result of a checkup of a store: figures, and findings.
-
-Names on links: spellings in different link groups, and doubtful names.
-"""
+"""Checks a store: coverage, drift, staleness, names and confidence."""
 
 from __future__ import annotations
 

@@ -1,18 +1,8 @@
 """Measures over the ranks of gold documents, with intervals, and comparisons of searches.
 
-Strategies by the names under which they are compared.
-
-Measures over the ranks of gold documents, with confidence intervals.
-
 Intervals are percentiles of a paired bootstrap over questions: B. Efron and R. Tibshirani, "An Introduction
 to the Bootstrap", 1993, chapter 13; for comparing two rankings of the same questions, T. Sakai, "Evaluating
 Evaluation Metrics based on the Bootstrap", SIGIR 2006.
-
-What an evaluation found: values, and their form in JSON.
-
-Computes outcomes with intervals from ranks.
-
-Compares searches that follow links with the best search without links.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
 """Profiles a corpus: statistics of its links, and how much they can improve the results of questions.
 
-The links of the documents of a corpus: those of its rows, or those that extractors find.
-
-Says in words whether links help.
-
 With questions, the verdict is a measurement: the default compared with the best search without links. The
 second sentence says why: the share of gold answers that dense search misses among its first 5, and the share
 of these that one link from its first 10 hits leads to. Without questions, it is the share of documents that a
 link from another page leads to.
-
-Finds the links that join the answers of a question, and how much they can add to dense search.
 """
 
 from __future__ import annotations

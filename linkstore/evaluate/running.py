@@ -1,15 +1,9 @@
 """Runs every strategy on every question of a file, and measures ranks and times.
 
-Reads a corpus, and questions with gold answers, from JSON Lines.
-
 Each line of a corpus is a document, ``{"id", "title", "text", "links"?}``, where links are a list of
 ``{"kind", "tag", "direction", "label"?, "weight"?}``. Each line of questions is ``{"question", "gold"}``,
 where gold is a list of the pages, sections or ids that answer the question. Other keys and empty lines are
 ignored.
-
-The documents of a gold answer: all chunks of a page, all chunks of a section, or one document.
-
-Runs every strategy on every question, and measures ranks and times.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Watches the searches of a store: how many find nothing, their times, and when to raise an alarm.
-
-Figures of a window of searches, and when they are cause for alarm.
-
-The base of observers of a store, which end when they are closed.
-
-Watches the searches of a store: how many find nothing, their times, and how many documents they reach.
-"""
+"""Watches the searches of a store: how many find nothing, their times, and when to raise an alarm."""
 
 from __future__ import annotations
 

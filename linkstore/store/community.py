@@ -1,11 +1,4 @@
-"""A table of langchain-community as a source. Importing this needs the extra ``cassandra``.
-
-Converts a row that langchain-community wrote to a record, or gives the reason why that is not possible.
-
-The tables of langchain-community's Cassandra stores: their columns, and the CQL that reads them.
-
-cassio makes them, with ``row_id`` for the key, or ``partition_id`` before it in clustered tables.
-"""
+"""A table of langchain-community as a source. Importing this needs the extra ``cassandra``."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""A store without LangChain's base classes, and the backends that stores are opened on.
-
-A store without LangChain's base classes, whose import takes four times as long as all of linkstore.
-
-The command line opens this one where nothing of LangChain is needed but documents.
-
-Makes backends in folders.
-
-Opens further stores next to a store, with the same engine and embedding, named after their content.
-"""
+"""A store without LangChain's base classes, whose import takes four times as long as all of linkstore."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""LinkStore: a LangChain VectorStore whose searches follow links.
-
-Calls that have a blocking and an async form, which memories and agents wait for.
-
-The check that an argument is a store.
-"""
+"""LinkStore: a LangChain VectorStore whose searches follow links."""
 
 from __future__ import annotations
 

@@ -1,17 +1,7 @@
 """Copies documents from one store to another, batch by batch, without embedding anything again.
 
-The report of a migration: for each batch, and as a whole.
-
-The journal of a migration: it records what was done, so that the next run can continue after an interrupt.
-
-A file of JSON lines: source and target, then one line for each batch that the target has acknowledged. A
-line that was cut off does not count.
-
-The source of a migration: any backend, or anything else that can be read from a cursor onward.
-
-Copies documents, batch by batch.
-
-The name under which a migrated store records its embedding.
+A journal lets the next run continue after an interrupt. It is a file of JSON lines: source and target, then
+one line for each batch that the target has acknowledged. A line that was cut off does not count.
 """
 
 from __future__ import annotations

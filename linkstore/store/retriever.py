@@ -1,11 +1,4 @@
-"""LangChain retrievers over a store, and their reports to callbacks.
-
-Reports searches of a retriever to LangChain's callbacks.
-
-LinkRetriever: a LangChain retriever with a store and a strategy.
-
-The retriever that ``as_retriever()`` returns.
-"""
+"""LangChain retrievers over a store, and their reports to callbacks."""
 
 from __future__ import annotations
 

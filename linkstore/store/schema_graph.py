@@ -1,13 +1,4 @@
-"""The documents of a store as a graph of types and kinds: checked against a schema, or drafted as one.
-
-The documents of a store as a graph of types and kinds, for checking a schema and for drafting one.
-
-Drafts a schema from the documents of a store.
-
-Checks documents against the schema of their store, before they are written.
-
-The schema of a store as a whole: setting it, and checking all documents.
-"""
+"""The documents of a store as a graph of types and kinds: checked against a schema, or drafted as one."""
 
 from __future__ import annotations
 

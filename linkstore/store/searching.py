@@ -1,9 +1,4 @@
-"""Searching a store: by a strategy, and by LangChain's methods.
-
-Says which search takes which arguments, and raises errors for arguments that belong elsewhere.
-
-Searching by a strategy.
-"""
+"""Searching a store by a strategy, and which search takes which arguments."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Draws the result of a search: documents in columns by depth, their links, and one highlighted path.
-
-Draws boxes in columns and curves between them, as SVG.
-
-Selects the hits to draw, arranges them in columns, and collects the links between them.
-"""
+"""Draws the result of a search: documents in columns by depth, their links, and one highlighted path."""
 
 from __future__ import annotations
 

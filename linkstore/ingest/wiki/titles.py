@@ -1,15 +1,9 @@
 """MediaWiki's rules for titles, and prefixes of other wikis.
 
-A wiki's name, address and namespaces.
-
-Interwiki prefixes: the targets of ``[[wikt:word]]`` and ``[[fr:Titre]]``.
-
 Dumps do not contain a wiki's interwiki table. This module knows the prefixes of Wikimedia's projects
 (https://meta.wikimedia.org/wiki/Interwiki_map); settings add those of other wikis.
 
-MediaWiki's rules for titles: the page that ``[[…]]`` names.
-
-They follow ``MediaWikiTitleCodec`` and https://www.mediawiki.org/wiki/Help:Links: entities and
+Titles follow ``MediaWikiTitleCodec`` and https://www.mediawiki.org/wiki/Help:Links: entities and
 percent-encoding are decoded, underscores are spaces, the first letter is a capital where the namespace
 says so, prefixes name namespaces or other wikis, and a leading colon makes a plain link of a category,
 file or language link.
