@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from linkstore.cli.exits import UsageError, get_exit_code
-from linkstore.cli.output import get_stdout, note, quiet, write_json
+from linkstore.cli.output import complain, get_stdout, note, quiet, write_json
 from linkstore.cli.progress import report_run
-from linkstore.cli.sources import recognize_kind, select_options
+from linkstore.cli.sources import SourceKind, recognize_kind, select_options
 from linkstore.cli.stores import (
     JsonOption,
     StoreOption,
@@ -25,10 +27,11 @@ from linkstore.cli.stores import (
     split_names,
 )
 from linkstore.core.display import escape_unprintable, format_count
+from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
     from linkstore.core.batches import Progress
-    from linkstore.ingest.source import PageStore
+    from linkstore.ingest.source import PageStore, Summary
 
 ExtractorsOption = Annotated[
     list[str] | None,
@@ -117,6 +120,15 @@ ReportOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", dir_okay=False, help="Write what was skipped to FILE, as JSON lines."),
 ]
+WatchOption = Annotated[
+    bool,
+    typer.Option("--watch", help="Folder or vault: index again whenever files change, until Ctrl-C."),
+]
+EveryOption = Annotated[
+    str | None,
+    typer.Option("--every", metavar="TIME", help="Index again each time this has passed: 30m, 1h, 1d."),
+]
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def index(
@@ -139,6 +151,8 @@ def index(
     encoding: SourceEncodingOption = None,
     jobs: JobsOption = None,
     report: ReportOption = None,
+    watch: WatchOption = False,
+    every: EveryOption = None,
     json: JsonOption = False,
 ) -> None:
     """Index a folder, website, vault, wiki or file.
@@ -169,6 +183,7 @@ def index(
         prune=prune,
         jobs=jobs,
     )
+    repeat = _choose_repetition(found, source, store, watch=watch, every=every, dry_run=dry_run)
     place = open_or_empty(store) if dry_run else open_or_make(store, embedding=embedding)
     with (
         report_run(report, json=json) as summaries,
@@ -176,7 +191,73 @@ def index(
         _advise_when_stopped(opened_store),
         _show_page_progress() as progress,
     ):
-        summaries.append(run(opened_store, progress=progress))
+        if repeat is None:
+            summaries.append(run(opened_store, progress=progress))
+        else:
+            repeat(opened_store, run)
+
+
+def _choose_repetition(
+    found: SourceKind, source: str, store: str, *, watch: bool, every: str | None, dry_run: bool
+) -> Callable[[PageStore, Callable[..., Summary]], None] | None:
+    """Return what repeats a run until Ctrl-C, or None for a single run.
+
+    Raises:
+        UsageError: If a source of this kind cannot be watched, or the time is not one.
+    """
+    if not watch and every is None:
+        return None
+    if dry_run or (watch and every is not None):
+        raise UsageError("give one of --watch, --every and --dry-run")
+    if every is not None:
+        seconds = _parse_seconds(every)
+        return lambda opened, run: _repeat_every(seconds, opened, run)
+    if found.name not in {"folder", "vault"}:
+        raise UsageError(f"--watch is for folders and vaults; for a {found.name}, --every 1h")
+
+    def keep_fresh(opened: PageStore, run: Callable[..., Summary]) -> None:
+        from linkstore.ingest.watch import watch_folder
+
+        note(f"watching {source}; Ctrl-C ends it")
+        watch_folder(opened, source, index=lambda one, _: run(one), report=_tell_run, ignore=[store])
+
+    return keep_fresh
+
+
+def _repeat_every(seconds: float, opened: PageStore, run: Callable[..., Summary]) -> None:
+    first = True
+    while True:
+        try:
+            _tell_run(run(opened))
+        except LinkStoreError as error:
+            if first:
+                raise
+            _tell_run(error)
+        first = False
+        time.sleep(seconds)
+
+
+def _tell_run(result: Summary | LinkStoreError) -> None:
+    if isinstance(result, LinkStoreError):
+        complain(f"linkstore: {result}")
+        return
+    pages, at = result.pages, datetime.now().astimezone().strftime("%H:%M:%S")
+    note(
+        f"{at} {format_count(pages.total, 'page')}: {pages.added:,} added, {pages.updated:,} updated,"
+        f" {pages.removed:,} removed" + (f", {len(result.skipped):,} skipped" if result.skipped else "")
+    )
+
+
+def _parse_seconds(text: str) -> float:
+    """Return the seconds of a time such as ``30m``.
+
+    Raises:
+        UsageError: If it is not one, or is less than a second.
+    """
+    number, unit = text[:-1], text[-1:]
+    if unit not in _SECONDS or not number.isdecimal() or not int(number):
+        raise UsageError(f"--every takes a time such as 30m, 1h or 1d, not {text!r}")
+    return float(int(number) * _SECONDS[unit])
 
 
 @contextmanager

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         SourcePage,
         Summary,
     )
+    from linkstore.ingest.watch import watch_folder
     from linkstore.ingest.wiki.source import WikiSettings, WikiSource, index_wiki
     from linkstore.ingest.wiki.zim import MissingLibzimError, ZimSource, index_zim
 
@@ -73,6 +74,7 @@ __all__ = [
     "index_zim",
     "link_corpus",
     "staleness",
+    "watch_folder",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -91,6 +93,7 @@ __getattr__, __dir__ = lazy(
             "BadInput Dangling Encodings IndexingError LeftOut NothingIndexedError PageCounts PageStore "
             "RemovalRefusedError Source SourcePage Summary"
         ),
+        "linkstore.ingest.watch": "watch_folder",
         "linkstore.ingest.wiki.source": "WikiSettings WikiSource index_wiki",
         "linkstore.ingest.wiki.zim": "MissingLibzimError ZimSource index_zim",
     },

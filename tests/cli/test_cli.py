@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from xml.etree import ElementTree as ET
@@ -676,3 +677,55 @@ def test_suggest_lists_links_that_may_be_missing_and_writes_them(tmp_path):
     assert (code, json.loads(out)[0]["target"]) == (0, "pests")
     assert "wrote 1 link in 2 documents" in err
     assert "suggested" in linkstore("links", "may", "--store", str(place))[1]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+def test_index_watch_follows_the_files_until_ctrl_c(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "a.md").write_text("# Alpha\n\nThe first note.")
+    command = [
+        sys.executable,
+        "-m",
+        "linkstore",
+        "index",
+        str(site),
+        "--store",
+        str(tmp_path / "kb"),
+        "--watch",
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "watching" in process.stderr.readline()
+    assert "1 page: 1 added, 0 updated, 0 removed" in process.stderr.readline()
+    (site / "b.md").write_text("# Beta\n\nThe second note.")
+    assert "2 pages: 1 added, 0 updated, 0 removed" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == exits.INTERRUPTED
+    assert "the store has 2 pages" in rest
+    assert "Traceback" not in rest
+    with LinkStore.open(tmp_path / "kb") as store:
+        assert store.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--watch", "--every", "1h"], "give one of --watch, --every and --dry-run"),
+        (["--watch", "--dry-run"], "give one of"),
+        (["--every", "soon"], "30m, 1h or 1d, not 'soon'"),
+        (["--every", "0m"], "not '0m'"),
+    ],
+)
+def test_what_cannot_be_repeated_is_said(tmp_path, options, message):
+    code, _, err = linkstore("index", str(tmp_path), "--store", str(tmp_path / "kb"), *options)
+    assert code == exits.USAGE
+    assert message in err
+
+
+def test_only_folders_and_vaults_are_watched(tmp_path):
+    (tmp_path / "pages.jsonl").write_text("{}")
+    place, store = str(tmp_path / "pages.jsonl"), str(tmp_path / "kb")
+    code, _, err = linkstore("index", place, "--store", store, "--watch")
+    assert (code, "for a jsonl, --every 1h" in err) == (exits.USAGE, True)

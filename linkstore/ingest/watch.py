@@ -1,0 +1,120 @@
+"""Keeps an index fresh: a folder is indexed again whenever its files change. Needs the extra ``watch``.
+
+A run reads only what changed, so the watcher need not know which files did. It waits until the folder has
+been quiet for a moment, so that bursts of changes and files that are being written are indexed once. Then it
+runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any, Final
+
+from linkstore.core.arguments import as_path
+from linkstore.errors import LinkStoreError, MissingExtraError
+from linkstore.ingest.files import SourceNotFoundError
+from linkstore.ingest.html.folder import index_folder
+from linkstore.ingest.source import PageStore, Summary
+
+QUIET_SECONDS: Final = 0.4
+"""How long nothing may change before a run begins."""
+MOST_SECONDS: Final = 30.0
+"""A run begins this long after the first change at the latest, even if changes go on."""
+_STEP_MS: Final = 50
+_LOG: Final = logging.getLogger("linkstore.ingest")
+
+Report = Callable[[Summary | LinkStoreError], object]
+"""Is told the result of each run."""
+
+
+def watch_folder(
+    store: PageStore,
+    path: str | Path,
+    *,
+    index: Callable[..., Summary] = index_folder,
+    stop: Event | None = None,
+    report: Report | None = None,
+    ignore: Sequence[str | Path] = (),
+    **options: Any,
+) -> None:
+    """Index a folder, and again whenever something in it changes, until it is told to stop.
+
+    Changed, new, renamed and deleted files are in the store about a second after the last change, or as long
+    as reading and embedding them takes. Readers beside it see every run. An interrupt such as Ctrl-C ends it
+    as it ends a run: what was written stays, and is whole.
+
+    Args:
+        store: Where the documents go. It may lie in the folder.
+        path: The folder.
+        index: The function that indexes it, such as :func:`~linkstore.ingest.index_vault`.
+        stop: Ends the watch, after a run that is under way. None: an interrupt ends it.
+        report: Called after each run with its summary, or with the error that ended it. Default: it is logged
+            by the logger ``linkstore.ingest``. An error of the first run is raised.
+        ignore: Folders in it whose changes begin no run. That of an embedded store is one of them.
+        options: Those of ``index``.
+
+    Raises:
+        MissingExtraError: If the extra ``watch`` is not installed.
+        SourceNotFoundError: If there is no such folder, or it is gone.
+    """
+    folder = as_path("path", path).resolve()
+    if not folder.is_dir():
+        raise SourceNotFoundError(
+            f"there is no folder {folder}; give the folder of a site or a vault to watch"
+        )
+    tell = _log if report is None else report
+    first = True
+    for _ in _wait_for_changes(folder, [*ignore, *_find_place(store)], stop or Event()):
+        try:
+            tell(index(store, folder, **options))
+        except LinkStoreError as error:
+            if first or not folder.is_dir():
+                raise
+            tell(error)
+        first = False
+
+
+def _wait_for_changes(folder: Path, ignore: Sequence[str | Path], stop: Event) -> Iterator[None]:
+    """Yield once at the start, and then each time when the folder is quiet after changes."""
+    try:
+        from watchfiles import watch
+    except ImportError as error:
+        raise MissingExtraError("watching a folder", "watch") from error
+
+    ignored = [Path(one).resolve() for one in ignore]
+
+    def is_watched(_: object, changed: str) -> bool:
+        return not any(Path(changed).is_relative_to(one) for one in ignored)
+
+    since: float | None = float("-inf")  # the first run begins as soon as changes are watched
+    for changes in watch(
+        folder,
+        watch_filter=is_watched,
+        stop_event=stop,
+        step=_STEP_MS,
+        rust_timeout=int(QUIET_SECONDS * 1000),
+        yield_on_timeout=True,
+        ignore_permission_denied=True,
+    ):
+        if changes and since is None:
+            since = time.monotonic()
+        if since is not None and (not changes or time.monotonic() - since > MOST_SECONDS):
+            since = None
+            yield
+
+
+def _find_place(store: PageStore) -> list[Path]:
+    """Return the folder of an embedded store, whose own files change with every run."""
+    place = getattr(getattr(store, "backend", None), "folder", None)
+    return [place] if isinstance(place, Path) else []
+
+
+def _log(result: Summary | LinkStoreError) -> None:
+    if isinstance(result, LinkStoreError):
+        _LOG.warning("the folder could not be indexed, and will be when it changes again: %s", result)
+    else:
+        _LOG.info("indexed: %s", result.pages)
