@@ -194,7 +194,6 @@ def importable(monkeypatch):
 def test_a_page_that_ends_its_process_is_named_and_nothing_else_is_lost(importable, monkeypatch):
     """Nor by one that hangs, nor by one whose reader prints."""
     monkeypatch.setattr(workers, "SECONDS_A_PAGE", 5.0)
-    begun = time.monotonic()
     (documents, pages), summary = indexed(Odd(p1=chatter, p2=die, p4=be_killed, p6=fail, p8=hang, p10=die))
     assert summary.skipped == {
         "p2": "the process that read it ended (exit code 3)",
@@ -205,7 +204,6 @@ def test_a_page_that_ends_its_process_is_named_and_nothing_else_is_lost(importab
     }
     assert set(pages) == {"p0", "p1", "p3", "p5", "p7", "p9", "p11"}
     assert len(documents) == 7
-    assert time.monotonic() - begun < 60
 
 
 def test_what_python_prints_at_its_start_does_no_harm(tmp_path, monkeypatch, caplog):
