@@ -14,7 +14,7 @@ from stores import backend, exact, nearest, put, vectors
 
 from linkstore.core.processes import run_without_collector
 from linkstore.engines.embedded import backend as embedded
-from linkstore.engines.embedded.location import FORKS
+from linkstore.engines.embedded.location import FORKS, run_exclusively
 from linkstore.errors import BackendError, StoreClosedError
 
 pytestmark = [
@@ -130,6 +130,33 @@ def test_a_child_forked_while_threads_read_and_write_goes_on(tmp_path) -> None:
             thread.join()
     assert store.run(store.verify()).sound
     store.close()
+
+
+def test_a_child_does_not_keep_the_lock_that_a_thread_of_its_parent_held(tmp_path) -> None:
+    """The parent's thread writes a snapshot, which takes longer than any fork may wait."""
+    lock, held, release = tmp_path / "snapshot.lock", threading.Event(), threading.Event()
+
+    def hold() -> None:
+        held.set()
+        release.wait(SECONDS)
+
+    thread = threading.Thread(target=run_exclusively, args=(lock, hold), kwargs={"wait": True})
+    thread.start()
+    assert held.wait(SECONDS)
+    asked, tell = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            os.read(asked, 1)  # the parent's thread has released the lock meanwhile
+            status = 0 if run_exclusively(lock, lambda: True, wait=False) else 2
+        finally:
+            os._exit(status)
+    release.set()
+    thread.join()
+    assert run_exclusively(lock, lambda: "free", wait=True) == "free"  # once the child has run its handlers
+    os.write(tell, b"x")
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_fork_inside_a_transaction_leaves_it_to_the_parent(tmp_path) -> None:

@@ -10,7 +10,7 @@ from stores import SNAPSHOTS, nearest, put
 
 from linkstore.core.arrays import cosine_similarities, normalize_vectors
 from linkstore.engines.contract import Change, Manifest, Record
-from linkstore.engines.embedded import EmbeddedBackend, backend
+from linkstore.engines.embedded import EmbeddedBackend, backend, derived
 from linkstore.engines.embedded.vectors import AnnIndex
 
 COUNT, DIMENSION = 6_000, 32
@@ -56,6 +56,27 @@ def test_a_store_can_be_closed_in_the_middle_of_its_own_write(tmp_path, monkeypa
     again = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
     assert again.run(again.survey()).documents == 20
     assert nearest(again, np.eye(1, 16, dtype=np.float32)[0])
+    again.close()
+
+
+def test_a_store_can_be_closed_in_the_middle_of_its_own_snapshot(tmp_path, monkeypatch) -> None:
+    """As a signal handler does; it used to wait for the lock that its own thread holds."""
+    store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
+    store.run(store.claim(Manifest(embedding="e", dimension=16)))
+    measure = derived.estimate_recall
+
+    def interrupted(*given):
+        store.close()
+        return measure(*given)
+
+    monkeypatch.setattr(derived, "estimate_recall", interrupted)
+    writing = threading.Thread(target=lambda: put(store, 0, 100), daemon=True)
+    writing.start()
+    writing.join(20)
+    assert not writing.is_alive()
+    monkeypatch.undo()
+    again = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
+    assert again.run(again.survey()).documents == 100
     again.close()
 
 

@@ -25,7 +25,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import apsw
 import numpy as np
 import xxhash
 
@@ -314,37 +313,41 @@ def _resolve_folder(path: Path) -> Path:
 def run_exclusively(path: Path, work: Callable[[], T], *, wait: bool) -> T | None:
     """Do some work while holding a lock, or return None if another holds it and ``wait`` is False.
 
-    The lock is the lock of an empty SQLite database. The system releases it when the process ends. Closing
-    the connection releases it too, in one call into C that a signal cannot interrupt.
+    The lock is the system's lock on an open file, which ends with the descriptor or the process. It is no
+    lock of SQLite's: a fork may come at any moment of a long work, and SQLite's mutexes and records of locks
+    would then be left held in the child.
 
     Args:
         path: A file for the lock; created if missing.
         work: What to do.
         wait: Whether to wait until the lock is free.
     """
+    descriptor, pid = os.open(path, os.O_RDWR | os.O_CREAT, 0o644), os.getpid()
     try:
-        connection = apsw.Connection(str(path))
-    except apsw.CantOpenError as error:
-        raise OSError(f"{path}: {error}") from error
-    try:
-        return work() if _try_lock(connection, wait=wait) else None
+        FORKS.locks.add(descriptor)
+        while not _try_lock(descriptor):
+            if not wait:
+                return None
+            time.sleep(0.005)
+        return work()
     finally:
-        connection.close()
+        FORKS.locks.discard(descriptor)
+        if pid == os.getpid():  # a child has closed it
+            os.close(descriptor)
 
 
-def _try_lock(connection: apsw.Connection, *, wait: bool) -> bool:
-    """Try to take the lock and say whether that worked: either of the two statements may fail."""
-    connection.set_busy_handler(_retry_lock if wait else None)
+def _try_lock(descriptor: int) -> bool:
     try:
-        connection.pragma("journal_mode", "off")  # no journal file: locking must work on a full disk
-        connection.execute("BEGIN EXCLUSIVE")
-    except apsw.BusyError:
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except (BlockingIOError, PermissionError):
         return False
-    return True
-
-
-def _retry_lock(_: int) -> bool:
-    time.sleep(0.005)
     return True
 
 
@@ -356,9 +359,12 @@ class Forks:
         under_way: The thread and the database of each use, by token. A use ends with
             ``under_way.pop(token, None)``. That is a call into C, which a signal cannot interrupt halfway;
             it could interrupt a method written in Python.
+        locks: Descriptors of files on which a lock is held or awaited. A child closes them, because the
+            lock would otherwise last as long as the child.
     """
 
     def __init__(self) -> None:
+        self.locks: set[int] = set()
         self.lock = threading.RLock()  # close() in a signal handler may need it in the same thread
         self._forking = 0
         self.under_way: dict[object, tuple[int, Database]] = {}
@@ -394,13 +400,16 @@ class Forks:
             self._forking -= 1
 
     def in_child(self) -> None:
-        """Close the inherited connections, except those of databases that were in a transaction."""
+        """Close the inherited locks and connections, except those of databases that were in a transaction."""
         self.lock = threading.RLock()
         self._forking = 0
         busy = {id(database) for _, database in self.under_way.values()}
         inherited, self._open = list(self._open), weakref.WeakSet()
         self.under_way.clear()
+        locks, self.locks = self.locks, set()
         with contextlib.ExitStack() as each:  # the error of one must not leave the others open
+            for descriptor in locks:
+                each.callback(os.close, descriptor)
             for database in inherited:
                 if id(database) not in busy:
                     each.callback(database.close_inherited)

@@ -40,7 +40,7 @@ from linkstore.engines.embedded.location import Place, run_exclusively
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import find_setting_problems, read_raw_settings, read_settings
 from linkstore.engines.embedded.writing import GroupKeyCache
-from linkstore.errors import StoreBusyError, StoreFullError, StoreMovedError
+from linkstore.errors import StoreBusyError, StoreClosedError, StoreFullError, StoreMovedError
 
 T = TypeVar("T")
 GONE_SHARE: Final = 0.25
@@ -54,7 +54,7 @@ MOST_LACKING: Final = 25_000
 STALE_SECONDS: Final = 10.0
 """How long a reader tries to begin a transaction that the loaded mirror can serve."""
 _LOG: Final = logging.getLogger("linkstore")
-_POSTPONING_ERRORS = (OSError, MemoryError, StoreBusyError, StoreFullError)
+_POSTPONING_ERRORS = (OSError, MemoryError, StoreBusyError, StoreClosedError, StoreFullError)
 """Errors that postpone the making of derived files; documents are safe and searches correct without them."""
 UNLISTED: Final = "unlisted"
 """The setting that counts the removals that are no longer listed."""
@@ -230,20 +230,28 @@ class OpenStore:
         last = parse_snapshot(settings)
         return make_stamp(settings).last_key - max(last.last_key if last else 0, self.derived.covered)
 
-    def flush(self, share: float | None = None) -> None:
-        """Take a snapshot if much has changed since the last one (None: anything), and the store is large."""
+    def flush(self, share: float | None = None, *, wait: bool = True) -> None:
+        """Take a snapshot if much has changed since the last one (None: anything), and the store is large.
+
+        Args:
+            share: How much counts as much, as a share of the documents.
+            wait: Whether to wait for another that is being taken, or else leave it at that one.
+        """
         settings = self.database.read(read_settings)
         if self._is_snapshot_due(settings, share):
             self.indexer.finish(settings["last_key"])
             if self._is_snapshot_due(self.database.read(read_settings), share):
-                self.take_snapshot(wait=True)
+                self.take_snapshot(wait=wait)
 
     def at_close(self) -> None:
-        """Take a snapshot if much has changed since the last one."""
+        """Take a snapshot if much has changed since the last one, and none is being taken.
+
+        The one that is being taken may be this thread's own, which a signal handler interrupted.
+        """
         if self.database.read_only or self.database.place.moved:
             return
         if not find_setting_problems(self.database.read(read_raw_settings)):
-            self.flush(self._grow_share / 8)
+            self.flush(self._grow_share / 8, wait=False)
 
     def catch_up(self, *, settled: bool) -> bool:
         """Do the work that is due, in the process that builds the index, and return whether there was any.
