@@ -144,12 +144,12 @@ def _site_rows(data: Path, sites: Path, site: str, embedding: Embeddings, stores
 
 
 def _measured(store: LinkStore, questions: Sequence[GoldQuestion], *, whole: bool) -> Evaluation:
-    return evaluate(store, questions, _contenders(store) if whole else _two(store))
+    return evaluate(store, questions, _contenders() if whole else _two(store))
 
 
-def _contenders(store: LinkStore) -> Mapping[str, Strategy]:
+def _contenders() -> Mapping[str, Strategy]:
     """All that are compared; the first stage stands behind what it joins."""
-    named = make_strategies(STRATEGIES, store)
+    named = make_strategies(STRATEGIES)
     first = {name: named.pop(name) for name in ("dense", "bm25", "dense+bm25")}
     return {**first, **named, WORDLESS: PageRank(lexical=0.0)}
 

@@ -187,7 +187,7 @@ class PageDocuments:
         digest: Hash of what was indexed.
         documents: In order.
         vectors: What the store's embedding gave for them, of shape (documents, dimension), if they were
-            embedded beforehand: see :func:`linkstore.store.operations.embed_pages`.
+            embedded beforehand: see :meth:`linkstore.LinkStore.embed_pages`.
     """
 
     url: str

@@ -20,7 +20,7 @@ from linkstore.core.plans import Candidates, Find, Plan
 from linkstore.embeddings.names import embedding_name, get_embedding
 from linkstore.engines.contract import Backend, Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import BackendError, DocumentError, EmbeddingError, LinkError, LinkStoreError
-from linkstore.store.operations import FLOOR_NOTE
+from linkstore.store.base import FLOOR_NOTE
 from linkstore.store.schema_graph import SCHEMA_NOTE
 
 

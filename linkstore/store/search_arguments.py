@@ -1,31 +1,39 @@
-"""Searching a store by a strategy, and which search takes which arguments."""
+"""Which search takes which arguments, and what is said of an argument in the wrong place."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
-from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from linkstore.core.filters import Filter, parse_filter
-from linkstore.core.hits import Hits
 from linkstore.core.links import AnyLink
-from linkstore.core.plans import Operation
 from linkstore.errors import StrategyError
-from linkstore.store import operations
-from linkstore.store.driving import DrivenStore, check_known_names, check_known_types
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS, SearchOptions, Strategy
 from linkstore.strategies.eager import Eager
 from linkstore.strategies.first_stage import Similarity
 from linkstore.strategies.mmr import Mmr
-from linkstore.strategies.observers import observe_search
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY, PageRank
 
 DEFAULT_RETURNED_K: Final = 4
 """Number of documents that LangChain's methods return by default."""
 LINKS_SEARCH: Final = "links"
 """The search type of the default strategy, or of one that is given."""
+
+
+class SearchArguments(TypedDict, total=False):
+    """The arguments of :meth:`linkstore.LinkStore.search` besides the question."""
+
+    k: int | None
+    strategy: Strategy | None
+    filter: Filter | None
+    seed_filter: Filter | None
+    hop_filter: Filter | None
+    link_filter: Filter | None
+    result_filter: Filter | None
+    initial_roots: Sequence[str]
+    initial_links: Sequence[AnyLink]
 
 
 def list_settings(kind: type[Strategy]) -> frozenset[str]:
@@ -110,8 +118,7 @@ def make_search_options(method: str, options: Mapping[str, Any]) -> SearchOption
     Raises:
         TypeError: If the method does not take one of them.
     """
-    own = {"k", "strategy"} if method in {"search", "asearch"} else {"k"}
-    check_argument_names(f"{method}()", options, SEARCH_OPTIONS | own)
+    check_argument_names(f"{method}()", options, SEARCH_OPTIONS | {"k"})
     return SearchOptions(**options)
 
 
@@ -159,44 +166,3 @@ def _describe_misplaced(name: str, search_type: str) -> str:
 def _join_alternatives(names: Iterable[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
-
-
-class SearchMethods(DrivenStore):
-    """The search methods of a store."""
-
-    def search(
-        self,
-        query: str,
-        *,
-        k: int | None = None,
-        strategy: Strategy | None = None,
-        filter: Filter | None = None,
-        link_filter: Filter | None = None,
-        initial_links: Sequence[AnyLink] = (),
-    ) -> Hits:
-        """Search by a strategy, and return hits with their paths: see :meth:`linkstore.LinkStore.search`."""
-        options = SearchOptions(filter=filter, link_filter=link_filter, initial_links=initial_links)
-        return self._run(self._hits(query, choose_strategy(strategy, k), options))
-
-    def _hits(self, query: str | list[float], strategy: Strategy, options: SearchOptions) -> Operation[Hits]:
-        strategy = strategy.with_floor(self._floor)
-        if not self._observers:
-            return (yield from self._found(query, strategy, options, None))
-        question = query if isinstance(query, str) else ""
-        search = partial(self._found, query, strategy, options)
-        return (yield from observe_search(self._observers, question, str(strategy), search))
-
-    def _found(
-        self,
-        query: str | list[float],
-        strategy: Strategy,
-        options: SearchOptions,
-        reached: list[int] | None,
-    ) -> Operation[Hits]:
-        yield from check_known_names(self.backend, strategy, options)
-        hits = yield from operations.search(
-            self.backend, self._embedding, query, strategy, options, self._max_depth, reached
-        )
-        if not hits or options.hop_filter is not None:
-            yield from check_known_types(self.backend, options)
-        return hits
