@@ -15,10 +15,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
-    SpinnerColumn,
     Task,
-    TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
@@ -31,7 +28,6 @@ from linkstore.core.text import escape_surrogates
 if TYPE_CHECKING:
     from linkstore.core.batches import Progress as Advance
     from linkstore.ingest.source import Encodings, LeftOut, Summary
-    from linkstore.store.migration import Progress as Count
 
 MAX_SHOWN_SKIPPED: Final = 10
 """Number of skipped pages that are listed; ``--report`` lists all."""
@@ -71,24 +67,6 @@ def show_progress_bar(console: Console | None = None, unit: str = "pages") -> It
             bar.update(task, completed=done, total=total or None, description=page)
 
         yield advance
-
-
-@contextmanager
-def show_document_counter(console: Console | None = None) -> Iterator[Count]:
-    """Show a count of documents while the context lasts, and yield the function that moves it.
-
-    Args:
-        console: Where it is shown; default stderr.
-    """
-    counts = TextColumn("{task.completed:,.0f} documents{task.description}")
-    columns = (SpinnerColumn(), counts, RateColumn("documents"), TimeElapsedColumn())
-    with Progress(*columns, console=console or Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("", total=None)
-
-        def count(done: int, refused: int) -> None:
-            shown.update(task, completed=done, description=f", {refused:,} refused" if refused else "")
-
-        yield count
 
 
 @contextmanager

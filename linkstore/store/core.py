@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from linkstore.core.calls import arun, run
 from linkstore.core.plans import Operation
 from linkstore.engines.contract import Backend, Report, Survey
-from linkstore.engines.embedded.backend import EmbeddedBackend
 from linkstore.errors import CapabilityError, SchemaError
 from linkstore.store import schema_graph
 from linkstore.store.base import close_on_failure
@@ -185,23 +183,6 @@ class CoreStore(SearchMethods, PageMethods):
         if chosen is None:
             raise SchemaError("the store records no schema; give one, such as Schema.infer(store)")
         return (yield from schema_graph.check_against_schema(self.backend, chosen))
-
-
-def open_core_in_folder(path: str | Path, *, create: bool = False) -> CoreStore:
-    """Open the store in a folder, with the embedding that it was built with.
-
-    Args:
-        path: The folder.
-        create: Create the store if it does not exist.
-
-    Raises:
-        StoreNotFoundError: If the store does not exist and ``create`` is False.
-        StoreFormatError: If the folder contains something else, or a store of a newer version.
-        EmbeddingError: If the embedding cannot be made by its name.
-    """
-    backend = EmbeddedBackend(path, create=create)
-    with close_on_failure(backend):
-        return CoreStore(backend)
 
 
 @runtime_checkable
