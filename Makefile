@@ -4,6 +4,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
 BENCH := $(VENV)/.ready-bench
+MUTATE := $(VENV)/.ready-mutate
 LOWEST := $(VENV)-lowest
 comma := ,
 LOWEST_EXTRAS := agents,beautifulsoup4,cassandra,mcp,minilm,openai,otel,web,yake,zim
@@ -16,7 +17,7 @@ WORKERS ?= 2
 DATA ?= $(LINKSTORE_EVAL_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-lowest fuzz lint format docs bench cassandra clean
+.PHONY: help demo test test-long test-lowest fuzz mutate lint format docs bench cassandra clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -38,6 +39,9 @@ test-lowest: $(LOWEST)/.ready ## Run the tests with the lowest versions of all t
 
 fuzz: $(DEV) ## Fuzz the readers for an hour; ARGS such as --minutes 5 --reader html
 	PYTHONPATH=tests/support $(BIN)/python -m fuzzing $(ARGS)
+
+mutate: $(MUTATE) ## Measure which small changes the tests notice; ARGS such as links traversal --sample 100 --seed 2
+	PYTHONPATH=tests/support $(BIN)/python -m mutation $(ARGS)
 
 lint: $(DEV) ## Check style and types
 	$(BIN)/ruff check .
@@ -109,6 +113,9 @@ $(LOWEST)/.ready: pyproject.toml | $(VENV)/bin/python
 
 $(DOCS): pyproject.toml | $(RUN)
 	$(call install,--editable . --group docs)
+
+$(MUTATE): pyproject.toml | $(RUN)
+	$(call install,--editable . --group dev --group mutate)
 
 $(BENCH): pyproject.toml | $(RUN)
 	$(call install,--editable . --group dev --group bench)

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_stdout, note, write_json
+from linkstore.cli.output import format_kinds, note, show, write_json
 from linkstore.cli.stores import JsonOption, is_place_url, open_backend
-from linkstore.core.display import escape_unprintable
 from linkstore.errors import EmbeddingError, LinkStoreError
 
 if TYPE_CHECKING:
@@ -128,13 +127,9 @@ def _check_embedding_name(source: Source, named: str | None) -> None:
 
 def show_migration(report: MigrationReport) -> None:
     """Print what a migration did."""
-    console = get_stdout()
     written = report.written
-    console.print(
-        f"documents {written.added:,} added, {written.updated:,} updated, {written.unchanged:,} unchanged"
-    )
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in report.links.items())
-    console.print(f"links     {escape_unprintable(kinds) or 'none'}")
-    console.print(f"pages     {report.pages:,}")
+    show(f"documents {written.added:,} added, {written.updated:,} updated, {written.unchanged:,} unchanged")
+    show(f"links     {format_kinds(report.links)}")
+    show(f"pages     {report.pages:,}")
     for name, reason in report.refused.items():
-        console.print(escape_unprintable(f"refused   {name}: {reason}"), style="yellow")
+        show(f"refused   {name}: {reason}", "yellow")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from linkstore.cli.output import get_stdout, note, write_json
+from linkstore.cli.output import note, show, write_json
 from linkstore.cli.stores import JsonOption, StoreOption, open_core_store
-from linkstore.core.display import escape_unprintable, format_count, make_readable
-
-if TYPE_CHECKING:
-    from linkstore.store.suggestions import LinkSuggestion
+from linkstore.core.display import format_count, make_readable
 
 KOption = Annotated[
     int, typer.Option("-k", min=1, max=100_000, help="Maximum number of links to suggest.", show_default=True)
@@ -40,16 +37,11 @@ def suggest(
         write_json([asdict(one) for one in found])
     else:
         for number, one in enumerate(found, start=1):
-            _show(number, one)
+            source, target = make_readable(one.source_page), make_readable(one.target_page)
+            show(f"{number:3}. {source} → {target}", "bold cyan")
+            why = f"names it “{one.phrase}”" if one.reason == "named" else f"similarity {one.similarity:.2f}"
+            show(f"     {why}: {one.passage}")
     if not found:
         note("no link seems to be missing: no page names another without a link, and none are near")
     if apply:
         note(f"wrote {format_count(len(found), 'link')} in {format_count(changed, 'document')}")
-
-
-def _show(number: int, one: LinkSuggestion) -> None:
-    console = get_stdout()
-    source, target = make_readable(one.source_page), make_readable(one.target_page)
-    console.print(escape_unprintable(f"{number:3}. {source} → {target}"), style="bold cyan")
-    why = f"names it “{one.phrase}”" if one.reason == "named" else f"similarity {one.similarity:.2f}"
-    console.print(escape_unprintable(f"     {why}: {one.passage}"))
