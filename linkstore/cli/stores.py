@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstore.cli.exits import UsageError, ended_by_interrupts
+from linkstore.cli.exits import UsageError, end_at_once
 from linkstore.errors import BackendError, StoreNotFoundError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def open_core_store(place: str) -> Iterator[CoreStore]:
     Raises:
         As :func:`open_store`.
     """
-    with ended_by_interrupts():
+    with end_at_once():
         from linkstore.store.core import CoreStore
     with open_backend(place, create=False) as backend:
         yield CoreStore(backend)
@@ -63,7 +63,7 @@ def open_store(place: str, *, create: bool = False, embedding: str | None = None
         MissingExtraError: If ``place`` needs an extra that is not installed.
     """
     _is_store_url(place)
-    with ended_by_interrupts():
+    with end_at_once():
         from linkstore.embeddings.names import get_embedding
         from linkstore.store.linkstore import LinkStore
     chosen = None if embedding is None else get_embedding(embedding)

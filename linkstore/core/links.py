@@ -18,6 +18,13 @@ from linkstore.errors import LinkError
 DIRECTIONS: Final[frozenset[str]] = frozenset({"in", "out", "bidir"})
 MAX_TAG_BYTES: Final = 8192
 """Longest kind or tag, in bytes of UTF-8."""
+Direction = Literal["in", "out", "bidir"]
+SUGGESTED: Final = "suggested"
+"""The kind of links that ``suggest_links`` proposed; a search follows them only if it names the kind."""
+LINKS_KEY: Final = "links"
+"""The metadata key under which a document carries its links, as plain JSON dicts."""
+_MAX_CACHED_TAG: Final = 100
+"""Maximum length of the tag of a link that is cached for further documents."""
 
 
 def has_ordinary_fields(kind: object, tag: object, direction: object, label: object, weight: object) -> bool:
@@ -73,15 +80,6 @@ def _find_tag_problem(value: object) -> str | None:
         return "is not valid Unicode (it has a lone surrogate)"
     size = len(value.encode())
     return f"is {size} bytes long; at most {MAX_TAG_BYTES} are allowed" if size > MAX_TAG_BYTES else None
-
-
-Direction = Literal["in", "out", "bidir"]
-SUGGESTED: Final = "suggested"
-"""The kind of links that ``suggest_links`` proposed; a search follows them only if it names the kind."""
-LINKS_KEY: Final = "links"
-"""The metadata key under which a document carries its links, as plain JSON dicts."""
-_MAX_CACHED_TAG: Final = 100
-"""Maximum length of the tag of a link that is cached for further documents."""
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)

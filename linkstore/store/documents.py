@@ -10,6 +10,7 @@ from typing import Any, Final
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import make_argument_error, omit_none, quote_value, require, require_list
+from linkstore.core.batches import split_batches
 from linkstore.core.calls import arun, call_engine, call_plan, run
 from linkstore.core.documents import is_storable, keep_storable
 from linkstore.core.plans import Operation, Plan, read_documents
@@ -115,8 +116,7 @@ class DocumentMethods(StoreBase):
             raise DocumentError(f"batch_size must be an integer of at least 1, not {batch_size!r}")
         drafts = prepare_drafts(listed, [document.id for document in listed] if ids is None else list(ids))
         yield from check_documents(self.backend, drafts)
-        for start in range(0, len(drafts), batch_size):
-            batch = drafts[start : start + batch_size]
+        for batch in split_batches(drafts, batch_size):
             records = yield from embed_drafts(self.backend, self._embedding, batch)
             yield call_engine(self.backend, self.backend.write(Change(put=records)))
         return [draft.id for draft in drafts]

@@ -14,7 +14,7 @@ import orjson
 from langchain_core.embeddings import Embeddings
 
 from linkstore.core.arguments import omit_none, require, require_at_least, require_having
-from linkstore.core.batches import Progress
+from linkstore.core.batches import Progress, split_batches
 from linkstore.embeddings.names import embedding_name, get_embedding
 from linkstore.engines.contract import Backend, Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import (
@@ -155,8 +155,8 @@ def migrate(
         if progress is not None:
             progress(done, 0, read.records[-1].id if read.records else "")
     entries = origin.pages()
-    for start in range(0, len(entries), batch):
-        target.run(target.write(Change(put_pages=entries[start : start + batch])))
+    for part in split_batches(entries, batch):
+        target.run(target.write(Change(put_pages=part)))
     if isinstance(source, Backend):
         _copy_notes(source, target)
         _copy_accesses(source, target, batch)

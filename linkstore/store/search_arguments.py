@@ -20,6 +20,18 @@ DEFAULT_RETURNED_K: Final = 4
 """Number of documents that LangChain's methods return by default."""
 LINKS_SEARCH: Final = "links"
 """The search type of the default strategy, or of one that is given."""
+SEARCH_OPTIONS: Final = frozenset(field.name for field in fields(SearchOptions) if field.init)
+FILTER_OPTIONS: Final = tuple(sorted(name for name in SEARCH_OPTIONS if name.endswith("filter")))
+_PLAIN_OPTIONS: Final = SEARCH_OPTIONS - {"initial_roots", "initial_links"}
+TRAVERSAL_SEARCHES: Final = ("traversal", "mmr_traversal")
+"""The search types of langchain-community's former GraphVectorStore."""
+_STRATEGY_OF_SEARCH: Final[Mapping[str, type[Strategy]]] = {
+    "similarity": Similarity,
+    "mmr": Mmr,
+    "similarity_score_threshold": Similarity,
+}
+_OFFERED_STRATEGIES: Final = (Eager, Mmr, PageRank, AllPaths)
+"""The strategies whose settings a message suggests, in this order."""
 
 
 class SearchArguments(TypedDict, total=False):
@@ -41,9 +53,6 @@ def list_settings(kind: type[Strategy]) -> frozenset[str]:
     return frozenset(field.name for field in fields(kind))
 
 
-SEARCH_OPTIONS: Final = frozenset(field.name for field in fields(SearchOptions) if field.init)
-FILTER_OPTIONS: Final = tuple(sorted(name for name in SEARCH_OPTIONS if name.endswith("filter")))
-_PLAIN_OPTIONS: Final = SEARCH_OPTIONS - {"initial_roots", "initial_links"}
 SEARCH_ARGUMENTS: Final[Mapping[str, frozenset[str]]] = {
     LINKS_SEARCH: SEARCH_OPTIONS | {"k", "strategy"},
     "traversal": SEARCH_OPTIONS | (list_settings(Eager) - {"start_k"}),
@@ -53,15 +62,6 @@ SEARCH_ARGUMENTS: Final[Mapping[str, frozenset[str]]] = {
     "similarity_score_threshold": _PLAIN_OPTIONS | {"k", "score_threshold"},
 }
 """For each search type of a retriever, the arguments it takes."""
-TRAVERSAL_SEARCHES: Final = ("traversal", "mmr_traversal")
-"""The search types of langchain-community's former GraphVectorStore."""
-_STRATEGY_OF_SEARCH: Final[Mapping[str, type[Strategy]]] = {
-    "similarity": Similarity,
-    "mmr": Mmr,
-    "similarity_score_threshold": Similarity,
-}
-_OFFERED_STRATEGIES: Final = (Eager, Mmr, PageRank, AllPaths)
-"""The strategies whose settings a message suggests, in this order."""
 
 
 def check_options(search_type: str, options: Mapping[str, Any]) -> None:

@@ -104,6 +104,15 @@ class TestALink:
         ):
             assert whole(again) == whole(link)
 
+    def test_a_plain_link_is_made_once_unless_its_tag_is_long(self) -> None:
+        """Popular tags come again and again; long ones hardly do."""
+        for length, again in ((1, True), (100, True), (101, False)):
+            link = {"kind": "k", "tag": "t" * length, "direction": "in"}
+            assert (Link.from_dict(link) is Link.from_dict(dict(link))) == again
+            labelled = {**link, "label": "words"}
+            assert Link.from_dict(labelled) is not Link.from_dict(labelled)
+            assert whole(Link.from_dict(labelled)) == ("k", "t" * length, "in", "words", 1.0)
+
     def test_leaves_defaults_out_of_its_dict(self) -> None:
         plain = {"kind": "k", "tag": "t", "direction": "in"}
         assert Link.incoming(kind="k", tag="t").to_dict() == plain
