@@ -21,7 +21,7 @@ COMMANDS: Final = {
     "query": "query:query",
     "context": "context:context",
     "links": "links:links",
-    "suggest": "suggest:suggest",
+    "suggest": "links:suggest",
     "stats": "maintain:stats",
     "profile": "evaluate:profile",
     "calibrate": "evaluate:calibrate",

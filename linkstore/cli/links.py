@@ -1,4 +1,4 @@
-"""``linkstore links``: shows the links of a document in both directions, or what is broken."""
+"""``linkstore links`` and ``suggest``: the links of a document, and which links are broken or missing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote, unquote
@@ -15,7 +16,7 @@ import typer
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import get_indexed_page, note, show, write_json
 from linkstore.cli.stores import JsonOption, StoreOption, open_core_store
-from linkstore.core.display import format_link_data, get_title, get_url, make_readable
+from linkstore.core.display import format_count, format_link_data, get_title, get_url, make_readable
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
@@ -247,3 +248,39 @@ def _format_ids(ids: Sequence[str], *, more: bool) -> str:
         return "too many to list"
     rest = len(ids) - MAX_SHOWN_ENDS
     return (", ".join(ids[:MAX_SHOWN_ENDS]) or "nothing here") + (f" and {rest:,} more" if rest > 0 else "")
+
+
+MostOption = Annotated[
+    int, typer.Option("-k", min=1, max=100_000, help="Maximum number of links to suggest.", show_default=True)
+]
+ApplyOption = Annotated[
+    bool,
+    typer.Option(
+        "--apply", help="Write them as links of the kind 'suggested', which a search follows only by name."
+    ),
+]
+
+
+def suggest(
+    store: StoreOption, k: MostOption = 20, apply: ApplyOption = False, json: JsonOption = False
+) -> None:
+    """Suggest links that may be missing, best first.
+
+    Pages that name another page without a link to it come first, then pages that are near each other in
+    meaning and by their links.
+    """
+    with open_core_store(store) as opened_store:
+        found = opened_store.suggest_links(k)
+        changed = opened_store.add_suggested_links(found) if apply else 0
+    if json:
+        write_json([asdict(one) for one in found])
+    else:
+        for number, one in enumerate(found, start=1):
+            source, target = make_readable(one.source_page), make_readable(one.target_page)
+            show(f"{number:3}. {source} → {target}", "bold cyan")
+            why = f"names it “{one.phrase}”" if one.reason == "named" else f"similarity {one.similarity:.2f}"
+            show(f"     {why}: {one.passage}")
+    if not found:
+        note("no link seems to be missing: no page names another without a link, and none are near")
+    if apply:
+        note(f"wrote {format_count(len(found), 'link')} in {format_count(changed, 'document')}")

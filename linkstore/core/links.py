@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import quote_value, require
+from linkstore.core.metadata import copy_json
 from linkstore.core.text import is_unicode
 from linkstore.errors import LinkError
 
@@ -120,8 +121,6 @@ class Link:
             raise LinkError(f"invalid link {_quote_link(self)}: {problem}")
 
     def _copy_data(self) -> dict[str, Any]:
-        from linkstore.core.documents import copy_json  # late: it needs NumPy, and most links have no data
-
         try:
             return copy_json(self.data)
         except ValueError as error:

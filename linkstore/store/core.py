@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import Final
 
 from linkstore.core.calls import arun, run
 from linkstore.core.plans import Operation
-from linkstore.engines.contract import Backend, Report, Survey
-from linkstore.errors import CapabilityError, SchemaError
+from linkstore.engines.contract import Report, Survey
+from linkstore.errors import SchemaError
 from linkstore.store import schema_graph
-from linkstore.store.base import close_on_failure
 from linkstore.store.pages import PageMethods
 from linkstore.store.schema import Mode, Problem, Schema
 from linkstore.store.schema_graph import Reach, SchemaReport
 from linkstore.store.search import SearchMethods
-
-if TYPE_CHECKING:
-    from linkstore.store.linkstore import LinkStore
 
 FACTS_SUFFIX: Final = "facts"
 """The name of the store of facts of a store of chunks."""
@@ -183,42 +179,3 @@ class CoreStore(SearchMethods, PageMethods):
         if chosen is None:
             raise SchemaError("the store records no schema; give one, such as Schema.infer(store)")
         return (yield from schema_graph.check_against_schema(self.backend, chosen))
-
-
-@runtime_checkable
-class SupportsStoresBeside(Protocol):
-    """A backend that can keep further stores next to its own."""
-
-    def beside(self, name: str, *, create: bool) -> Backend:
-        """Open the backend of the store with this name.
-
-        Raises:
-            StoreNotFoundError: If there is none and ``create`` is False.
-        """
-        ...
-
-
-def open_store_beside(store: LinkStore, name: str, *, create: bool = True) -> LinkStore:
-    """Open a further store that belongs to a store. Close it before that store.
-
-    Args:
-        store: The store whose engine and embedding the further one has.
-        name: Lower-case letters.
-        create: Whether to make it if there is none.
-
-    Raises:
-        CapabilityError: If the backend keeps no further stores.
-        StoreNotFoundError: If there is none and ``create`` is False.
-    """
-    from linkstore.store.linkstore import (
-        LinkStore,  # late: commands that use no LangChain take the name above
-    )
-
-    backend = store.backend
-    if not isinstance(backend, SupportsStoresBeside):
-        raise CapabilityError(
-            f"{type(backend).__name__} cannot keep a second store; pass one, such as LinkStore()"
-        )
-    further = backend.beside(name, create=create)
-    with close_on_failure(further):
-        return LinkStore(store.embeddings, backend=further)

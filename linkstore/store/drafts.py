@@ -12,8 +12,9 @@ from langchain_core.documents import Document
 
 from linkstore.core.arrays import Floats, normalize_vectors
 from linkstore.core.calls import call_engine
-from linkstore.core.documents import check_id, convert_link_data, convert_metadata
+from linkstore.core.documents import check_id, convert_link_data
 from linkstore.core.links import LINKS_KEY, Link, parse_links
+from linkstore.core.metadata import convert_metadata
 from linkstore.core.plans import Operation
 from linkstore.core.processes import run_without_collector
 from linkstore.engines.contract import Backend, Manifest, Record

@@ -9,7 +9,8 @@ from typing import Any, Final, Unpack
 
 import numpy as np
 
-from linkstore.core.arrays import Floats, convert_question, normalize_vector
+from linkstore.core.arguments import quote_value
+from linkstore.core.arrays import Floats, convert_numbers, normalize_vector
 from linkstore.core.calls import call_engine, call_plan, run
 from linkstore.core.filters import Condition, Filter, parse_filter
 from linkstore.core.hits import Hits
@@ -22,7 +23,7 @@ from linkstore.core.vocabulary import (
     make_unknown_type_error,
 )
 from linkstore.engines.contract import Backend, Manifest
-from linkstore.errors import FilterError
+from linkstore.errors import EmbeddingError, FilterError
 from linkstore.store.base import StoreBase
 from linkstore.store.schema_graph import read_schema
 from linkstore.store.search_arguments import (
@@ -86,7 +87,7 @@ class SearchMethods(StoreBase):
         backend = self.backend
         yield from check_known_names(backend, strategy, options)
         text = query if isinstance(query, str) else ""
-        given = None if isinstance(query, str) else convert_question(query)
+        given = None if isinstance(query, str) else _convert_question(query)
         question = options.question(_PLACEHOLDER_VECTOR, text)  # raise on an invalid link before embedding
         check_depth(strategy, strategy.hops, self._max_depth)
         vector = (yield from self._embedding.embed_query(text)) if given is None else given
@@ -100,6 +101,23 @@ class SearchMethods(StoreBase):
         if not hits or options.hop_filter is not None:
             yield from check_known_types(backend, options)
         return hits
+
+
+def _convert_question(given: Any) -> Floats:
+    """Return the vector of a question as float32 of shape ``(dimension,)``, not scaled.
+
+    Raises:
+        EmbeddingError: If it is not a sequence of numbers, such as the input of a whole chain.
+    """
+    try:
+        vector = convert_numbers(given)
+    except (TypeError, ValueError, OverflowError):
+        vector = np.empty(0, np.float32)
+    if vector.ndim != 1 or not vector.size:
+        raise EmbeddingError(
+            f"a question must be a string or a list of numbers, not {quote_value(given)[:200]}"
+        )
+    return vector
 
 
 def check_known_names(backend: Backend, strategy: Strategy, options: SearchOptions) -> Operation[None]:
