@@ -27,6 +27,7 @@ from linkstore.core.links import (
     get_links,
     merge_links,
     parse_links,
+    strip_links,
 )
 from linkstore.errors import LinkError, LinkStoreError
 
@@ -291,6 +292,14 @@ class TestLinksOfADocument:
         assert document.metadata == {"links": [GOOD], "n": 1}
         assert (copied.id, copied.page_content, copied.metadata["n"]) == ("d", "text", 1)
         assert get_links(copied) == (Link.outgoing(kind="k", tag="t"), Link.incoming(kind="k", tag="t"))
+
+    def test_are_stripped_from_a_copy(self) -> None:
+        key = "".join(["li", "nks"])  # another string than the constant, as one that was read from a file
+        document = Document(id="d", page_content="text", metadata={key: [GOOD], "n": 1})
+        stripped = strip_links(document)
+        assert (stripped.id, stripped.page_content, stripped.metadata) == ("d", "text", {"n": 1})
+        assert document.metadata == {"links": [GOOD], "n": 1}
+        assert strip_links(stripped) is stripped
 
     def test_in_a_set_come_in_one_order_in_every_process(self) -> None:
         """A set's own order follows the process's hash seed."""
