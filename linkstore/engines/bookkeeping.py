@@ -82,14 +82,22 @@ class Backend(StorageEngine):
         self._known_names = known | names if len(known) < MAX_CACHED_NAMES else names
 
     def digests(self, source: str | None) -> Operation[dict[str, str]]:
-        """Return the digests of the page entries of one source (None: of all), by url."""
+        """Return the digests of the page entries of one source (None: of all), by url.
+
+        This is enough to find out which of millions of pages have changed.
+        """
+        found = yield from self.page_digests(source)
+        return {url: digest for (_, url), digest in found.items()}
+
+    def page_digests(self, source: str | None) -> Operation[dict[tuple[str, str], str]]:
+        """Return the digests of the page entries of one source (None: of all), by source and url."""
         entries = yield from self.pages(source)
-        return {entry.url: entry.digest for entry in entries}
+        return {(entry.source, entry.url): entry.digest for entry in entries}
 
     def survey(self) -> Operation[Survey]:
         """Count what is stored, at a cost that follows the size of the store."""
-        pages = yield from self.pages(None)
-        return _count_content((yield from self.links()), len(pages))
+        pages = len((yield from self.page_digests(None)))
+        return _count_content((yield from self.links()), pages)
 
     def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
         """Return the pages that most links of a kind lead to, most first, at a cost like the store's size."""
@@ -153,8 +161,9 @@ def _parse_names(notes: Collection[str]) -> Vocabulary:
 
 
 def _count_content(stored: StoredLinks, pages: int) -> Survey:
-    links = np.bincount(stored.group, minlength=len(stored.groups))
-    entered = np.zeros(len(stored.groups), np.bool_)
+    groups = len(stored.groups)
+    links = np.bincount(stored.group, weights=stored.count, minlength=groups).astype(np.int64)
+    entered = np.zeros(groups, np.bool_)
     entered[stored.group[stored.leads_in]] = True
     by_kind = dict.fromkeys(sorted({kind for kind, _ in stored.groups}), 0)
     for (kind, _), count in zip(stored.groups, links.tolist(), strict=True):
@@ -188,7 +197,7 @@ def _find_most_linked(
     answered = np.unique(_number_answers(stored, of_kind & stored.leads_in, owned, pages))
     asking = np.flatnonzero(of_kind & stored.leads_out)
     codes = stored.document[asking] * groups + stored.group[asking]
-    asking = asking[np.unique(codes, return_index=True)[1]]  # a document may have several links to a group
+    asking = asking[np.unique(codes, return_index=True)[1]]
     askers = np.bincount(stored.group[asking], minlength=groups)[answered // pages]
     links = np.bincount(answered % pages, weights=askers, minlength=pages).astype(np.int64)
     own = _number_answers(stored, asking, owned, pages)

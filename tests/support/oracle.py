@@ -397,7 +397,8 @@ class OracleBackend(Backend):
             for link in record.links
         ]
         document, group, leads_out, leads_in = np.array(rows, np.int64).reshape(-1, 4).T
-        return StoredLinks(list(records), groups, document, group, leads_out != 0, leads_in != 0)
+        once = np.ones(len(rows), np.int64)
+        return StoredLinks(list(records), groups, document, group, leads_out != 0, leads_in != 0, once)
 
     @immediate
     def read_notes(self, names: Sequence[str] | None) -> dict[str, str]:

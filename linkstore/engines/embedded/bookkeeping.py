@@ -6,16 +6,16 @@ Access times have a table of their own, so that recording one rewrites nothing e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import apsw
 import numpy as np
 import orjson
 
-from linkstore.core.arrays import Bools, Ints
 from linkstore.engines.contract import PageEntry, StoredLinks
 from linkstore.engines.embedded.database import fetch_rows
+from linkstore.engines.embedded.mirror import IN, OUT
+from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import convert_row_errors
 from linkstore.errors import StoreFormatError
 
@@ -42,8 +42,9 @@ _TOUCH: Final = (
     " ON CONFLICT (id) DO UPDATE SET at = max(at, excluded.at)"
 )
 _ACCESSED: Final = "SELECT id, at FROM access WHERE id IN (SELECT value FROM json_each(?))"
-_LINKS: Final = (
-    "SELECT document, link_group, CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END FROM link"
+_DIGESTS: Final = "SELECT source, url, digest FROM page WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
+_MERGED: Final = (
+    "SELECT document, link_group, count(*) FROM link GROUP BY document, link_group HAVING count(*) > 1"
 )
 
 
@@ -74,33 +75,35 @@ def exchange_note(
     return value
 
 
-def read_links(connection: apsw.Connection) -> StoredLinks:
-    """Return the links of all documents."""
-    documents = fetch_rows(connection, "SELECT key, id FROM document ORDER BY key")
-    groups = fetch_rows(connection, "SELECT key, kind, tag FROM link_group ORDER BY key")
-    with convert_row_errors("links"):
-        rows = np.fromiter(chain.from_iterable(connection.execute(_LINKS)), np.int64).reshape(-1, 3)
-    document, known = _find_positions(documents, rows[:, 0])
-    group, found = _find_positions(groups, rows[:, 1])
-    kept = known & found  # in a damaged store, links may lack either
+def read_links(view: StoreView) -> StoredLinks:
+    """Return the links of all documents, from the mirror: from the table it takes ten times as long.
+
+    The mirror merges links of a document with one tag where it can. How many they are stands in the table.
+    """
+    mirror, rows, end = view.mirror, view.mirror.all_visible(), len(view.mirror.link_group)
+    position = np.full(len(mirror.keys), -1)
+    position[rows] = np.arange(len(rows))
+    document = position[mirror.link_document.rows(0, end)]
+    kept = document >= 0
+    document, group = document[kept], mirror.link_group.rows(0, end)[kept].astype(np.int64)
+    bits, groups = mirror.link_bits.rows(0, end)[kept], len(mirror.group_keys)
+    pairs, count = document * groups + group, np.ones(len(document), np.int64)  # pairs ascend
+    merged = np.array(fetch_rows(view.connection, _MERGED), np.int64).reshape(-1, 3)
+    (of, known), (at, found) = mirror.keys.find(merged[:, 0]), mirror.group_keys.find(merged[:, 1])
+    known &= found  # all of them, unless the store is damaged
+    wanted = position[of[known]] * groups + at[known]
+    first = np.searchsorted(pairs, wanted)
+    count[first] += merged[known, 2] - (np.searchsorted(pairs, wanted, "right") - first)
+    kinds, tags = mirror.group_kind.rows(0, groups).tolist(), mirror.tags.take(np.arange(groups))
     return StoredLinks(
-        ids=[id for _, id in documents],
-        groups=[(kind, tag) for _, kind, tag in groups],
-        document=document[kept],
-        group=group[kept],
-        leads_out=(rows[kept, 2] & 1) != 0,
-        leads_in=(rows[kept, 2] & 2) != 0,
+        ids=mirror.ids.take(rows),
+        groups=[(mirror.kinds[kind], tag) for kind, tag in zip(kinds, tags, strict=True)],
+        document=document,
+        group=group,
+        leads_out=(bits & OUT) != 0,
+        leads_in=(bits & IN) != 0,
+        count=count,
     )
-
-
-def _find_positions(rows: Sequence[tuple[Any, ...]], keys: Ints) -> tuple[Ints, Bools]:
-    """Return the position of each key among rows that ascend by key, and whether there is a row."""
-    if not rows:
-        return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
-    known = np.array([row[0] for row in rows], np.int64)
-    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    found: Bools = known[at] == keys
-    return at, found
 
 
 def read_page_entries(
@@ -118,6 +121,12 @@ def read_page_entries(
             PageEntry(source=of, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
             for of, url, digest, ids in rows
         ]
+
+
+def read_page_digests(connection: apsw.Connection, source: str | None) -> dict[tuple[str, str], str]:
+    """Return the digests of a source's pages (None: all sources), without their ids, which take longest."""
+    with convert_row_errors("pages"):
+        return {(of, url): digest for of, url, digest in connection.execute(_DIGESTS, (source,))}
 
 
 def _to_json(values: Sequence[str]) -> str:
