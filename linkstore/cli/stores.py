@@ -14,7 +14,7 @@ from linkstore.cli.exits import UsageError, end_at_once
 from linkstore.errors import BackendError, StoreNotFoundError
 
 if TYPE_CHECKING:
-    from linkstore.engines.contract import Backend
+    from linkstore.engines.bookkeeping import Backend
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
 

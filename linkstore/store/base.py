@@ -13,7 +13,7 @@ from linkstore.core.arguments import omit_none, require_at_least, require_within
 from linkstore.core.calls import arun, call_engine, run
 from linkstore.core.plans import Operation
 from linkstore.embeddings.names import DEFAULT_EMBEDDING, get_encoder
-from linkstore.engines.contract import Backend
+from linkstore.engines.bookkeeping import Backend
 from linkstore.errors import StoreBusyError, StoreFormatError
 from linkstore.store.embedding import StoreEmbedding
 from linkstore.strategies.observers import GuardedObserver, Observer

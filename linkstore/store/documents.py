@@ -14,7 +14,8 @@ from linkstore.core.batches import split_batches
 from linkstore.core.calls import arun, call_engine, call_plan, run
 from linkstore.core.documents import is_storable, keep_storable
 from linkstore.core.plans import Operation, Plan, read_documents
-from linkstore.engines.contract import Backend, Change, PageEntry, Record
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Change, PageEntry, Record
 from linkstore.errors import ArgumentError, DocumentError
 from linkstore.store.base import StoreBase
 from linkstore.store.drafts import as_document, embed_drafts, prepare_drafts

@@ -17,7 +17,8 @@ from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.metadata import convert_metadata
 from linkstore.core.plans import Operation
 from linkstore.core.processes import run_without_collector
-from linkstore.engines.contract import Backend, Manifest, Record
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Manifest, Record
 from linkstore.errors import DocumentError, EmbeddingError
 from linkstore.store.embedding import StoreEmbedding
 

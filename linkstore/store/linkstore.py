@@ -17,7 +17,7 @@ from linkstore.core.hits import Hits
 from linkstore.core.plans import Operation
 from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 from linkstore.embeddings.names import get_embedding
-from linkstore.engines.contract import Backend
+from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.errors import ArgumentError, CapabilityError
 from linkstore.store.base import close_on_failure

@@ -16,7 +16,8 @@ from langchain_core.embeddings import Embeddings
 from linkstore.core.arguments import omit_none, require, require_at_least, require_having
 from linkstore.core.batches import Progress, split_batches
 from linkstore.embeddings.names import embedding_name, get_embedding
-from linkstore.engines.contract import Backend, Change, Manifest, PageEntry, Record, Written
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import (
     BackendError,
     DocumentError,

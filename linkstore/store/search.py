@@ -22,7 +22,8 @@ from linkstore.core.vocabulary import (
     make_unknown_name_error,
     make_unknown_type_error,
 )
-from linkstore.engines.contract import Backend, Manifest
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Manifest
 from linkstore.errors import EmbeddingError, FilterError
 from linkstore.store.base import StoreBase
 from linkstore.store.schema_graph import read_schema
