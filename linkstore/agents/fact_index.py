@@ -40,7 +40,7 @@ from linkstore.embeddings.names import embedding_name
 from linkstore.errors import DocumentError, EmbeddingError, ExtractionError, StoreNotFoundError
 from linkstore.extract.names import Variants
 from linkstore.store.core import FACTS_SUFFIX
-from linkstore.store.drafts import as_document
+from linkstore.store.documents import as_document
 from linkstore.store.linkstore import LinkStore, open_store_beside, require_store
 
 _CHUNKS_PER_SCAN: Final = 500

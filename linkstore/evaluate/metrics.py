@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from linkstore.core.arguments import require_list
 from linkstore.errors import EvaluationError
-from linkstore.store.search_arguments import DEFAULT_RETURNED_K, choose_strategy
+from linkstore.store.search import DEFAULT_RETURNED_K, choose_strategy
 from linkstore.strategies.base import Strategy
 from linkstore.strategies.eager import Eager
 from linkstore.strategies.first_stage import Similarity, Words

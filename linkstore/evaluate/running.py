@@ -37,7 +37,7 @@ from linkstore.evaluate.metrics import (
     make_strategies,
 )
 from linkstore.store.linkstore import LinkStore
-from linkstore.store.search_arguments import choose_strategy
+from linkstore.store.search import choose_strategy
 from linkstore.strategies.base import Question, Strategy
 from linkstore.strategies.first_stage import Similarity
 

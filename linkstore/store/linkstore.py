@@ -22,7 +22,7 @@ from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.errors import ArgumentError, CapabilityError
 from linkstore.store.base import close_on_failure
 from linkstore.store.core import CoreStore
-from linkstore.store.search_arguments import (
+from linkstore.store.search import (
     DEFAULT_RETURNED_K,
     SearchArguments,
     check_argument_names,

@@ -18,8 +18,7 @@ from linkstore.core.links import SUGGESTED, Link, merge_links, parse_links
 from linkstore.core.plans import Operation, read_documents
 from linkstore.engines.contract import Change, LinkedPage, PageEntry, Written
 from linkstore.errors import LinkError, SourceConflictError
-from linkstore.store.documents import DocumentMethods
-from linkstore.store.drafts import check_count, check_text, embed_drafts, prepare_drafts
+from linkstore.store.documents import DocumentMethods, check_count, check_text, embed_drafts, prepare_drafts
 from linkstore.store.schema_graph import check_documents, check_links
 
 if TYPE_CHECKING:

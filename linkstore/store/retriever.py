@@ -21,7 +21,7 @@ from linkstore.core.filters import Filter
 from linkstore.core.hits import Hits
 from linkstore.core.links import strip_links
 from linkstore.store.linkstore import LinkStore, require_store
-from linkstore.store.search_arguments import (
+from linkstore.store.search import (
     DEFAULT_RETURNED_K,
     LINKS_SEARCH,
     SEARCH_ARGUMENTS,

@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields
 from documented import ROOT
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.store.search_arguments import DEFAULT_RETURNED_K, SEARCH_ARGUMENTS
+from linkstore.store.search import DEFAULT_RETURNED_K, SEARCH_ARGUMENTS
 from linkstore.strategies import DEFAULT_STRATEGY, AllPaths, Eager, Mmr, PageRank, Similarity, Words
 from linkstore.strategies.base import SearchOptions
 from linkstore.strategies.pagerank import TRUST
