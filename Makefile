@@ -47,7 +47,7 @@ lint: $(DEV) ## Check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pyright --pythonpath $(BIN)/python linkstore extractors/linkstore_extractors
+	$(BIN)/pyright --pythonpath $(BIN)/python linkstore extractors/linkstore_extractors tests/store/typing
 
 format: $(DEV) ## Format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix .

@@ -1,4 +1,4 @@
-"""What type checkers make of the public names; checked by tests/test_store_typing.py, never run."""
+"""What type checkers make of the public names; checked by ``make lint``, never run."""
 
 from __future__ import annotations
 
