@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from linkstore.cli.exits import UsageError, end_at_once
-from linkstore.errors import BackendError, StoreNotFoundError
+from linkstore.errors import BackendError, LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.engines.bookkeeping import Backend
+    from linkstore.ingest.source import PageStore
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
 
@@ -89,8 +91,10 @@ def open_or_empty(place: str) -> Iterator[LinkStore]:
 
 
 @contextmanager
-def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[LinkStore]:
-    """Open the store at a place, made if need be; a new one in a folder that stays empty is removed again.
+def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[PageStore]:
+    """Open the store at a place, where the first page makes a store that does not exist yet.
+
+    A new one in a folder to which nothing was written after all is removed.
 
     Args:
         place: The value of ``--store``.
@@ -99,17 +103,45 @@ def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[LinkSt
     Raises:
         As :func:`open_store`.
     """
+    from linkstore.embeddings.names import get_embedding
+    from linkstore.store.linkstore import LinkStore
+
     is_new = not _is_store_url(place) and not Path(place).exists()
-    is_empty = is_new
+    is_empty = False
     try:
-        with open_store(place, create=True, embedding=embedding) as store:
+        with ExitStack() as stack:
+            try:
+                store = cast("PageStore", stack.enter_context(open_store(place, embedding=embedding)))
+            except StoreNotFoundError:
+                chosen = None if embedding is None else get_embedding(embedding)
+                create = partial(open_store, place, create=True, embedding=embedding)
+                empty = stack.enter_context(LinkStore(chosen))
+                store = cast("PageStore", _UnmadeStore(empty, lambda: stack.enter_context(create())))
             try:
                 yield store
             finally:
-                is_empty = is_new and not store.backend.run(store.backend.scan(None, 1))
+                with suppress(LinkStoreError):
+                    is_empty = is_new and next(store.scan(), None) is None
     finally:
         if is_empty and Path(place).exists():
             shutil.rmtree(place)
+
+
+class _UnmadeStore:
+    """A store that is an empty one until the first write, which makes the real one.
+
+    Args:
+        empty: What is read until then.
+        make: Makes the real store.
+    """
+
+    def __init__(self, empty: LinkStore, make: Callable[[], LinkStore]) -> None:
+        self._store, self._make, self._is_made = empty, make, False
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"embed_pages", "put_pages"} and not self._is_made:
+            self._store, self._is_made = self._make(), True
+        return getattr(self._store, name)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from gc import get_threshold
 from signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal
 
@@ -62,6 +63,7 @@ def place(tmp_path_factory):
     return str(place)
 
 
+@cache
 def imported(*arguments: str) -> list[str]:
     run = subprocess.run(
         [sys.executable, "-c", LIST_MODULES, *arguments], capture_output=True, text=True, check=True
