@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import orjson
 from langchain_core.embeddings import Embeddings
 
-from linkstore.core.arguments import omit_none, require, require_at_least, require_having
+from linkstore.core.arguments import make_argument_error, require, require_at_least, require_having
 from linkstore.core.batches import Progress, split_batches
 from linkstore.embeddings.names import embedding_name, get_embedding
 from linkstore.engines.bookkeeping import Backend
@@ -145,7 +145,8 @@ def migrate(
     require(Backend, "a backend, such as LinkStore.open('kb').backend", target=target)
     require_having("manifest", "a backend, such as LinkStore.open('kb').backend, or a Source", source=source)
     require_at_least(1, batch=batch)
-    require(str, "a name", **omit_none(checkpoint=checkpoint))
+    if checkpoint is not None and not (isinstance(checkpoint, str) and checkpoint):
+        raise make_argument_error("checkpoint", "a name", checkpoint)
     origin = BackendSource(source) if isinstance(source, Backend) else source
     _claim_embedding(target, origin.manifest())
     copied = _Copied(target, checkpoint)

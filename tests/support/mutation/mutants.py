@@ -35,7 +35,7 @@ def sample_mutants(source: str, count: int, seed: int) -> list[Mutant]:
     """Return mutants at ``count`` places of a module drawn at random, one for each place, in their order.
 
     At one place many changes are possible (a plus can become ten other signs), so places are drawn, then one
-    change of each. Changes of annotations alone are none.
+    change of each. Changes of annotations, and of how a dataclass is made, do not count.
     """
     places: dict[tuple[int, int], list[tuple[str, int]]] = defaultdict(list)
     nodes = list(ast_nodes(get_ast(source)))
@@ -75,13 +75,15 @@ def _make_mutants(source: str, place: tuple[int, int], changes: list[tuple[str, 
 
 
 def _normalize(source: str) -> str:
-    """Return what a module does, without annotations and docstrings."""
+    """Return what a module does, without annotations, which type checkers look after."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             node.annotation = None
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
+        elif isinstance(node, ast.ClassDef):
+            node.decorator_list = [one for one in node.decorator_list if "dataclass" not in ast.unparse(one)]
         elif isinstance(node, ast.AnnAssign):
             node.annotation = ast.Constant(None)
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
