@@ -80,8 +80,8 @@ def describe(path: Path) -> tuple[str, str]:
     """The title of a page and its first sentence."""
     text = read_page(path)
     title = next((line.removeprefix("# ") for line in text.splitlines() if line.startswith("# ")), path.stem)
-    paragraphs = (part.strip() for part in text.split("\n\n"))
-    first = next((part for part in paragraphs if re.match(r"(?!```)[A-Za-z`*\[]", part) and "|" not in part), "")
+    paragraphs = (part.strip() for part in text.split("\n\n") if "|" not in part)
+    first = next((part for part in paragraphs if re.match(r"(?!```)[A-Za-z`*\[]", part)), "")
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(first.split()))
     sentence = _SENTENCE.match(plain)
     summary = (sentence[1] if sentence else plain).rstrip(":")
