@@ -328,6 +328,17 @@ class Hits(Items[Hit]):
         """
         return import_module("linkstore.explorer").render_hits(self, question)  # type: ignore[no-any-return]
 
+    def explore(self, question: str = "") -> Any:
+        """Show the hits, their graph and what was left out in a notebook. Needs the extra ``plot``.
+
+        Args:
+            question: What was asked, as a title.
+
+        Raises:
+            MissingExtraError: If the extra is not installed.
+        """
+        return import_module("linkstore.explorer").explore_hits(self, question)
+
     def explain(self) -> str:
         """Return a readable report: the hits, their paths, and what was left out and why."""
         lines = [self.strategy] if self.strategy else []

@@ -13,13 +13,14 @@ from linkstore.evaluate import examine
 from linkstore.explorer.answers import STRATEGIES, AskSettings, answer, explain_absence
 from linkstore.explorer.corpus import read_corpus
 from linkstore.explorer.documents import describe_document, find_documents
-from linkstore.memory import ConversationMemory
+from linkstore.memory import ConversationMemory, SessionKey, Turn
 
 if TYPE_CHECKING:
     from linkstore.store import LinkStore
 
 View = Callable[["Views", Mapping[str, Any]], Any]
 LONGEST_QUESTION: Final = 10_000
+_MOST_TURNS: Final = 500
 
 
 class Views:
@@ -139,7 +140,48 @@ def _get_memory(views: Views) -> ConversationMemory:
 
 
 def _show_sessions(views: Views, _: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"path": key.path, **asdict(key)} for key in _get_memory(views).sessions()]
+    memory = _get_memory(views)
+    return [
+        {
+            "path": key.path,
+            "label": ", ".join(part for part in (key.user_id, key.agent_id, key.run_id) if part),
+            "turns": len(memory.turns(key)),
+        }
+        for key in memory.sessions()
+    ]
+
+
+def _show_turns(views: Views, given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    session = SessionKey.from_path(_take(given, "session", str))
+    return [_describe_turn(turn) for turn in _get_memory(views).turns(session, _MOST_TURNS)]
+
+
+def _show_recall(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
+    session = SessionKey.from_path(_take(given, "session", str))
+    found = _get_memory(views).recall(session, _take(given, "question", str))
+    return {
+        "question": found.question,
+        "resolved": found.resolved,
+        "entities": list(found.entities),
+        "turns": [
+            {"score": score, "turn": _describe_turn(turn)}
+            for score, turn in zip(found.scores, found.turns, strict=True)
+        ],
+        "prompt": found.prompt,
+        "reason": found.reason,
+    }
+
+
+def _describe_turn(turn: Turn) -> dict[str, Any]:
+    return {
+        "id": turn.id,
+        "ordinal": turn.ordinal,
+        "time": turn.time.isoformat(),
+        "query": turn.query,
+        "response": turn.response,
+        "entities": list(turn.entities),
+        "sources": list(turn.sources),
+    }
 
 
 VIEWS: Final[Mapping[str, View]] = {
@@ -153,5 +195,7 @@ VIEWS: Final[Mapping[str, View]] = {
     "suggestions": _show_suggestions,
     "accept": _accept_suggestion,
     "sessions": _show_sessions,
+    "turns": _show_turns,
+    "recall": _show_recall,
 }
 WRITING_VIEWS: Final = frozenset({"accept"})

@@ -23,6 +23,7 @@ from linkstore.explorer.corpus import (
     rank_pages,
     read_corpus,
 )
+from linkstore.memory import ConversationMemory, SessionKey
 from linkstore.strategies import Eager
 
 QUESTION = "How do I install the program?"
@@ -262,3 +263,22 @@ def test_a_store_that_changes_is_read_again(tmp_path):
         store.add_texts(["two"], ids=["2"])
         assert views.show("corpus", {})["pages"] == 2
         assert run(read_corpus(store.backend))["pages"] == 2
+
+
+def test_conversations_are_shown_with_their_turns_and_what_a_recall_takes(store, tmp_path):
+    with LinkStore.open(tmp_path / "chat") as chat:
+        memory = ConversationMemory(chat)
+        memory.add(SessionKey(run_id="r1", user_id="ann"), "My dog is called Rex.", "A fine name.")
+        memory.add("r2", "What is a hub?", "A page with many links.")
+        views = Views(store, chat)
+        assert views.show("store", {})["memory"] is True
+        sessions = {one["label"]: one for one in views.show("sessions", {})}
+        assert {label: one["turns"] for label, one in sessions.items()} == {"ann, r1": 1, "r2": 1}
+        path = sessions["ann, r1"]["path"]
+        (turn,) = views.show("turns", {"session": path})
+        assert (turn["query"], turn["response"]) == ("My dog is called Rex.", "A fine name.")
+        found = views.show("recall", {"session": path, "question": "What is my dog called?"})
+        assert found["turns"][0]["turn"]["id"] == turn["id"]
+        assert "Rex" in found["prompt"]
+    with pytest.raises(StrategyError, match="--memory"):
+        show(store, "sessions")

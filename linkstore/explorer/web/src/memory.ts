@@ -54,7 +54,6 @@ function showRecall(found: RecallData): (HTMLElement | null)[] {
     found.reason ? message(found.reason) : null,
     h("ol", {}, ...found.turns.map(({ score, turn }) => h("li", {}, `${score.toFixed(3)} `, turn.query,
       turn.response ? ` \u2014 ${turn.response}` : null))),
-    found.chunks.length ? h("ol", {}, ...found.chunks.map((hit) => h("li", {}, `${hit.score.toFixed(3)} `, hit.title, ": ", hit.snippet))) : null,
     h("details", {}, h("summary", {}, "Prompt"), h("pre", { class: "text", tabindex: 0 }, found.prompt)),
   ];
 }

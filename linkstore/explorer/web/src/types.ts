@@ -194,7 +194,6 @@ export interface RecallData {
   resolved: string;
   entities: string[];
   turns: { score: number; turn: TurnData }[];
-  chunks: Hit[];
   prompt: string;
   reason: string | null;
 }
