@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from linkstore.core.arrays import Floats
     from linkstore.core.plans import Operation, Plan
-    from linkstore.engines.contract import Backend, Manifest, PageEntry
+    from linkstore.engines.bookkeeping import Backend
+    from linkstore.engines.contract import Manifest, PageEntry
 
 Floats64: TypeAlias = "npt.NDArray[np.float64]"
 DRAWN_PAGES: Final = 2000

@@ -11,6 +11,7 @@ from hostile_texts import hostile_texts
 
 from linkstore import LinkStore
 from linkstore.explorer import render_hits, render_store
+from linkstore.memory import ConversationMemory
 
 MADE = "main script, main iframe, main object, main img, main style"
 SHOWS = "id => document.querySelector('.text')?.textContent.includes(id)"
@@ -27,15 +28,15 @@ def address(store):
 def ask(tab, question: str) -> None:
     tab.fill("input[name=q]", question)
     tab.keyboard.press("Enter")
-    tab.wait_for_selector(".hit, .note:has-text('No hit')")
+    tab.wait_for_selector("article.hit, .note:has-text('No hit')")
 
 
 def test_a_question_gives_hits_with_passages_and_their_graph(tab, address, store):
     page = tab(address)
     ask(page.tab, QUESTION)
-    shown = page.tab.eval_on_selector_all(".hit", "hits => hits.map(hit => hit.dataset.id)")
+    shown = page.tab.eval_on_selector_all("article.hit", "hits => hits.map(hit => hit.dataset.id)")
     assert set(shown) == {hit.document.id for hit in store.search(QUESTION, k=10)}
-    link = page.tab.get_attribute(".hit a", "href")
+    link = page.tab.get_attribute("article.hit a", "href")
     assert link.startswith("https://site.example/")
     assert "#:~:text=" in link
     page.tab.click("summary:has-text('As a list')")
@@ -47,7 +48,7 @@ def test_two_settings_stand_side_by_side_with_what_moved(tab, address):
     page = tab(address)
     ask(page.tab, QUESTION)
     page.tab.check("input[name=compare]")
-    page.tab.wait_for_selector(".beside section:nth-child(2) .hit")
+    page.tab.wait_for_selector(".beside section:nth-child(2) article.hit")
     assert page.tab.locator(".beside > section").count() == 2
     assert page.tab.locator(".move").count() > 0
     page.check()
@@ -60,7 +61,7 @@ def test_an_address_is_a_permalink(tab, address):
     assert "token" not in link
     page.tab.goto("about:blank")
     page.tab.goto(link)
-    page.tab.wait_for_selector(".hit")
+    page.tab.wait_for_selector("article.hit")
     assert page.tab.input_value("input[name=q]") == QUESTION
     page.check()
 
@@ -78,7 +79,7 @@ def test_a_document_that_is_missing_is_explained(tab, address):
 def test_a_document_shows_text_links_and_surroundings_and_leads_on(tab, address):
     page = tab(address)
     ask(page.tab, QUESTION)
-    page.tab.click(".hit[data-id=guide] .head button")
+    page.tab.click("article.hit[data-id=guide] .head button")
     page.tab.wait_for_selector("pre.text:has-text('How to install')")
     page.tab.click(".links button:has-text('Questions')")
     page.tab.wait_for_selector("pre.text:has-text('password')")
@@ -213,3 +214,16 @@ def test_motion_that_is_not_wanted_does_not_come(tab, address):
         "Object.entries(sessionStorage).find(([name]) => name.startsWith('linkstore-places'))"
     )
     assert len(json.loads(kept[1])) == 4
+
+
+def test_conversations_are_shown_and_what_would_be_recalled(tab, store, tmp_path):
+    with LinkStore.open(tmp_path / "chat") as chat:
+        ConversationMemory(chat).add("first", "My dog is called Rex.", "A fine name.")
+        with serving(store, memory=chat) as address:
+            page = tab(address)
+            page.tab.click("nav a:has-text('Memory')")
+            page.tab.wait_for_selector(".turns .query:has-text('Rex')")
+            page.tab.fill("input[aria-label=Question]", "What is my dog called?")
+            page.tab.keyboard.press("Enter")
+            page.tab.wait_for_selector("summary:has-text('Prompt')")
+            page.check()
