@@ -94,8 +94,6 @@ def open_or_empty(place: str) -> Iterator[LinkStore]:
 def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[PageStore]:
     """Open the store at a place, where the first page makes a store that does not exist yet.
 
-    A new one in a folder to which nothing was written after all is removed.
-
     Args:
         place: The value of ``--store``.
         embedding: Name of the embedding; default the recorded one, or the default of a new store.
@@ -106,24 +104,30 @@ def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[PageSt
     from linkstore.embeddings.names import get_embedding
     from linkstore.store.linkstore import LinkStore
 
-    is_new = not _is_store_url(place) and not Path(place).exists()
+    with ExitStack() as stack:
+        try:
+            store = cast("PageStore", stack.enter_context(open_store(place, embedding=embedding)))
+        except StoreNotFoundError:
+            empty = stack.enter_context(LinkStore(None if embedding is None else get_embedding(embedding)))
+            make = partial(_make_store, place, embedding)
+            store = cast("PageStore", _UnmadeStore(empty, lambda: stack.enter_context(make())))
+        yield store
+
+
+@contextmanager
+def _make_store(place: str, embedding: str | None) -> Iterator[LinkStore]:
+    """Make a store, and remove it in the end if it is in a new folder and nothing was written after all."""
+    is_new = not is_place_url(place) and not Path(place).exists()
     is_empty = False
     try:
-        with ExitStack() as stack:
-            try:
-                store = cast("PageStore", stack.enter_context(open_store(place, embedding=embedding)))
-            except StoreNotFoundError:
-                chosen = None if embedding is None else get_embedding(embedding)
-                create = partial(open_store, place, create=True, embedding=embedding)
-                empty = stack.enter_context(LinkStore(chosen))
-                store = cast("PageStore", _UnmadeStore(empty, lambda: stack.enter_context(create())))
+        with open_store(place, create=True, embedding=embedding) as store:
             try:
                 yield store
             finally:
                 with suppress(LinkStoreError):
                     is_empty = is_new and next(store.scan(), None) is None
     finally:
-        if is_empty and Path(place).exists():
+        if is_empty:
             shutil.rmtree(place)
 
 
