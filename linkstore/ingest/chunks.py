@@ -19,9 +19,8 @@ from linkstore.core.arguments import require_at_least
 from linkstore.core.links import Link
 from linkstore.core.text import TRAIL
 from linkstore.core.urls import is_short_tag, list_fragments, quote_fragment
-from linkstore.extract.noise import count_letters
+from linkstore.extract.blocks import Block, count_letters
 from linkstore.extract.protocol import Chunk, Hyperlink, Page
-from linkstore.ingest.html.reading import Block
 
 SEPARATORS: Final = ("\n\n", "\n", " ", "。", "\uff01", "\uff1f", "\uff1b", "\uff0c", "、")
 """Separators at which a text is divided, best first; Chinese and Japanese have no spaces between words."""

@@ -28,7 +28,7 @@ from linkstore.core.arguments import make_argument_error, require_list
 from linkstore.core.links import LINKS_KEY, get_links, merge_links
 from linkstore.core.urls import Site, add_fragment, normalize_url, quote_fragment
 from linkstore.errors import ExtractionError, LinkError
-from linkstore.extract.noise import fold_whitespace
+from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.protocol import Chunk, CorpusExtractor, LinkExtractor, UpkeepExtractor, load_extractor
 from linkstore.ingest.chunks import choose_unused_name
 from linkstore.ingest.html.pages import PageContent, UnreadablePageError

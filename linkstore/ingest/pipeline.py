@@ -290,9 +290,6 @@ class _IngestRun:
         if page.replaced:
             self.replaced[url] = page.replaced
         self.guessed += page.guessed
-        if page.plain:
-            reason = f"too much of it; {page.plain:,} characters were read as plain text, without links"
-            self._skip(f"{url} (markup)", reason)
 
 
 def _explain_nothing(summary: Summary) -> str:

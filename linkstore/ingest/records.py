@@ -28,7 +28,7 @@ from linkstore.extract.html import UTF_8, DecodedText, decode_as, find_encoding
 from linkstore.ingest.documents import ClaimPolicy, Claims
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.notes.markdown import NotPlainError, make_plain
+from linkstore.ingest.notes.frontmatter import NotPlainError, make_plain
 from linkstore.ingest.pipeline import IndexOptions, index_source
 from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
 

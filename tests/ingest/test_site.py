@@ -11,8 +11,8 @@ from linkstore.core.links import Link, get_links
 from linkstore.core.urls import Site
 from linkstore.errors import LinkError, SourceConflictError
 from linkstore.ingest import IngestSettings, index_folder
+from linkstore.ingest.html.chrome import InventoryError, read_inventory
 from linkstore.ingest.html.folder import find_refresh_target
-from linkstore.ingest.html.pages import InventoryError, read_inventory
 from linkstore.strategies import Eager
 
 LINKS = ("hyperlink",)

@@ -39,20 +39,18 @@ from linkstore.ingest.files import (
     list_pages,
     open_folder,
 )
-from linkstore.ingest.html.pages import INVENTORY_NAME as INVENTORY
-from linkstore.ingest.html.pages import (
+from linkstore.ingest.html.chrome import INVENTORY_NAME as INVENTORY
+from linkstore.ingest.html.chrome import (
     LARGEST_INVENTORY,
     LARGEST_SAMPLED,
     SAMPLE,
     SYMBOL,
     Chrome,
     InventoryError,
-    PageContent,
-    UnreadablePageError,
     has_suffixless_links,
-    read_html_page,
     read_inventory,
 )
+from linkstore.ingest.html.pages import PageContent, UnreadablePageError, read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.pipeline import IndexOptions, index_source
 from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
@@ -373,7 +371,6 @@ class FolderSource:
             base=found.base,
             aliases=(*file.aliases, *known_as, *old.get("", ())),
             left_out=found.left_out,
-            plain=found.plain,
             replaced=found.replaced,
             guessed=found.guessed,
             disbelieved=() if canonical is None or believed else (canonical,),

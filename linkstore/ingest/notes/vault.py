@@ -14,23 +14,23 @@ import xxhash
 from linkstore.core.arguments import omit_none, require
 from linkstore.core.links import Link
 from linkstore.core.urls import Site, is_short_tag
+from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.html import DecodedText, decode_html
-from linkstore.extract.noise import fold_whitespace
 from linkstore.extract.protocol import Chunk, Hyperlink, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.documents import TITLE_BYTES, Claims, PageTitles, find_titles
 from linkstore.ingest.files import NOTE_SUFFIXES, PageFile, list_pages, open_folder
 from linkstore.ingest.html.folder import IngestSettings, read_file_content, read_file_titles
 from linkstore.ingest.html.pages import UnreadablePageError, decode_page
-from linkstore.ingest.notes.markdown import (
+from linkstore.ingest.notes.frontmatter import (
     LONGEST_FRONT_MATTER,
     NO_FRONT_MATTER,
     FrontMatter,
     FrontMatterError,
     read_front_matter,
-    read_markdown_content,
     split_front_matter,
 )
+from linkstore.ingest.notes.markdown import read_markdown_content
 from linkstore.ingest.notes.markup import (
     TAG_SCHEME,
     NoteIndex,
@@ -161,7 +161,6 @@ class VaultSource:
             aliases=(*file.aliases, *(url for url in front.urls if believed[url])),
             metadata=metadata,
             disbelieved=tuple(self._site.page_tag(url) or url for url in front.urls if not believed[url]),
-            plain=found.plain,
             replaced=note.decoding.replaced,
             guessed=note.decoding.guessed,
         )

@@ -18,8 +18,8 @@ from itertools import islice
 from typing import Final
 from urllib.parse import quote
 
+from linkstore.extract.blocks import Block
 from linkstore.extract.protocol import Hyperlink
-from linkstore.ingest.html.reading import Block
 
 LINK: Final = "\x01"
 """Here stands a link, or a reference to a work."""

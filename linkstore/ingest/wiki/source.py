@@ -20,10 +20,10 @@ from langchain_core.documents import Document
 from linkstore.core.arguments import as_path, omit_none, require
 from linkstore.core.links import Link, merge_links
 from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy, quote_fragment
+from linkstore.extract.blocks import Block
 from linkstore.extract.protocol import Chunk, Hyperlink, LinkExtractor, Page, load_extractor
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
 from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.html.reading import Block
 from linkstore.ingest.pipeline import DEFAULT_LINKS, IndexOptions, index_source
 from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
 from linkstore.ingest.wiki.dump import (
