@@ -92,6 +92,7 @@ class Block(NamedTuple):
         ahead: Whether it stands before the heading of the section it belongs to.
         suspect: The number of the box it is in that is noise if it repeats from page to page; else 0.
         tag: The element it is in, or :data:`BAR`.
+        term: The term that it defines, as ``<dt>`` says it; may be empty.
     """
 
     text: str
@@ -105,6 +106,7 @@ class Block(NamedTuple):
     ahead: bool = False
     suspect: int = 0
     tag: str = ""
+    term: str = ""
 
     def placed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the places of its anchors and links, the start of the block if they are not known."""
@@ -412,6 +414,7 @@ class _BlockReader:
         self._lead: str | None = None
         self._headed: list[int | None] = []
         self._in_columns = False
+        self._term = self._last_term = ""
         self._links = self._sequence = 0
         """How many links the page has up to here, and how many that lead through a sequence of pages."""
         self.boxes: list[Box] = []
@@ -510,12 +513,18 @@ class _BlockReader:
     def _read_container(self, node: Node, tag: str, depth: int) -> None:
         self._note(node, tag)
         self._lead = _LEADS.get(tag, self._lead)
+        around = self._term
+        if tag == "dd":
+            self._term = self._last_term
         text = _get_only_text(node)
-        if text is not None:
-            if text and not text.isspace():
-                self._emit(fold_lines(_remove_marks(text, 0)[0]), (), tag)
-            self._lead = None
-            return
+        if text is None:
+            self._read_inside(node, tag, depth)
+        elif text and not text.isspace():
+            self._emit(fold_lines(_remove_marks(text, 0)[0]), (), tag)
+        self._lead = None
+        self._term = around
+
+    def _read_inside(self, node: Node, tag: str, depth: int) -> None:
         own = tag in _SECTIONS or (tag == "div" and bool(node.id))
         start = len(self._blocks)
         if own:
@@ -653,11 +662,13 @@ class _BlockReader:
             if self._lead:
                 text, counts = f"{self._lead}{text}", [count + 1 for count in counts]
             self._lead = None
+        if tag == "dt":
+            self._last_term = text
         starts = waiting.starts
         anchors, links, places = waiting.give_away(counts)
         waiting.sequence, waiting.starts = 0, False
         self._blocks.append(
-            Block(text, level, anchors, links, starts, fragment, tight, places, False, 0, tag)
+            Block(text, level, anchors, links, starts, fragment, tight, places, False, 0, tag, self._term)
         )
 
 

@@ -100,8 +100,13 @@ class Chrome:
         for at, block in enumerate(page.blocks):
             is_shared = _make_key(block) in self.heads
             plain += not block.level and not _is_menu(block)
-            if not is_shared and block.level and not titles and block.text in {page.title, page.named}:
+            if not is_shared and block.level:
+                if all(page.blocks[number].text != page.title for number in waiting):
+                    yield from waiting  # a banner
+                waiting = []
                 titles += 1
+                if titles > 1 or block.text not in {page.title, page.named}:
+                    return
             elif not is_shared or plain > _PLAIN:
                 return
             elif block.level:

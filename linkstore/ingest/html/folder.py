@@ -355,7 +355,7 @@ class FolderSource:
         return digest.hexdigest()
 
     def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
-        found = self._read(file, content)
+        found = self._titles.choose(self._read(file, content))
         if self._is_in_chrome(file):
             found = self._chrome.without(found)
         found = self._titles.told_apart(found, file.url)
