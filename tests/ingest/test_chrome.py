@@ -71,7 +71,9 @@ def test_what_all_share_is_told_by_the_small_pages_among_large_ones(store, tmp_p
 
 
 def test_pages_that_are_all_alike_keep_their_text(store, tmp_path):
-    write(tmp_path, {f"p{n}.html": "<h1>Gone</h1><p>There is nothing here.</p>" for n in range(12)})
+    write(
+        tmp_path, {f"p{n}.html": f"<h1>Gone</h1><!--{n}--><p>There is nothing here.</p>" for n in range(12)}
+    )
     index_folder(store, tmp_path, links=())
     assert {one.page_content for one in store.scan()} == {
         f"Gone (p{n})\n\nThere is nothing here." for n in range(12)

@@ -323,3 +323,29 @@ def test_a_base_never_says_what_a_page_is(store, tmp_path, head):
     index_folder(store, tmp_path, links=("hyperlink",))
     for one in store.scan():
         assert {link.tag for link in get_links(one) if link.leads_in} == {f"/{one.id}"}
+
+
+def test_a_page_under_several_names_is_indexed_once(tmp_path):
+    def chapter(number, name=""):
+        canonical = f'<link rel=canonical href="https://x.org/doc/{name}.html">' if name else ""
+        return f"{canonical}<title>T{number}</title><h1>T{number}</h1><p>Text of chapter {number}.</p>"
+
+    (tmp_path / "en").mkdir()
+    (tmp_path / "da").mkdir()
+    for number in range(6):
+        for name in (f"ch-{number}", f"c{number}"):
+            (tmp_path / f"{name}.html").write_text(chapter(number, f"ch-{number}"))
+        (tmp_path / "en" / f"p{number}.html").write_text(chapter(100 + number))
+        (tmp_path / "da" / f"p{number}.html").symlink_to(f"../en/p{number}.html")
+    (tmp_path / "x.html").write_text('<p>See <a href="da/p1.html">one</a> and <a href="c2.html">two</a>.</p>')
+    with LinkStore() as store:
+        summary = index_folder(store, tmp_path, links=("hyperlink",))
+        assert summary.pages.added == 13
+        assert set(store.pages(str(tmp_path))) == {
+            "x.html",
+            *(f"ch-{number}.html" for number in range(6)),
+            *(f"en/p{number}.html" for number in range(6)),
+        }
+        assert summary.dangling.internal == 0
+        (tmp_path / "c0.html").write_text(chapter("0, revised"))
+        assert index_folder(store, tmp_path, links=("hyperlink",)).pages.added == 1

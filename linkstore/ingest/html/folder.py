@@ -50,6 +50,7 @@ from linkstore.ingest.html.chrome import (
     has_suffixless_links,
     read_inventory,
 )
+from linkstore.ingest.html.copies import merge_copies
 from linkstore.ingest.html.pages import PageContent, UnreadablePageError, read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.pipeline import IndexOptions, index_source
@@ -269,7 +270,8 @@ class FolderSource:
         self._claims = Claims(self._settings.claims, own)
         self._salt = repr((self._settings.limits, self._settings.encoding, self._settings.claims, own))
         self._redirects = find_redirects(folder, files, self._site)
-        self._files = [file for file in files if file.url not in self._redirects.stubs]
+        pages = [file for file in files if file.url not in self._redirects.stubs]
+        self._files = merge_copies(pages, self._settings.max_bytes)
         self._own_tags = frozenset(filter(None, (self._site.page_tag(file.url) for file in self._files)))
         homes = (file.url for file in self._files if file.page == "index.html")
         self._home = next(homes, self._files[0].url if self._files else "")
