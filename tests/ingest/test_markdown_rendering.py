@@ -10,7 +10,7 @@ from growing import grows_with_length
 from markdown_it import MarkdownIt
 
 from linkstore import LinkStore
-from linkstore.ingest import index_folder, index_vault
+from linkstore.ingest import FolderSource, VaultSource, index
 from linkstore.ingest.html.pages import parse_page, read_page_content
 from linkstore.ingest.notes.markdown import read_markdown_page, render_markdown
 from linkstore.ingest.notes.markup import NoteIndex, render_note
@@ -100,11 +100,11 @@ def test_a_large_page_of_real_density_is_read_whole():
     assert (page.plain, page.html.count("<a ")) == (0, 20_000)
 
 
-@pytest.mark.parametrize("index", [index_folder, index_vault])
-def test_markup_that_was_read_as_text_is_named_and_the_page_kept(tmp_path, index):
+@pytest.mark.parametrize("source", [FolderSource, VaultSource])
+def test_markup_that_was_read_as_text_is_named_and_the_page_kept(tmp_path, source):
     (tmp_path / "a.md").write_text("# A\n\n" + "[a](b) " * 30_000)
     with LinkStore() as store:
-        summary = index(store, tmp_path, links=[])
+        summary = index(store, source(tmp_path), links=[])
 
     assert summary.pages.added == 1
     assert list(summary.skipped) == ["a.md (markup)"]

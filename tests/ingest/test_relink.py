@@ -19,7 +19,7 @@ from linkstore.cli import exits
 from linkstore.core.documents import PageDocuments
 from linkstore.core.urls import Site
 from linkstore.errors import DocumentError, ExtractionError
-from linkstore.ingest import CORPUS_LINKS, Relinked, index_folder, link_corpus, relink
+from linkstore.ingest import CORPUS_LINKS, FolderSource, Relinked, index, link_corpus, relink
 from linkstore.ingest.documents import Linkers
 from linkstore.ingest.relink import BEGUN_SOURCE, Upkeep
 from linkstore_extractors.entities import EntityExtractor, EntitySettings
@@ -178,7 +178,7 @@ def write(folder, **pages):
 
 
 def index(store, folder):
-    return index_folder(store, folder, source="site", links=("hyperlink", *CORPUS_LINKS))
+    return index(store, FolderSource(folder), name="site", links=("hyperlink", *CORPUS_LINKS))
 
 
 def outgoing(store, name):

@@ -18,16 +18,15 @@ from memory_store import MemoryStore
 from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, running
 
 from linkstore.core.links import get_links
-from linkstore.ingest import NothingIndexedError, SourceNotFoundError, index_folder, pipeline, workers
+from linkstore.ingest import FolderSource, NothingIndexedError, SourceNotFoundError, index, pipeline, workers
 from linkstore.ingest import workers as readahead
-from linkstore.ingest.html.folder import IngestSettings
 from linkstore.ingest.web import (
     FetchError,
     ForbiddenUrlError,
     SiteUnavailableError,
     WebSettings,
     WebSettingsError,
-    index_website,
+    WebsiteSource,
 )
 
 START = "http://docs.test/"
@@ -54,12 +53,12 @@ def serve():
 
 
 def index(store, site, url=START, *, time=None, net=None, dry_run=False, prefix="", **settings):
-    return index_website(
+    return index(
         store,
-        url,
+        WebsiteSource(
+            url, **{"rate": 1000.0, "prefix": prefix, **settings}, network=net or network(site, time)
+        ),
         links=("hyperlink",),
-        settings=WebSettings(**{"rate": 1000.0, "prefix": prefix, **settings}),
-        network=net or network(site, time),
         dry_run=dry_run,
     )
 
@@ -122,7 +121,7 @@ def test_a_site_crawled_has_the_same_links_as_its_folder_has(serve, store, tmp_p
     folder = MemoryStore()
 
     index(store, site, "http://docs.test/guide/")
-    index_folder(folder, tmp_path, links=("hyperlink",), settings=IngestSettings(bases=(f"{START}guide/",)))
+    index(folder, FolderSource(tmp_path, bases=(f"{START}guide/",)), links=("hyperlink",))
 
     def groups(one):
         return sorted(
@@ -824,12 +823,10 @@ def test_a_crawl_read_by_processes_gives_the_same_documents_links_and_report(ser
     for jobs in (1, 2):
         store = MemoryStore()
         site = serve(pages)
-        summary = index_website(
+        summary = index(
             store,
-            START,
+            WebsiteSource(START, rate=1000.0, network=network(site, None)),
             links=("hyperlink", "section"),
-            settings=WebSettings(rate=1000.0),
-            network=network(site, None),
             jobs=jobs,
         )
         found.append(([(one.id, one.page_content, one.metadata) for one in store.scan()], summary))
