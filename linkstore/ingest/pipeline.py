@@ -217,7 +217,7 @@ class _IngestRun:
                 self._skip(page.url.removeprefix(self.last.lead), problem)
                 continue
             _LOG.info("stored %s: %s", page.url, format_count(len(page.documents), "document"))
-            if page.url in self.again:
+            if page.digest in self.again:  # it was counted when it was offered first
                 continue
             if self.last.had(page.url):
                 self.updated += 1
@@ -263,12 +263,12 @@ class _IngestRun:
                 last.left.discard(url)
                 if isinstance(offered, BadInput):
                     self._take_down(offered)
-                elif offered.again:
-                    self.again.add(url)
                 elif found is None:
-                    self.unchanged += 1
-                if found is not None and isinstance(offered, SourcePage) and self._note(found, name):
+                    self.unchanged += not offered.again
+                elif self._note(found, name):
                     digest = f"{last.salt}{offered.digest}"
+                    if offered.again:
+                        self.again.add(digest)
                     yield PageDocuments(url=url, digest=digest, documents=found.documents)
                 if self.progress is not None:
                     self.progress(done, max(about, done) if about else 0, name)
@@ -343,6 +343,7 @@ class _LastRun:
         self.known = {
             page.removeprefix(self.lead): digest.removeprefix(salt) if digest.startswith(salt) else ""
             for page, digest in pages.items()
+            if page.startswith(self.lead) or "://" in page
         }
         """URL within the source → the source's digest, empty for a page that would be indexed otherwise."""
         self.unseen: dict[str, tuple[str, ...]] = {}

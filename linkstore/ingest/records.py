@@ -275,10 +275,10 @@ def _make_link(value: Any, url: str, site: Site) -> Link | None:
 class DocumentsSource:
     """LangChain documents, such as ``loader.lazy_load()``; each is a page of its own.
 
-    No more than one is held. Documents are stored as they are, with the links they carry. Split them first where they are long. A
-    document without id gets one that stays the same while its origin (``source`` or ``url`` of its metadata)
-    and its text do. Of the documents in a row that have one URL for their origin, such as the chunks of a
-    page, the first answers to links to it. Metadata becomes plain JSON.
+    No more than one is held. Documents are stored as they are, with the links they carry. Split them first
+    where they are long. A document without id gets one that stays the same while its origin (``source`` or
+    ``url`` of its metadata) and its text do. Of the documents in a row that have one URL for their origin,
+    such as the chunks of a page, the first answers to links to it. Metadata becomes plain JSON.
 
     Args:
         documents: Any iterable; read once in each run.

@@ -63,12 +63,15 @@ def test_what_was_stored_through_such_a_link_goes(folder, source):
 
 def test_links_within_the_folder_count_and_the_folder_may_be_one(folder, source, tmp_path):
     (folder / "sub/c.md").symlink_to("b.md")
+    (folder / "d.md").write_text("# D\n\nSee [c](sub/c.md).\n")
     (folder / "latest").symlink_to("sub")
     (tmp_path / "link").symlink_to("site")
     store = MemoryStore()
     summary = index(store, source(tmp_path / "link"))
 
-    assert {"sub/b.md", "sub/c.md"} <= {url for _, url in store.stored}
+    assert summary.dangling.internal == 0
+    assert ("sub/c.md" in {url for _, url in store.stored}) == (source is VaultSource)
+    assert "sub/b.md" in {url for _, url in store.stored}
     assert "another folder of the source" in summary.skipped["latest (link)"]
 
 

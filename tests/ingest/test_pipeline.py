@@ -333,7 +333,7 @@ def test_a_source_is_told_the_digests_it_gave_and_only_while_nothing_else_change
     assert (again.known, again.reads) == ({"a": "x:1", "b": "2"}, ["b"])
     other = offering(("a", "x:1"), ("b", "3"))
     assert index(store, other, links=("citation",)).pages == PageCounts(updated=2)
-    assert (other.known, other.reads) == ({}, ["a", "b"])
+    assert (other.known, other.reads) == ({"a": "", "b": ""}, ["a", "b"])
 
 
 def test_bad_input_keeps_the_page_of_that_name_and_only_that(store):
@@ -347,7 +347,7 @@ def test_bad_input_keeps_the_page_of_that_name_and_only_that(store):
 
 def test_nothing_is_taken_for_gone_while_bad_input_may_hide_it(store):
     index(store, offering(("a",), ("b",)), links=())
-    source = offering(("a",), BadInput(name="the rest", reason="cut off", hides=""))
+    source = offering(("a",), BadInput(name="the rest", reason="cut off", hides=("",)))
 
     assert index(store, source, links=()).pages == PageCounts(unchanged=1)
     assert set(store.pages("listed")) == {"a", "b"}

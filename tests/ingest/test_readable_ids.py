@@ -11,7 +11,7 @@ from documented import linkstore
 from linkstore import LinkStore, get_links
 from linkstore.core.display import make_readable
 from linkstore.core.urls import Site, normalize_url
-from linkstore.ingest import VaultSource, index
+from linkstore.ingest import FolderSource, VaultSource, index
 
 LINKS = ("hyperlink",)
 

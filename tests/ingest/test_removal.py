@@ -16,6 +16,7 @@ from linkstore.ingest import (
     NothingIndexedError,
     PageCounts,
     RemovalRefusedError,
+    VaultSource,
     index,
 )
 
@@ -165,7 +166,7 @@ def test_half_of_a_source_may_go(store):
 
 def test_only_the_part_that_was_not_seen_is_kept(store):
     index(store, offering(("a/1",), ("a/2",), ("b/1",), ("c",), ("d",)), links=())
-    source = offering(("c",), ("d",), BadInput(name="a", reason="no permission", hides="a/"))
+    source = offering(("c",), ("d",), BadInput(name="a", reason="no permission", hides=("a/",)))
     summary = index(store, source, links=())
 
     assert (summary.pages.removed, summary.unseen, names(store)) == (1, ("a",), ["a/1", "a/2", "c", "d"])

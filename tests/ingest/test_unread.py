@@ -23,11 +23,12 @@ def store(tmp_path):
         yield opened
 
 
-def fill(folder, names, content=PAGE):
+def fill(folder, names, content=None):
     for name in names.split():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        written = f"{PAGE}<p>It is {name}.</p>" if content is None else content
+        path.write_bytes(written if isinstance(written, bytes) else written.encode())
     return folder
 
 
@@ -38,10 +39,16 @@ def pages(store):
 def test_kinds_that_are_not_read_are_counted(store, tmp_path):
     site = fill(
         tmp_path / "site",
-        "a.html a.mdx b.mdx g.rst n.txt page.php robots.txt x.css _static/guide.html _sources/a.txt",
+        "a.html a.txt a.mdx b.mdx g.rst n.txt page.php robots.txt x.css _static/guide.html _sources/a.txt",
     )
     summary = index(store, FolderSource(site))
-    assert summary.unread == {".mdx": 2, ".rst": 1, ".txt": 1, ".php": 1, ".html in _static": 1}
+    assert summary.unread == {
+        ".mdx": 2,
+        ".rst": 1,
+        ".php": 1,
+        ".html in _static": 1,
+        ".txt beside HTML of its name": 1,
+    }
     assert asdict(summary)["unread"] == dict(summary.unread)
     assert describe_unread({".mdx": 12, ".rst": 3}) == "12 .mdx, 3 .rst; --as vault reads .mdx"
 
@@ -71,25 +78,15 @@ def test_the_forms_of_sphinx_are_no_pages(store, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("page.html", "it is a single page; give its folder"),
-        ("note.md", "it is a single page; give its folder"),
-        ("note.mdx", "--as vault"),
-        ("n.txt", "give JSON lines"),
-        ("llms.txt", "give the URL of the site"),
-        ("n.ipynb", "nbconvert"),
-        ("n.rst", "sphinx-build"),
-        ("n.pdf", "convert it to HTML or Markdown"),
-    ],
+    ("name", "said"), [("n.rst", "sphinx-build"), ("n.pdf", "convert it to HTML or Markdown")]
 )
 def test_of_a_single_file_it_is_said_what_to_give_instead(store, tmp_path, name, said):
     path = fill(tmp_path, name) / name
     with pytest.raises(UsageError, match=said):
         recognize_kind(str(path))
-    for index in (index_folder, index_vault):
+    for source in (FolderSource, VaultSource):
         with pytest.raises(SourceNotFoundError, match=said):
-            index(store, path)
+            index(store, source(path))
 
 
 def test_bytes_that_are_no_text_are_told(store, tmp_path):

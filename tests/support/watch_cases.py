@@ -14,7 +14,7 @@ from linkstore import Link, LinkRetriever, LinkStore, add_links
 from linkstore.context import ContextCompiler
 from linkstore.errors import UnknownNameError
 from linkstore.evaluate import Limits, Watch, aexamine, examine
-from linkstore.ingest import index
+from linkstore.ingest import DocumentsSource, index
 from linkstore.store import Schema
 from linkstore.strategies import Eager, Similarity
 

@@ -15,10 +15,10 @@ from stores import times
 from web_site import Reply, html, moved, network, running
 
 from linkstore.ingest import index, pipeline
-from linkstore.ingest.web import WebSettings, WebsiteSource
+from linkstore.ingest.web import WebsiteSource
 
 START = "http://docs.test/"
-SETTINGS = WebSettings(rate=1e6, retries=1)
+SETTINGS = {"rate": 1e6, "retries": 1}
 
 
 class RandomSite:

@@ -133,7 +133,7 @@ class WebsitePages:
                 yield from self._guessed(make_absolute_url("/sitemap.xml", url))
 
     def _named(self) -> Iterator[str | BadInput]:
-        """Yield the pages that an ``llms.txt`` names, and in one line those that do not belong to the crawl."""
+        """Yield the pages that an ``llms.txt`` names, and report those outside of the crawl in one line."""
         outside = 0
         hrefs = find_named_pages(decode_html(self._start.body).text)
         for one in resolve_urls(hrefs, self._start.url):
