@@ -33,7 +33,7 @@ from _report import add_output, report
 
 from linkstore import LinkStore, get_links
 from linkstore.core.urls import Site, split_tag
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 SITES = {
     "javadoc": ("libcommons-lang3-java-doc", "usr/share/doc/libcommons-lang3-java/api"),
@@ -139,7 +139,7 @@ def _judge(name: str, site: Path, place: Path, options: argparse.Namespace) -> d
     seed = random.Random(options.seed)
     with LinkStore.open(place) as store:
         started = time.perf_counter()
-        summary = index_folder(store, site, source=name)
+        summary = index(store, FolderSource(site), name=name)
         indexing = time.perf_counter() - started
         indexed = set(store.pages(name))
         found = _Indexed(store)

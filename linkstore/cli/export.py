@@ -105,7 +105,7 @@ _GRAPHML_TAIL: Final = "  </graph>\n</graphml>\n"
 
 
 def write_json_lines(store: CoreStore) -> Iterator[bytes]:
-    """Yield a line for each document, as :func:`linkstore.ingest.index_jsonl` reads it.
+    """Yield a line for each document, as :class:`linkstore.ingest.JsonLinesSource` reads it.
 
     ``"answers": false`` says that links lead to the document only by its ``links``.
     """

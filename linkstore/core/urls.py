@@ -88,12 +88,35 @@ _FROM_ROOT: Final = re.compile(r"[/\\](?![/\\])")
 _NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
 
 
+# What advertisers append to learn where a visitor comes from (https://en.wikipedia.org/wiki/UTM_parameters,
+# and the list that Firefox strips), and by what servers know a session: PHP, Java Servlets, ASP, ColdFusion.
+_TRACKING: Final = re.compile(
+    r"(?:utm_\w+|gclid|gclsrc|dclid|gbraid|wbraid|fbclid|msclkid|twclid|ttclid|yclid|igshid|srsltid|mc_[ce]id"
+    r"|_hsenc|_hsmi|mkt_tok|oly_(?:anon|enc)_id|vero_(?:id|conv)|_openstat|phpsessid|jsessionid"
+    r"|aspsessionid\w*|cfid|cftoken)(?:=.*)?",
+    re.IGNORECASE | re.ASCII,
+)
+_SESSION_PATH: Final = re.compile(r";(?:jsessionid|phpsessid)=[^/?#;]*", re.IGNORECASE)
+
+
+def drop_tracking(url: str) -> str:
+    """Return a URL without parameters that say who asks, not for what: ``utm_source``, ``PHPSESSID``."""
+    if ";" in url:
+        url = _SESSION_PATH.sub("", url)
+    address, mark, query = url.partition("?")
+    if not mark or "=" not in query:
+        return url
+    kept = [one for one in query.split("&") if not _TRACKING.fullmatch(one)]
+    return f"{address}?{'&'.join(kept)}" if kept else address
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlPolicy:
     """The parts of a URL that identify a page.
 
     Args:
-        query: ``"keep"`` the query, its parameters sorted (default), or ``"drop"`` it.
+        query: ``"keep"`` the query, its parameters sorted (default), or ``"drop"`` it. Parameters that only
+            say who asks go in any case: see :func:`drop_tracking`.
         fragment: ``"keep"`` the fragment (default), so that links lead to sections, or ``"drop"`` it.
         trailing_slash: ``"keep"`` (default): ``/a/`` and ``/a`` are two pages; or ``"strip"``.
         index_files: File names that stand for their folder.
@@ -326,7 +349,7 @@ def _split_base(base: str) -> tuple[str, str] | None:
 def _normalize_any(url: str, base: str, policy: UrlPolicy) -> str | None:
     """Do as :func:`_normalize_page`, whatever the URL and the base."""
     try:
-        joined = join_url(base, url.replace("\\", "/")) if base else url
+        joined = drop_tracking(join_url(base, url.replace("\\", "/")) if base else url)
         if _NORMAL.fullmatch(joined):
             return _apply_policy(joined, policy)
         canonical = make_canonical(joined)

@@ -12,13 +12,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Event
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
-from linkstore.core.arguments import as_path
+from linkstore.core.arguments import require_having
 from linkstore.errors import LinkStoreError, MissingExtraError
 from linkstore.ingest.files import SourceNotFoundError
-from linkstore.ingest.html.folder import index_folder
+from linkstore.ingest.pipeline import IndexOptions, index
 from linkstore.ingest.source import PageStore, Summary
+
+if TYPE_CHECKING:
+    from linkstore.ingest.html.folder import FolderSource
+    from linkstore.ingest.notes.vault import VaultSource
 
 QUIET_SECONDS: Final = 0.4
 """How long nothing may change before a run begins."""
@@ -33,13 +37,12 @@ Report = Callable[[Summary | LinkStoreError], object]
 
 def watch_folder(
     store: PageStore,
-    path: str | Path,
+    source: FolderSource | VaultSource,
     *,
-    index: Callable[..., Summary] = index_folder,
     stop: Event | None = None,
     report: Report | None = None,
     ignore: Sequence[str | Path] = (),
-    **options: Any,
+    **options: Unpack[IndexOptions],
 ) -> None:
     """Index a folder, and again whenever something in it changes, until it is told to stop.
 
@@ -49,19 +52,19 @@ def watch_folder(
 
     Args:
         store: Where the documents go. It may lie in the folder.
-        path: The folder.
-        index: The function that indexes it, such as :func:`~linkstore.ingest.index_vault`.
+        source: The folder or the vault.
         stop: Ends the watch, after a run that is under way. None: an interrupt ends it.
         report: Called after each run with its summary, or with the error that ended it. Default: it is logged
             by the logger ``linkstore.ingest``. An error of the first run is raised.
         ignore: Folders in it whose changes begin no run. That of an embedded store is one of them.
-        options: Those of ``index``.
+        options: Those of :func:`~linkstore.ingest.index`.
 
     Raises:
         MissingExtraError: If the extra ``watch`` is not installed.
         SourceNotFoundError: If there is no such folder, or it is gone.
     """
-    folder = as_path("path", path).resolve()
+    require_having("path", "a FolderSource or a VaultSource", source=source)
+    folder = Path(source.name)
     if not folder.is_dir():
         raise SourceNotFoundError(
             f"there is no folder {folder}; give the folder of a site or a vault to watch"
@@ -70,7 +73,7 @@ def watch_folder(
     first = True
     for _ in _wait_for_changes(folder, [*ignore, *_find_place(store)], stop or Event()):
         try:
-            tell(index(store, folder, **options))
+            tell(index(store, source, **options))
         except LinkStoreError as error:
             if first or not folder.is_dir():
                 raise

@@ -10,7 +10,7 @@ from growing import grows_with_length
 
 from linkstore import LinkStore
 from linkstore.core.links import Link, get_links
-from linkstore.ingest import PageCounts, index_vault
+from linkstore.ingest import PageCounts, VaultSource, index
 from linkstore.ingest.notes.frontmatter import FrontMatterError, read_front_matter
 from linkstore.ingest.notes.markup import NoteIndex, render_note
 
@@ -61,7 +61,7 @@ def test_a_vault_becomes_documents_with_links(store, tmp_path):
             "search.md": "# Search\n\nOf notes [[#Search]].\n",
         },
     )
-    summary = index_vault(store, tmp_path, links=LINKS)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
 
     assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=5), {})
     view = "places/Space%20Needle.md#the-view"
@@ -88,25 +88,29 @@ def test_a_second_run_leaves_all_alone_but_what_other_notes_changed(store, tmp_p
             "b.md": "# B\n\nNo links.\n",
         },
     )
-    index_vault(store, tmp_path, links=LINKS)
-    assert index_vault(store, tmp_path, links=LINKS).pages == PageCounts(unchanged=3)
+    index(store, VaultSource(tmp_path), links=LINKS)
+    assert index(store, VaultSource(tmp_path), links=LINKS).pages == PageCounts(unchanged=3)
 
     write(tmp_path, {"Note.md": "# Another\n\nAt the root.\n"})
-    assert index_vault(store, tmp_path, links=LINKS).pages == PageCounts(added=1, updated=1, unchanged=2)
+    assert index(store, VaultSource(tmp_path), links=LINKS).pages == PageCounts(
+        added=1, updated=1, unchanged=2
+    )
     assert led_to(store, "Start.md") == {"Note.md"}, "the exact path comes first"
 
     (tmp_path / "Note.md").unlink()
-    assert index_vault(store, tmp_path, links=LINKS).pages == PageCounts(updated=1, unchanged=2, removed=1)
+    assert index(store, VaultSource(tmp_path), links=LINKS).pages == PageCounts(
+        updated=1, unchanged=2, removed=1
+    )
     assert led_to(store, "Start.md") == {"a/Note.md"}
 
     write(tmp_path, {"c/Other.md": "---\naliases: Later\n---\n# Other\n\nText.\n"})
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     assert led_to(store, "Start.md") == {"a/Note.md", "c/Other.md"}
 
 
 def test_a_dry_run_writes_nothing(store, tmp_path):
     write(tmp_path, {"a.md": "# A\n\nText [[b]].\n", "b.md": "# B\n\nText.\n"})
-    assert index_vault(store, tmp_path, dry_run=True).pages == PageCounts(added=2)
+    assert index(store, VaultSource(tmp_path), dry_run=True).pages == PageCounts(added=2)
     assert store.survey().documents == 0
 
 
@@ -228,7 +232,7 @@ def test_links_in_properties_are_links_of_the_note(store, tmp_path):
             "c.md": "# Only a heading\n",
         },
     )
-    summary = index_vault(store, tmp_path, links=LINKS)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
     assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=3), {})
     assert led_to(store, "a.md") == {"b.md", "c.md"}
     assert store.get_by_ids(["c.md"])[0].metadata["title"] == "Only a heading"
@@ -238,7 +242,7 @@ def test_a_note_in_utf_16_with_a_byte_order_mark_is_read(store, tmp_path):
     write(
         tmp_path, {"a.md": "---\naliases: Zoë\n---\n# Ä\n\nText.\n".encode("utf-16"), "b.md": "[[Zoë]] x\n"}
     )
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     assert led_to(store, "b.md") == {"a.md"}
 
 
@@ -289,7 +293,7 @@ def test_broken_front_matter_is_reported_and_the_note_kept(store, tmp_path, fron
     with pytest.raises(FrontMatterError, match=problem):
         read_front_matter(front)
     write(tmp_path, {"a.md": f"---\n{front}\n---\n# A\n\nText.\n"})
-    summary = index_vault(store, tmp_path, links=LINKS)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
 
     assert list(summary.skipped) == ["a.md (front matter)"]
     (document,) = store.scan()
@@ -305,7 +309,7 @@ def test_tags_and_headings_keep_the_vowel_signs_of_their_script(store, tmp_path)
             "b.md": "[x](शब्द.md#बाद-में) [y](शब्द.md#मुंबई)\n\n> [!सूचना] Read\n> this\n",
         },
     )
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
 
     assert links_of(store, "शब्द.md", "tag") == {
         "हिन्दी",
@@ -341,7 +345,7 @@ def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_
             "good.md": "# Good\n\nText.\n",
         },
     )
-    summary = index_vault(store, tmp_path, links=LINKS)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
     assert set(summary.skipped) == {"empty.md", "front.md", "binary.md"}
     assert summary.encodings.guessed == 1
     assert "Café\n\nIn Köln." in {one.page_content for one in store.scan()}
@@ -381,7 +385,7 @@ def test_a_note_is_known_by_its_other_urls(store, tmp_path):
             "docs/new.md": "---\nredirect_from: /old-page\n---\n# New\n\nSee [intro](../start).\n",
         },
     )
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     assert led_to(store, "docs/intro.mdx") == {"docs/new.md"}
     assert led_to(store, "docs/new.md") == {"docs/intro.mdx"}
     assert "import" not in store.get_by_ids(["docs/intro.mdx"])[0].page_content
@@ -389,7 +393,7 @@ def test_a_note_is_known_by_its_other_urls(store, tmp_path):
 
 def test_notes_that_share_a_tag_lead_to_each_other(store, tmp_path):
     write(tmp_path, {"a.md": "# A\n\nText #City.\n", "b.md": "---\ntags: city\n---\n# B\n\nText.\n"})
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     shared = Link.bidir(kind="tag", tag="city")
     assert [d.id for d in store.scan() if shared in get_links(d)] == ["a.md", "b.md"]
 
@@ -398,17 +402,17 @@ def test_vaults_lie_side_by_side_below_prefixes(store, tmp_path):
     write(tmp_path, {"en/Home.md": "# Home\n\nSee [[City]].\n", "en/City.md": "# City\n\nText.\n"})
     write(tmp_path, {"de/Home.md": "# Start\n\nSiehe [[City]].\n", "de/City.md": "# Stadt\n\nText.\n"})
     for language in ("en", "de"):
-        index_vault(store, tmp_path / language, prefix=language, links=LINKS)
+        index(store, VaultSource(tmp_path / language, prefix=language), links=LINKS)
     assert led_to(store, "de/Home.md") == {"de/City.md"}
     assert led_to(store, "en/Home.md") == {"en/City.md"}
 
 
 def test_an_exact_path_that_comes_later_takes_over_from_the_own_folder(store, tmp_path):
     write(tmp_path, {"a/Note.md": "# Note\n\nIn a.\n", "a/x.md": "# X\n\nSee [[Note]].\n"})
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     assert led_to(store, "a/x.md") == {"a/Note.md"}
     write(tmp_path, {"Note.md": "# Note\n\nAt the root.\n"})
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     assert led_to(store, "a/x.md") == {"Note.md"}
 
 
@@ -423,7 +427,7 @@ def test_a_name_that_is_no_unicode_is_a_name(store, tmp_path):
     except OSError:
         pytest.skip("this file system takes no such names")
     write(tmp_path, {"x.md": "# X\n\nText.\n"})
-    summary = index_vault(store, tmp_path, links=LINKS)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
     assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=2), {})
     assert led_to(store, "%FF.md") == {"x.md"}
 
@@ -433,7 +437,7 @@ def test_tags_that_cannot_be_links_are_passed_over(store, tmp_path):
         f'---\ntags: ["{"t" * 9000}", "nul\\0"]\ncategories: ["a\\0b", c]\n---\n# A\n\n#{"x" * 9000} #good\n'
     )
     write(tmp_path, {"a.md": text})
-    summary = index_vault(store, tmp_path, links=LINKS)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
     assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=1), {})
     found = {(link.kind, link.tag) for document in store.scan() for link in get_links(document)}
     assert {one for one in found if one[0] != "hyperlink"} == {("tag", "good"), ("category", "c")}

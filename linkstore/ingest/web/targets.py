@@ -102,6 +102,7 @@ class WebSettings:
             (default) takes what is declared, else UTF-8, else windows-1252, as browsers do.
         limits: How long chunks are.
         policy: What makes two URLs the same page.
+        follow_links: Whether to index the pages that the start page leads to; False: the start page alone.
         max_depth: How many links from a start page a page may be; default any number.
         max_pages: How many pages are indexed at most; default 10,000.
         rate: Requests a second, at most; default 4. A longer ``Crawl-delay`` in robots.txt wins.
@@ -126,6 +127,7 @@ class WebSettings:
     encoding: str | None = None
     limits: ChunkLimits = DEFAULT_LIMITS
     policy: UrlPolicy = DEFAULT_POLICY
+    follow_links: bool = True
     max_depth: int | None = None
     max_pages: int = 10_000
     rate: float = 4.0
