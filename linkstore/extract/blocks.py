@@ -54,6 +54,8 @@ _LEADS: Final = {"li": "- ", "dd": ""}
 _MAX_DEPTH: Final = 128
 """Elements nested deeper are read as one block of text; Python's stack would not hold them."""
 _IN_CODE: Final = "a, br, [id], script, style, button, div, p, li, tr"
+_BRIEF: Final = 120
+"""A text of this length is not divided, so that the places of what is in it do not matter."""
 _LONGEST_LEAD: Final = 200
 _FEW_LETTERS: Final = 40
 _LONGEST_BAR: Final = 300
@@ -601,16 +603,19 @@ class _BlockReader:
             return _remove_marks(only, 0)
         if tag in _CODE and node.css_first(_IN_CODE) is None:  # highlighted: a <span> for each token
             return _remove_marks(node.text(), 0)
-        noted = 0
+        noted, blank, looked_at = 0, True, 0
 
         def mark(child: Node, parts: list[str]) -> None:
-            nonlocal noted
-            for one in (child, *(child.css("a") if child.tag == "svg" else ())):
-                if one.tag == "a" or (one.id and child.tag not in SILENT):
-                    begins = not any(part.strip(MARK) for part in parts)
-                    self._note(one, one.tag or "", noted, begins=begins)
-                    parts.append(MARK)
-                    noted += 1
+            nonlocal noted, blank, looked_at
+            tag = child.tag
+            if tag != "a" and tag != "svg" and (tag in SILENT or not child.id):
+                return
+            blank = blank and not any(part.strip(MARK) for part in parts[looked_at:])
+            looked_at = len(parts)
+            for one in child.css("a") if tag == "svg" else (child,):
+                self._note(one, one.tag or "", noted, begins=blank)
+                parts.append(MARK)
+                noted += 1
 
         text = read_inner_text(node, mark, self._unseen)
         return _remove_marks(text, noted)
@@ -619,15 +624,18 @@ class _BlockReader:
         """Keep an element's anchors and link for the block in the making."""
         waiting = self._waiting
         if tag == "a":
-            anchors: Sequence[str] = list(find_node_anchors(node))
             attributes = node.attributes
+            names = dict.fromkeys((attributes.get("id"), attributes.get("name")))
+            anchors: Sequence[str] = [name for name in names if name]
             href = get_link_target(attributes)
             backlink = attributes.get("role") == "doc-backlink" or _BACKLINK in (
                 attributes.get("class") or ""
             )
             if href and not backlink:
                 waiting.links.append((Hyperlink(href=href, label=get_link_label(node)), number))
-                in_sequence = _is_in_sequence(attributes)
+                in_sequence = ("rel" in attributes or "accesskey" in attributes) and _is_in_sequence(
+                    attributes
+                )
                 waiting.sequence += in_sequence
                 self._sequence += in_sequence
                 self._links += 1
@@ -682,8 +690,9 @@ def _remove_marks(text: str, marks: int) -> tuple[str, tuple[int, ...]]:
     if MARK not in text:
         return text, ()
     pieces = text.split(MARK)
-    counts = tuple(accumulate(map(count_letters, pieces[:-1])))
-    return "".join(pieces), counts if len(counts) == marks else ()
+    if len(pieces) != marks + 1 or len(text) <= _BRIEF:
+        return "".join(pieces), ()
+    return "".join(pieces), tuple(accumulate(map(count_letters, pieces[:-1])))
 
 
 def _get_only_text(node: Node) -> str | None:

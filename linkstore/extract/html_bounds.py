@@ -23,11 +23,15 @@ _REOPENED: Final = (10**5, 0.25)
 _ALIKE: Final = 3
 """Maximum number of equal formatting elements that are opened again."""
 _MARKUP: Final = re.compile(
-    r"<(?:!--(?s:.*?)(?:-->|\Z)"
-    r"|(script|style|textarea|title|xmp|iframe|noembed|noframes)\b[^>]*+>(?s:.*?)(?:</\1|\Z)"
-    r"|(?P<end>/?)(?P<name>[a-z][^\s/>]*+)(?P<attributes>(?:\"[^\"]*+\"|'[^']*+'|[^>\"']|[\"'])*+)(?:>|\Z))",
+    r"<(?:(span|a|code|em|strong|b|i|tt)\b[^<>\"]{0,99}+(?:\"[^\"<>]{0,300}+\"[^<>\"]{0,99}+){0,9}+>[^<]*+</\1>"
+    r"|!--(?s:.*?)(?:-->|\Z)"
+    r"|(script|style|textarea|title|xmp|iframe|noembed|noframes)\b[^>]*+>(?s:.*?)(?:</\2|\Z)"
+    r"|(?P<end>/?)(?P<name>[a-z][^\s/>]*+)"
+    r"(?P<attributes>(?:\"[^\"]*+\"|'[^']*+'|[^>\"']|[\"'])*+)(?:>|\Z))",
     re.IGNORECASE,
 )
+"""An element with text alone, which is closed where it is opened; a comment; an element that holds text only;
+a tag, with its attributes."""
 _ATTRIBUTE: Final = re.compile(r"[^\s\"'>/=]+(?=[\s>/=]|\Z)(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'>]+))?")
 
 

@@ -210,15 +210,16 @@ def find_noise(
         suspects: Which elements are named like noise.
         title: What the page says in ``<title>``.
     """
-    sums = _Sums(blocks)
     left_out: dict[int, str] = {at: NAVIGATION for at, block in enumerate(blocks) if block.tag == BAR}
+    boxes = [box for box in boxes if box.start < box.end and box.node in suspects]
+    sums = _Sums(blocks if boxes else ())
     in_suspect: dict[int, int] = {}
     kinds: dict[int, str] = {}
     titled: set[int] = set()
     for box in boxes:
-        suspect = suspects.get(box.node)
+        suspect = suspects[box.node]
         inside = range(box.start, box.end)
-        if suspect is None or box.start == box.end or all(at in left_out for at in (box.start, box.end - 1)):
+        if all(at in left_out for at in (box.start, box.end - 1)):
             continue
         letters, linked, labels, content, bars = (
             of[box.end] - of[box.start]

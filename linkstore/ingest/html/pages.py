@@ -181,8 +181,12 @@ def _find_outside(
     blocks: Sequence[Block], boxes: Sequence[Box], main: Mapping[int, float], noise: Noise
 ) -> dict[int, str]:
     """Find the blocks outside of the main content, and what they are called; none if it is not sure."""
+    if not main:
+        return {}
     weights = [
-        0 if at in noise.left_out else max(0, count_own_letters(block) - count_linked(block))
+        0
+        if at in noise.left_out
+        else max(0, len(block.text.removeprefix("- ")) - sum([len(link.label) for link in block.links]))
         for at, block in enumerate(blocks)
     ]
     ranges = {box.node: range(box.start, box.end) for box in boxes}
