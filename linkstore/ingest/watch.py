@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final, Unpack
 
-from linkstore.core.arguments import require_having
+from linkstore.core.arguments import make_argument_error
 from linkstore.errors import LinkStoreError, MissingExtraError
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.pipeline import IndexOptions, index
@@ -63,7 +63,8 @@ def watch_folder(
         MissingExtraError: If the extra ``watch`` is not installed.
         SourceNotFoundError: If there is no such folder, or it is gone.
     """
-    require_having("path", "a FolderSource or a VaultSource", source=source)
+    if not isinstance(getattr(source, "path", None), str | Path):
+        raise make_argument_error("source", "a FolderSource or a VaultSource", source)
     folder = Path(source.name)
     if not folder.is_dir():
         raise SourceNotFoundError(
