@@ -21,6 +21,8 @@ from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.files import Folder, Listing, PageFile
 from linkstore.ingest.html.pages import UnreadablePageError
 
+COPIES: Final = "other names of pages"
+"""How a summary counts them."""
 _LARGEST: Final = 16 * 2**20
 
 
@@ -39,7 +41,9 @@ def merge_copies(listing: Listing) -> Listing:
             for other in others:
                 real[one] += real.pop(other)
     kept = [_merge(folder, target, files) for target, files in real.items()]
-    return replace(listing, files=tuple(sorted(kept, key=lambda file: file.page)))
+    copies = len(listing.files) - len(kept)
+    unread = {**listing.unread, COPIES: copies} if copies else listing.unread
+    return replace(listing, files=tuple(sorted(kept, key=lambda file: file.page)), unread=unread)
 
 
 def _look_at(folder: Folder, file: PageFile) -> tuple[int, str]:

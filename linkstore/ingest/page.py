@@ -1,12 +1,17 @@
-"""A single page, and the pages that an ``llms.txt`` names, as sources."""
+"""A single page, and the pages that an ``llms.txt`` names, as sources.
+
+An ``llms.txt`` is a list of the pages of a site that matter, in Markdown (https://llmstxt.org). Each page is
+a link, often to the same page in Markdown, which has the page's own URL with ``.md`` appended.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -26,11 +31,12 @@ from linkstore.ingest.files import (
 )
 from linkstore.ingest.html.folder import FolderPages
 from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.llms import find_named_pages, find_original
 from linkstore.ingest.settings import PageSettings
 from linkstore.ingest.source import BadInput
 
 _LONGEST_LIST: Final = 16 * 2**20
+LIST_NAME: Final = "llms.txt"
+_LINK: Final = re.compile(r"\[[^\]\n]{0,1000}\]\(\s*<?([^\s()<>]{1,2048})>?[^()\n]{0,1000}\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +131,20 @@ def _open_file(path: str | Path, wanted: str) -> tuple[Folder, str]:
         raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give {wanted}")
     real = Path(os.path.realpath(file))
     return Folder(real.parent), real.name
+
+
+def is_page_list(place: str) -> bool:
+    """Say whether a path or URL names such a list."""
+    return PurePosixPath(urlsplit(place).path).name.lower() == LIST_NAME
+
+
+def find_named_pages(text: str) -> list[str]:
+    """Return the URLs that a list names, as written, each once and without fragment."""
+    written = (found[1].partition("#")[0] for found in _LINK.finditer(text))
+    return list(dict.fromkeys(filter(None, written)))
+
+
+def find_original(url: str) -> str | None:
+    """Return the URL of the page that this is the Markdown of, None if it is not named so."""
+    original = url.removesuffix(".md")
+    return None if original == url or original.endswith("/") else original

@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final, Unpack
 
-from linkstore.core.arguments import require_having
+from linkstore.core.arguments import make_argument_error
 from linkstore.errors import LinkStoreError, MissingExtraError
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.pipeline import IndexOptions, index
@@ -47,8 +48,9 @@ def watch_folder(
     """Index a folder, and again whenever something in it changes, until it is told to stop.
 
     Changed, new, renamed and deleted files are in the store about a second after the last change, or as long
-    as reading and embedding them takes. Readers beside it see every run. An interrupt such as Ctrl-C ends it
-    as it ends a run: what was written stays, and is whole.
+    as reading and embedding them takes. Readers beside it see every run. While the folder is gone, as where a
+    site is built anew, it waits for it. An interrupt such as Ctrl-C ends it as it ends a run: what was
+    written stays, and is whole.
 
     Args:
         store: Where the documents go. It may lie in the folder.
@@ -61,9 +63,10 @@ def watch_folder(
 
     Raises:
         MissingExtraError: If the extra ``watch`` is not installed.
-        SourceNotFoundError: If there is no such folder, or it is gone.
+        SourceNotFoundError: If there is no such folder when it begins.
     """
-    require_having("path", "a FolderSource or a VaultSource", source=source)
+    if not isinstance(getattr(source, "path", None), str | Path):
+        raise make_argument_error("source", "a FolderSource or a VaultSource", source)
     folder = Path(source.name)
     if not folder.is_dir():
         raise SourceNotFoundError(
@@ -75,14 +78,14 @@ def watch_folder(
         try:
             tell(index(store, source, **options))
         except LinkStoreError as error:
-            if first or not folder.is_dir():
+            if first:
                 raise
             tell(error)
         first = False
 
 
 def _wait_for_changes(folder: Path, ignore: Sequence[str | Path], stop: Event) -> Iterator[None]:
-    """Yield once at the start, and then each time when the folder is quiet after changes."""
+    """Yield at the start, and then whenever the folder is quiet after changes, or is another one."""
     try:
         from watchfiles import watch
     except ImportError as error:
@@ -93,21 +96,38 @@ def _wait_for_changes(folder: Path, ignore: Sequence[str | Path], stop: Event) -
     def is_watched(_: object, changed: str) -> bool:
         return not any(Path(changed).is_relative_to(one) for one in ignored)
 
-    since: float | None = float("-inf")  # the first run begins as soon as changes are watched
-    for changes in watch(
-        folder,
-        watch_filter=is_watched,
-        stop_event=stop,
-        step=_STEP_MS,
-        rust_timeout=int(QUIET_SECONDS * 1000),
-        yield_on_timeout=True,
-        ignore_permission_denied=True,
-    ):
-        if changes and since is None:
-            since = time.monotonic()
-        if since is not None and (not changes or time.monotonic() - since > MOST_SECONDS):
-            since = None
-            yield
+    while not stop.wait(0 if (watched := _identify(folder)) else QUIET_SECONDS):
+        since: float | None = float("-inf")  # a run begins as soon as changes are watched
+        if watched is None:
+            continue
+        with suppress(FileNotFoundError):  # it is gone again
+            for changes in watch(
+                folder,
+                watch_filter=is_watched,
+                stop_event=stop,
+                step=_STEP_MS,
+                rust_timeout=int(QUIET_SECONDS * 1000),
+                yield_on_timeout=True,
+                ignore_permission_denied=True,
+            ):
+                if changes and since is None:
+                    since = time.monotonic()
+                if since is not None and (not changes or time.monotonic() - since > MOST_SECONDS):
+                    since = None
+                    yield
+                if (found := _identify(folder)) != watched:  # as where a site is built anew
+                    if found is None:
+                        yield  # the run says that it is gone
+                    break
+
+
+def _identify(folder: Path) -> tuple[int, int] | None:
+    """Return what tells a folder from another one at its path, None if there is none."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _find_place(store: PageStore) -> list[Path]:

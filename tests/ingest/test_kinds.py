@@ -10,7 +10,7 @@ from linkstore import LinkStore, get_links
 from linkstore.cli.sources import recognize_kind
 from linkstore.ingest import FolderSource, LlmsTxtSource, PageSource, SourceNotFoundError, index
 from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.llms import find_named_pages, find_original
+from linkstore.ingest.page import find_named_pages, find_original
 from linkstore.ingest.texts import read_notebook_page, read_text_page
 
 NOTEBOOK = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -126,6 +127,26 @@ def test_a_run_that_fails_is_reported_and_the_watch_goes_on(folder):
         for number in range(9):
             (folder / f"n{number}.md").write_text(f"# Note {number}\n\nAgain {number}.")
         wait_until(lambda: "n8.md" in texts(store))
+
+
+def test_a_folder_that_is_built_anew_or_replaced_is_followed(folder, tmp_path):
+    with LinkStore() as store, watching(store, folder) as runs:
+        shutil.rmtree(folder)
+        wait_until(lambda: len(runs) == 2)
+        assert isinstance(runs[1], SourceNotFoundError)
+        assert set(texts(store)) == {"a.md", "b.md"}
+        folder.mkdir()
+        (folder / "a.md").write_text("# Alpha\n\nBuilt anew.")
+        (folder / "b.md").write_text("# Beta\n\nThe same.")
+        wait_until(lambda: "Built anew" in texts(store)["a.md"])
+        other = tmp_path / "other"
+        shutil.copytree(folder, other)
+        (other / "a.md").write_text("# Alpha\n\nIn its place.")
+        folder.rename(tmp_path / "before")
+        other.rename(folder)
+        wait_until(lambda: "In its place" in texts(store)["a.md"])
+        (folder / "a.md").write_text("# Alpha\n\nAnd changed there.")
+        wait_until(lambda: "changed there" in texts(store)["a.md"])
 
 
 def test_the_first_error_ends_it(tmp_path):

@@ -21,7 +21,7 @@ from linkstore.ingest.wiki.dump import (
     read_pages,
     read_siteinfo,
 )
-from linkstore.ingest.wiki.source import MOST_WITH_SECTIONS
+from linkstore.ingest.wiki.source import MOST_WITH_SECTIONS, DumpArticles
 
 NEEDLE = Written(
     "Space Needle",
@@ -43,7 +43,7 @@ def store():
 
 def offered(path, **options):
     """What a dump offers: pages by URL, and what is bad."""
-    found = list(WikiDumpSource(path, **options).pages({}))
+    found = list(DumpArticles(WikiDumpSource(path, **options)).pages({}))
     pages = {page.url: page for page in found if not isinstance(page, BadInput)}
     return pages, [bad for bad in found if isinstance(bad, BadInput)]
 
@@ -80,7 +80,7 @@ def test_articles_become_documents_with_links(store, tmp_path, name):
 
 
 def test_documents_meet_those_of_a_mirror_of_the_same_wiki(store, tmp_path):
-    source = WikiDumpSource(write_dump(tmp_path / "dump.xml", NEEDLE))
+    source = DumpArticles(WikiDumpSource(write_dump(tmp_path / "dump.xml", NEEDLE)))
     assert source.site.page_tag("https://en.wikipedia.org/wiki/Space_Needle") == "/Space_Needle"
     assert source.site.bases == ("https://en.wikipedia.org/wiki/",)
 
@@ -104,7 +104,7 @@ def test_a_change_of_settings_reads_all_again(store, tmp_path):
     path = write_dump(tmp_path / "dump.xml", NEEDLE, LOUPE)
     index(store, WikiDumpSource(path))
     assert index(store, WikiDumpSource(path, interwiki={"x": "https://x.example/$1"})).pages.updated == 2
-    assert index(store, WikiDumpSource(path), links=("hyperlink",)).pages.updated == 2
+    assert index(store, WikiDumpSource(path, cite=False), links=("hyperlink",)).pages.updated == 2
     assert not any(tags(document, "citation", "out") for document in stored(store).values())
 
 
@@ -199,7 +199,7 @@ def test_broken_xml_keeps_the_pages_before_it(tmp_path):
     pages, bad = offered(path)
     assert list(pages) == ["Space_Needle"]
     assert len(bad) == 1
-    assert bad[0].hides == ""
+    assert bad[0].hides == ("",)
     assert "line" in bad[0].reason
 
 
@@ -211,12 +211,12 @@ def test_what_is_no_dump_is_no_source(tmp_path, content):
     path = tmp_path / "dump.xml"
     path.write_bytes(content)
     with pytest.raises(SourceNotFoundError, match=r"not a MediaWiki XML dump|7z"):
-        WikiDumpSource(path)
+        DumpArticles(WikiDumpSource(path))
 
 
 def test_a_dump_that_is_not_there_is_named(tmp_path):
     with pytest.raises(SourceNotFoundError, match=r"nothing\.xml"):
-        WikiDumpSource(tmp_path / "nothing.xml")
+        DumpArticles(WikiDumpSource(tmp_path / "nothing.xml"))
 
 
 def test_entities_are_never_expanded(tmp_path):
@@ -224,13 +224,13 @@ def test_entities_are_never_expanded(tmp_path):
     path = tmp_path / "dump.xml"
     path.write_text(bomb + dump_text([NEEDLE]))
     with pytest.raises(SourceNotFoundError, match="document type"):
-        WikiDumpSource(path)
+        DumpArticles(WikiDumpSource(path))
     path.write_text(
         dump_text([NEEDLE]).replace("</mediawiki>", "<page><title>&b;</title></page></mediawiki>")
     )
     pages, bad = offered(path)
     assert list(pages) == ["Space_Needle"]
-    assert bad[0].hides == ""
+    assert bad[0].hides == ("",)
 
 
 # What a dump says
@@ -340,7 +340,7 @@ def test_memory_does_not_grow_with_the_dump(tmp_path):
                 file.write(Written(f"Page {n}", f"Text {n} of [[Page {n % 97}]]. " * 8).xml())
                 file.write(Written(f"Old {n}", f"#REDIRECT [[Page {n}]]", redirect=f"Page {n}").xml())
             file.write("</mediawiki>")
-        source = WikiDumpSource(path)
+        source = DumpArticles(WikiDumpSource(path))
         tracemalloc.start()
         for number, page in enumerate(source.pages({})):
             if number % 20 == 0:

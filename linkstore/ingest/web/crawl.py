@@ -26,8 +26,8 @@ from linkstore.ingest.html.pages import (
     parse_page,
     read_page_content,
 )
-from linkstore.ingest.llms import find_original
 from linkstore.ingest.notes.markdown import read_markdown_page
+from linkstore.ingest.page import find_original
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.texts import read_text_page
 from linkstore.ingest.web.client import Client, Robots

@@ -12,7 +12,7 @@ from linkstore.core.display import make_readable
 from linkstore.core.urls import Site
 from linkstore.extract.html import decode_html
 from linkstore.ingest.files import SourceNotFoundError
-from linkstore.ingest.llms import find_named_pages, is_page_list
+from linkstore.ingest.page import find_named_pages, is_page_list
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.web.client import Client, Robots
 from linkstore.ingest.web.crawl import Crawl, Visitor, is_page
