@@ -350,10 +350,11 @@ def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_
         },
     )
     summary = index(store, VaultSource(tmp_path), links=LINKS)
-    assert set(summary.skipped) == {"empty.md", "front.md", "binary.md"}
+    assert set(summary.skipped) == {"empty.md", "binary.md"}
+    assert "x (front)" in {one.page_content for one in store.scan()}, "a note of front matter alone has a title"
     assert summary.encodings.guessed == 1
     assert "Café\n\nIn Köln." in {one.page_content for one in store.scan()}
-    assert summary.pages == PageCounts(added=2)
+    assert summary.pages == PageCounts(added=3)
 
 
 @pytest.mark.parametrize(
@@ -445,3 +446,44 @@ def test_tags_that_cannot_be_links_are_passed_over(store, tmp_path):
     assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=1), {})
     found = {(link.kind, link.tag) for document in store.scan() for link in get_links(document)}
     assert {one for one in found if one[0] != "hyperlink"} == {("tag", "good"), ("category", "c")}
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        {
+            "Home.md": "# Home\n\n[[Getting Started]] and [[the setup|Getting-Started]].\n",
+            "Getting-Started.md": "# Getting\n\nSee [[Home]].\n",
+        },
+        {
+            "pages/ns___page.md": "alias:: NsAlias, Other Name\ntags:: [[City]], #Two\n\n- about [[Other]]\n",
+            "pages/Other.md": "- [[ns/page]] [[NsAlias]] [[Other Name]] [[Jan 31st, 2024]]\n",
+            "journals/2024_01_31.md": "- [[Other]]\n",
+        },
+        {
+            "a.md": '+++\ntitle = "TOML Title"\ntags = ["x"]\n+++\n\nText [b]({{< relref "b.md" >}}).\n',
+            "b.md": "---\ntitle: B\n---\nSee [[a]].\n",
+        },
+        {
+            "Ann.md": "---\naliases: [Dr. Ann]\ntags: [person]\n---\n",
+            "Bob.md": "Met [[Dr. Ann]] and [[Ann]].\n",
+        },
+    ],
+    ids=["GitHub", "Logseq", "Hugo", "front matter alone"],
+)
+def test_notes_of_other_programs_lead_to_each_other(store, tmp_path, pages):
+    write(tmp_path, pages)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
+    assert (summary.dangling.internal, dict(summary.skipped)) == (0, {})
+    titles = {one.metadata["page"]: one.metadata["title"] for one in store.scan()}
+    assert len(titles) == len(pages)
+    if "a.md" in pages:
+        assert titles["a.md"] == "TOML Title"
+    if "pages/Other.md" in pages:
+        assert links_of(store, "pages/ns___page.md", "tag") == {"city", "two"}
+
+
+def test_text_between_rulers_is_text(store, tmp_path):
+    write(tmp_path, {"r.md": "---\n\nText between two rulers: it stays.\n\n---\n\nMore.\n"})
+    index(store, VaultSource(tmp_path), links=LINKS)
+    assert "between two rulers: it stays" in next(iter(store.scan())).page_content

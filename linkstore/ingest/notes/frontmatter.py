@@ -24,7 +24,8 @@ _MOST_VALUES: Final = 10_000
 DEEPEST_VALUE: Final = 20
 """Lists in lists, or objects in objects, of metadata."""
 _YAML: Final = re.compile(
-    r"\A\ufeff?---[ \t]*\r?\n(?![ \t\r]*\n)(.*?)^(?:---|\.\.\.)[ \t\r]*$\n?", re.DOTALL | re.MULTILINE
+    r"\A\ufeff?---[ \t]*\r?\n(?![ \t\r]*\n(?!\s*[\w\"'-]+:))(.*?)^(?:---|\.\.\.)[ \t\r]*$\n?",
+    re.DOTALL | re.MULTILINE,
 )
 _TOML: Final = re.compile(r"\A\ufeff?(\+\+\+[ \t]*\r?\n.*?)^\+\+\+[ \t\r]*$\n?", re.DOTALL | re.MULTILINE)
 _PROPERTY: Final = r"[\w][\w/.-]{0,60}::[ \t][^\n]*"
@@ -121,7 +122,7 @@ def split_front_matter(text: str) -> tuple[str, str]:
     """Split a page into its front matter, empty if it has none, and its body.
 
     TOML keeps its first line, ``+++``, by which :func:`read_front_matter` tells it from YAML. A ruler with a
-    blank line below begins no front matter.
+    blank line and a sentence below begins no front matter.
     """
     for pattern in (_YAML, _TOML, _PROPERTIES):
         found = pattern.match(text)

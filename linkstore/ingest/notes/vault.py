@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote
@@ -162,10 +163,13 @@ class VaultNotes:
 
     def _chunks(self, note: _Note) -> list[Chunk]:
         file, front, notes = note.file, note.front, self._notes
+        stem, named = PurePosixPath(file.name).stem, fold_whitespace(front.title)
         html = render_note(note.body, file.page, notes)
-        found = read_markdown_content(html, title=fold_whitespace(front.title), bare=True)
+        if front.fields and not note.body.strip():  # a note may be known by its properties alone
+            html = f"<h1>{escape(named or stem)}</h1>"
+        found = read_markdown_content(html, title=named, bare=True)
         found = self._titles.told_apart(found, file.url)
-        title = found.title or PurePosixPath(file.name).stem
+        title = found.title or stem
         metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
         believed = {url: self._claims.believed(self.site.page_tag(url) or "") for url in front.urls}
         page = Page(
