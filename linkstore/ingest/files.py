@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path, PurePath, PurePosixPath
 from posixpath import splitext
 from typing import BinaryIO, Final
@@ -70,7 +71,9 @@ MARKDOWN_SUFFIXES: Final = frozenset({".md", ".markdown"})
 NOTE_SUFFIXES: Final = MARKDOWN_SUFFIXES | {".mdx"}
 TEXT_SUFFIX: Final = ".txt"
 NOTEBOOK_SUFFIX: Final = ".ipynb"
-SITE_SUFFIXES: Final = HTML_SUFFIXES | MARKDOWN_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX}
+RST_SUFFIX: Final = ".rst"
+_WITH_EXTRAS: Final = frozenset({RST_SUFFIX} if find_spec("docutils") else ())
+SITE_SUFFIXES: Final = HTML_SUFFIXES | MARKDOWN_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX} | _WITH_EXTRAS
 """The suffixes of files that are pages of a folder."""
 READ_AS: Final = {".mdx": "vault", **dict.fromkeys(sorted(SITE_SUFFIXES - MARKDOWN_SUFFIXES), "folder")}
 """The kind of source that reads what another one leaves out, by suffix."""
@@ -80,9 +83,10 @@ _OTHER_SUFFIXES: Final = """
 """
 _FOR_PEOPLE: Final = SITE_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split())
 """Files that are pages to a reader, whether or not they are read here."""
-_NOT_HTML: Final = NOTE_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX}
+_NOT_HTML: Final = NOTE_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX, RST_SUFFIX}
 _SUGGESTIONS: Final = {
-    ".rst": "reStructuredText is not read; build it (sphinx-build -b html), and give the folder of HTML",
+    RST_SUFFIX: "reStructuredText is read with pip install 'linkstore[rst]'; or build it (sphinx-build -b"
+    " html), and give the folder of HTML",
 }
 _OF_SPHINX: Final = frozenset({"search", "genindex", "genindex-all"})
 """At the root, its search form and its index of everything."""

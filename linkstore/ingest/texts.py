@@ -19,6 +19,9 @@ _URL: Final = re.compile(r"https?://[^\s<>\"'`|{}\\^\[\]]{1,2048}")
 _BEHIND_URL: Final = ".,;:!?)*_"
 _UNDERLINE: Final = re.compile(r"\s*([=\-~*#^\"])\1{2,}\s*")
 _LONGEST_TITLE: Final = 100
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_LONGEST_OUTPUT: Final = 2000
+"""Characters of an output that are read."""
 _FENCE: Final = re.compile(r"^\s*(`{3,})", re.MULTILINE)
 
 
@@ -59,7 +62,7 @@ def _find_links(text: str) -> Iterator[Hyperlink]:
 
 
 def read_notebook_page(content: bytes) -> PageContent:
-    """Read a Jupyter notebook (nbformat 4): its text and code. What cells printed is left out.
+    """Read a Jupyter notebook (nbformat 4): its text, its code, and the texts that its cells gave.
 
     Args:
         content: The file.
@@ -92,4 +95,20 @@ def _write_cell(cell: Any, language: str) -> str:
         return text
     longest = max((len(found) for found in _FENCE.findall(text)), default=2)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}{language if cell.get('cell_type') == 'code' else ''}\n{text}\n{fence}"
+    code = f"{fence}{language if cell.get('cell_type') == 'code' else ''}\n{text}\n{fence}"
+    outputs = cell.get("outputs")
+    said = "\n".join(filter(None, map(_read_output, outputs if isinstance(outputs, list) else ())))
+    return f"{code}\n\n```````\n{said}\n```````" if said else code
+
+
+def _read_output(output: Any) -> str:
+    """Return the text of an output, empty for pictures, errors and what is written another way too."""
+    if not isinstance(output, dict):
+        return ""
+    data = output.get("data")
+    found = output.get("text") if output.get("output_type") == "stream" else None
+    if isinstance(data, dict) and not any(kind.startswith("image/") for kind in data):
+        found = data.get("text/plain")
+    text = "".join(filter(lambda one: isinstance(one, str), found)) if isinstance(found, list) else found
+    text = _COLOURS.sub("", text).strip("\n") if isinstance(text, str) else ""
+    return text if len(text) <= _LONGEST_OUTPUT else f"{text[:_LONGEST_OUTPUT]}…"

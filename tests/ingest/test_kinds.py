@@ -11,14 +11,22 @@ from linkstore.cli.sources import recognize_kind
 from linkstore.ingest import FolderSource, LlmsTxtSource, PageSource, SourceNotFoundError, index
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.page import find_named_pages, find_original
+from linkstore.ingest.restructured import read_rst_page
 from linkstore.ingest.texts import read_notebook_page, read_text_page
 
+OUTPUTS = [
+    {"output_type": "stream", "text": ["\x1b[1m3\x1b[0m\n"]},
+    {"output_type": "execute_result", "data": {"text/plain": "a  b\n1  2", "text/html": "<table>"}},
+    {"output_type": "display_data", "data": {"text/plain": "<Figure>", "image/png": "AAAA"}},
+    {"output_type": "error", "traceback": ["secret trace"]},
+    "broken",
+]
 NOTEBOOK = {
     "nbformat": 4,
     "metadata": {"language_info": {"name": "python"}},
     "cells": [
         {"cell_type": "markdown", "source": ["# Bay\n", "\n", "See [the pier](pier.md)."]},
-        {"cell_type": "code", "source": "depth = 3\nprint(depth)", "outputs": [{"text": ["secret output"]}]},
+        {"cell_type": "code", "source": "depth = 3\nprint(depth)", "outputs": OUTPUTS},
         {"cell_type": "markdown", "source": "## Tides\n\nThey come twice."},
         {"cell_type": "code", "source": ""},
         {"cell_type": "raw", "source": "raw ``` text"},
@@ -157,3 +165,58 @@ class TestCopies:
             (tmp_path / folder / "p.html").write_text("<h1>P</h1><p>See <a href='q.html'>q</a>.</p>")
         index(store, FolderSource(tmp_path))
         assert pages(store) == ["a/p.html", "b/p.html"]
+
+
+RST = """
+The Bay
+=======
+
+Known from :doc:`the guide <guide>` and :py:func:`~os.path.join`, see `a site <https://c.org>`_.
+
+.. toctree::
+   :maxdepth: 2
+
+   intro
+   The API <api/index>
+
+.. py:function:: join(a, *p)
+   :noindex:
+
+   Joins what is given.
+
+Tides
+-----
+
+.. include:: /etc/passwd
+
+.. code-block:: python
+
+   x = 1
+
+.. unheard::
+
+   Said all the same.
+"""
+
+
+def test_restructured_text_is_read_with_what_sphinx_adds_to_it(tmp_path, store):
+    page = read_rst_page(RST.encode())
+    assert page.title == "The Bay"
+    assert [block.text for block in page.blocks] == [
+        "The Bay",
+        "Known from the guide and os.path.join, see a site.",
+        "- intro",
+        "- The API",
+        "join(a, *p)",
+        "Joins what is given.",
+        "Tides",
+        "x = 1",
+        "Said all the same.",
+    ]
+    links = [link.href for block in page.blocks for link in block.links]
+    assert links == ["guide.rst", "https://c.org", "intro.rst", "api/index.rst"]
+    (tmp_path / "index.rst").write_text(RST)
+    (tmp_path / "guide.rst").write_text("Guide\n=====\n\nText of the guide.\n")
+    summary = index(store, FolderSource(tmp_path), links=("hyperlink",))
+    assert (summary.pages.added, dict(summary.skipped)) == (2, {})
+    assert summary.dangling.internal == 2

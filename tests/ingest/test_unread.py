@@ -39,12 +39,12 @@ def pages(store):
 def test_kinds_that_are_not_read_are_counted(store, tmp_path):
     site = fill(
         tmp_path / "site",
-        "a.html a.txt a.mdx b.mdx g.rst n.txt page.php robots.txt x.css _static/guide.html _sources/a.txt",
+        "a.html a.txt a.mdx b.mdx g.adoc n.txt page.php robots.txt x.css _static/guide.html _sources/a.txt",
     )
     summary = index(store, FolderSource(site))
     assert summary.unread == {
         ".mdx": 2,
-        ".rst": 1,
+        ".adoc": 1,
         ".php": 1,
         ".html in _static": 1,
         ".txt beside HTML of its name": 1,
@@ -77,9 +77,7 @@ def test_the_forms_of_sphinx_are_no_pages(store, tmp_path):
     assert pages(store) == ["index.html", "search.md"]
 
 
-@pytest.mark.parametrize(
-    ("name", "said"), [("n.rst", "sphinx-build"), ("n.pdf", "convert it to HTML or Markdown")]
-)
+@pytest.mark.parametrize(("name", "said"), [("n.pdf", "convert it to HTML or Markdown")])
 def test_of_a_single_file_it_is_said_what_to_give_instead(store, tmp_path, name, said):
     path = fill(tmp_path, name) / name
     with pytest.raises(UsageError, match=said):

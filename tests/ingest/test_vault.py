@@ -351,7 +351,9 @@ def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_
     )
     summary = index(store, VaultSource(tmp_path), links=LINKS)
     assert set(summary.skipped) == {"empty.md", "binary.md"}
-    assert "x (front)" in {one.page_content for one in store.scan()}, "a note of front matter alone has a title"
+    assert "x (front)" in {one.page_content for one in store.scan()}, (
+        "a note of front matter alone has a title"
+    )
     assert summary.encodings.guessed == 1
     assert "Café\n\nIn Köln." in {one.page_content for one in store.scan()}
     assert summary.pages == PageCounts(added=3)

@@ -33,6 +33,7 @@ from linkstore.ingest.files import (
     HTML_SUFFIXES,
     MARKDOWN_SUFFIXES,
     NOTEBOOK_SUFFIX,
+    RST_SUFFIX,
     TEXT_SUFFIX,
     Folder,
     Listing,
@@ -56,6 +57,7 @@ from linkstore.ingest.html.chrome import (
 )
 from linkstore.ingest.html.pages import PageContent, UnreadablePageError, read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page
+from linkstore.ingest.restructured import read_rst_page
 from linkstore.ingest.settings import PageSettings
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.texts import read_notebook_page, read_text_page
@@ -360,8 +362,8 @@ class FolderPages:
     def _read(self, file: PageFile, content: bytes) -> PageContent:
         if file.suffix == NOTEBOOK_SUFFIX:
             return read_notebook_page(content)
-        reader = {".html": read_html_page, TEXT_SUFFIX: read_text_page}.get(file.suffix, read_markdown_page)
-        return reader(content, encoding=self._settings.encoding)
+        readers = {".html": read_html_page, TEXT_SUFFIX: read_text_page, RST_SUFFIX: read_rst_page}
+        return readers.get(file.suffix, read_markdown_page)(content, encoding=self._settings.encoding)
 
     def _old_names(self, file: PageFile) -> Mapping[str, tuple[str, ...]]:
         """Return the tags that lead to a page by redirects, by fragment."""
