@@ -231,7 +231,7 @@ def find_noise(
         led = not suspect.certain and any(
             at in inside and (first < box.start or last >= box.end) for at, first, last in sums.led
         )
-        has_title = suspect.header and any(_is_title(blocks[at], title) for at in inside)
+        has_title = any(_is_title(blocks[at], title, header=suspect.header) for at in inside)
         menu = linked >= beside or (letters <= _LONGEST_BAR and (0 < beside <= 2 * linked or bars))
         label = suspect.framed and labels <= _FEW_LETTERS
         if content or led or has_title or not (suspect.certain or menu or label):
@@ -268,9 +268,13 @@ def _find_menus(blocks: Sequence[Block], sums: _Sums, inside: range) -> Iterator
         yield from headings
 
 
-def _is_title(block: Block, title: str) -> bool:
-    """Say whether a block is the page's main heading: one that its <title>, if any, begins with."""
-    return block.level == 1 and not block.links and (not title or title.startswith(block.text))
+def _is_title(block: Block, title: str, *, header: bool) -> bool:
+    """Say whether a block is the page's main heading: what it says in <title>, or in a header begins it with."""
+    if not block.level or block.links:
+        return False
+    return block.text == title or (
+        header and block.level == 1 and (not title or title.startswith(block.text))
+    )
 
 
 def _is_contents(block: Block) -> bool:

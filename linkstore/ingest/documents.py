@@ -227,13 +227,13 @@ class PageTitles:
         A title such as "Manual: Section 4.2" says nothing of a page whose first heading does.
         """
         title, named = page.title, page.named
-        if not named or named in self._shared or not self._known:
+        if not named or not self._known or (named in self._shared and title not in self._shared):
             return page
         if title == named:
             first = next((block.text for block in page.blocks[:_FIRST] if block.level), "")
             return replace(page, title=first) if first and _BARE.fullmatch(_SITE.split(named)[-1]) else page
         said, words = f" {' '.join(tokenize(title))} ", f" {' '.join(tokenize(named))} "
-        agree = (said in words or words in said) and title not in self._shared
+        agree = (said in words or words in said) and (title not in self._shared or named in self._shared)
         return page if agree or _BARE.fullmatch(named) else replace(page, title=named)
 
     def telling(self, title: str, url: str) -> str:

@@ -50,7 +50,7 @@ def test_kinds_that_are_not_read_are_counted(store, tmp_path):
         ".txt beside HTML of its name": 1,
     }
     assert asdict(summary)["unread"] == dict(summary.unread)
-    assert describe_unread({".mdx": 12, ".rst": 3}) == "12 .mdx, 3 .rst; --as vault reads .mdx"
+    assert describe_unread({".mdx": 12, ".adoc": 3}) == "12 .mdx, 3 .adoc; --as vault reads .mdx"
 
 
 def test_a_vault_counts_html(store, tmp_path):
