@@ -269,7 +269,7 @@ def _find_menus(blocks: Sequence[Block], sums: _Sums, inside: range) -> Iterator
 
 
 def _is_title(block: Block, title: str, *, header: bool) -> bool:
-    """Say whether a block is the page's main heading: what it says in <title>, or in a header begins it with."""
+    """Say whether a block is the page's main heading: its <title>, or in a header what that begins with."""
     if not block.level or block.links:
         return False
     return block.text == title or (
