@@ -39,10 +39,13 @@ _WIDGETS: Final = (
 _BOXES: Final = "div, section, ul, ol, dl, table, td, form, details, p"
 """Naming the elements keeps the parser from trying every selector on every <span> of a code block."""
 _CALLED: Final = f":is({_LANDMARKS}, :is({_BOXES}):is({_ROLES}, {_WIDGETS}))"
-_LIKELY: Final = f":is([class*=toc i], [id*=toc i], [class*=nav i], [id*=nav i]):is({_BOXES})"
+_LIKELY: Final = (
+    ":is([class*=toc i], [id*=toc i], [class*=nav i], [id*=nav i], [class*=menu i], [id*=menu i])"
+    f":is({_BOXES})"
+)
 """The attributes come first because few elements have them, and comparing names takes longer."""
 _NAMED: Final = re.compile(
-    r"(?:^|[\s_-])(?:nav(?:bar|igation|header|footer|path|panel|list|links|menu|tree)?"
+    r"(?:^|[\s_-])(?:nav[a-z]*|menu(?:bar|list)?"
     r"|(?:local|mini|side|page)?toc(?:set|list|view|tree|box|s)?|table-of-contents)(?:[\s_-]|$)",
     re.IGNORECASE,
 )

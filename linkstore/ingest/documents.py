@@ -26,7 +26,7 @@ from langchain_core.documents import Document
 
 from linkstore.core.arguments import make_argument_error, require_list
 from linkstore.core.links import LINKS_KEY, get_links, merge_links
-from linkstore.core.text import tokenize
+from linkstore.core.text import STOP_WORDS, tokenize
 from linkstore.core.urls import Site, add_fragment, normalize_url, quote_fragment
 from linkstore.errors import ExtractionError, LinkError
 from linkstore.extract.blocks import fold_whitespace
@@ -223,7 +223,7 @@ class PageTitles:
     def choose(self, page: PageContent) -> PageContent:
         """Return a page with the title that is its own: its main heading, or what it says in ``<title>``.
 
-        ``<title>`` wins if it is this page's alone, and the heading is not or has other words.
+        ``<title>`` wins if it is this page's alone, and the heading is not, or has mostly other words.
         A title such as "Manual: Section 4.2" says nothing of a page whose first heading does.
         """
         title, named = page.title, page.named
@@ -232,8 +232,7 @@ class PageTitles:
         if title == named:
             first = next((block.text for block in page.blocks[:_FIRST] if block.level), "")
             return replace(page, title=first) if first and _BARE.fullmatch(_SITE.split(named)[-1]) else page
-        said, words = f" {' '.join(tokenize(title))} ", f" {' '.join(tokenize(named))} "
-        agree = (said in words or words in said) and (title not in self._shared or named in self._shared)
+        agree = _agree(title, named) and (title not in self._shared or named in self._shared)
         return page if agree or _BARE.fullmatch(named) else replace(page, title=named)
 
     def telling(self, title: str, url: str) -> str:
@@ -256,6 +255,12 @@ class PageTitles:
         own = next((block for block in page.blocks if block.level and block.text == page.title), None)
         blocks = tuple(block._replace(text=title) if block is own else block for block in page.blocks)
         return replace(page, title=title, blocks=blocks)
+
+
+def _agree(title: str, named: str) -> bool:
+    """Say whether two titles have more than half of the words of the shorter one in common."""
+    words, others = ({word for word in tokenize(one) if word not in STOP_WORDS} for one in (title, named))
+    return 2 * len(words & others) > min(len(words), len(others))
 
 
 def get_page_name(url: str, title: str = "") -> str:

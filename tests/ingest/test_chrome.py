@@ -9,7 +9,7 @@ from linkstore.core.links import get_links
 from linkstore.ingest import FolderSource, index
 
 MENU = "".join(f'<li><a href="p{n}.html">Page number {n}</a></li>' for n in range(12))
-FRAME = """<title>{0}</title><div><h1>The Handbook</h1><ul id=menu>{1}</ul></div>
+FRAME = """<title>{0}</title><div><h1>The Handbook</h1><ul id=list>{1}</ul></div>
 <div><h2>Summary</h2><p>What is said of {0}.</p><h2 id=more>More</h2><p>Even more on {0}.</p></div>
 <h3>Corrections</h3><p id=mail>If you see anything wrong here, write to us.</p>"""
 
@@ -48,7 +48,7 @@ def test_what_most_pages_begin_and_end_with_is_kept_on_one_of_them(store, tmp_pa
     assert "Page number 11" in home
     assert "write to us" in home
     first, last = on_page(store, "p3.html")[0], on_page(store, "p3.html")[-1]
-    assert "/p3.html#menu" in tags(first)
+    assert "/p3.html#list" in tags(first)
     assert "/p3.html#mail" in tags(last)
     assert "Even more on p3." in last.page_content
 

@@ -11,6 +11,7 @@ Lines with wildcards, placeholders or conditions are left out, because they do n
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -78,6 +79,9 @@ _SOON: Final = 10
 _LONGEST_FILE: Final = 16 * 2**20
 _LARGEST_STUB: Final = 16 * 2**10
 _LONGEST_WAY: Final = 16
+_LEAST_PART: Final = 24
+"""Pages in a folder at the root of a site, from which on it is looked at on its own."""
+_MOST_PARTS: Final = 8
 
 
 def find_refresh_target(content: bytes) -> str | None:
@@ -291,19 +295,36 @@ class FolderPages:
 
         The pages are taken from the whole folder, and more of them where some are too large.
         """
-        apart = max(1, len(self._files) // SAMPLE)
-        tried = chain.from_iterable(self._files[start::apart] for start in dict.fromkeys((0, apart // 2)))
-        small = ((file, read_file_content(file, LARGEST_SAMPLED)) for file in tried)
-        readable = ((file, content) for file, content in small if not isinstance(content, BadInput))
-        sample: list[tuple[str, PageContent]] = []
-        for file, content in islice(readable, SAMPLE):
-            with suppress(Exception):  # whatever is wrong, the page is read again, and then reported
-                sample.append((file.url, self._read(file, content)))
-        built = {file.url for file in self._files if file.suffix == ".html"}
-        self._chrome = Chrome.find([found for url, found in sample if url in built])
-        self._chrome_digest = xxhash.xxh3_64_hexdigest(self._chrome.said.encode(errors="replace"))
+        sample = list(self._read_sample(self._files))
+        built = [file for file in self._files if file.suffix == ".html"]
+        urls = {file.url for file in built}
+        self._chromes = {"": Chrome.find([found for url, found in sample if url in urls])}
+        parts = Counter(map(_get_part, built))
+        for part, count in parts.most_common(_MOST_PARTS) if len(parts) > 1 else ():
+            if part and count >= _LEAST_PART:
+                inside = [file for file in built if _get_part(file) == part]
+                self._chromes[part] = Chrome.find([found for _, found in self._read_sample(inside)])
+        self._chrome_digests = {
+            part: xxhash.xxh3_64_hexdigest(chrome.said.encode(errors="replace"))
+            for part, chrome in self._chromes.items()
+        }
         if has_suffixless_links(sample, self.site, self._own_tags, HTML_SUFFIXES | MARKDOWN_SUFFIXES):
             self._files = [self._also_without_suffix(file) for file in self._files]
+
+    def _read_sample(self, files: Sequence[PageFile]) -> Iterator[tuple[str, PageContent]]:
+        """Yield a few pages, each with its URL."""
+        apart = max(1, len(files) // SAMPLE)
+        tried = chain.from_iterable(files[start::apart] for start in dict.fromkeys((0, apart // 2)))
+        small = ((file, read_file_content(file, LARGEST_SAMPLED)) for file in tried)
+        readable = ((file, content) for file, content in small if not isinstance(content, BadInput))
+        for file, content in islice(readable, SAMPLE):
+            with suppress(Exception):  # whatever is wrong, the page is read again, and then reported
+                yield file.url, self._read(file, content)
+
+    def _get_chrome_part(self, file: PageFile) -> str:
+        """Return the part of the site whose pages have the same frame as this one."""
+        part = _get_part(file)
+        return part if part in self._chromes else ""
 
     def _is_in_chrome(self, file: PageFile) -> bool:
         """Say whether a page is framed by what most share, and is not the one that keeps it."""
@@ -325,7 +346,7 @@ class FolderPages:
 
     def _digest(self, file: PageFile, content: bytes) -> str:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
-        framed = self._chrome_digest if self._is_in_chrome(file) else ""
+        framed = self._chrome_digests[self._get_chrome_part(file)] if self._is_in_chrome(file) else ""
         head = decode_html(content[:TITLE_BYTES], encoding=self._settings.encoding).text
         shared = self._titles.shared(find_titles(head, markdown=file.suffix != ".html"))
         digest = xxhash.xxh3_128(f"{self._salt}{known_as}{framed}{shared}".encode(errors="replace"))
@@ -335,7 +356,7 @@ class FolderPages:
     def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
         found = self._titles.choose(self._read(file, content))
         if self._is_in_chrome(file):
-            found = self._chrome.without(found)
+            found = self._chromes[self._get_chrome_part(file)].without(found)
         found = self._titles.told_apart(found, file.url)
         old = self._old_names(file)
         canonical = self._canonical(file, found)
@@ -375,6 +396,11 @@ class FolderPages:
             return None
         tag = self.site.tag(found.canonical, page=file.url, base=found.base)
         return None if tag is None or split_tag(tag)[0] in self._own_tags else tag
+
+
+def _get_part(file: PageFile) -> str:
+    """Return the folder at the root of the site that a page lies in, such as a language or a book."""
+    return file.page.partition("/")[0] if "/" in file.page else ""
 
 
 def read_file_titles(files: Iterable[PageFile], encoding: str | None) -> Iterator[tuple[str, frozenset[str]]]:
