@@ -35,7 +35,7 @@ from linkstore.ingest.source import BadInput
 
 _LONGEST_LIST: Final = 16 * 2**20
 LIST_NAME: Final = "llms.txt"
-_LINK: Final = re.compile(r"\[[^\]\n]{0,1000}\]\(\s*<?([^\s()<>]{1,2048})>?[^()\n]{0,1000}\)")
+_LINK: Final = re.compile(r"\[[^\]\n]{0,400}+\]\(\s*<?([^\s()<>]{1,2048})>?[^()\n]{0,1000}\)")
 
 
 @dataclass(frozen=True, slots=True)
