@@ -50,6 +50,7 @@ def suggest(
 def _show(number: int, one: LinkSuggestion) -> None:
     console = get_stdout()
     source, target = make_readable(one.source_page), make_readable(one.target_page)
-    console.print(escape_unprintable(f"{number:3}. {source} → {target}"), style="bold cyan")
+    heading = escape_unprintable(f"{number:3}. {source} → {target}  score {one.score:.3f}")
+    console.print(heading, style="bold cyan")
     why = f"names it “{one.phrase}”" if one.reason == "named" else f"similarity {one.similarity:.2f}"
     console.print(escape_unprintable(f"     {why}: {one.passage}"))

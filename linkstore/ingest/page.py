@@ -26,21 +26,20 @@ from linkstore.ingest.files import (
     SourceNotFoundError,
     get_suffix,
     list_pages,
-    name_path,
     quote_path,
 )
 from linkstore.ingest.html.folder import FolderPages
 from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.settings import PageSettings
+from linkstore.ingest.settings import PathSettings
 from linkstore.ingest.source import BadInput
 
 _LONGEST_LIST: Final = 16 * 2**20
 LIST_NAME: Final = "llms.txt"
-_LINK: Final = re.compile(r"\[[^\]\n]{0,1000}\]\(\s*<?([^\s()<>]{1,2048})>?[^()\n]{0,1000}\)")
+_LINK: Final = re.compile(r"\[[^\]\n]{0,400}+\]\(\s*<?([^\s()<>]{1,2048})>?[^()\n]{0,1000}\)")
 
 
 @dataclass(frozen=True, slots=True)
-class PageSource(PageSettings):
+class PageSource(PathSettings):
     """A single page: a file of HTML, Markdown, plain text, or a notebook.
 
     A page of the web is ``WebsiteSource(url, follow_links=False)``.
@@ -50,13 +49,6 @@ class PageSource(PageSettings):
 
     Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
     """
-
-    path: str | Path
-
-    @property
-    def name(self) -> str:
-        """The file's absolute path."""
-        return name_path(self.path)
 
     @contextmanager
     def open(self) -> Iterator[FolderPages]:
@@ -75,7 +67,7 @@ class PageSource(PageSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class LlmsTxtSource(PageSettings):
+class LlmsTxtSource(PathSettings):
     """The pages of a folder that its ``llms.txt`` names.
 
     The list of a website is indexed as ``WebsiteSource("https://…/llms.txt")``.
@@ -85,13 +77,6 @@ class LlmsTxtSource(PageSettings):
 
     Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
     """
-
-    path: str | Path
-
-    @property
-    def name(self) -> str:
-        """The file's absolute path."""
-        return name_path(self.path)
 
     @contextmanager
     def open(self) -> Iterator[FolderPages]:

@@ -188,6 +188,8 @@ class _IngestRun:
         """Store the pages that changed, remove what is gone, unless that is most of the source."""
         with closing(self._read_changed()) as changed:
             self._store(changed)
+        if self.stop.is_set():
+            raise CancelledError(f"indexing {self.name} was cancelled")
         gone, stored = self.last.gone(prune=self.prune), self.last.stored
         refused = not self.prune and 2 * len(gone) > stored
         summary = self._end([] if refused else gone)
@@ -273,7 +275,7 @@ class _IngestRun:
                 if self.progress is not None:
                     self.progress(done, max(about, done) if about else 0, name)
                 if self.stop.is_set():
-                    raise CancelledError(f"indexing {self.name} was cancelled")
+                    return
         for refused in self.refusals.report():
             self._take_down(refused)
 

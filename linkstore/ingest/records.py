@@ -113,17 +113,17 @@ class JsonLinesSource:
         if not path.is_file():
             raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give a file of JSON lines")
         encoding = None if self.encoding is None else find_encoding(self.encoding)
-        return nullcontext(JsonLines(path, self.prefix, self.claims, encoding))
+        return nullcontext(JsonLines(self, path, encoding))
 
 
 class JsonLines:
     """The lines of a file, in one run."""
 
-    def __init__(self, path: Path, prefix: str, claims: ClaimPolicy, encoding: str | None) -> None:
+    def __init__(self, settings: JsonLinesSource, path: Path, encoding: str | None) -> None:
         self._path = path
         self._encoding = encoding
-        self._policy: ClaimPolicy = claims
-        self.site: Final = Site(prefix=prefix)
+        self._policy: ClaimPolicy = settings.claims
+        self.site: Final = Site(prefix=settings.prefix)
         self.unread: Final[Mapping[str, int]] = {}
 
     def __len__(self) -> int:
@@ -305,16 +305,16 @@ class DocumentsSource:
 
     def open(self) -> AbstractContextManager[GivenDocuments]:
         """Take up the documents."""
-        return nullcontext(GivenDocuments(self.documents, self.prefix, self.claims))
+        return nullcontext(GivenDocuments(self))
 
 
 class GivenDocuments:
     """Documents, in one run."""
 
-    def __init__(self, documents: Iterable[Document], prefix: str, claims: ClaimPolicy) -> None:
-        self._documents = documents
-        self._policy: ClaimPolicy = claims
-        self.site: Final = Site(prefix=prefix)
+    def __init__(self, given: DocumentsSource) -> None:
+        self._documents = given.documents
+        self._policy: ClaimPolicy = given.claims
+        self.site: Final = Site(prefix=given.prefix)
         self.unread: Final[Mapping[str, int]] = {}
 
     def __len__(self) -> int:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import get_args
 
-from linkstore.core.arguments import make_argument_error, omit_none, require, require_at_least, require_list
+from linkstore.core.arguments import (
+    make_argument_error,
+    omit_none,
+    require,
+    require_at_least,
+    require_list,
+)
 from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy
 from linkstore.extract.html import find_encoding
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits
 from linkstore.ingest.documents import ClaimPolicy
+from linkstore.ingest.files import name_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +61,24 @@ class PageSettings:
         require_at_least(1, max_bytes=self.max_bytes)
         if self.claims not in get_args(ClaimPolicy):
             raise make_argument_error("claims", f"one of {', '.join(get_args(ClaimPolicy))}", self.claims)
-        self.site(self.bases or ())
+        self.make_site(self.bases or ())
 
-    def site(self, bases: tuple[str, ...]) -> Site:
+    def make_site(self, bases: tuple[str, ...]) -> Site:
         """Return the site that the pages make up, which lies at these public URLs."""
         return Site(bases=bases, policy=self.policy, prefix=self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class PathSettings(PageSettings):
+    """The same of a source that lies at a path."""
+
+    path: str | Path
+
+    @property
+    def name(self) -> str:
+        """The absolute path, which names the source within a store.
+
+        Raises:
+            ArgumentError: If it is no path.
+        """
+        return name_path(self.path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
+import threading
 from collections import Counter
 
 import pytest
@@ -22,6 +24,7 @@ from linkstore.ingest import (
     PageCounts,
     SourceNotFoundError,
     SourcePage,
+    aindex,
     index,
 )
 from linkstore.ingest.files import Folder, detect_bases, list_pages
@@ -411,3 +414,33 @@ def test_a_document_without_id_is_reported(store):
     with pytest.raises(NothingIndexedError, match="a: it has a document without id") as raised:
         index(store, source, links=())
     assert dict(raised.value.summary.skipped) == {"a": "it has a document without id"}
+
+
+async def test_it_is_indexed_the_same_without_blocking_a_loop(store):
+    summary = await aindex(store, offering(("a",), ("b",)), links=())
+    assert summary.pages == PageCounts(added=2)
+    assert index(store, offering(("a",), ("b",)), links=()).pages == PageCounts(unchanged=2)
+    with pytest.raises(NothingIndexedError):
+        await aindex(store, offering(), name="other", links=())
+
+
+async def test_a_task_that_is_cancelled_ends_as_an_interrupted_run_does(store):
+    reached, go_on = threading.Event(), threading.Event()
+
+    def progress(done, total, name):
+        if done == 3:
+            reached.set()
+            assert go_on.wait(30)
+
+    source = offering(*((f"p{n}",) for n in range(1000)))
+    task = asyncio.ensure_future(aindex(store, source, links=(), progress=progress))
+    await asyncio.to_thread(reached.wait, 30)
+    task.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    kept = store.pages("listed")
+    assert {"p0", "p1", "p2"} <= set(kept)
+    assert len(kept) < 1000
+    assert index(store, source, links=()).pages == PageCounts(added=1000 - len(kept), unchanged=len(kept))

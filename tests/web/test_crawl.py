@@ -833,3 +833,117 @@ def test_a_crawl_read_by_processes_gives_the_same_documents_links_and_report(ser
         assert bool(asked) == (jobs == 2)
     assert found[0] == found[1]
     assert len(found[0][0]) > 20
+
+
+def test_a_page_that_always_fails_hides_nothing_until_it_is_stored(serve, store):
+    pages = {"/": html("", "a", "b"), "/a": html("a"), "/b": Reply(status=500)}
+    site = serve(pages)
+    for _ in range(2):
+        summary = crawl(store, site, retries=0)
+        assert (stored(store), summary.unseen) == (["/", "/a"], ())
+        assert "500" in summary.skipped[f"{START}b"]
+    site.pages["/b"] = html("b")
+    crawl(store, site, retries=0)
+    site.pages["/b"] = Reply(status=500)
+    summary = crawl(store, site, retries=0)
+    assert (stored(store), summary.unseen) == (["/", "/a", "/b"], (f"{START}b",))
+
+
+def test_parameters_that_say_who_asks_make_no_pages(serve, store):
+    queries = ("utm_source=x", "utm_source=y&fbclid=3", "PHPSESSID=0a1b", "a=1&gclid=x")
+    site = serve({"/": html("", *(f"t?{one}" for one in queries), "t;jsessionid=4F")})
+    site.pages |= {f"/t{query}": html(f"text{query}") for query in ("", "?a=1")}
+    summary = crawl(store, site)
+    assert stored(store) == ["/", "/t", "/t?a=1"]
+    assert (summary.dangling.internal, summary.skipped) == (0, {})
+
+
+def test_a_site_that_makes_up_urls_without_end_is_left_and_keeps_nothing_that_is_gone(serve, store):
+    count = 0
+
+    def endless(_):
+        nonlocal count
+        count += 1
+        return Reply(
+            headers={"Content-Type": "text/html"},
+            body=f"<p>Always the <a href='trap?at={count}'>same</a> text.</p>",
+        )
+
+    site = serve({"/": html("", "trap?at=0", "gone"), "/gone": html("soon gone")})
+    site.pages |= dict.fromkeys((f"/trap?at={n}" for n in range(200)), endless)
+    summary = crawl(store, site)
+    assert stored(store) == ["/", "/gone", "/trap?at=0"]
+    assert count < 30
+    assert "the last 20 had one text" in summary.skipped["/trap?…"]
+    assert summary.unseen == ()
+    del site.pages["/gone"]
+    assert crawl(store, site).pages.removed == 1
+    assert stored(store) == ["/", "/trap?at=0"]
+
+
+def test_a_crawl_that_is_cut_short_removes_what_the_server_says_is_gone(serve, store):
+    pages = {"/": html("", *(f"p{n}" for n in range(9)))} | {f"/p{n}": html(f"p{n}") for n in range(9)}
+    site = serve(pages)
+    crawl(store, site)
+    del site.pages["/p3"]
+    site.pages["/"] = html("", *(f"p{n}" for n in range(30)))
+    site.pages |= {f"/p{n}": html(f"p{n}") for n in range(9, 30)}
+    summary = crawl(store, site, max_pages=10)
+    assert "/p3" not in stored(store)
+    assert (summary.pages.removed, summary.unseen) == (1, ("further URLs",))
+
+
+def test_pages_that_were_stored_otherwise_are_asked_too(serve, store):
+    """Also those that no page links to any more."""
+    site = serve({"/": html("", "a"), "/a": html("a", "b"), "/b": html("b")})
+    crawl(store, site)
+    site.pages["/a"] = html("a")
+    index(
+        store, WebsiteSource(START, rate=1000.0, network=network(site, None)), links=("hyperlink", "citation")
+    )
+    assert stored(store) == ["/", "/a", "/b"]
+
+
+MARKDOWN = {"Content-Type": "text/markdown"}
+TEXT = {"Content-Type": "text/plain; charset=iso-8859-1"}
+
+
+def test_markdown_and_files_of_text_are_pages_too(serve, store):
+    site = serve(
+        {
+            "/": html("", "a.md", "n.txt", "x.log"),
+            "/a.md": Reply(headers=MARKDOWN, body="# A\n\nSee [b](b.md).\n"),
+            "/b.md": Reply(headers=TEXT, body="# B\n\nText.\n"),
+            "/n.txt": Reply(headers=TEXT, body="A note\n\nGr\u00fc\u00dfe.".encode("latin-1")),
+            "/x.log": Reply(headers=TEXT, body="a log"),
+        }
+    )
+    summary = crawl(store, site)
+    assert stored(store) == ["/", "/a.md", "/b.md", "/n.txt"]
+    assert set(summary.skipped) == {f"{START}x.log"}
+    assert any("Gr\u00fc\u00dfe" in one.page_content for one in store.scan())
+
+
+def test_of_a_list_the_pages_are_indexed_that_it_names(serve, store):
+    listed = "# Site\n\n- [A](/a.html.md): first\n- [B](b)\n- [Away](http://elsewhere.test/x)\n"
+    site = serve(
+        {
+            "/llms.txt": Reply(headers={"Content-Type": "text/plain"}, body=listed),
+            "/a.html.md": Reply(headers=MARKDOWN, body="# A\n\nSee [b](b) and [c](c).\n"),
+            "/b": html("b", "a.html", "c"),
+            "/c": html("c"),
+        }
+    )
+    summary = crawl(store, site, url=f"{START}llms.txt")
+    assert stored(store) == ["/a.html.md", "/b"]
+    assert "1 of the pages that it names" in summary.skipped[f"{START}llms.txt"]
+    into, out = links(store)
+    assert {("/a.html.md", "/a.html"), ("/a.html.md", "/a.html.md")} <= into
+    assert ("/b", "/a.html") in out
+
+
+def test_a_page_is_indexed_alone_where_links_are_not_followed(serve, store):
+    site = serve({"/": html("", "a"), "/a": html("a", "b"), "/b": html("b"), "/sitemap.xml": "no"})
+    crawl(store, site, url=f"{START}a", follow_links=False)
+    assert stored(store) == ["/a"]
+    assert {asked.path for asked in site.asked} == {"/robots.txt", "/a"}

@@ -18,7 +18,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from typing import Final
 
 import xxhash
@@ -42,7 +41,6 @@ from linkstore.ingest.files import (
     detect_bases,
     detect_origins,
     list_pages,
-    name_path,
     open_folder,
 )
 from linkstore.ingest.html.chrome import INVENTORY_NAME as INVENTORY
@@ -59,7 +57,7 @@ from linkstore.ingest.html.chrome import (
 from linkstore.ingest.html.pages import PageContent, UnreadablePageError, read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.restructured import read_rst_page
-from linkstore.ingest.settings import PageSettings
+from linkstore.ingest.settings import PageSettings, PathSettings
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.texts import read_notebook_page, read_text_page
 
@@ -215,7 +213,7 @@ def _find_page_redirect(file: PageFile) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class FolderSource(PageSettings):
+class FolderSource(PathSettings):
     """The pages of a folder: built HTML and Markdown, by path.
 
     Args:
@@ -223,13 +221,6 @@ class FolderSource(PageSettings):
 
     Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
     """
-
-    path: str | Path
-
-    @property
-    def name(self) -> str:
-        """The folder's absolute path."""
-        return name_path(self.path)
 
     def open(self) -> AbstractContextManager[FolderPages]:
         """List the folder.
@@ -256,7 +247,7 @@ class FolderPages:
         self._folder = folder = listing.folder
         files = listing.files
         bases = settings.bases
-        self.site: Final = settings.site(detect_bases(files) if bases is None else bases)
+        self.site: Final = settings.make_site(detect_bases(files) if bases is None else bases)
         own = self.site.bases or (detect_origins(files) if bases is None else ())
         self._claims = Claims(settings.claims, own)
         self._salt = repr((settings.limits, settings.encoding, settings.claims, own))

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import unquote
 
@@ -20,7 +20,7 @@ from linkstore.extract.html import DecodedText, decode_html
 from linkstore.extract.protocol import Chunk, Hyperlink, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.documents import TITLE_BYTES, Claims, PageTitles, find_titles
-from linkstore.ingest.files import NOTE_SUFFIXES, Listing, PageFile, list_pages, name_path, open_folder
+from linkstore.ingest.files import NOTE_SUFFIXES, Listing, PageFile, list_pages, open_folder
 from linkstore.ingest.html.folder import read_file_content, read_file_titles
 from linkstore.ingest.html.pages import UnreadablePageError, decode_page
 from linkstore.ingest.notes.frontmatter import (
@@ -39,7 +39,7 @@ from linkstore.ingest.notes.markup import (
     find_targets,
     render_note,
 )
-from linkstore.ingest.settings import PageSettings
+from linkstore.ingest.settings import PageSettings, PathSettings
 from linkstore.ingest.source import BadInput, SourcePage
 
 _HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
@@ -58,7 +58,7 @@ class _Note:
 
 
 @dataclass(frozen=True, slots=True)
-class VaultSource(PageSettings):
+class VaultSource(PathSettings):
     """The notes of a vault, by path.
 
     ``[[wikilinks]]``, embeds and links between notes are of kind ``hyperlink``. Tags, in the text and in the
@@ -70,13 +70,6 @@ class VaultSource(PageSettings):
 
     Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
     """
-
-    path: str | Path
-
-    @property
-    def name(self) -> str:
-        """The vault's absolute path."""
-        return name_path(self.path)
 
     def open(self) -> AbstractContextManager[VaultNotes]:
         """List the vault.
@@ -100,7 +93,7 @@ class VaultNotes:
         self._settings = settings
         self._listing = listing
         self._files = listing.files
-        self.site: Final = settings.site(settings.bases or ())
+        self.site: Final = settings.make_site(settings.bases or ())
         self._claims = Claims(settings.claims, settings.bases or ())
         self._titles = PageTitles(read_file_titles(self._files, settings.encoding))
         self._notes = NoteIndex((), {})

@@ -20,9 +20,9 @@ from linkstore.core.arguments import as_path
 from linkstore.errors import MissingExtraError
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import make_chunks
-from linkstore.ingest.files import SourceNotFoundError, name_path, quote_path
+from linkstore.ingest.files import SourceNotFoundError, quote_path
 from linkstore.ingest.html.pages import read_html_page
-from linkstore.ingest.settings import PageSettings
+from linkstore.ingest.settings import PageSettings, PathSettings
 from linkstore.ingest.source import BadInput, SourcePage
 
 _SITE: Final = re.compile(r"\s*(?:[-\u2013\u2014|:·]\s|\Z)")
@@ -34,7 +34,7 @@ class MissingLibzimError(MissingExtraError):
 
 
 @dataclass(frozen=True, slots=True)
-class ZimSource(PageSettings):
+class ZimSource(PathSettings):
     """The HTML pages of a ZIM file, in its order; redirects become further names of their pages.
 
     Args:
@@ -42,13 +42,6 @@ class ZimSource(PageSettings):
 
     Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
     """
-
-    path: str | Path
-
-    @property
-    def name(self) -> str:
-        """The file's absolute path."""
-        return name_path(self.path)
 
     def open(self) -> AbstractContextManager[ZimPages]:
         """Open the file.
@@ -66,7 +59,7 @@ class ZimPages:
     def __init__(self, settings: PageSettings, archive: Any) -> None:
         self._settings = settings
         self._archive = archive
-        self.site: Final = settings.site(settings.bases or ())
+        self.site: Final = settings.make_site(settings.bases or ())
         self.unread: Final[Mapping[str, int]] = {}
         self._salt = repr((settings.limits, settings.encoding))
 
