@@ -266,15 +266,23 @@ def _lost(found: _Indexed, files: dict[str, Path], seed: random.Random, pages: i
     sample = seed.sample(indexed, min(pages, len(indexed)))
     read = {page: [text for text in paragraphs(files[page]) if len(text) >= LONG_ENOUGH] for page in sample}
     shared = Counter(text for texts in read.values() for text in set(texts))
+    folders = Counter(map(_folder, read))
+    within = Counter((_folder(page), text) for page, texts in read.items() for text in set(texts))
     checked, lost = 0, []
     for page, texts in read.items():
         whole = "".join(letters(found.texts[name]) for name in found.pages[page])
         for text in texts:
-            if shared[text] * 2 <= len(sample):
+            part = _folder(page)
+            of_part = folders[part] > EDGE and within[part, text] * 2 > folders[part]
+            if shared[text] * 2 <= len(sample) and not of_part:
                 checked += 1
                 if text[:LONG_ENOUGH] not in whole and text[-LONG_ENOUGH:] not in whole:
                     lost.append(f"{page} lacks: {text[:80]}")
     return checked, lost
+
+
+def _folder(page: str) -> str:
+    return page.rpartition("/")[0]
 
 
 def _fragments(

@@ -11,8 +11,7 @@ from linkstore.cli.sources import recognize_kind
 from linkstore.ingest import FolderSource, LlmsTxtSource, PageSource, SourceNotFoundError, index
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.page import find_named_pages, find_original
-from linkstore.ingest.restructured import read_rst_page
-from linkstore.ingest.texts import read_notebook_page, read_text_page
+from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
 
 OUTPUTS = [
     {"output_type": "stream", "text": ["\x1b[1m3\x1b[0m\n"]},

@@ -53,11 +53,14 @@ class Chrome:
         heads: Blocks at the beginning, each as its level and text.
         tails: Blocks at the end.
         boxes: Blocks anywhere, in elements that are named like noise but have content.
+        banners: Whether headings at the beginning count, such as the name of the site. That of a part of a
+            site says where a page belongs.
     """
 
     heads: frozenset[tuple[int, str]] = frozenset()
     tails: frozenset[tuple[int, str]] = frozenset()
     boxes: frozenset[tuple[int, str]] = frozenset()
+    banners: bool = True
 
     @property
     def said(self) -> str:
@@ -66,7 +69,7 @@ class Chrome:
         return repr(found) if any(found) else ""
 
     @classmethod
-    def find(cls, pages: Sequence[PageContent]) -> Chrome:
+    def find(cls, pages: Sequence[PageContent], *, banners: bool = True) -> Chrome:
         """Find what most pages share, which is nothing if there are too few pages to tell."""
         boxes = _find_shared(
             [[block for block in page.blocks if block.suspect] for page in pages], _FEWEST_ALIKE
@@ -75,7 +78,7 @@ class Chrome:
             return cls(boxes=boxes)
         heads = _find_shared([page.blocks[:_HEAD] for page in pages])
         tails = _find_shared([page.blocks[-_TAIL:] for page in pages])
-        return cls(heads=heads, tails=tails, boxes=boxes)
+        return cls(heads=heads, tails=tails, boxes=boxes, banners=banners)
 
     def without(self, page: PageContent) -> PageContent:
         """Return a page without its chrome, whose anchors go to what remains. If nothing would, it stays."""
@@ -101,7 +104,7 @@ class Chrome:
             is_shared = _make_key(block) in self.heads
             plain += not block.level and not _is_menu(block)
             if not is_shared and block.level:
-                if all(page.blocks[number].text != page.title for number in waiting):
+                if self.banners and all(page.blocks[number].text != page.title for number in waiting):
                     yield from waiting  # a banner
                 waiting = []
                 titles += 1

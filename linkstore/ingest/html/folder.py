@@ -56,10 +56,9 @@ from linkstore.ingest.html.chrome import (
 )
 from linkstore.ingest.html.pages import PageContent, UnreadablePageError, read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.restructured import read_rst_page
 from linkstore.ingest.settings import PageSettings, PathSettings
 from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.texts import read_notebook_page, read_text_page
+from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
 
 REDIRECT_FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
 """The names of files of redirects, at the root of the site."""
@@ -254,8 +253,7 @@ class FolderPages:
         self._redirects = find_redirects(folder, files, self.site)
         self._files = [file for file in files if file.url not in self._redirects.stubs]
         self._own_tags = frozenset(filter(None, (self.site.page_tag(file.url) for file in self._files)))
-        homes = (file.url for file in self._files if file.page == "index.html")
-        self._home = next(homes, self._files[0].url if self._files else "")
+        self._homes = {"": _find_home(self._files)}
         self._look_around()
         self._titles = PageTitles(read_file_titles(self._files, settings.encoding))
         self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
@@ -294,7 +292,9 @@ class FolderPages:
         for part, count in parts.most_common(_MOST_PARTS) if len(parts) > 1 else ():
             if part and count >= _LEAST_PART:
                 inside = [file for file in built if _get_part(file) == part]
-                self._chromes[part] = Chrome.find([found for _, found in self._read_sample(inside)])
+                sampled = [found for _, found in self._read_sample(inside)]
+                self._chromes[part] = Chrome.find(sampled, banners=False)
+                self._homes[part] = _find_home(inside)
         self._chrome_digests = {
             part: xxhash.xxh3_64_hexdigest(chrome.said.encode(errors="replace"))
             for part, chrome in self._chromes.items()
@@ -319,7 +319,7 @@ class FolderPages:
 
     def _is_in_chrome(self, file: PageFile) -> bool:
         """Say whether a page is framed by what most share, and is not the one that keeps it."""
-        return file.suffix == ".html" and file.url != self._home
+        return file.suffix == ".html" and file.url != self._homes[self._get_chrome_part(file)]
 
     def _also_without_suffix(self, file: PageFile) -> PageFile:
         name, dot, _ = file.url.rpartition(".")
@@ -387,6 +387,16 @@ class FolderPages:
             return None
         tag = self.site.tag(found.canonical, page=file.url, base=found.base)
         return None if tag is None or split_tag(tag)[0] in self._own_tags else tag
+
+
+def _find_home(files: Sequence[PageFile]) -> str:
+    """Return the page that keeps what all of these say: the index at their root, else the first."""
+    if not files:
+        return ""
+    lead = _get_part(files[0])
+    return next(
+        (file.url for file in files if file.page in {"index.html", f"{lead}/index.html"}), files[0].url
+    )
 
 
 def _get_part(file: PageFile) -> str:
