@@ -18,7 +18,7 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.evaluate import GoldQuestion, read_corpus, read_questions, with_links
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 _TURN: Final = re.compile(r"D:?(\d+):(\d+)")
 Fill = Callable[[LinkStore], None]
@@ -83,7 +83,7 @@ def pep_questions(data: Path) -> ContextSet:
     def fill(store: LinkStore) -> None:
         with _scratch() as folder:
             unpack_site(data, folder)
-            index_folder(store, folder / "html")
+            index(store, FolderSource(folder / "html"))
 
     return ContextSet(name="pep_questions", corpora=[(fill, questions)])
 

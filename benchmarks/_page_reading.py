@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -97,10 +98,13 @@ def links(path: Path) -> Iterator[tuple[str, str | None]]:
 
 
 def decoded(content: bytes) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return content.decode("latin-1")
+    declared = re.search(rb"charset=[\"']?([\w-]+)", content[:2048])
+    for encoding in ("utf-8", declared[1].decode() if declared else "latin-1"):
+        try:
+            return content.decode(encoding)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    return content.decode("latin-1")
 
 
 class _Walk:

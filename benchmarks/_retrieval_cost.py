@@ -25,13 +25,13 @@ from linkstore import LinkStore
 from linkstore.core.arrays import Floats, normalize_vector
 from linkstore.engines.bookkeeping import Backend
 from linkstore.evaluate import with_links
-from linkstore.ingest import ChunkLimits, IngestSettings, index_folder
+from linkstore.ingest import ChunkLimits, FolderSource, index
 from linkstore.strategies import DEFAULT_STRATEGY, PageRank, Question
 
 PIECES: Final = 100_000
 LENGTH: Final = 200
 K: Final = 20
-SMALL_PIECES: Final = IngestSettings(limits=ChunkLimits(longest=LENGTH, shortest=LENGTH // 4))
+SMALL_PIECES: Final = ChunkLimits(longest=LENGTH, shortest=LENGTH // 4)
 
 
 def cost(data: Path, embedding: Embeddings, questions: int = 300) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def row_sets(data: Path) -> list[RowSet]:
 def fill(store: LinkStore, data: Path, sets: Sequence[RowSet], folder: Path) -> None:
     """Index the site, which is unpacked in ``folder``, and add passages until there are enough pieces."""
     unpack_site(data, folder / "site")
-    index_folder(store, folder / "site", settings=SMALL_PIECES)
+    index(store, FolderSource(folder / "site", limits=SMALL_PIECES))
     missing = PIECES - store.survey().documents
     pieces = [piece for one in sets for piece in _pieces(one)][: max(0, missing)]
     if len(pieces) != missing:

@@ -22,7 +22,7 @@ import psutil
 from _scale_pages import write_dump
 
 from linkstore import LinkStore
-from linkstore.ingest import index_wiki
+from linkstore.ingest import WikiDumpSource, index
 from linkstore.ingest.source import Summary
 
 SOURCE: Final = "made"
@@ -102,7 +102,9 @@ class _EnoughError(Exception):
     """The time that was given is over."""
 
 
-def index(folder: Path, count: int, *, minutes: float = inf, then: Progress | None = None) -> Summary | None:
+def index_wiki(
+    folder: Path, count: int, *, minutes: float = inf, then: Progress | None = None
+) -> Summary | None:
     """Index a wiki of ``count`` pages into ``folder``; None if that was done before, or is not done in time.
 
     Args:
@@ -136,7 +138,7 @@ def index(folder: Path, count: int, *, minutes: float = inf, then: Progress | No
 
     summary = None
     with meter, suppress(_EnoughError), LinkStore.open(folder / "kb") as store:
-        summary = index_wiki(store, dump, source=SOURCE, progress=progress)
+        summary = index(store, WikiDumpSource(dump), name=SOURCE, progress=progress)
     journal.finished = summary is not None
     journal.marks.append(meter.mark(count if summary else journal.last.pages))
     journal.save()

@@ -25,7 +25,7 @@ from linkstore import LinkStore
 from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.evaluate import GoldQuestion, evaluate, read_corpus, read_questions, with_links
 from linkstore.evaluate.metrics import make_strategies
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 CUTS: Final = (2, 5, 20)
 STRATEGIES: Final = ("default", "dense", "eager")
@@ -70,7 +70,7 @@ def _measured(data: Path, folder: Path) -> list[dict[str, Any]]:
 def _fill(place: Path, data: Path, corpora: Sequence[list[Document]]) -> None:
     with tempfile.TemporaryDirectory() as site, LinkStore.open(place, settings=_NO_INDEX) as store:
         unpack_site(data, Path(site))
-        index_folder(store, Path(site), settings=SMALL_PIECES)
+        index(store, FolderSource(Path(site), limits=SMALL_PIECES))
         for documents in corpora:
             store.add_documents(documents)
 

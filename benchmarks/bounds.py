@@ -23,9 +23,9 @@ from _report import add_output, report
 from linkstore.core.processes import run_without_collector
 from linkstore.errors import LinkStoreError
 from linkstore.extract import Page
+from linkstore.extract.blocks import Block
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
-from linkstore.ingest.html.reading import Block
 from linkstore.ingest.notes.markdown import read_markdown_content
 from linkstore.ingest.notes.markup import NoteIndex, find_targets, render_note
 from linkstore.ingest.web.sitemaps import read_sitemap

@@ -20,7 +20,7 @@ from _site import unpack_site
 
 from linkstore import LinkStore
 from linkstore.embeddings import get_embedding
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 from linkstore.strategies import Eager, PageRank, Similarity, Strategy, Words
 
 DEPTH: Final = 200
@@ -45,7 +45,7 @@ def main() -> None:
         site = Path(folder) / "site"
         unpack_site(options.data, site)
         with LinkStore.open(Path(folder) / "kb", get_embedding(options.embedding)) as store:
-            index_folder(store, site / "html", source="site")
+            index(store, FolderSource(site / "html"), name="site")
             asked = _questions(Path(options.data))
             rows = [_row(name, store, one, asked) for name, one in CONTENDERS.items()]
     listed(

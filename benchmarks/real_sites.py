@@ -33,7 +33,7 @@ from _report import add_output, report
 
 from linkstore import LinkStore, get_links
 from linkstore.core.urls import Site, split_tag
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 SITES = {
     "javadoc": ("libcommons-lang3-java-doc", "usr/share/doc/libcommons-lang3-java/api"),
@@ -48,11 +48,26 @@ SITES = {
     "Erlang": ("erlang-doc", "usr/share/doc/erlang-doc/lib/stdlib-*/doc/html"),
     "LibreOffice": ("libreoffice-help-en-us", "usr/share/libreoffice/help"),
     "Node": ("nodejs-doc", "usr/share/doc/nodejs/api"),
+    "Nim": ("nim-doc", "usr/share/doc/nim/html"),
+    "Exim": ("exim4-doc-html", "usr/share/doc/exim4-doc-html/spec_html"),
+    "PostGIS": ("postgis-doc", "usr/share/doc/postgis-doc"),
+    "CLISP": ("clisp-doc", "usr/share/doc/clisp/doc"),
+    "SWI-Prolog": ("swi-prolog-doc", "usr/share/swi-prolog/doc/Manual"),
+    "Haddock": ("ghc-doc", "usr/share/doc/ghc-doc/html/libraries/base-*"),
+    "GAPDoc": ("gap-doc", "usr/share/gap/doc/ref"),
+    "ikiwiki": ("ikiwiki", "usr/share/doc/ikiwiki/html"),
+    "Vim": ("vim-doc", "usr/share/doc/vim/html"),
+    "LaTeX2HTML": ("gnuplot-doc", "usr/share/doc/gnuplot/htmldocs"),
+    "SQLite": ("sqlite3-doc", "usr/share/doc/sqlite3"),
+    "fpdoc": ("fp-docs-3.2.2", "usr/share/doc/fp-docs/3.2.2/rtl/system"),
+    "Racket": ("racket-doc", "usr/share/doc/racket"),
+    "Apache": ("apache2-doc", "usr/share/doc/apache2-doc/manual"),
 }
 """By generator: the package, and where in it the site lies."""
 PAGE_SUFFIXES = {".html", ".htm", ".xhtml", ".md"}
 SHORT = 20
 """Characters; a chunk of less says little."""
+BRIEF = 100
 EDGE = 3
 """Lines at each end of a page's text that are looked at for chrome."""
 SIGNS = ("¶", "§", "#", "🔗", "◆")
@@ -114,6 +129,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--site", action="append", choices=SITES, help="a site; default all of them")
     parser.add_argument("--sample", type=int, default=200, help="links with an anchor to check (default 200)")
     parser.add_argument("--pages", type=int, default=40, help="pages to look for paragraphs of (default 40)")
+    parser.add_argument("--titles", type=int, default=0, help="titles of pages to print, to look at")
     parser.add_argument("--seed", type=int, default=15, help="of the samples (default 15)")
     add_output(parser)
     return parser.parse_args()
@@ -139,7 +155,7 @@ def _judge(name: str, site: Path, place: Path, options: argparse.Namespace) -> d
     seed = random.Random(options.seed)
     with LinkStore.open(place) as store:
         started = time.perf_counter()
-        summary = index_folder(store, site, source=name)
+        summary = index(store, FolderSource(site), name=name)
         indexing = time.perf_counter() - started
         indexed = set(store.pages(name))
         found = _Indexed(store)
@@ -147,6 +163,8 @@ def _judge(name: str, site: Path, place: Path, options: argparse.Namespace) -> d
     unreported = sorted(set(files) - indexed - set(summary.skipped) - found.tags_of_pages(files))
     checked, lost = _lost(found, files, seed, options.pages)
     right, wrong = _fragments(found, files, seed, options.sample)
+    for page in seed.sample(sorted(found.pages), min(options.titles, len(found.pages))):
+        sys.stderr.write(f"{name}: {page} is called {found.titles[page]}\n")
     seconds, grown, size, largest = _reading([path for path in files.values() if path.suffix != ".md"])
     chunks = len(found.texts)
     for line in (*(f"neither indexed nor reported: {page}" for page in unreported), *lost, *wrong):
@@ -165,6 +183,8 @@ def _judge(name: str, site: Path, place: Path, options: argparse.Namespace) -> d
         "chunks": chunks,
         "with a line of chrome, %": 100 * len(found.with_chrome()) / chunks,
         "under 20 characters, %": 100 * sum(len(text) < SHORT for text in found.texts.values()) / chunks,
+        "under 100 characters, %": 100 * sum(len(text) < BRIEF for text in found.texts.values()) / chunks,
+        "copies of other pages": found.copies(),
         "reading, s per MB": seconds / size,
         "memory, MB per MB of the largest page": grown / largest,
         "indexing, s": indexing,
@@ -191,12 +211,14 @@ class _Indexed:
         self.texts: dict[str, str] = {}
         self.pages: dict[str, list[str]] = {}
         self.owners: dict[str, list[str]] = {}
+        self.titles: dict[str, str] = {}
         for document in sorted(
             store.scan(), key=lambda one: (one.metadata["page"], one.metadata.get("chunk", 0))
         ):
             name = document.id or ""
             self.texts[name] = document.page_content
             self.pages.setdefault(document.metadata["page"], []).append(name)
+            self.titles[document.metadata["page"]] = document.metadata["title"]
             for link in get_links(document):
                 if link.kind == "hyperlink" and link.leads_in:
                     self.owners.setdefault(link.tag, []).append(name)
@@ -204,6 +226,11 @@ class _Indexed:
     def tags_of_pages(self, files: dict[str, Path]) -> set[str]:
         """The pages that are not indexed, but lead to one that is: redirects."""
         return {page for page in files if (Site().page_tag(page) or "") in self.owners}
+
+    def copies(self) -> int:
+        """How many pages say word for word what another one says."""
+        texts = Counter("\n".join(self.texts[name] for name in names) for names in self.pages.values())
+        return sum(count - 1 for count in texts.values())
 
     def with_chrome(self) -> set[str]:
         """The chunks with a line that most pages begin or end with, or a heading that ends in a sign.
@@ -239,15 +266,23 @@ def _lost(found: _Indexed, files: dict[str, Path], seed: random.Random, pages: i
     sample = seed.sample(indexed, min(pages, len(indexed)))
     read = {page: [text for text in paragraphs(files[page]) if len(text) >= LONG_ENOUGH] for page in sample}
     shared = Counter(text for texts in read.values() for text in set(texts))
+    folders = Counter(map(_folder, read))
+    within = Counter((_folder(page), text) for page, texts in read.items() for text in set(texts))
     checked, lost = 0, []
     for page, texts in read.items():
         whole = "".join(letters(found.texts[name]) for name in found.pages[page])
         for text in texts:
-            if shared[text] * 2 <= len(sample):
+            part = _folder(page)
+            of_part = folders[part] > EDGE and within[part, text] * 2 > folders[part]
+            if shared[text] * 2 <= len(sample) and not of_part:
                 checked += 1
                 if text[:LONG_ENOUGH] not in whole and text[-LONG_ENOUGH:] not in whole:
                     lost.append(f"{page} lacks: {text[:80]}")
     return checked, lost
+
+
+def _folder(page: str) -> str:
+    return page.rpartition("/")[0]
 
 
 def _fragments(

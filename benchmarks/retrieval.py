@@ -37,7 +37,7 @@ from linkstore.evaluate import (
     with_links,
 )
 from linkstore.evaluate.metrics import make_strategies
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 from linkstore.strategies import PageRank, Strategy
 
 DOCS: Final = "docs_faq"
@@ -135,7 +135,7 @@ def _converted_rows(
 def _site_rows(data: Path, sites: Path, site: str, embedding: Embeddings, stores: Stores) -> Iterator[Row]:
     """All strategies on a site as it is indexed, then without the pages where its questions stand."""
     with stores.opened(embedding) as store:
-        index_folder(store, sites / SITES[site], source=site)
+        index(store, FolderSource(sites / SITES[site]), name=site)
         questions = site_questions(data, site, store)
         yield from _rows(f"docs_faq {site}", "as indexed", _measured(store, questions, whole=True))
         store.delete(faq_documents(data, site, store))

@@ -1,7 +1,7 @@
 """A wiki of millions of short pages on one machine: how long to index, how large, how quick to ask.
 
 Run: ``python benchmarks/scale.py --pages 10000,100000,1000000 --folder DIR``. For each number of pages a
-MediaWiki dump is made (see ``_scale_pages.py``; its time does not count) and indexed by ``index_wiki``
+MediaWiki dump is made (see ``_scale_pages.py``; its time does not count) and indexed
 with the default embedding, as ``linkstore index`` does. Another process opens the store and asks 200
 questions at depth 2, ``Eager(start_k=4, depth=2)``, and as many in the default way, in turns.
 
@@ -30,7 +30,7 @@ import numpy as np
 import psutil
 from _report import add_output, listed, milliseconds, report
 from _scale_pages import questions
-from _scale_run import NOTHING, Journal, index
+from _scale_run import NOTHING, Journal, index_wiki
 
 from linkstore import LinkStore
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Strategy
@@ -96,7 +96,7 @@ def _step(options: argparse.Namespace) -> dict[str, Any]:
 
 def build(folder: Path, size: int, minutes: float) -> dict[str, Any]:
     """Index the pages that are missing; what it took, with earlier runs, and what lies on disk."""
-    index(folder, size, minutes=minutes)
+    index_wiki(folder, size, minutes=minutes)
     journal = Journal.read(folder / "journal.json")
     last, pages = journal.last, journal.last.pages
     return {

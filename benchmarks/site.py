@@ -24,7 +24,7 @@ from usearch.index import Index
 
 from linkstore import LinkStore
 from linkstore.embeddings import get_embedding
-from linkstore.ingest import Summary, index_folder
+from linkstore.ingest import FolderSource, Summary, index
 from linkstore.store.documents import BATCH_SIZE
 
 
@@ -75,7 +75,7 @@ def _round(site: Path, folder: Path, embedding: Any) -> dict[str, Any]:
 
 
 def _index(store: LinkStore, site: Path) -> Summary:
-    summary = index_folder(store, site)
+    summary = index(store, FolderSource(site))
     store.flush()
     return summary
 

@@ -22,7 +22,7 @@ from _site import add_site, unpack_site
 from linkstore import LinkStore
 from linkstore.core.processes import count_cores
 from linkstore.embeddings import get_embedding
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 PHASES = ("before the first page", "while pages are read", "after the last page")
 EVERY = 0.05
@@ -86,7 +86,7 @@ def _phases(store: LinkStore, site: Path) -> list[dict[str, Any]]:
         if not seen or done >= total:
             seen.append(clocks.look())
 
-    index_folder(store, site, progress=progress)
+    index(store, FolderSource(site), progress=progress)
     store.flush()
     marks = (begin, seen[0], seen[-1], clocks.look())
     clocks.done.set()

@@ -26,9 +26,8 @@ from linkstore import LinkStore
 from linkstore.core.documents import PageDocuments
 from linkstore.core.processes import run_without_collector
 from linkstore.embeddings import get_embedding
-from linkstore.ingest import DEFAULT_LINKS
+from linkstore.ingest import DEFAULT_LINKS, FolderSource
 from linkstore.ingest.documents import Linkers, make_page_documents
-from linkstore.ingest.html.folder import FolderSource
 from linkstore.ingest.html.pages import decode_page, parse_page
 from linkstore.ingest.pipeline import batch_pages
 from linkstore.ingest.source import SourcePage
@@ -69,7 +68,8 @@ def main() -> None:
         site = Path(folder) / "site"
         unpack_site(options.data, site, options.every)
         runs = [_stages(site, Path(folder) / f"kb{n}", embedding) for n in range(options.repeat)]
-        pages = len(FolderSource(site))
+        with FolderSource(site).open() as source:
+            pages = len(source)
     medians = {stage: statistics.median(run[stage] for run in runs) for stage in runs[0]}
     medians["all"] = whole = sum(medians.values())
     rows = [
@@ -91,8 +91,7 @@ def _options() -> argparse.Namespace:
 def _stages(site: Path, folder: Path, embedding: Any) -> Seconds:
     """Every stage once."""
     spent: Seconds = {}
-    with _counted(spent, "list and hash the files"):
-        source = FolderSource(site)
+    with _counted(spent, "list and hash the files"), FolderSource(site).open() as source:
         offered = [page for page in source.pages({}) if isinstance(page, SourcePage)]
     linkers = Linkers(DEFAULT_LINKS, source.site)
     pages = [_read(site, page, linkers, spent) for page in offered]

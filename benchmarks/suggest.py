@@ -26,7 +26,7 @@ from _report import add_output, listed
 
 from linkstore import Link, LinkStore
 from linkstore.engines.contract import Record
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 from linkstore.store.suggestions import UNWRITTEN, find_suggestions
 
 FIRST = (10, 100)
@@ -58,7 +58,7 @@ def unpack(data: Path | None, scratch: Path) -> Path:
 def measure(site: Path, seed: int) -> dict[str, Any]:
     """Index a site, hide a fifth of its links, and count those that are found again."""
     with LinkStore() as store:
-        index_folder(store, site)
+        index(store, FolderSource(site))
         records: list[Record] = []
         while batch := store.backend.run(store.backend.scan(records[-1].id if records else None, 1000)):
             records += batch

@@ -26,10 +26,10 @@ from xml.sax.saxutils import escape
 import mwparserfromhell
 from _report import add_output, listed
 
-from linkstore.ingest import BadInput, WikiSource
+from linkstore.ingest import BadInput, WikiDumpSource
 from linkstore.ingest.wiki.dump import DumpPage, read_pages, read_siteinfo
 from linkstore.ingest.wiki.layout import CitationMark
-from linkstore.ingest.wiki.source import read_article
+from linkstore.ingest.wiki.source import DumpArticles, read_article
 from linkstore.ingest.wiki.titles import LinkRole, LinkTarget, TitleResolver
 
 DUMP = Path("wiki_dump") / "enwiki-pages-articles-shortened.xml.bz2"
@@ -105,7 +105,7 @@ def _speed(
     for _ in range(repeat):
         for name, way in ways.items():
             seconds[name].append(_timed(lambda way=way: [None for page in articles if way(page) is None]))
-        seconds["linkstore: dump to chunks"].append(_timed(lambda: _read_all(WikiSource(path))))
+        seconds["linkstore: dump to chunks"].append(_timed(lambda: _read_all(WikiDumpSource(path))))
     size = sum(len(page.text) for page in articles)
     return list(_rows(seconds, size, len(articles)))
 
@@ -131,8 +131,9 @@ def _timed(run: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def _read_all(source: WikiSource) -> int:
-    return sum(len(page.read()) for page in source.pages({}) if not isinstance(page, BadInput))
+def _read_all(source: WikiDumpSource) -> int:
+    with source.open() as dump:
+        return sum(len(page.read()) for page in dump.pages({}) if not isinstance(page, BadInput))
 
 
 # Links
@@ -200,7 +201,7 @@ def _constant(count: int, folder: Path | None) -> Iterator[dict[str, object]]:
         yield _state("dump written", count, 0.0, path.stat().st_size)
         for name, read in (("every page read", True), ("no page changed", False)):
             start = time.perf_counter()
-            source = WikiSource(path)
+            source = DumpArticles(WikiDumpSource(path))
             yield _state(f"{name}: redirects known", len(source), time.perf_counter() - start)
             done = 0
             for done, page in enumerate(source.pages({}), start=1):

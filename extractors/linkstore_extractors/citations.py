@@ -19,8 +19,8 @@ from typing import Any, Final
 from langchain_core.documents import Document
 
 from linkstore.core.links import MAX_TAG_BYTES, Link, merge_links
-from linkstore.core.text import fold, tokenize
-from linkstore_extractors.identifiers import BY_KEY, find_identifiers, lower_ascii
+from linkstore.core.text import fold, split_sentences, tokenize
+from linkstore_extractors.identifiers import BY_KEY, find_identifiers
 
 MAX_ENTRIES: Final = 2000
 """Entries of a list beyond this number are not read."""
@@ -38,8 +38,6 @@ _HEADING: Final = re.compile(
 )
 _NAMED: Final = ("references", "bibliography", "works cited", "literature", "citations", "footnotes")
 """Each such heading has one of these in it, in either case."""
-_CASED_LIKE_ASCII: Final = "\u017f\u0130\u0131\u212a"
-"""Letters that a pattern takes for s, i or k where case does not matter."""
 _NEXT_HEADING: Final = re.compile(
     r"^(?:\#{1,6}[ \t]{1,3}\S.*|[ \t]{0,3}(?:\d{1,2}\.?[ \t]{1,3})?"
     r"(?:appendix|appendices|copyright|acknowledge?ments?|author information|see also|external links)"
@@ -59,7 +57,6 @@ _QUOTED: Final = re.compile(r"[\"\u201c\u00ab]([^\"\u201c\u201d\u00ab\u00bb]{8,3
 _AFTER_YEAR: Final = re.compile(
     r"(?:\((?:1[89]|20)\d\d[a-z]?\)[.:,]?|\b(?:1[89]|20)\d\d[a-z]?[.:,])\s{1,3}([^\s].{0,300})", re.DOTALL
 )
-_SENTENCE: Final = re.compile(r"(?<!\b[A-Z])[.?!](?=\s|$)")
 _URL: Final = re.compile(r"[(<]?https?://[^\s)>]{1,500}[)>]?", re.IGNORECASE)
 _SURNAME: Final = re.compile(r"[^\W\d_][\w'\u2019-]{1,40}")
 _NUMBERS: Final = re.compile(
@@ -112,7 +109,8 @@ class ReferenceList:
 
 def find_references(text: str) -> ReferenceList:
     """Find the last reference list of a text that has entries."""
-    if not _may_have_a_list(text):
+    lowered = text.casefold()
+    if not any(name in lowered for name in _NAMED):  # the pattern takes much longer
         return ReferenceList(start=len(text), end=len(text))
     headings = list(_HEADING.finditer(text))
     for heading in reversed(headings[-LAST_HEADINGS:]):
@@ -122,15 +120,6 @@ def find_references(text: str) -> ReferenceList:
         if entries:
             return ReferenceList(start=heading.start(), end=end, entries=entries)
     return ReferenceList(start=len(text), end=len(text))
-
-
-def _may_have_a_list(text: str) -> bool:
-    """Say whether a text contains a word that headings of reference lists have. The check is quick."""
-    lowered = lower_ascii(text)
-    for name in _NAMED:  # a loop is faster than any()
-        if name in lowered:
-            return True
-    return not text.isascii() and any(letter in text for letter in _CASED_LIKE_ASCII)
 
 
 def make_title_key(title: str) -> str | None:
@@ -225,10 +214,10 @@ def _cited_title(text: str) -> str | None:
     if quoted:
         title = quoted[1]
     elif after_year:
-        title = _SENTENCE.split(after_year[1])[0]
+        title = split_sentences(after_year[1])[0]
     else:
-        title = "".join(_SENTENCE.split(text)[1:2])
-    title = title.strip(" .,*_")
+        title = "".join(split_sentences(text)[1:2])
+    title = title.strip(" .,*_?!")
     looks_like_one = title[:1].isalnum() and not title[0].islower() and title[-1] != ":"
     return title if looks_like_one and make_title_key(title) else None
 

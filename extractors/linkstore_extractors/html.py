@@ -20,8 +20,8 @@ from linkstore.core.urls import (
     split_tag,
 )
 from linkstore.errors import ExtractionError
+from linkstore.extract.blocks import Tree
 from linkstore.extract.html import (
-    Tree,
     find_base_href,
     find_canonical_href,
     find_page_anchors,

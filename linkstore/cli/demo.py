@@ -50,10 +50,10 @@ def demo(
     if copy is not None:
         _copy_site(copy)
         return
-    from linkstore.ingest.html.folder import index_folder
+    from linkstore.ingest import FolderSource, index
 
     with _choose_place(store) as place, open_store(place, create=True) as opened_store, site() as folder:
-        index_folder(opened_store, folder, source="linkstore-demo", links=DEMO_LINKS)
+        index(opened_store, FolderSource(folder), name="linkstore-demo", links=DEMO_LINKS)
         comparison = compare(opened_store)
     _show_comparison(QUESTION, comparison)
     if store is not None:

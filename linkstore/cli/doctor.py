@@ -109,14 +109,14 @@ def _open_source(store: LinkStore, given: str, read: Mapping[str, str | None]) -
     if not equals or given in stored:
         name, path = given, given
     kind = recognize_kind(path)
-    if not kind.source:
+    if kind.remote:
         raise UsageError(f"--source {given}: compare {kind.title} with linkstore index {path} --dry-run")
     options: dict[str, Any] = {key: value for key, value in read.items() if value and key in kind.options}
     named = name if equals or name in stored else escape_surrogates(Path(path).resolve().as_posix())
     if named not in stored:
         known = ", ".join(stored) or "none"
         raise UsageError(f"--source {given}: the store has no source {named!r}; its sources are: {known}")
-    return named, kind.open(path, {"prefix": _read_prefix(store, named), **options})
+    return named, kind.make(path, {"prefix": _read_prefix(store, named), **options})
 
 
 def _read_prefix(store: LinkStore, source: str) -> str:

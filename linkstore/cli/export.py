@@ -112,7 +112,7 @@ def _open_output(output: Path | None) -> Iterator[BinaryIO]:
 
 
 def write_json_lines(store: CoreStore) -> Iterator[bytes]:
-    """Yield a line for each document, as :func:`linkstore.ingest.index_jsonl` reads it.
+    """Yield a line for each document, as :class:`linkstore.ingest.JsonLinesSource` reads it.
 
     ``"answers": false`` says that links lead to the document only by its ``links``.
     """

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -31,7 +30,8 @@ from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
     from linkstore.core.batches import Progress
-    from linkstore.ingest.source import PageStore, Summary
+    from linkstore.ingest import FolderSource, VaultSource
+    from linkstore.ingest.source import PageStore, Source, Summary
 
 ExtractorsOption = Annotated[
     list[str] | None,
@@ -53,7 +53,7 @@ KindOption = Annotated[
     typer.Option(
         "--as",
         metavar="KIND",
-        help="Kind of SOURCE: website, folder, vault, wiki, jsonl or zim; default: recognized.",
+        help="Kind of SOURCE: website, page, llms, folder, vault, wiki, jsonl or zim; default: recognized.",
     ),
 ]
 PrefixOption = Annotated[
@@ -90,7 +90,7 @@ SourceLocationArgument = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A URL, a folder of HTML or Markdown, a vault, a wiki dump, a file of JSON lines or ZIM.",
+        help="A URL, a folder or file of pages, a vault, a wiki dump, a file of JSON lines or ZIM.",
     ),
 ]
 SourceNameOption = Annotated[
@@ -155,12 +155,14 @@ def index(
     every: EveryOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Index a folder, website, vault, wiki or file.
+    """Index a folder, website, page, vault, wiki or file.
 
     Recognizes the kind of source. Creates the store if it does not exist. A second run updates changed pages
     and removes deleted ones. An interrupted run continues where it stopped. Pages that cannot be read are
     listed and skipped. If a part of the source cannot be read, the stored pages of that part are kept.
     """
+    from linkstore.ingest import index as index_source
+
     found = recognize_kind(source, kind)
     of_kind = {
         "prefix": prefix,
@@ -173,17 +175,13 @@ def index(
         "rate": rate,
         "allow_private": allow_private,
     }
-    run = partial(
-        found.index,
-        place=source,
-        options=select_options(found, of_kind),
-        source=name,
-        links=choose_extractors(links),
-        dry_run=dry_run,
-        prune=prune,
-        jobs=jobs,
-    )
-    repeat = _choose_repetition(found, source, store, watch=watch, every=every, dry_run=dry_run)
+    repeat = _choose_repetition(found, store, watch=watch, every=every, dry_run=dry_run)
+    chosen = choose_extractors(links)
+    settings = select_options(found, of_kind)
+    if "cite" in found.options:
+        settings["cite"] = "citation" in chosen
+    pages = found.make(source, settings)
+    run: dict[str, Any] = {"name": name, "links": chosen, "dry_run": dry_run, "prune": prune, "jobs": jobs}
     place = open_or_empty(store) if dry_run else open_or_make(store, embedding=embedding)
     with (
         report_run(report, json=json) as summaries,
@@ -192,14 +190,14 @@ def index(
         _show_page_progress() as progress,
     ):
         if repeat is None:
-            summaries.append(run(opened_store, progress=progress))
+            summaries.append(index_source(opened_store, pages, **run, progress=progress))
         else:
-            repeat(opened_store, run)
+            repeat(opened_store, pages, run)
 
 
 def _choose_repetition(
-    found: SourceKind, source: str, store: str, *, watch: bool, every: str | None, dry_run: bool
-) -> Callable[[PageStore, Callable[..., Summary]], None] | None:
+    found: SourceKind, store: str, *, watch: bool, every: str | None, dry_run: bool
+) -> Callable[[PageStore, Any, dict[str, Any]], None] | None:
     """Return what repeats a run until Ctrl-C, or None for a single run.
 
     Raises:
@@ -211,24 +209,26 @@ def _choose_repetition(
         raise UsageError("give one of --watch, --every and --dry-run")
     if every is not None:
         seconds = _parse_seconds(every)
-        return lambda opened, run: _repeat_every(seconds, opened, run)
+        return lambda opened, pages, run: _repeat_every(seconds, opened, pages, run)
     if found.name not in {"folder", "vault"}:
         raise UsageError(f"--watch is for folders and vaults; for a {found.name}, --every 1h")
 
-    def keep_fresh(opened: PageStore, run: Callable[..., Summary]) -> None:
+    def keep_fresh(opened: PageStore, pages: FolderSource | VaultSource, run: dict[str, Any]) -> None:
         from linkstore.ingest.watch import watch_folder
 
-        note(f"watching {source}; Ctrl-C ends it")
-        watch_folder(opened, source, index=lambda one, _: run(one), report=_tell_run, ignore=[store])
+        note(f"watching {pages.path}; Ctrl-C ends it")
+        watch_folder(opened, pages, report=_tell_run, ignore=[store], **run)
 
     return keep_fresh
 
 
-def _repeat_every(seconds: float, opened: PageStore, run: Callable[..., Summary]) -> None:
+def _repeat_every(seconds: float, opened: PageStore, pages: Source, run: dict[str, Any]) -> None:
+    from linkstore.ingest import index as index_source
+
     first = True
     while True:
         try:
-            _tell_run(run(opened))
+            _tell_run(index_source(opened, pages, **run))
         except LinkStoreError as error:
             if first:
                 raise

@@ -277,7 +277,7 @@ def suggest(
     else:
         for number, one in enumerate(found, start=1):
             source, target = make_readable(one.source_page), make_readable(one.target_page)
-            show(f"{number:3}. {source} → {target}", "bold cyan")
+            show(f"{number:3}. {source} → {target}  score {one.score:.3f}", "bold cyan")
             why = f"names it “{one.phrase}”" if one.reason == "named" else f"similarity {one.similarity:.2f}"
             show(f"     {why}: {one.passage}")
     if not found:

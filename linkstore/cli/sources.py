@@ -1,9 +1,9 @@
-"""The kinds of source that can be indexed: how they are recognized, and what reads them."""
+"""The kinds of source that can be indexed: how they are recognized, and what opens them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from linkstore.cli.exits import UsageError
 
 if TYPE_CHECKING:
-    from linkstore.ingest.source import PageStore, Source, Summary
+    from linkstore.ingest.source import Source
+
+_CRAWL: Final = ("allow", "deny", "max_pages", "max_depth", "rate", "allow_private")
+_READING: Final = ("prefix", "claims", "encoding")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,43 +25,29 @@ class SourceKind:
         name: Its name, as for ``--as``.
         title: A description in a few words.
         fits: Says whether a place is of this kind, by its name and what lies there.
-        function: The function that indexes it.
-        source: Its class; empty for one that cannot be looked at without its network.
-        settings: The class that takes those of the options that are its fields.
+        source: Its class, and the module that defines it, which is imported when it is used.
         options: The options that not all kinds take.
-        module: Defines these names, and is imported when they are used.
+        settings: What is passed to the class besides.
+        remote: Whether it is a URL.
     """
 
     name: str
     title: str
     fits: Callable[[str], bool]
-    function: str
-    source: str = ""
-    settings: str = ""
-    options: tuple[str, ...] = ("prefix",)
-    module: str = "linkstore.ingest"
+    source: tuple[str, str]
+    options: tuple[str, ...] = _READING
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    remote: bool = False
 
-    def index(self, store: PageStore, place: str, options: Mapping[str, Any], **common: Any) -> Summary:
-        """Index a place, with options of this kind and those that are common to all."""
-        run = getattr(import_module(self.module), self.function)
-        summary: Summary = run(store, place, **self._make_arguments(options), **common)
-        return summary
-
-    def open(self, place: str, options: Mapping[str, Any]) -> Source:
-        """Return the source at a place."""
-        source: Source = getattr(import_module(self.module), self.source)(
-            place, **self._make_arguments(options)
-        )
+    def make(self, place: str, options: Mapping[str, Any]) -> Source:
+        """Return the source at a place, with options of this kind."""
+        module, name = self.source
+        source: Source = getattr(import_module(module), name)(place, **self.settings, **options)
         return source
 
-    def _make_arguments(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        if not self.settings:
-            return dict(options)
-        settings = getattr(import_module(self.module), self.settings)
-        names = {field.name for field in fields(settings)}
-        apart = {name: value for name, value in options.items() if name not in names}
-        given = {name: value for name, value in options.items() if name in names}
-        return {**apart, "settings": settings(**given)}
+
+def _is_url(place: str) -> bool:
+    return place.lower().startswith(("https://", "http://"))
 
 
 def _is_vault(place: str) -> bool:
@@ -72,58 +61,75 @@ def _make_suffix_test(*suffixes: str) -> Callable[[str], bool]:
     return lambda place: place.lower().endswith(suffixes) and not Path(place).is_dir()
 
 
+def _is_page_file(place: str) -> bool:
+    from linkstore.ingest.files import NOTE_SUFFIXES, SITE_SUFFIXES, get_suffix
+
+    return get_suffix(place) in SITE_SUFFIXES | NOTE_SUFFIXES and Path(place).is_file()
+
+
 SOURCE_KINDS: Final = (
     SourceKind(
         name="website",
-        title="a website or sitemap, as https://…",
-        fits=lambda place: place.lower().startswith(("https://", "http://")),
-        function="index_website",
-        settings="WebSettings",
-        options=("prefix", "allow", "deny", "max_pages", "max_depth", "rate", "allow_private", "encoding"),
-        module="linkstore.ingest.web",
+        title="a website, sitemap or llms.txt, as https://…",
+        fits=_is_url,
+        source=("linkstore.ingest.web", "WebsiteSource"),
+        options=("prefix", *_CRAWL, "encoding"),
+        remote=True,
     ),
     SourceKind(
         name="jsonl",
         title="a file of JSON lines",
         fits=_make_suffix_test(".jsonl", ".ndjson"),
-        function="index_jsonl",
-        source="JsonlSource",
-        options=("prefix", "claims", "encoding"),
+        source=("linkstore.ingest", "JsonLinesSource"),
     ),
     SourceKind(
         name="zim",
         title="a ZIM file",
         fits=_make_suffix_test(".zim"),
-        function="index_zim",
-        source="ZimSource",
+        source=("linkstore.ingest", "ZimSource"),
     ),
     SourceKind(
         name="wiki",
         title="a MediaWiki XML dump",
         fits=_make_suffix_test(".xml", ".xml.bz2"),
-        function="index_wiki",
-        source="WikiSource",
+        source=("linkstore.ingest", "WikiDumpSource"),
+        options=("prefix", "cite"),
     ),
     SourceKind(
         name="vault",
         title="a vault of Markdown notes",
         fits=_is_vault,
-        function="index_vault",
-        source="VaultSource",
-        settings="IngestSettings",
-        options=("prefix", "claims", "encoding"),
+        source=("linkstore.ingest", "VaultSource"),
     ),
     SourceKind(
         name="folder",
-        title="a folder of built HTML or Markdown",
+        title="a folder of HTML, Markdown, text or notebooks",
         fits=lambda place: Path(place).is_dir(),
-        function="index_folder",
-        source="FolderSource",
-        settings="IngestSettings",
-        options=("prefix", "claims", "encoding"),
+        source=("linkstore.ingest", "FolderSource"),
+    ),
+    SourceKind(
+        name="llms",
+        title="an llms.txt beside the pages it names",
+        fits=_make_suffix_test("llms.txt"),
+        source=("linkstore.ingest", "LlmsTxtSource"),
+    ),
+    SourceKind(
+        name="page",
+        title="a single page, as a file or https://…",
+        fits=_is_page_file,
+        source=("linkstore.ingest", "PageSource"),
     ),
 )
 """The first one that fits a place is taken."""
+_WEB_PAGE: Final = SourceKind(
+    name="page",
+    title="a single page of the web",
+    fits=_is_url,
+    source=("linkstore.ingest.web", "WebsiteSource"),
+    options=("prefix", "allow_private", "encoding"),
+    settings={"follow_links": False},
+    remote=True,
+)
 
 
 def recognize_kind(place: str, named: str | None = None) -> SourceKind:
@@ -153,7 +159,9 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
         known = "; ".join(f"{kind.title} ({kind.name})" for kind in SOURCE_KINDS)
         found = "the kind of source is not recognized" if Path(place).exists() else "it does not exist"
         raise UsageError(f"{place}: {found}; give one of: {known}")
-    if kind.source and not _is_there(place):
+    if kind.name == "page" and _is_url(place):
+        return _WEB_PAGE
+    if not kind.remote and not _is_there(place):
         raise UsageError(f"{place} does not exist; give {kind.title}")
     return kind
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, Protocol, TypeVar
+from threading import Event
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.plans import Fetch, Operation, Plan
@@ -101,6 +102,23 @@ async def run_in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     import asyncio  # late: importing it takes 30 ms, and sync commands do not need it
 
     return await asyncio.to_thread(call, *args, **kwargs)
+
+
+async def run_until_stopped(work: Callable[Concatenate[Event, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return the result of long work in a worker thread.
+
+    A task that is cancelled sets the event, which the work ends by as soon as it can, and waits for that.
+    """
+    import asyncio
+
+    stop = Event()
+    working = asyncio.ensure_future(run_in_thread(work, stop, *args, **kwargs))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.wait([working])
+        raise
 
 
 def observe_plan(

@@ -19,7 +19,7 @@ SHOWN_DATA: Final = 120
 """How many characters of the data of a link are shown."""
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # controls, among them line ends and escape sequences
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
+    "\u202a-\u202e\u2066-\u2069"  # runs of another direction; marks, which Hebrew and Arabic need, stay
     "\u2028\u2029\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f"  # line ends, annotations, invisible tags
     "\ud800-\udfff]"  # halves of characters, which no encoding has
 )

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal
-from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
 from linkstore.core.display import make_readable
 from linkstore.core.links import MAX_TAG_BYTES
@@ -15,22 +15,74 @@ from linkstore.errors import LinkError
 
 SCHEMES: Final = frozenset({"http", "https", "ftp", "file"})
 """Schemes with pages behind them; every other, such as ``mailto:``, is skipped."""
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ftp": 21}
 _LONGEST_HOST: Final = 253
-_NOT_IN_HOSTS: Final = re.compile(r'[\x00-\x20"#%/<>?@\\^`{|}\x7f-\xa0]')
-_MORE_SLASHES: Final = re.compile(r"^(https?:)/{3,}", re.IGNORECASE)
-"""Browsers take any number of slashes for two."""
-_STRAY_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ESCAPES: Final = re.compile(r"%(?:([0-9A-Fa-f]{2}))?|[;|^]")
+_UNENCODED: Final = frozenset(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,:=@"
+)
+"""Characters of a path that are the same percent-encoded (RFC 3986, sections 2.3 and 3.3); ``;`` is not."""
+
+
+def join_url(base: str, url: str) -> str:
+    """Return the absolute URL that a link leads to, as browsers resolve it (https://url.spec.whatwg.org).
+
+    Args:
+        base: An absolute URL, or empty.
+        url: As it is written.
+
+    Returns:
+        The URL without fragment, and without a query that is empty.
+
+    Raises:
+        ValueError: If it cannot be parsed.
+    """
+    from ada_url import join_url as join  # late: it takes 30 ms to import
+    from ada_url import normalize_url as parse
+
+    joined: str = join(base, url) if base else parse(url)
+    address, _, query = joined.partition("#")[0].partition("?")
+    return f"{address}?{query}" if query else address
+
+
+def make_canonical(url: str, base: str = "") -> str | None:
+    """Return the URL that a link leads to in its one spelling, or None if no page lies behind it.
+
+    Browsers take ``%7E`` and ``~`` for two paths, and the order of parameters for a difference; here they are
+    one (RFC 3986, section 6.2.2).
+
+    Raises:
+        ValueError: If it cannot be parsed.
+    """
+    scheme, mark, rest = join_url(base, url).partition("://")
+    if not mark or scheme not in SCHEMES:
+        return None
+    address, mark, query = rest.partition("?")
+    authority, _, path = address.partition("/")
+    host = authority.rpartition("@")[2]
+    if len(host) > _LONGEST_HOST or (not host and scheme != "file"):
+        return None
+    path = _ESCAPES.sub(_normalize_escape, path)
+    if scheme == "file":
+        path = path.lstrip("/")  # more slashes would be read as a host
+    pairs = sorted(parse_qsl(query, keep_blank_values=True, errors="surrogateescape")) if query else []
+    parameters = urlencode(pairs, errors="surrogateescape")
+    return f"{scheme}://{host}/{path}{'?' if parameters else ''}{parameters}"
+
+
+def _normalize_escape(found: re.Match[str]) -> str:
+    """Return a percent-encoding, or a character, as it is spelled in a path."""
+    if found[1] is None:
+        return quote(found[0])  # a percent sign that encodes nothing could do so once another is decoded
+    character = chr(int(found[1], 16))
+    return character if character in _UNENCODED else found[0].upper()
+
+
 _NO_BASE: Final = "http://site.invalid/"
 _CACHED_URLS: Final = 65_536
 _CACHED_PAGES: Final = 1024
+
 # A URL that is already normal. Most joined links are, and checking is much cheaper than normalizing.
 _NORMAL: Final = re.compile(r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
-# A path that leaves a base normal if the base is: joining the two is joining strings.
-_PLAIN_PATH: Final = re.compile(r"(/|\./|(?:\.\./)*)([\w~-][\w.~-]*(?:/[\w~-][\w.~-]*)*/?)", re.ASCII)
-_PLAIN_BASE: Final = re.compile(
-    r"(https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*)(/(?:[\w~-][\w.~-]*/)*)[\w.~-]*", re.ASCII
-)
 _PLAIN_FRAGMENT: Final = re.compile(r"[\w.~-]+", re.ASCII)
 _UNSAFE_IN_FRAGMENT: Final = re.compile(
     r'[\x00-\x20"#%<>\\^`{|}\x7f-\x9f\s\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]'
@@ -40,49 +92,26 @@ _FROM_ROOT: Final = re.compile(r"[/\\](?![/\\])")
 _NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
 
 
-def make_canonical(url: str) -> str | None:
-    """Return an absolute URL without fragment in its one spelling, or None if no page lies behind it.
-
-    Raises:
-        ValueError: If it cannot be parsed.
-    """
-    parts = urlsplit(_MORE_SLASHES.sub(r"\1//", url))
-    host = parts.hostname or ""
-    if parts.scheme not in SCHEMES:
-        return None
-    if not host.isascii():
-        host = _encode_host(host)
-    if not host and parts.scheme != "file":
-        return None
-    authority = f"[{host}]" if ":" in host else host
-    if parts.port not in (None, _DEFAULT_PORTS.get(parts.scheme)):
-        authority += f":{parts.port}"
-    # A percent sign that encodes nothing could do so once what follows it is decoded; and w3lib treats
-    # what follows a semicolon unlike the rest of the path.
-    path = _STRAY_PERCENT.sub("%25", parts.path).replace(";", "%3B")
-    from w3lib.url import canonicalize_url  # late: it imports an HTTP client, which takes 20 ms
-
-    canonical: str = canonicalize_url(urlunsplit((parts.scheme, authority, path, parts.query, "")))
-    host = canonical.split("/", 3)[2]
-    if not host:  # of a file: with more slashes, it would be read as having a host
-        canonical = f"file:///{canonical[7:].lstrip('/')}"
-    return canonical if not _NOT_IN_HOSTS.search(host) and (host or parts.scheme == "file") else None
+# What advertisers append to learn where a visitor comes from (https://en.wikipedia.org/wiki/UTM_parameters,
+# and the list that Firefox strips), and by what servers know a session: PHP, Java Servlets, ASP, ColdFusion.
+_TRACKING: Final = re.compile(
+    r"(?:utm_\w+|gclid|gclsrc|dclid|gbraid|wbraid|fbclid|msclkid|twclid|ttclid|yclid|igshid|srsltid|mc_[ce]id"
+    r"|_hsenc|_hsmi|mkt_tok|oly_(?:anon|enc)_id|vero_(?:id|conv)|_openstat|phpsessid|jsessionid"
+    r"|aspsessionid\w*|cfid|cftoken)(?:=.*)?",
+    re.IGNORECASE | re.ASCII,
+)
+_SESSION_PATH: Final = re.compile(r";(?:jsessionid|phpsessid)=[^/?#;]*", re.IGNORECASE)
 
 
-def _encode_host(host: str) -> str:
-    """Return a host name in ASCII, as browsers write it: ``faß.example`` is not ``fass.example``.
-
-    This is UTS #46, not transitional. The characters that registries allow are not checked.
-
-    Raises:
-        ValueError: If it is not the name of a host.
-    """
-    if len(host) > _LONGEST_HOST:
-        raise ValueError("a host name has 253 characters at most")
-    import idna
-
-    labels = idna.uts46_remap(host, std3_rules=False, transitional=False).split(".")
-    return ".".join(one if one.isascii() else f"xn--{one.encode('punycode').decode()}" for one in labels)
+def drop_tracking(url: str) -> str:
+    """Return a URL without parameters that say who asks, not for what: ``utm_source``, ``PHPSESSID``."""
+    if ";" in url:
+        url = _SESSION_PATH.sub("", url)
+    address, mark, query = url.partition("?")
+    if not mark or "=" not in query:
+        return url
+    kept = [one for one in query.split("&") if not _TRACKING.fullmatch(one)]
+    return f"{address}?{'&'.join(kept)}" if kept else address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +119,8 @@ class UrlPolicy:
     """The parts of a URL that identify a page.
 
     Args:
-        query: ``"keep"`` the query, its parameters sorted (default), or ``"drop"`` it.
+        query: ``"keep"`` the query, its parameters sorted (default), or ``"drop"`` it. Parameters that only
+            say who asks go in any case: see :func:`drop_tracking`.
         fragment: ``"keep"`` the fragment (default), so that links lead to sections, or ``"drop"`` it.
         trailing_slash: ``"keep"`` (default): ``/a/`` and ``/a`` are two pages; or ``"strip"``.
         index_files: File names that stand for their folder.
@@ -291,45 +321,16 @@ def _format_prefix(prefix: str) -> str:
     return f"{prefix}/" if prefix else ""
 
 
+@lru_cache(maxsize=_CACHED_URLS)
 def _normalize_page(url: str, base: str, policy: UrlPolicy) -> str | None:
     """Return an absolute URL without fragment, in its one spelling, or None if no page lies behind it."""
     if _NORMAL.fullmatch(url):
         return _apply_policy(url, policy)
-    if (plain := _PLAIN_PATH.fullmatch(url)) and (places := _split_base(base)):
-        root, folder = places
-        lead, path = plain.groups()
-        if lead == "/":
-            folder = lead
-        elif lead.startswith(".."):
-            folder = _go_up(folder, lead.count("/"))
-        return _apply_policy(f"{root}{folder}{path}", policy)
-    return _normalize_any(url, base, policy)
-
-
-def _go_up(folder: str, levels: int) -> str:
-    """Return the folder so many levels above another. The root has none above it."""
-    around = folder.split("/")[: -1 - levels] or [""]
-    return "/".join((*around, ""))
-
-
-@lru_cache(maxsize=_CACHED_PAGES)
-def _split_base(base: str) -> tuple[str, str] | None:
-    """Split a plain base into root and folder, against which plain paths resolve, or None for other bases."""
-    found = _PLAIN_BASE.fullmatch(base)
-    return (found[1], found[2]) if found else None
-
-
-@lru_cache(maxsize=_CACHED_URLS)
-def _normalize_any(url: str, base: str, policy: UrlPolicy) -> str | None:
-    """Do as :func:`_normalize_page`, whatever the URL and the base."""
     try:
-        joined = join_url(base, url.replace("\\", "/")) if base else url
-        if _NORMAL.fullmatch(joined):
-            return _apply_policy(joined, policy)
-        canonical = make_canonical(joined)
-        return None if canonical is None else _apply_policy(canonical, policy)
+        canonical = make_canonical(drop_tracking(url), drop_tracking(base))
     except ValueError:
         return None
+    return None if canonical is None else _apply_policy(canonical, policy)
 
 
 def _apply_policy(url: str, policy: UrlPolicy) -> str:
@@ -374,15 +375,6 @@ def _name_page(
             )
             return f"{tag}{mark}{query}" if with_query else tag
     return url
-
-
-def join_url(base: str, url: str) -> str:
-    """Resolve a URL without fragment against an absolute base (RFC 3986, section 5.2). ``?`` drops the query.
-
-    Raises:
-        ValueError: If it cannot be parsed.
-    """
-    return base.partition("#")[0].partition("?")[0] if url == "?" else urljoin(base, url)
 
 
 def _join_leniently(base: str, url: str) -> str:

@@ -16,7 +16,7 @@ from linkstore.core.urls import is_internal_tag
 from linkstore.engines.contract import Survey
 from linkstore.evaluate.watch import Watch
 from linkstore.extract.names import normalize_name
-from linkstore.ingest.pipeline import staleness
+from linkstore.ingest.freshness import staleness
 from linkstore.ingest.relink import BEGUN_SOURCE
 from linkstore.ingest.source import Source
 from linkstore.store.documents import INCOMPLETE_DIGEST

@@ -10,15 +10,20 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, resolve_encoding
 
 from linkstore.errors import StrategyError
-from linkstore.extract.html_bounds import UnboundedPageError, bound_page
-from linkstore.extract.noise import find_noise, find_permalinks, fold_whitespace, get_link_label, is_inside
+from linkstore.extract.blocks import (
+    Tree,
+    find_node_anchors,
+    fold_whitespace,
+    get_link_label,
+    get_link_target,
+    read_blocks,
+)
+from linkstore.extract.html_bounds import DEEPEST_ELEMENT, UnboundedPageError, estimate_depth
+from linkstore.extract.noise import find_noise, find_suspects, find_unseen
 
-DEEPEST_ELEMENT: Final = 512
-"""Maximum depth of elements; browsers move deeper ones out to this depth."""
 _DEEP: Final = 64
 """A depth from which on that of the parsed page is looked at."""
 _ENCODING_NAMES: Final = """
@@ -37,13 +42,12 @@ _NON_ASCII: Final = re.compile(f"[^\0-\x7f{_REPLACEMENT}]")
 UTF_8: Final = "utf-8"
 WESTERN: Final = "cp1252"
 """What browsers read a page in that declares nothing."""
-Tree = LexborHTMLParser
-Node = LexborNode
-_BACKLINK_SELECTOR: Final = ":is(.toc-backref, [role=doc-backlink])"
 _LINK_SELECTOR: Final = "a[href], area[href]"
 """Also selects ``<a xlink:href>`` of SVG."""
 _ANCHOR_SELECTOR: Final = "[id], a[name]:not([id])"
 _UNSEEN_SELECTOR: Final = "script, style, iframe"
+_XHTML: Final = re.compile(r"\s*(?:<\?xml\b|<!doctype[^>]*\bxhtml\b)", re.IGNORECASE)
+_CLOSED_RAW: Final = re.compile(r"<(script|style|title|textarea|iframe|xmp)\b([^<>]*)/>", re.IGNORECASE)
 
 
 class DecodedText(NamedTuple):
@@ -143,9 +147,11 @@ def parse_html(content: str | bytes) -> Tree:
         UnboundedPageError: If the page would take far more time or memory to parse than its length says.
     """
     text = decode_html(content).text if isinstance(content, bytes) else content
-    page = bound_page(text)
-    tree = LexborHTMLParser(page.text)
-    if page.depth > _DEEP:
+    if _XHTML.match(text):  # there, a slash closes an element whose text would else be all that follows
+        text = _CLOSED_RAW.sub(r"<\1\2></\1>", text)
+    depth = estimate_depth(text)
+    tree = Tree(text)
+    if depth > _DEEP:
         _check_depth(tree)
     for element in tree.css(_UNSEEN_SELECTOR):
         if (inner := element.first_child) is not None:
@@ -184,44 +190,30 @@ def find_page_anchors(tree: Tree) -> Iterator[str]:
         yield from find_node_anchors(node)
 
 
-def find_node_anchors(node: Node) -> Iterator[str]:
-    """Yield the fragments that lead to an element: its ``id``, and its ``name`` if it is an ``<a>``."""
-    anchor = node.id
-    if anchor:
-        yield anchor
-    if node.tag == "a":
-        name = node.attributes.get("name")
-        if name and name != anchor:
-            yield name
-
-
 def find_page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
     """Return the hyperlinks of a page in order, each ``href`` once, with the first anchor text it has.
 
     Link noise is left out, unless asked for.
+
+    Args:
+        tree: The page. Its permalinks are removed, unless noise is asked for.
+        noise: Whether to keep what is navigation.
     """
-    skipped = set() if noise else set(find_noise(tree).kinds)
-    if not noise:
-        skipped.update(link.mem_id for link, _ in find_permalinks(tree))
-        skipped.update(link.mem_id for link in tree.css(_BACKLINK_SELECTOR))
+    found: Iterator[tuple[str, str]]
+    if noise:
+        nodes = ((node, get_link_target(node.attributes)) for node in tree.css(_LINK_SELECTOR))
+        found = ((href, get_link_label(node)) for node, href in nodes if href)
+    else:
+        suspects = find_suspects(tree)
+        page = read_blocks(tree, frozenset(suspects), find_unseen(tree))
+        left_out = find_noise(page.blocks, page.boxes, suspects, find_head_title(tree)).left_out
+        kept = (block for at, block in enumerate(page.blocks) if at not in left_out)
+        found = ((link.href, link.label) for block in kept for link in block.links)
     links: dict[str, str] = {}
-    known: dict[int, bool] = {}
-    for node in tree.css(_LINK_SELECTOR):
-        attributes = node.attributes
-        href = get_link_target(attributes)
-        if href and not links.get(href) and not (skipped and is_inside(node, skipped, known)):
-            links[href] = get_link_label(node)
+    for href, label in found:
+        if not links.get(href):
+            links[href] = label
     return links
-
-
-def get_link_target(attributes: dict[str, str | None]) -> str | None:
-    """Return the target of a link, from its attributes. Links of SVG may have ``xlink:href``."""
-    return attributes.get("href") or attributes.get("xlink:href")
-
-
-def is_backlink(attributes: dict[str, str | None]) -> bool:
-    """Say whether a link leads back to what led here: a heading to the contents, a footnote to its mark."""
-    return attributes.get("role") == "doc-backlink" or "toc-backref" in (attributes.get("class") or "")
 
 
 def _find_attribute(tree: Tree, selector: str, name: str) -> str | None:

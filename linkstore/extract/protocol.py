@@ -48,7 +48,6 @@ class Page:
         aliases: Further URLs of the same page: its canonical URL, redirects that end here.
         metadata: What else its documents carry; plain JSON.
         left_out: How many of its letters are in no chunk, by what they are taken for: ``"navigation"``.
-        plain: How many characters of its source were read as plain text, for there was too much markup.
         disbelieved: URLs of other sites that it says are its own; links to them do not lead to it.
         replaced: How many characters stand for bytes that are not in its encoding, as U+FFFD.
         guessed: Whether it declares no encoding, and was read as windows-1252.
@@ -60,7 +59,6 @@ class Page:
     aliases: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
-    plain: int = 0
     disbelieved: tuple[str, ...] = ()
     replaced: int = 0
     guessed: bool = False

@@ -10,12 +10,15 @@ if TYPE_CHECKING:
     from linkstore.core.batches import Progress
     from linkstore.ingest.chunks import ChunkLimits
     from linkstore.ingest.files import SourceNotFoundError
-    from linkstore.ingest.html.folder import FolderSource, IngestSettings, index_folder
+    from linkstore.ingest.freshness import Staleness, staleness
+    from linkstore.ingest.html.folder import FolderSource
     from linkstore.ingest.html.pages import UnreadablePageError
-    from linkstore.ingest.notes.vault import VaultSource, index_vault
-    from linkstore.ingest.pipeline import DEFAULT_LINKS, IndexOptions, Staleness, index_source, staleness
-    from linkstore.ingest.records import DocumentsSource, JsonlSource, index_documents, index_jsonl
+    from linkstore.ingest.notes.vault import VaultSource
+    from linkstore.ingest.page import LlmsTxtSource, PageSource
+    from linkstore.ingest.pipeline import DEFAULT_LINKS, IndexOptions, aindex, index
+    from linkstore.ingest.records import DocumentsSource, JsonLinesSource
     from linkstore.ingest.relink import CORPUS_LINKS, Relinked, link_corpus
+    from linkstore.ingest.settings import PageSettings
     from linkstore.ingest.source import (
         BadInput,
         Dangling,
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
         IndexingError,
         LeftOut,
         NothingIndexedError,
+        OpenedSource,
         PageCounts,
         PageStore,
         RemovalRefusedError,
@@ -31,8 +35,8 @@ if TYPE_CHECKING:
         Summary,
     )
     from linkstore.ingest.watch import watch_folder
-    from linkstore.ingest.wiki.source import WikiSettings, WikiSource, index_wiki
-    from linkstore.ingest.wiki.zim import MissingLibzimError, ZimSource, index_zim
+    from linkstore.ingest.wiki.source import WikiDumpSource
+    from linkstore.ingest.wiki.zim import MissingLibzimError, ZimSource
 
 __all__ = [
     "BadInput",
@@ -45,12 +49,15 @@ __all__ = [
     "FolderSource",
     "IndexOptions",
     "IndexingError",
-    "IngestSettings",
-    "JsonlSource",
+    "JsonLinesSource",
     "LeftOut",
+    "LlmsTxtSource",
     "MissingLibzimError",
     "NothingIndexedError",
+    "OpenedSource",
     "PageCounts",
+    "PageSettings",
+    "PageSource",
     "PageStore",
     "Progress",
     "Relinked",
@@ -62,16 +69,10 @@ __all__ = [
     "Summary",
     "UnreadablePageError",
     "VaultSource",
-    "WikiSettings",
-    "WikiSource",
+    "WikiDumpSource",
     "ZimSource",
-    "index_documents",
-    "index_folder",
-    "index_jsonl",
-    "index_source",
-    "index_vault",
-    "index_wiki",
-    "index_zim",
+    "aindex",
+    "index",
     "link_corpus",
     "staleness",
     "watch_folder",
@@ -83,18 +84,21 @@ __getattr__, __dir__ = lazy(
         "linkstore.core.batches": "Progress",
         "linkstore.ingest.chunks": "ChunkLimits",
         "linkstore.ingest.files": "SourceNotFoundError",
-        "linkstore.ingest.html.folder": "FolderSource IngestSettings index_folder",
+        "linkstore.ingest.html.folder": "FolderSource",
         "linkstore.ingest.html.pages": "UnreadablePageError",
-        "linkstore.ingest.notes.vault": "VaultSource index_vault",
-        "linkstore.ingest.pipeline": "DEFAULT_LINKS IndexOptions Staleness index_source staleness",
-        "linkstore.ingest.records": "DocumentsSource JsonlSource index_documents index_jsonl",
+        "linkstore.ingest.notes.vault": "VaultSource",
+        "linkstore.ingest.page": "LlmsTxtSource PageSource",
+        "linkstore.ingest.pipeline": "DEFAULT_LINKS IndexOptions aindex index",
+        "linkstore.ingest.records": "DocumentsSource JsonLinesSource",
         "linkstore.ingest.relink": "CORPUS_LINKS Relinked link_corpus",
+        "linkstore.ingest.settings": "PageSettings",
         "linkstore.ingest.source": (
-            "BadInput Dangling Encodings IndexingError LeftOut NothingIndexedError PageCounts PageStore "
-            "RemovalRefusedError Source SourcePage Summary"
+            "BadInput Dangling Encodings IndexingError LeftOut NothingIndexedError OpenedSource PageCounts "
+            "PageStore RemovalRefusedError Source SourcePage Summary"
         ),
+        "linkstore.ingest.freshness": "Staleness staleness",
         "linkstore.ingest.watch": "watch_folder",
-        "linkstore.ingest.wiki.source": "WikiSettings WikiSource index_wiki",
-        "linkstore.ingest.wiki.zim": "MissingLibzimError ZimSource index_zim",
+        "linkstore.ingest.wiki.source": "WikiDumpSource",
+        "linkstore.ingest.wiki.zim": "MissingLibzimError ZimSource",
     },
 )

@@ -8,10 +8,11 @@ search for one separator after another.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -19,15 +20,17 @@ from linkstore.core.arguments import require_at_least
 from linkstore.core.links import Link
 from linkstore.core.text import TRAIL
 from linkstore.core.urls import is_short_tag, list_fragments, quote_fragment
-from linkstore.extract.noise import count_letters
+from linkstore.extract.blocks import Block, count_letters
 from linkstore.extract.protocol import Chunk, Hyperlink, Page
-from linkstore.ingest.html.reading import Block
 
 SEPARATORS: Final = ("\n\n", "\n", " ", "。", "\uff01", "\uff1f", "\uff1b", "\uff0c", "、")
 """Separators at which a text is divided, best first; Chinese and Japanese have no spaces between words."""
 _MANY_HEADINGS: Final = 200
 _LEAST_BELOW: Final = 40
 """Characters for each heading, its own among them."""
+_ENTRY: Final = re.compile(r"(\S.{0,79}?)\s+(?:[\u2013\u2014]|--?)\s")
+_FEWEST_ENTRIES: Final = 2
+_LONGEST_TERM: Final = 120
 _NEAR: Final = 16
 """Number of pieces of a long block in which the label of the next link is searched."""
 
@@ -123,8 +126,8 @@ def make_chunks(page: Page, blocks: Sequence[Block], limits: ChunkLimits = DEFAU
         blocks: The page's main content.
         limits: How long they are.
     """
-    sections = _make_sections(_demote_idle_headings(blocks), limits)
-    parts = list(_make_parts(sections, limits))
+    sections = _make_sections(_demote_idle_headings(_name_entries(blocks)), limits)
+    parts = _make_parts(page, sections, limits)
     names = _name_parts(parts)
     first = {part.section: name for part, name in reversed(list(zip(parts, names, strict=True)))}
     return [
@@ -171,6 +174,31 @@ def add_incoming_links(
         replace(chunk, links=(*chunk.links, *found[at])) if at in found else chunk
         for at, chunk in enumerate(chunks)
     ]
+
+
+def _name_entries(blocks: Sequence[Block]) -> Sequence[Block]:
+    """Give the entries of a reference headings, where several on one page only have sections such as "Name".
+
+    An entry begins with a heading "Name", and below it the name, a dash and a purpose, as manual pages do.
+    """
+    starts = {
+        at: found[1]
+        for at, (block, below) in enumerate(pairwise(blocks))
+        if block.level and block.text.casefold() == "name" and (found := _ENTRY.match(below.text))
+    }
+    if len(starts) < _FEWEST_ENTRIES:
+        return blocks
+    found_blocks: list[Block] = []
+    level = 0
+    for at, block in enumerate(blocks):
+        if at in starts:
+            level = block.level
+            found_blocks.append(block._replace(text=starts[at], ahead=False))
+            block = block._replace(anchors=(), links=(), fragment=None, starts=False, places=())
+        elif 0 < block.level < level:
+            level = 0
+        found_blocks.append(block._replace(level=block.level + 1) if block.level and level else block)
+    return found_blocks
 
 
 def _demote_idle_headings(blocks: Sequence[Block]) -> Sequence[Block]:
@@ -229,31 +257,58 @@ def _group_by_heading(
     yield heading, [*below, *ahead]
 
 
-def _make_parts(sections: Sequence[_Section], limits: ChunkLimits) -> Iterator[_ChunkPart]:
-    """Yield the parts of all sections.
+def _make_parts(page: Page, sections: Sequence[_Section], limits: ChunkLimits) -> list[_ChunkPart]:
+    """Return the parts of all sections.
 
-    The anchors and links of a heading without text go to its first subsection, or to the next section of the
-    same name.
+    A heading without text is no part: its anchors and links go to the next one, or to the end of the last,
+    and so does its text, as a line, unless it is among the headings there.
     """
+    parts: list[_ChunkPart] = []
     waiting: list[Block] = []
     for number, section in enumerate(sections):
         if section.heading is not None:
             waiting.append(section.heading)
-        following = sections[number + 1] if number + 1 < len(sections) else None
-        goes_on = following and (following.above == number or following.headings == section.headings)
-        if not section.blocks and goes_on:
+        if not section.blocks:
             continue
-        fragment = section.heading.fragment if section.heading is not None else None
-        for blocks in _divide_section(section.blocks, limits):
-            owners = (*waiting, *blocks)
-            yield _ChunkPart(
-                section=number,
-                blocks=blocks,
-                anchors=tuple(dict.fromkeys(anchor for block in owners for anchor in block.anchors)),
-                links=tuple(link for block in owners for link in block.links),
-                fragment=blocks[0].anchors[0] if not waiting and blocks and blocks[0].starts else fragment,
+        named = {page.title, *section.headings}
+        lines = [_write_as_line(block) for block in waiting if block.text not in named]
+        owners = [block for block in waiting if block.text in named]
+        waiting = []
+        fragment = next((block.fragment for block in reversed(owners) if block.fragment), None)
+        for blocks in _divide_section((*lines, *section.blocks), limits):
+            starts = not owners and blocks[0].starts
+            owners += blocks
+            parts.append(
+                _ChunkPart(
+                    section=number,
+                    blocks=blocks,
+                    anchors=tuple(dict.fromkeys(anchor for block in owners for anchor in block.anchors)),
+                    links=tuple(link for block in owners for link in block.links),
+                    fragment=blocks[0].anchors[0] if starts else fragment,
+                )
             )
-            waiting = []
+            owners = []
+    if waiting:
+        parts.append(_add_at_end(parts.pop() if parts else None, waiting, len(sections) - 1))
+    return parts
+
+
+def _write_as_line(heading: Block) -> Block:
+    return heading._replace(level=0, ahead=False, tight=True, fragment=None)
+
+
+def _add_at_end(part: _ChunkPart | None, headings: Sequence[Block], number: int) -> _ChunkPart:
+    """Return a part with headings at its end, or the one that they make where there is nothing else."""
+    anchors = [anchor for block in headings for anchor in block.anchors]
+    links = [link for block in headings for link in block.links]
+    if part is None:
+        lines = tuple(map(_write_as_line, headings[:-1]))
+        return _ChunkPart(number, lines, tuple(dict.fromkeys(anchors)), tuple(links), headings[-1].fragment)
+    return part._replace(
+        blocks=(*part.blocks, *map(_write_as_line, headings)),
+        anchors=tuple(dict.fromkeys((*part.anchors, *anchors))),
+        links=(*part.links, *links),
+    )
 
 
 def _divide_section(blocks: tuple[Block, ...], limits: ChunkLimits) -> Iterator[tuple[Block, ...]]:
@@ -356,11 +411,17 @@ def _find_parent(sections: Sequence[_Section], number: int, first: dict[int, str
 def _format_chunk(page: Page, headings: tuple[str, ...], blocks: tuple[Block, ...]) -> str:
     untitled = page.title and page.title not in headings
     trail = TRAIL.join((page.title, *headings) if untitled else headings)
-    body = ""
+    body = _shorten_term(blocks[0].term) if blocks and blocks[0].tag != "dt" else ""
     for block in blocks:
-        gap = "\n" if block.tight else "\n\n"
+        gap = "\n" if block.tight or block is blocks[0] else "\n\n"
         body = f"{body}{gap}{block.text}" if body else block.text
     return f"{trail}\n\n{body}" if trail and body else trail or body
+
+
+def _shorten_term(term: str) -> str:
+    """Return the term that a part goes on to define, which an earlier part has."""
+    line = term.partition("\n")[0]
+    return line if len(line) <= _LONGEST_TERM else f"{line[: _LONGEST_TERM - 1]}…"
 
 
 def _count_characters(blocks: Sequence[Block]) -> int:

@@ -26,9 +26,10 @@ from langchain_core.documents import Document
 
 from linkstore.core.arguments import make_argument_error, require_list
 from linkstore.core.links import LINKS_KEY, get_links, merge_links
+from linkstore.core.text import STOP_WORDS, tokenize
 from linkstore.core.urls import Site, add_fragment, normalize_url, quote_fragment
 from linkstore.errors import ExtractionError, LinkError
-from linkstore.extract.noise import fold_whitespace
+from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.protocol import Chunk, CorpusExtractor, LinkExtractor, UpkeepExtractor, load_extractor
 from linkstore.ingest.chunks import choose_unused_name
 from linkstore.ingest.html.pages import PageContent, UnreadablePageError
@@ -49,6 +50,10 @@ _BARE: Final = re.compile(
     r"|introduction",
     re.IGNORECASE,
 )
+_SITE: Final = re.compile(r"\s+[|\u2013\u2014-]\s+|:\s+")
+"""Stands between the name of a site and that of a page."""
+_FIRST: Final = 3
+"""Blocks of a page among which its first heading is that of the page."""
 _INDEX: Final = frozenset({"index", "readme", "default", "home"})
 ClaimPolicy = Literal["own", "any"]
 """``"own"``: a page may claim URLs of its own site; ``"any"``: all claims are accepted."""
@@ -207,12 +212,28 @@ class PageTitles:
             name = get_page_name(url)
             pages.update(titles)
             names.update((title, name) for title in titles)
+        self._known = len(names) > 1
         self._shared = frozenset(title for title, count in pages.items() if count > 1)
         self._ambiguous = frozenset(pair for pair, count in names.items() if count > 1)
 
     def shared(self, titles: Iterable[str]) -> bool:
         """Say whether one of these is the title of several pages."""
         return not self._shared.isdisjoint(titles)
+
+    def choose(self, page: PageContent) -> PageContent:
+        """Return a page with the title that is its own: its main heading, or what it says in ``<title>``.
+
+        ``<title>`` wins if it is this page's alone, and the heading is not, or has mostly other words.
+        A title such as "Manual: Section 4.2" says nothing of a page whose first heading does.
+        """
+        title, named = page.title, page.named
+        if not named or not self._known or (named in self._shared and title not in self._shared):
+            return page
+        if title == named:
+            first = next((block.text for block in page.blocks[:_FIRST] if block.level), "")
+            return replace(page, title=first) if first and _BARE.fullmatch(_SITE.split(named)[-1]) else page
+        agree = _agree(title, named) and (title not in self._shared or named in self._shared)
+        return page if agree or _BARE.fullmatch(named) else replace(page, title=named)
 
     def telling(self, title: str, url: str) -> str:
         """Return a page's title, with its name if the title says too little.
@@ -234,6 +255,12 @@ class PageTitles:
         own = next((block for block in page.blocks if block.level and block.text == page.title), None)
         blocks = tuple(block._replace(text=title) if block is own else block for block in page.blocks)
         return replace(page, title=title, blocks=blocks)
+
+
+def _agree(title: str, named: str) -> bool:
+    """Say whether two titles have more than half of the words of the shorter one in common."""
+    words, others = ({word for word in tokenize(one) if word not in STOP_WORDS} for one in (title, named))
+    return 2 * len(words & others) > min(len(words), len(others))
 
 
 def get_page_name(url: str, title: str = "") -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path, PurePath, PurePosixPath
 from posixpath import splitext
 from typing import BinaryIO, Final
@@ -40,7 +41,10 @@ _NO_PAGES_IN: Final = frozenset(
 )
 _MAY_HOLD_PAGES: Final = frozenset({"_static", "_images", "_downloads"})
 """Of these, the ones in which pages are counted; the others hold sources, or no pages for readers."""
-_FOR_MACHINES: Final = frozenset({"robots.txt", "_redirects.txt", "redirects.txt"})
+_FOR_MACHINES: Final = frozenset(
+    {"robots.txt", "_redirects.txt", "redirects.txt", "llms.txt", "llms-full.txt", "humans.txt"}
+    | {"requirements.txt", "constraints.txt", "CMakeLists.txt"}
+)
 _LANGUAGE_CODES: Final = """
     ar az be bg bn bs ca cs cy da de el en eo es et eu fa fi fr ga gl he hi hr hu hy id is it ja ka kk km ko
     lt lv mk mn ms my nb ne nl nn no pl pt ro ru si sk sl sq sr sv ta te th tr uk ur uz vi zh
@@ -65,20 +69,25 @@ _SAME_FOLDER: Final = "it is a link to another folder of the source, whose pages
 _NOT_A_FILE: Final = "it is a pipe, socket or device, not a file"
 MARKDOWN_SUFFIXES: Final = frozenset({".md", ".markdown"})
 NOTE_SUFFIXES: Final = MARKDOWN_SUFFIXES | {".mdx"}
-READ_AS: Final = {".mdx": "vault", **dict.fromkeys(sorted(HTML_SUFFIXES), "folder")}
+TEXT_SUFFIX: Final = ".txt"
+NOTEBOOK_SUFFIX: Final = ".ipynb"
+RST_SUFFIX: Final = ".rst"
+_WITH_EXTRAS: Final = frozenset({RST_SUFFIX} if find_spec("docutils") else ())
+SITE_SUFFIXES: Final = HTML_SUFFIXES | MARKDOWN_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX} | _WITH_EXTRAS
+"""The suffixes of files that are pages of a folder."""
+READ_AS: Final = {".mdx": "vault", **dict.fromkeys(sorted(SITE_SUFFIXES - MARKDOWN_SUFFIXES), "folder")}
 """The kind of source that reads what another one leaves out, by suffix."""
 _OTHER_SUFFIXES: Final = """
-    .adoc .asciidoc .asp .aspx .creole .djvu .doc .docx .epub .fb2 .ipynb .jsp .mediawiki .mht .mhtml
-    .odt .org .pdf .php .pod .pptx .qmd .rdoc .rmd .rst .rtf .tex .textile .txt .wiki
+    .adoc .asciidoc .asp .aspx .creole .djvu .doc .docx .epub .fb2 .jsp .mediawiki .mht .mhtml
+    .odt .org .pdf .php .pod .pptx .qmd .rdoc .rmd .rst .rtf .tex .textile .wiki
 """
-_FOR_PEOPLE: Final = HTML_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split())
+_FOR_PEOPLE: Final = SITE_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split())
 """Files that are pages to a reader, whether or not they are read here."""
+_NOT_HTML: Final = NOTE_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX, RST_SUFFIX}
 _SUGGESTIONS: Final = {
-    ".ipynb": "notebooks are not read; convert it (jupyter nbconvert --to markdown), and give the folder",
-    ".rst": "reStructuredText is not read; build it (sphinx-build -b html), and give the folder of HTML",
-    ".txt": 'plain text is not read; give JSON lines, {"id": …, "text": …}, or a folder of Markdown',
+    RST_SUFFIX: "reStructuredText is read with pip install 'linkstore[rst]'; or build it (sphinx-build -b"
+    " html), and give the folder of HTML",
 }
-_LLMS: Final = frozenset({"llms.txt", "llms-full.txt"})
 _OF_SPHINX: Final = frozenset({"search", "genindex", "genindex-all"})
 """At the root, its search form and its index of everything."""
 _SPHINX: Final = ("searchindex.js", "objects.inv")
@@ -240,7 +249,7 @@ class FolderSearch:
         if empty:
             reason = "the folder is empty; what was stored of it is kept, in case it is not mounted"
             self.problems.append(
-                BadInput(name=quote_path(lead), reason=reason, hides=quote_path(lead), guessed=True)
+                BadInput(name=quote_path(lead), reason=reason, hides=(quote_path(lead),), guessed=True)
             )
         return folders
 
@@ -293,7 +302,7 @@ class FolderSearch:
 
     def _say(self, name: str, reason: str, *, hides: str | None = None) -> None:
         """Report a problem by the page's name, so that what is stored of the page stays."""
-        lead = None if hides is None else quote_path(hides)
+        lead = None if hides is None else (quote_path(hides),)
         self.problems.append(BadInput(name=quote_path(name), reason=reason, hides=lead))
 
     def _say_of_link(self, path: PurePosixPath, reason: str) -> None:
@@ -315,6 +324,15 @@ def quote_path(path: str) -> str:
     Bytes that are not UTF-8 are percent-encoded too.
     """
     return make_readable(quote(path, errors="surrogateescape"))
+
+
+def name_path(path: str | Path) -> str:
+    """Return the absolute path by which a file or folder is named in a store.
+
+    Raises:
+        ArgumentError: If it is no path.
+    """
+    return PurePath(os.path.realpath(as_path("path", path))).as_posix()
 
 
 class SourceNotFoundError(LinkStoreError, FileNotFoundError):
@@ -343,9 +361,10 @@ class PageFile:
         return replace_surrogates(self.page)
 
     @property
-    def is_markdown(self) -> bool:
-        """Whether the file holds Markdown rather than HTML."""
-        return splitext(self.page)[1].lower() in NOTE_SUFFIXES  # asked often; a path object takes 5 µs
+    def suffix(self) -> str:
+        """What the file is, ``.html`` for all kinds of HTML."""
+        suffix = splitext(self.page)[1].lower()  # asked often; a path object takes 5 µs
+        return suffix if suffix in _NOT_HTML else ".html"
 
     def read(self, most: int) -> bytes:
         """Read the content of the file, of this many bytes at most: see :meth:`Folder.read`."""
@@ -357,20 +376,22 @@ class Listing:
     """The pages of a folder, and what else there is to say of it.
 
     Args:
+        folder: Where they lie.
         files: The pages, by path.
         problems: What was not looked into, and why.
         unread: How many files are pages to a reader and not read, by kind, most first.
     """
 
+    folder: Folder
     files: tuple[PageFile, ...]
-    problems: tuple[BadInput, ...]
-    unread: Mapping[str, int]
+    problems: tuple[BadInput, ...] = ()
+    unread: Mapping[str, int] = field(default_factory=dict)
 
 
 def list_pages(
     folder: Folder,
     is_page: IsPage | None = None,
-    suffixes: AbstractSet[str] = HTML_SUFFIXES | MARKDOWN_SUFFIXES,
+    suffixes: AbstractSet[str] = SITE_SUFFIXES,
 ) -> Listing:
     """List the pages of a folder, by path.
 
@@ -379,11 +400,14 @@ def list_pages(
 
     Args:
         folder: Where to look.
-        is_page: Whether a file is a page, by its path, default HTML and Markdown.
+        is_page: Whether a file is a page, by its path, default those of built sites.
         suffixes: Which files are pages, for the message where there are none.
     """
     found = folder.find(is_page or partial(_is_page_file, by_sphinx=any(map(folder.has, _SPHINX))))
     known, in_language = set(found.names), _choose_languages(found.names)
+    for name in [name for name in found.names if _has_html(name, known)]:
+        found.names.remove(name)
+        found.aside[f"{TEXT_SUFFIX} beside HTML of its name"] += 1
     files = tuple(
         PageFile(
             folder=folder, page=name, url=quote_path(name), aliases=_find_aliases(name, known, in_language)
@@ -393,7 +417,7 @@ def list_pages(
     problems = (*found.problems, *([] if files else [_report_no_pages(found.others, suffixes)]))
     others = {kind: count for kind, count in found.others.items() if kind in _FOR_PEOPLE - suffixes}
     unread = dict(Counter({**others, **found.aside}).most_common())
-    return Listing(files=files, problems=problems, unread=unread)
+    return Listing(folder=folder, files=files, problems=problems, unread=unread)
 
 
 def open_folder(path: str | Path, wanted: str) -> Folder:
@@ -411,13 +435,9 @@ def open_folder(path: str | Path, wanted: str) -> Folder:
 
 def suggest_source(path: str | Path) -> str:
     """Say what to give instead of a file that is no source, empty where that is not known."""
-    file = PurePath(path)
-    suffix = get_suffix(file.name)
-    if file.name.lower() in _LLMS:
-        return "it lists the pages of a site; give the URL of the site, or the folder of its pages"
-    if suffix in HTML_SUFFIXES | NOTE_SUFFIXES:
-        option = f" and --as {READ_AS[suffix]}" if suffix not in HTML_SUFFIXES | MARKDOWN_SUFFIXES else ""
-        return f"it is a single page; give its folder, {file.parent.as_posix()}{option}"
+    suffix = get_suffix(PurePath(path).name)
+    if suffix in SITE_SUFFIXES | NOTE_SUFFIXES:
+        return "it is a single page; index it as one, or give its folder"
     if suffix in _FOR_PEOPLE:
         return _SUGGESTIONS.get(
             suffix, f"{suffix} is not read; convert it to HTML or Markdown, and give the folder"
@@ -472,7 +492,7 @@ def _read_canonical_urls(files: Sequence[PageFile]) -> Iterable[tuple[PageFile, 
 
 
 def _sample_files(files: Sequence[PageFile]) -> Sequence[PageFile]:
-    html = [file for file in files if not file.is_markdown]
+    html = [file for file in files if file.suffix == ".html"]
     return html[:: max(1, len(html) // _SAMPLE)]
 
 
@@ -487,9 +507,9 @@ def _choose_agreed(found: Iterable[str | None], files: Sequence[PageFile]) -> tu
 
 def _is_page_file(path: PurePosixPath, *, by_sphinx: bool) -> bool:
     suffix = get_suffix(path.name)
-    if path.name.startswith(".") or suffix not in HTML_SUFFIXES | MARKDOWN_SUFFIXES:
+    if path.name.startswith(".") or suffix not in SITE_SUFFIXES:
         return False
-    if not by_sphinx or suffix in MARKDOWN_SUFFIXES:
+    if not by_sphinx or suffix not in HTML_SUFFIXES:
         return True
     top = path.parent.name if path.stem == "index" and len(path.parts) == 2 else path.stem
     at_root = len(path.parts) == 1 or top != path.stem
@@ -504,6 +524,12 @@ def _choose_languages(names: Iterable[str]) -> dict[str, str]:
         if get_suffix(name) != language.lower() and (plain not in found or language == ".en"):
             found[plain] = name
     return found
+
+
+def _has_html(name: str, known: AbstractSet[str]) -> bool:
+    """Say whether a file of text is also there as HTML, of which it probably is the source."""
+    stem, suffix = splitext(name)
+    return suffix.lower() == TEXT_SUFFIX and any(f"{stem}{one}" in known for one in HTML_SUFFIXES)
 
 
 def _find_aliases(name: str, known: set[str], in_language: Mapping[str, str]) -> tuple[str, ...]:

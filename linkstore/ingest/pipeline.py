@@ -10,46 +10,45 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Final, Protocol, TypedDict
+from threading import Event
+from typing import Any, Final, TypedDict, Unpack
 
 import xxhash
 
 from linkstore.core.arguments import require_having
 from linkstore.core.batches import Progress, split_batches
+from linkstore.core.calls import run_until_stopped
 from linkstore.core.display import format_count
 from linkstore.core.documents import PageDocuments
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.processes import slow_collector
 from linkstore.core.urls import Site
 from linkstore.errors import DocumentError, LinkError
-from linkstore.extract.protocol import LinkExtractor, Page
+from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
-from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.source import (
     BadInput,
     Dangling,
     Encodings,
     LeftOut,
-    Mending,
     NothingIndexedError,
+    OpenedSource,
     PageCounts,
     PageStore,
     PageWriter,
     RemovalRefusedError,
-    Selective,
     Source,
     SourcePage,
     Summary,
     count_dangling,
     name_source,
 )
-from linkstore.ingest.workers import ReadAhead
+from linkstore.ingest.workers import ReadAhead, ReadPage
 
 PIPELINE_VERSION: Final = 10
 """Raised whenever the same page would give other documents, so that all are read again."""
@@ -67,8 +66,10 @@ Outcome = tuple[PageDocuments, str | None]
 
 
 class IndexOptions(TypedDict, total=False):
-    """What all functions that index take: see :func:`index_source`."""
+    """What all functions that index take: see :func:`index`."""
 
+    name: str | None
+    """Names the source within the store, default the name it has by itself."""
     links: Sequence[str | LinkExtractor[Any]]
     """Names of link extractors, or extractors."""
     progress: Progress | None
@@ -81,8 +82,7 @@ class IndexOptions(TypedDict, total=False):
     """How many processes read."""
 
 
-@slow_collector()
-def index_source(
+def index(
     store: PageStore,
     source: Source,
     *,
@@ -105,8 +105,9 @@ def index_source(
 
     Args:
         store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
-        source: Where they come from.
-        name: Names the source within the store, default the name it has by itself.
+        source: Where they come from, such as ``FolderSource("site")``.
+        name: Names the source within the store, default the name it has by itself, which is its absolute path
+            or URL. A later run with the same name replaces its pages.
         links: Names of link extractors, or extractors. With one that needs the corpus, such as
             ``"keyword"``, the documents of the run are held in memory until all are read. Those of
             ``"mention"`` and ``"entity"`` are linked once they are stored, see
@@ -118,7 +119,7 @@ def index_source(
         jobs: How many processes read pages, once reading has shown that there is enough to do.
             1 reads in this process, None (default) has one for each core. The result is the same. With
             extractors that are not given by name, pages are read in this process. A page that takes one of
-            the processes more than 10 s, or ends it, is reported and skipped.
+            the processes more than 10 s of its time, or ends it, is reported and skipped.
 
     Returns:
         What was done, or for a dry run what would have been done.
@@ -130,59 +131,67 @@ def index_source(
         RemovalRefusedError: If more than half of its stored pages are gone. All else was done.
         SourceConflictError: If another source of the store has a page of the same name.
         ExtractionError: If an extractor is not installed, or cannot be used here.
+        FetchError: If a website does not answer; see :mod:`linkstore.ingest.web` for its kinds.
     """
+    options = IndexOptions(name=name, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs)
+    return _run(Event(), store, source, options)
+
+
+async def aindex(store: PageStore, source: Source, **options: Unpack[IndexOptions]) -> Summary:
+    """Do as :func:`index`, in a thread of its own; ``progress`` is called there.
+
+    A task that is cancelled ends as a run that is interrupted, once the pages in hand are stored.
+
+    Args:
+        store: Where the documents go.
+        source: Where they come from.
+        options: Those of :func:`index`.
+    """
+    return await run_until_stopped(_run, store, source, options)
+
+
+@slow_collector()
+def _run(stop: Event, store: PageStore, source: Source, options: IndexOptions) -> Summary:
     require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
-    name = name_source(source, name)
-    summary = _IngestRun(store, source, name, links, dry_run, jobs).run(progress, prune=prune)
-    late = source.late() if isinstance(source, Mending) and not dry_run else None
-    if late is None:
-        return summary
-    mended = _IngestRun(store, late, name, links, dry_run, jobs).run(None, mends=True)
-    skipped = {**summary.skipped, **mended.skipped}
-    return replace(summary, dangling=mended.dangling, linked=mended.linked, skipped=skipped)
+    name = name_source(source, options.get("name"))
+    with source.open() as opened:
+        return _IngestRun(store, opened, name, options, stop).run()
 
 
 class _IngestRun:
     """One run: reads and writes pages, and counts."""
 
     def __init__(
-        self,
-        store: PageStore,
-        source: Source,
-        name: str,
-        links: Sequence[str | LinkExtractor[Any]],
-        dry_run: bool,
-        jobs: int | None,
+        self, store: PageStore, source: OpenedSource, name: str, options: IndexOptions, stop: Event
     ) -> None:
+        links = options.get("links", DEFAULT_LINKS)
         self.store = store
         self.source = source
         self.name = name
+        self.dry_run = options.get("dry_run", False)
+        self.prune = options.get("prune", False)
+        self.progress = options.get("progress")
+        self.stop = stop
         self.linkers = Linkers(links, source.site)
-        self.last = _LastRun(store.pages(name), _make_salt(source, links), source.site)
-        self.upkeep = Upkeep(store, () if dry_run else self.linkers.kept_up)
-        self.ahead = ReadAhead(self.linkers, links, jobs)
-        self.dry_run = dry_run
+        self.last = _LastRun(store.pages(name), _make_salt(source.site, links), source.site)
+        self.upkeep = Upkeep(store, () if self.dry_run else self.linkers.kept_up)
+        self.ahead = ReadAhead(self.linkers, links, options.get("jobs"))
         self.refusals = Refusals()
         self.added = self.updated = self.unchanged = self.chunks = self.guessed = 0
         self.links = Counter[str]()
         self.skipped: dict[str, str] = {}
         self.left_out: dict[str, Mapping[str, int]] = {}
         self.replaced: dict[str, int] = {}
+        self.again: set[str] = set()
 
-    def run(self, progress: Progress | None, *, prune: bool = False, mends: bool = False) -> Summary:
-        """Store the pages that changed, remove what is gone, unless that is most of the source.
-
-        Args:
-            progress: Called after each page.
-            prune: See :func:`index_source`.
-            mends: Whether this mends pages of a run that went before, and so removes nothing.
-        """
-        with closing(self._read_changed(progress)) as changed:
+    def run(self) -> Summary:
+        """Store the pages that changed, remove what is gone, unless that is most of the source."""
+        with closing(self._read_changed()) as changed:
             self._store(changed)
-        if mends:
-            return self._end([])
-        gone, stored = self.last.gone(prune=prune), self.last.stored
-        refused = not prune and 2 * len(gone) > stored
+        if self.stop.is_set():
+            raise CancelledError(f"indexing {self.name} was cancelled")
+        gone, stored = self.last.gone(prune=self.prune), self.last.stored
+        refused = not self.prune and 2 * len(gone) > stored
         summary = self._end([] if refused else gone)
         if refused:
             raise RemovalRefusedError(
@@ -209,6 +218,9 @@ class _IngestRun:
             if problem is not None:
                 self._skip(page.url.removeprefix(self.last.lead), problem)
                 continue
+            _LOG.info("stored %s: %s", page.url, format_count(len(page.documents), "document"))
+            if page.digest in self.again:  # it was counted when it was offered first
+                continue
             if self.last.had(page.url):
                 self.updated += 1
             else:
@@ -216,7 +228,6 @@ class _IngestRun:
             self.chunks += len(page.documents)
             links = chain.from_iterable(document.metadata[LINKS_KEY] for document in page.documents)
             self.links.update(map(itemgetter("kind"), links))
-            _LOG.info("stored %s: %s", page.url, format_count(len(page.documents), "document"))
 
     def _end(self, gone: Sequence[str]) -> Summary:
         """Remove what is gone, bring the links of the corpus up to date, and return what was done."""
@@ -236,13 +247,13 @@ class _IngestRun:
             unseen=tuple(sorted(self.last.unseen)),
             left_out=LeftOut.of(self.left_out),
             encodings=Encodings.of(self.replaced, self.guessed),
-            unread=self.source.unread if isinstance(self.source, Selective) else {},
+            unread=self.source.unread,
             dangling=Dangling() if self.dry_run else count_dangling(self.store.survey()),
             linked=() if self.dry_run else tuple(self.store.most_linked_pages()),
             dry_run=self.dry_run,
         )
 
-    def _read_changed(self, progress: Progress | None) -> Generator[PageDocuments, None, None]:
+    def _read_changed(self) -> Generator[PageDocuments, None, None]:
         """Read and yield the pages that are new or changed, and count the others."""
         source, last = self.source, self.last
         about = len(source)
@@ -250,49 +261,52 @@ class _IngestRun:
         with closing(offers):
             for done, (offered, found) in enumerate(offers, start=1):
                 name = offered.name if isinstance(offered, BadInput) else offered.url
-                last.left.discard(source.site.placed(name))
+                url = source.site.placed(name)
+                last.left.discard(url)
                 if isinstance(offered, BadInput):
                     self._take_down(offered)
                 elif found is None:
-                    self.unchanged += 1
-                else:
-                    if found.page is not None:
-                        self._note(found.page, name)
-                    if found.problem is None:
-                        digest, url = f"{last.salt}{offered.digest}", source.site.placed(name)
-                        yield PageDocuments(url=url, digest=digest, documents=found.documents)
-                    else:
-                        hides = name if found.unseen else None
-                        self._take_down(BadInput(name=name, reason=found.problem, hides=hides))
-                if progress is not None:
-                    progress(done, max(about, done) if about else 0, name)
+                    self.unchanged += not offered.again
+                elif self._note(found, name):
+                    digest = f"{last.salt}{offered.digest}"
+                    if offered.again:
+                        self.again.add(digest)
+                    yield PageDocuments(url=url, digest=digest, documents=found.documents)
+                if self.progress is not None:
+                    self.progress(done, max(about, done) if about else 0, name)
+                if self.stop.is_set():
+                    return
         for refused in self.refusals.report():
             self._take_down(refused)
 
     def _take_down(self, bad: BadInput) -> None:
-        if bad.guessed and bad.hides is not None:
-            self.last.guessed[bad.name] = (self.source.site.placed(bad.hides), bad.reason)
+        leads = tuple(self.source.site.placed(one) if one else "" for one in bad.hides or ())
+        if bad.guessed:
+            self.last.guessed[bad.name] = (leads, bad.reason)
             return
         self._skip(bad.name, bad.reason)
         if bad.hides is not None:
-            self.last.unseen[bad.name] = self.source.site.placed(bad.hides) if bad.hides else ""
+            self.last.unseen[bad.name] = leads
 
     def _skip(self, name: str, reason: str) -> None:
         self.skipped[name] = reason
         _LOG.info("skipped %s: %s", name, reason)
 
-    def _note(self, page: Page, url: str) -> None:
-        """Count the parts of a page that are not stored, or not as they were meant."""
-        for claimed in page.disbelieved:
-            self.refusals.note(url, claimed)
-        if page.left_out:
-            self.left_out[url] = page.left_out
-        if page.replaced:
-            self.replaced[url] = page.replaced
-        self.guessed += page.guessed
-        if page.plain:
-            reason = f"too much of it; {page.plain:,} characters were read as plain text, without links"
-            self._skip(f"{url} (markup)", reason)
+    def _note(self, found: ReadPage, url: str) -> bool:
+        """Count the parts of a page that are not stored, or not as they were meant; say whether any is."""
+        page = found.page
+        if page is not None:
+            for claimed in page.disbelieved:
+                self.refusals.note(url, claimed)
+            if page.left_out:
+                self.left_out[url] = page.left_out
+            if page.replaced:
+                self.replaced[url] = page.replaced
+            self.guessed += page.guessed
+        if found.problem is not None:
+            hides = (url,) if found.unseen else None
+            self._take_down(BadInput(name=url, reason=found.problem, hides=hides))
+        return found.problem is None
 
 
 def _explain_nothing(summary: Summary) -> str:
@@ -304,10 +318,9 @@ def _explain_nothing(summary: Summary) -> str:
     return f"{reason}{more}" if name == "." else f"{name}: {reason}{more}"
 
 
-def _make_salt(source: Source, links: Sequence[str | LinkExtractor[Any]]) -> str:
+def _make_salt(site: Site, links: Sequence[str | LinkExtractor[Any]]) -> str:
     """Return the prefix of stored digests: a hash of the settings by which pages become documents."""
-    names = [name_extractor(one) for one in links]
-    said = repr((PIPELINE_VERSION, source.site, names))
+    said = repr((PIPELINE_VERSION, site, [name_extractor(one) for one in links]))
     return f"{xxhash.xxh3_64(said.encode(errors='replace')).hexdigest()}:"
 
 
@@ -327,15 +340,14 @@ class _LastRun:
         self.left = set(pages)
         """Stored pages that the source has not offered yet."""
         self.known = {
-            page.removeprefix(self.lead): digest.removeprefix(salt)
+            page.removeprefix(self.lead): digest.removeprefix(salt) if digest.startswith(salt) else ""
             for page, digest in pages.items()
-            if digest.startswith(salt)
+            if page.startswith(self.lead) or "://" in page
         }
-        """URL within the source → the source's digest, of pages that were indexed as they would be now."""
-        self.outdated = {page for page, digest in pages.items() if not digest.startswith(salt)}
-        self.unseen: dict[str, str] = {}
+        """URL within the source → the source's digest, empty for a page that would be indexed otherwise."""
+        self.unseen: dict[str, tuple[str, ...]] = {}
         """Name of what could not be seen → what the names of pages there begin with; empty: any page."""
-        self.guessed: dict[str, tuple[str, str]] = {}
+        self.guessed: dict[str, tuple[tuple[str, ...], str]] = {}
         """The same of what may as well be gone, with the reason to keep it."""
 
     def lacks(self, page: SourcePage) -> bool:
@@ -344,32 +356,24 @@ class _LastRun:
 
     def had(self, page: str) -> bool:
         """Say whether a page was there."""
-        return page in self.outdated or page.removeprefix(self.lead) in self.known
+        return page.removeprefix(self.lead) in self.known
 
     def gone(self, *, prune: bool) -> list[str]:
-        """Return the stored pages that are known to be gone, in order.
-
-        A source that asks for each page it knows, such as a crawl, is not told of outdated ones. While
-        anything was not seen, those may have been behind it.
-        """
-        hidden = set(self.unseen.values())
-        if "" in hidden:
-            return []
-        hidden.update(() if prune else (lead for lead, _ in self.guessed.values()))
-        leads = tuple(hidden)
-        left = self.left - self.outdated if self.unseen else self.left
-        return sorted(page for page in left if not page.startswith(leads))
+        """Return the stored pages that are known to be gone, in order."""
+        hidden = [lead for leads in self.unseen.values() for lead in leads]
+        hidden += [] if prune else [lead for leads, _ in self.guessed.values() for lead in leads]
+        return sorted(page for page in self.left if not page.startswith(tuple(hidden)))
 
     def hiding(self, gone: Collection[str]) -> dict[str, str]:
         """Return the parts whose pages may be gone but stay stored, with the reason to keep them."""
         kept = self.left.difference(gone)
         found = {
-            name: reason
-            for name, (lead, reason) in self.guessed.items()
-            if any(page.startswith(lead) for page in kept)
+            name: (leads, reason)
+            for name, (leads, reason) in self.guessed.items()
+            if any(page.startswith(leads) for page in kept)
         }
-        self.unseen.update({name: self.guessed[name][0] for name in found})
-        return found
+        self.unseen.update({name: leads for name, (leads, _) in found.items()})
+        return {name: reason for name, (_, reason) in found.items()}
 
 
 def write_pages(store: PageWriter, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
@@ -431,14 +435,19 @@ def preview_pages(store: PageStore, source: str, pages: Iterator[PageDocuments])
 def batch_pages(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]:
     """Yield pages in batches of about 512 documents, or of about 4 Mi characters."""
     batch: list[PageDocuments] = []
+    urls: set[str] = set()
     documents = characters = 0
     for page in pages:
+        if page.url in urls:  # it is replaced as a whole, once it is stored
+            yield batch
+            batch, urls, documents, characters = [], set(), 0, 0
         batch.append(page)
+        urls.add(page.url)
         documents += len(page.documents)
         characters += sum(len(document.page_content) for document in page.documents)
         if documents >= _BATCH_DOCUMENTS or characters >= _BATCH_CHARACTERS:
             yield batch
-            batch, documents, characters = [], 0, 0
+            batch, urls, documents, characters = [], set(), 0, 0
     if batch:
         yield batch
 
@@ -447,7 +456,7 @@ def add_corpus_links(
     store: PageStore, linkers: Linkers, pages: Iterator[PageDocuments]
 ) -> Iterator[PageDocuments]:
     """Yield the pages with the links that need the corpus, which is the stored pages and the new ones."""
-    read = list(pages)
+    read = list({page.url: page for page in pages}.values())
     if not read:
         return
     replaced = {page.url for page in read}
@@ -462,91 +471,3 @@ def add_corpus_links(
         for document in page.documents:
             linkers.complete(document)
         yield page
-
-
-class DigestStore(Protocol):
-    """A store that remembers the digests of indexed pages."""
-
-    def pages(self, source: str) -> dict[str, str]:
-        """Return the pages stored for a source: URL → digest of what was indexed."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staleness:
-    """How the stored pages of a source differ from it, each page by its name in the store.
-
-    Args:
-        source: Name of the source in the store.
-        unchanged: How many pages are as they were.
-        changed: Pages that have changed, or lost documents in the store.
-        added: Pages of the source that are not stored; those that indexing skips are not among them.
-        gone: Stored pages that the source does not have any more.
-        unread: What could not be looked at, by name, with the reason.
-    """
-
-    source: str
-    unchanged: int
-    changed: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
-    unread: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def fresh(self) -> bool:
-        """Whether the store has what the source has."""
-        return not (self.changed or self.added or self.gone or self.unread)
-
-
-def staleness(store: DigestStore, source: Source, name: str | None = None) -> Staleness:
-    """Compare the digests of a source's pages with those of the last run.
-
-    The settings by which pages become documents are not compared, since the store does not record them.
-    Indexing again with others writes all pages anew. Only pages that are not stored are parsed. A source on
-    disk hashes the others. One that has other marks of a change, such as a website, does not load those that
-    have not changed.
-
-    Args:
-        store: Where the source was indexed to.
-        source: The source, made with the settings that it was indexed with.
-        name: Name of the source in the store, default the name it has by itself.
-
-    Raises:
-        SourceNotFoundError: If there is no such source.
-    """
-    require_having("pages", "a store, such as LinkStore.open('kb')", store=store)
-    name, site = name_source(source, name), source.site
-    stored = {page: digest.partition(":")[2] for page, digest in store.pages(name).items()}
-    lead = site.placed("")
-    known = {page.removeprefix(lead): digest for page, digest in stored.items() if digest}
-    left, hidden, unchanged = set(stored), set[str](), 0
-    changed, added, unread = list[str](), list[str](), list[tuple[str, str]]()
-    for offered in source.pages(known):
-        if isinstance(offered, SourcePage):
-            page = site.placed(offered.url)
-            left.discard(page)
-            if page in stored and stored[page] == offered.digest:
-                unchanged += 1
-            elif page in stored:
-                changed.append(page)
-            else:
-                try:
-                    added += [page] if offered.read() else []
-                except (UnreadablePageError, LinkError):
-                    pass  # indexing skips it too, and reports it
-                except OSError as error:
-                    unread.append((offered.url, str(error)))
-        elif offered.hides is not None:
-            hidden.add(site.placed(offered.hides) if offered.hides else "")
-            unread += [] if offered.guessed else [(offered.name, offered.reason)]
-        elif (page := site.placed(offered.name)) in left:  # a stored page has become unreadable
-            left.discard(page)
-            changed.append(page)
-    return Staleness(
-        source=name,
-        unchanged=unchanged,
-        changed=tuple(sorted(changed)),
-        added=tuple(sorted(added)),
-        gone=tuple(sorted(page for page in left if not page.startswith(tuple(hidden)))),
-        unread=tuple(sorted(unread)),
-    )

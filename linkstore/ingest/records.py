@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Any, Final
 from urllib.parse import quote
 
 import orjson
@@ -26,11 +28,10 @@ from linkstore.core.urls import Site, is_short_tag
 from linkstore.errors import DocumentError, LinkError
 from linkstore.extract.html import UTF_8, DecodedText, decode_as, find_encoding
 from linkstore.ingest.documents import ClaimPolicy, Claims
-from linkstore.ingest.files import SourceNotFoundError
+from linkstore.ingest.files import SourceNotFoundError, name_path
 from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.notes.markdown import NotPlainError, make_plain
-from linkstore.ingest.pipeline import IndexOptions, index_source
-from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
+from linkstore.ingest.notes.frontmatter import NotPlainError, make_plain
+from linkstore.ingest.source import BadInput, SourcePage
 
 HYPERLINK: Final = "hyperlink"
 """Kind of the links that authors wrote, whatever the syntax."""
@@ -60,43 +61,70 @@ def make_incoming_links(url: str, site: Site) -> list[Link]:
     return [Link.incoming(kind=HYPERLINK, tag=tag)] if tag is not None and is_short_tag(tag) else []
 
 
-class JsonlSource:
+@dataclass(frozen=True, slots=True)
+class JsonLinesSource:
     """The documents of a file of JSON lines: ``{"id", "text", "title"?, "url"?, "links"?, "metadata"?}``.
 
     A document answers to its ``url``; without one, to its ``id``; with ``"answers": false``, as ``linkstore
     export`` writes it, to what its links say alone. A link is a URL, relative to the
     document's own if it has one; the id of another document, as ``{"id": …}`` or as a string in a document
     without ``url``; each with an optional ``label``; or a
-    :class:`~linkstore.core.links.Link` as a dict. Of the
-    ids that were read hashes are held, about 100 bytes a line.
+    :class:`~linkstore.core.links.Link` as a dict. Documents are stored as they are, not divided. While there
+    is a line that cannot be read at all, no document is taken for gone. Of the ids that were read hashes are
+    held, about 100 bytes a line.
 
     Args:
         path: The file.
-        prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
-        claims: Which URLs a document may have; see :func:`index_jsonl`.
-        encoding: Of the file; None (default) takes what its byte-order mark says, else UTF-8.
+        prefix: Path below which the documents are stored, next to other sources.
+        claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
+            with a URL: see :mod:`linkstore.ingest.documents`.
+        encoding: Of the file. None (default) takes what its byte-order mark says, else UTF-8. A byte that is
+            not in it is replaced by U+FFFD, and reported with its line.
 
     Raises:
-        SourceNotFoundError: If there is no such file.
         StrategyError: If ``encoding`` is unknown.
         LinkError: If the prefix is not a path.
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        prefix: str = "",
-        claims: ClaimPolicy = "own",
-        encoding: str | None = None,
-    ) -> None:
-        self._path = as_path("path", path)
-        if not self._path.is_file():
+    path: str | Path
+    _: KW_ONLY
+    prefix: str = ""
+    claims: ClaimPolicy = "own"
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.encoding is not None:
+            find_encoding(self.encoding)
+        Claims(self.claims)
+        Site(prefix=self.prefix)
+
+    @property
+    def name(self) -> str:
+        """The file's absolute path."""
+        return name_path(self.path)
+
+    def open(self) -> AbstractContextManager[JsonLines]:
+        """Open the file.
+
+        Raises:
+            SourceNotFoundError: If there is no such file.
+        """
+        path = as_path("path", self.path)
+        if not path.is_file():
             raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give a file of JSON lines")
-        self.name: Final = self._path.resolve().as_posix()
-        self._encoding = None if encoding is None else find_encoding(encoding)
-        self._policy: ClaimPolicy = claims
-        self.site: Final = Site(prefix=prefix)
+        encoding = None if self.encoding is None else find_encoding(self.encoding)
+        return nullcontext(JsonLines(self, path, encoding))
+
+
+class JsonLines:
+    """The lines of a file, in one run."""
+
+    def __init__(self, settings: JsonLinesSource, path: Path, encoding: str | None) -> None:
+        self._path = path
+        self._encoding = encoding
+        self._policy: ClaimPolicy = settings.claims
+        self.site: Final = Site(prefix=settings.prefix)
+        self.unread: Final[Mapping[str, int]] = {}
 
     def __len__(self) -> int:
         """Estimate how many lines there are, by the length of the first ones."""
@@ -125,16 +153,16 @@ class JsonlSource:
     ) -> SourcePage | BadInput:
         where = f"line {number}"
         if line is None:
-            return BadInput(name=where, reason=f"it has more than {_LONGEST_LINE:,} bytes", hides="")
+            return BadInput(name=where, reason=f"it has more than {_LONGEST_LINE:,} bytes", hides=("",))
         try:
             fields = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            return BadInput(name=where, reason=f"invalid JSON: {error}", hides="")
+            return BadInput(name=where, reason=f"invalid JSON: {error}", hides=("",))
         id = fields.get("id") if isinstance(fields, dict) else None
         if isinstance(id, int) and not isinstance(id, bool):
             id = str(id)
         if not isinstance(id, str) or not id.strip() or "\0" in id:
-            return BadInput(name=where, reason='not an object with an "id"', hides="")
+            return BadInput(name=where, reason='not an object with an "id"', hides=("",))
         key = xxhash.xxh3_128_digest(id.encode())
         if key in seen:
             return BadInput(name=where, reason=f"an earlier line has the same id {id!r}")
@@ -143,45 +171,6 @@ class JsonlSource:
         digest = xxhash.xxh3_128_hexdigest(line.strip() + b"".join(map(str.encode, sorted(refused))))
         read = partial(_read_line, where, id, fields, self.site, refused)
         return SourcePage(url=id, digest=digest, read=read)
-
-
-def index_jsonl(
-    store: PageStore,
-    path: str | Path,
-    *,
-    source: str | None = None,
-    prefix: str = "",
-    claims: ClaimPolicy = "own",
-    encoding: str | None = None,
-    **options: Unpack[IndexOptions],
-) -> Summary:
-    """Index a file of JSON lines, a document each: see :func:`index_source` and :class:`JsonlSource`.
-
-    Documents are stored as they are, not divided. While there is a line that cannot be read at all, no
-    document is taken for gone.
-
-    Args:
-        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
-        path: The file.
-        source: Names the file within the store, default its absolute path.
-        prefix: Path below which the documents are stored, next to other sources. See :func:`index_folder`.
-        claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
-            with a URL: see :mod:`linkstore.ingest.documents`.
-        encoding: Of the file. None (default) takes what its byte-order mark says, else UTF-8. A byte that is
-            not in it is replaced by U+FFFD, and reported with its line.
-        options: See :class:`~linkstore.ingest.IndexOptions`.
-
-    Raises:
-        SourceNotFoundError: If there is no such file.
-        NothingIndexedError: If none of its lines can be indexed, and none are stored.
-        RemovalRefusedError: If more than half of its stored documents are gone.
-        SourceConflictError: If another source has a document of the same id.
-        LinkError: If the prefix is not a path.
-        ExtractionError: If an extractor is not installed, or cannot be used here.
-    """
-    return index_source(
-        store, JsonlSource(path, prefix=prefix, claims=claims, encoding=encoding), name=source, **options
-    )
 
 
 def _iter_lines(file: BufferedReader, encoding: str | None) -> Iterator[tuple[int, DecodedText | None]]:
@@ -282,32 +271,51 @@ def _make_link(value: Any, url: str, site: Site) -> Link | None:
     return None if tag is None else Link.outgoing(kind=HYPERLINK, tag=tag, label=label or None)
 
 
+@dataclass(frozen=True, slots=True)
 class DocumentsSource:
-    """LangChain documents, as they come: each is a page of its own, and no more than one is held.
+    """LangChain documents, such as ``loader.lazy_load()``; each is a page of its own.
 
-    A document without id gets one that stays the same while its origin (``source`` or ``url`` of its
-    metadata) and its text do. Of the documents in a row that have one URL for their origin, such as the
-    chunks of a page, the first answers to links to it. Metadata becomes plain JSON.
+    No more than one is held. Documents are stored as they are, with the links they carry. Split them first
+    where they are long. A document without id gets one that stays the same while its origin (``source`` or
+    ``url`` of its metadata) and its text do. Of the documents in a row that have one URL for their origin,
+    such as the chunks of a page, the first answers to links to it. Metadata becomes plain JSON.
 
     Args:
-        documents: Any iterable; read once.
-        name: Names the source within the store.
-        prefix: Path below which the documents are stored, next to other sources; see :func:`index_folder`.
-        claims: Which URLs a document may have; see :func:`index_documents`.
+        documents: Any iterable; read once in each run.
+        name: Names the documents within the store. A later run with the same name replaces them.
+        prefix: Path below which the documents are stored, next to other sources.
+        claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
+            with a URL: see :mod:`linkstore.ingest.documents`.
 
     Raises:
         LinkError: If the prefix is not a path.
     """
 
-    def __init__(
-        self, documents: Iterable[Document], name: str, *, prefix: str = "", claims: ClaimPolicy = "own"
-    ) -> None:
-        require_list("documents", documents=documents)
-        require(str, "a string", source=name)
-        self._documents = documents
-        self.name: Final = name
-        self._policy: ClaimPolicy = claims
-        self.site: Final = Site(prefix=prefix)
+    documents: Iterable[Document]
+    name: str
+    _: KW_ONLY
+    prefix: str = ""
+    claims: ClaimPolicy = "own"
+
+    def __post_init__(self) -> None:
+        require_list("documents", documents=self.documents)
+        require(str, "a string", name=self.name)
+        Claims(self.claims)
+        Site(prefix=self.prefix)
+
+    def open(self) -> AbstractContextManager[GivenDocuments]:
+        """Take up the documents."""
+        return nullcontext(GivenDocuments(self))
+
+
+class GivenDocuments:
+    """Documents, in one run."""
+
+    def __init__(self, given: DocumentsSource) -> None:
+        self._documents = given.documents
+        self._policy: ClaimPolicy = given.claims
+        self.site: Final = Site(prefix=given.prefix)
+        self.unread: Final[Mapping[str, int]] = {}
 
     def __len__(self) -> int:
         """Return how many documents there are, 0 where that is not known beforehand."""
@@ -352,41 +360,6 @@ class DocumentsSource:
             digest = xxhash.xxh3_128_hexdigest(b"\0".join(said))
             yield SourcePage(url=id, digest=digest, read=partial(_list_document, stored))
         yield from claims.report()
-
-
-def index_documents(
-    store: PageStore,
-    documents: Iterable[Document],
-    *,
-    source: str,
-    prefix: str = "",
-    claims: ClaimPolicy = "own",
-    **options: Unpack[IndexOptions],
-) -> Summary:
-    """Index LangChain documents, such as ``loader.lazy_load()``: see :func:`index_source`.
-
-    Documents are stored as they are, with the links they carry. Split them first where they are long.
-    Documents of the source's last run that do not come again are removed. If those are more than half, they
-    are removed only with ``prune``.
-
-    Args:
-        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
-        documents: Any iterable, read once, and not held in memory.
-        source: Name of these documents in the store. A later run with the same name replaces them.
-        prefix: Path below which the documents are stored, next to other sources. See :func:`index_folder`.
-        claims: ``"any"`` also accepts documents with URLs of another site than that of the first document
-            with a URL: see :mod:`linkstore.ingest.documents`.
-        options: See :class:`~linkstore.ingest.IndexOptions`.
-
-    Raises:
-        DocumentError: If one is not a Document.
-        NothingIndexedError: If none of the documents can be indexed, and none are stored.
-        RemovalRefusedError: If more than half of the stored documents do not come again.
-        SourceConflictError: If another source has a document of the same id.
-        LinkError: If the prefix is not a path.
-        ExtractionError: If an extractor is not installed, or cannot be used here.
-    """
-    return index_source(store, DocumentsSource(documents, source, prefix=prefix, claims=claims), **options)
 
 
 def _make_id(document: Document, origin: str) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol
 
 from langchain_core.documents import Document
 
@@ -39,11 +40,13 @@ class SourcePage:
         read: Reads the page: chunks, or documents that are stored as they are (with the links of
             extractors added). It may raise UnreadablePageError or OSError: the page is then reported
             and skipped.
+        again: Whether the page was offered before in this run, with less known of it.
     """
 
     url: str
     digest: str
     read: PageReader
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,29 +56,30 @@ class BadInput:
     Args:
         name: Where it is: a page's URL, a line of a file. What is stored of a page of this name stays.
         reason: What is wrong with it.
-        hides: Says that this part of the source could not be seen: a page whose URL begins with this may be
-            there, and is not removed. Empty: any page. None (default): nothing is hidden, the input is bad.
+        hides: Says that this part of the source could not be seen: pages whose URLs begin with one of these
+            may be there, and are not removed. An empty string stands for any page, an empty tuple for none
+            that is stored. None (default): the input was seen, and is bad.
         guessed: Whether the part may as well be gone, such as an empty folder. It is reported only if pages
             of it are stored, and ``prune`` removes them.
     """
 
     name: str
     reason: str
-    hides: str | None = None
+    hides: tuple[str, ...] | None = None
     guessed: bool = False
 
 
-class Source(Protocol):
-    """Where pages come from."""
-
-    @property
-    def name(self) -> str:
-        """The name of the source within the store, where nothing else is asked for."""
-        ...
+class OpenedSource(Protocol):
+    """A source during a run."""
 
     @property
     def site(self) -> Site:
         """How the source names its pages, as extractors of hyperlinks and sections are told."""
+        ...
+
+    @property
+    def unread(self) -> Mapping[str, int]:
+        """The number of files that people read and that are not read here, by kind: ``{".rst": 3}``."""
         ...
 
     def __len__(self) -> int:
@@ -83,38 +87,33 @@ class Source(Protocol):
         ...
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """Yield each page once.
+        """Yield each page, once or, if more is known of it at the end, ``again``.
 
         A stored page that is not offered is gone, and is removed from the store, unless it is reported as
         bad, or part of what is reported as not seen. So a source must report whatever it could not look into.
         A source that raises removes nothing.
 
         Args:
-            known: The digest of each page at the last run, by URL. A source that can tell that a page
-                has not changed without reading it offers it with that digest.
-
-        Raises:
-            SourceNotFoundError: If there is no such source.
+            known: The digest of each page at the last run, by URL; empty for one that is to be read anew. A
+                source that can tell that a page has not changed without reading it offers it with its digest.
         """
         ...
 
 
-@runtime_checkable
-class Selective(Protocol):
-    """A source that does not read everything in it that people read."""
+class Source(Protocol):
+    """Where pages come from, and how they are read. Nothing is looked at before it is opened."""
 
     @property
-    def unread(self) -> Mapping[str, int]:
-        """The number of such files, by kind, most first: ``{".rst": 3}``."""
+    def name(self) -> str:
+        """The name of the source within the store, where nothing else is asked for."""
         ...
 
+    def open(self) -> AbstractContextManager[OpenedSource]:
+        """Open the source for one run.
 
-@runtime_checkable
-class Mending(Protocol):
-    """A source that knows more of some pages at the end of a run than when it offered them."""
-
-    def late(self) -> Source | None:
-        """Return a source that offers those pages once more, None if there are none."""
+        Raises:
+            SourceNotFoundError: If there is no such source.
+        """
         ...
 
 
@@ -128,7 +127,7 @@ def name_source(source: Source, given: str | None) -> str:
     Raises:
         ArgumentError: If this is not a source.
     """
-    require_having("pages", "a Source, such as FolderSource(path)", source=source)
+    require_having("open", "a Source, such as FolderSource(path)", source=source)
     if given is not None:
         require(str, "a string", source=given)
     return escape_surrogates(source.name if given is None else given)
@@ -279,7 +278,7 @@ def _sort_by_count(counts: Mapping[str, int], most: int | None = None) -> dict[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The result of a run of :func:`~linkstore.ingest.index_source`.
+    """The result of a run of :func:`~linkstore.ingest.index`.
 
     Args:
         pages: Counts of the source's pages.

@@ -10,15 +10,20 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
-from linkstore.core.arguments import as_path
+from linkstore.core.arguments import make_argument_error
 from linkstore.errors import LinkStoreError, MissingExtraError
 from linkstore.ingest.files import SourceNotFoundError
-from linkstore.ingest.html.folder import index_folder
+from linkstore.ingest.pipeline import IndexOptions, index
 from linkstore.ingest.source import PageStore, Summary
+
+if TYPE_CHECKING:
+    from linkstore.ingest.html.folder import FolderSource
+    from linkstore.ingest.notes.vault import VaultSource
 
 QUIET_SECONDS: Final = 0.4
 """How long nothing may change before a run begins."""
@@ -33,35 +38,36 @@ Report = Callable[[Summary | LinkStoreError], object]
 
 def watch_folder(
     store: PageStore,
-    path: str | Path,
+    source: FolderSource | VaultSource,
     *,
-    index: Callable[..., Summary] = index_folder,
     stop: Event | None = None,
     report: Report | None = None,
     ignore: Sequence[str | Path] = (),
-    **options: Any,
+    **options: Unpack[IndexOptions],
 ) -> None:
     """Index a folder, and again whenever something in it changes, until it is told to stop.
 
     Changed, new, renamed and deleted files are in the store about a second after the last change, or as long
-    as reading and embedding them takes. Readers beside it see every run. An interrupt such as Ctrl-C ends it
-    as it ends a run: what was written stays, and is whole.
+    as reading and embedding them takes. Readers beside it see every run. While the folder is gone, as where a
+    site is built anew, it waits for it. An interrupt such as Ctrl-C ends it as it ends a run: what was
+    written stays, and is whole.
 
     Args:
         store: Where the documents go. It may lie in the folder.
-        path: The folder.
-        index: The function that indexes it, such as :func:`~linkstore.ingest.index_vault`.
+        source: The folder or the vault.
         stop: Ends the watch, after a run that is under way. None: an interrupt ends it.
         report: Called after each run with its summary, or with the error that ended it. Default: it is logged
             by the logger ``linkstore.ingest``. An error of the first run is raised.
         ignore: Folders in it whose changes begin no run. That of an embedded store is one of them.
-        options: Those of ``index``.
+        options: Those of :func:`~linkstore.ingest.index`.
 
     Raises:
         MissingExtraError: If the extra ``watch`` is not installed.
-        SourceNotFoundError: If there is no such folder, or it is gone.
+        SourceNotFoundError: If there is no such folder when it begins.
     """
-    folder = as_path("path", path).resolve()
+    if not isinstance(getattr(source, "path", None), str | Path):
+        raise make_argument_error("source", "a FolderSource or a VaultSource", source)
+    folder = Path(source.name)
     if not folder.is_dir():
         raise SourceNotFoundError(
             f"there is no folder {folder}; give the folder of a site or a vault to watch"
@@ -70,16 +76,16 @@ def watch_folder(
     first = True
     for _ in _wait_for_changes(folder, [*ignore, *_find_place(store)], stop or Event()):
         try:
-            tell(index(store, folder, **options))
+            tell(index(store, source, **options))
         except LinkStoreError as error:
-            if first or not folder.is_dir():
+            if first:
                 raise
             tell(error)
         first = False
 
 
 def _wait_for_changes(folder: Path, ignore: Sequence[str | Path], stop: Event) -> Iterator[None]:
-    """Yield once at the start, and then each time when the folder is quiet after changes."""
+    """Yield at the start, and then whenever the folder is quiet after changes, or is another one."""
     try:
         from watchfiles import watch
     except ImportError as error:
@@ -90,21 +96,38 @@ def _wait_for_changes(folder: Path, ignore: Sequence[str | Path], stop: Event) -
     def is_watched(_: object, changed: str) -> bool:
         return not any(Path(changed).is_relative_to(one) for one in ignored)
 
-    since: float | None = float("-inf")  # the first run begins as soon as changes are watched
-    for changes in watch(
-        folder,
-        watch_filter=is_watched,
-        stop_event=stop,
-        step=_STEP_MS,
-        rust_timeout=int(QUIET_SECONDS * 1000),
-        yield_on_timeout=True,
-        ignore_permission_denied=True,
-    ):
-        if changes and since is None:
-            since = time.monotonic()
-        if since is not None and (not changes or time.monotonic() - since > MOST_SECONDS):
-            since = None
-            yield
+    while not stop.wait(0 if (watched := _identify(folder)) else QUIET_SECONDS):
+        since: float | None = float("-inf")  # a run begins as soon as changes are watched
+        if watched is None:
+            continue
+        with suppress(FileNotFoundError):  # it is gone again
+            for changes in watch(
+                folder,
+                watch_filter=is_watched,
+                stop_event=stop,
+                step=_STEP_MS,
+                rust_timeout=int(QUIET_SECONDS * 1000),
+                yield_on_timeout=True,
+                ignore_permission_denied=True,
+            ):
+                if changes and since is None:
+                    since = time.monotonic()
+                if since is not None and (not changes or time.monotonic() - since > MOST_SECONDS):
+                    since = None
+                    yield
+                if (found := _identify(folder)) != watched:  # as where a site is built anew
+                    if found is None:
+                        yield  # the run says that it is gone
+                    break
+
+
+def _identify(folder: Path) -> tuple[int, int] | None:
+    """Return what tells a folder from another one at its path, None if there is none."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _find_place(store: PageStore) -> list[Path]:

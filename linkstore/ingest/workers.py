@@ -1,12 +1,8 @@
-"""Reads the pages of a source: here if there are few, in separate processes if there are many.
+"""Reads the pages of a source: here if there are few, in a pool of processes if there are many.
 
-Each is a new Python process that imports linkstore but not the program that indexes. So this program may be a
-notebook, a script without a ``__main__`` guard, or have threads. The pools of the standard library import the
-program, and do not outlive a process that dies.
-
-Messages go through pipes that only the two processes have. A message is its length in 8 bytes, then a pickle.
-The first one is the :class:`ReadingTask`, the others are pages: one message in, one out. A process gives up a
-page that takes too long by ending itself.
+The pool is that of the standard library. Its processes do not import the program that indexes, which may
+therefore be a notebook, a script without a ``__main__`` guard, or have threads. A page that takes too long
+ends its process, and with it the pool, whose pages are read once more, each alone: so it is found.
 """
 
 from __future__ import annotations
@@ -16,30 +12,25 @@ import logging
 import os
 import pickle
 import signal
-import struct
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from queue import SimpleQueue
-from threading import Lock, Timer
+from multiprocessing import parent_process
+from multiprocessing.context import SpawnContext, SpawnProcess
+from threading import Lock, Thread
 from time import monotonic, perf_counter
-from typing import IO, Any, Final
+from types import ModuleType
+from typing import Any, Final
 
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import omit_none, require_at_least
-from linkstore.core.processes import (
-    count_cores,
-    run_without_collector,
-    skip_to_begin,
-    start_python,
-    take_pipes,
-)
+from linkstore.core.processes import count_cores, run_without_collector
 from linkstore.core.urls import Site
 from linkstore.errors import LinkError, LinkStoreError
 from linkstore.extract.protocol import Chunk, LinkExtractor, Page
@@ -48,7 +39,9 @@ from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.source import BadInput, PageReader, SourcePage
 
 SECONDS_A_PAGE: Final = 10.0
-"""A page that takes longer to read is given up."""
+"""A page that takes more processor time to read is given up."""
+_PATIENCE_A_PAGE: Final = 12
+"""So many times as long by the clock, for a page that waits, or a machine with much else to do."""
 PATIENCE: Final = 1.0
 """Seconds of reading after which processes are started; that takes each of them half a second."""
 _GLIMPSE: Final = 0.1
@@ -58,16 +51,9 @@ _MUCH: Final = 3.0
 _WAITING: Final = 4
 """Pages offered ahead, for each process."""
 _SECONDS_TO_START: Final = 60.0
-_PIPE_BYTES: Final = 2**18
-"""Most pages and replies are shorter, so that sending one is one call. Beside a thread that computes, the
-interpreter's lock comes back from a call after 5 ms, in which the process waits."""
-_LENGTH: Final = struct.Struct("!Q")
-_LOST: Final = (EOFError, OSError, ValueError)
-"""What sending to a process that has ended raises, and receiving from it; ValueError: the pipe was closed."""
 _LOG: Final = logging.getLogger("linkstore.ingest")
 
 Offer = SourcePage | BadInput
-_Pending = tuple[Offer, Future[bytes | str] | None]
 _pack: Final = partial(pickle.dumps, protocol=pickle.HIGHEST_PROTOCOL)
 
 
@@ -119,6 +105,14 @@ def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
     return ReadPage(documents=documents, page=page, problem=None if documents else "it has no text")
 
 
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A page that a process reads: the message to it, and the reply to come."""
+
+    message: bytes
+    reply: Future[bytes]
+
+
 class ReadAhead:
     """Reads pages, in order, some of them before they are asked for.
 
@@ -139,7 +133,7 @@ class ReadAhead:
         self._jobs = (count_cores() if jobs is None else jobs) if able else 1
         self._spent = 0.0
         self._offered = 0
-        self._workers: Workers | None = None
+        self._pool: ReadingPool | None = None
 
     def pages(
         self, offers: Iterator[Offer], is_new: Callable[[SourcePage], bool], about: int = 0
@@ -156,7 +150,7 @@ class ReadAhead:
         Raises:
             LinkStoreError: As :func:`read_page`.
         """
-        pending: deque[_Pending] = deque()
+        pending: deque[tuple[Offer, _Sent | None]] = deque()
         try:
             while True:
                 try:
@@ -167,39 +161,37 @@ class ReadAhead:
                     yield from self._read(pending, is_new, 0)
                     raise
                 self._offered += 1
-                pending.append((offered, self._submit(offered, is_new, about)))
-                yield from self._read(pending, is_new, self._jobs * _WAITING if self._workers else 0)
+                pending.append((offered, self._send(offered, is_new, about)))
+                yield from self._read(pending, is_new, self._jobs * _WAITING if self._pool else 0)
             yield from self._read(pending, is_new, 0)
         finally:
-            if self._workers is not None:
-                self._workers.close()
+            if self._pool is not None:
+                self._pool.close()
 
-    def _submit(
-        self, page: Offer, is_new: Callable[[SourcePage], bool], about: int
-    ) -> Future[bytes | str] | None:
+    def _send(self, page: Offer, is_new: Callable[[SourcePage], bool], about: int) -> _Sent | None:
         """Have a process read a page, if there is enough to read for processes, by what was read so far."""
         if isinstance(page, BadInput) or self._jobs == 1 or not is_new(page):
             return None
-        if self._workers is None:
+        if self._pool is None:
             left = self._spent * (about - self._offered)
             if self._spent < PATIENCE and (self._spent < _GLIMPSE or left < _MUCH * self._offered):
                 return None
-            self._workers = Workers.started(self._jobs, self._links, self._linkers.site, page)
-            if self._workers is None:
+            self._pool = ReadingPool.started(self._jobs, self._links, self._linkers.site, page)
+            if self._pool is None:
                 self._jobs = 1
                 return None
-        return self._workers.submit(page)
+        return self._pool.send(page)
 
     def _read(
-        self, pending: deque[_Pending], is_new: Callable[[SourcePage], bool], waiting: int
+        self, pending: deque[tuple[Offer, _Sent | None]], is_new: Callable[[SourcePage], bool], waiting: int
     ) -> Iterator[tuple[Offer, ReadPage | None]]:
         """Yield pages until only this many are waiting, and those that are read already."""
-        while pending and (len(pending) > waiting or pending[0][1] is None or pending[0][1].done()):
-            offered, future = pending.popleft()
+        while pending and (len(pending) > waiting or pending[0][1] is None or pending[0][1].reply.done()):
+            offered, sent = pending.popleft()
             if isinstance(offered, BadInput) or not is_new(offered):
                 yield offered, None
                 continue
-            found = None if future is None else _unpack_reply(future.result())
+            found = self._pool.receive(sent) if self._pool is not None and sent is not None else None
             if found is None:
                 begun = perf_counter()
                 found = read_page(offered.url, offered.read, self._linkers)
@@ -207,156 +199,164 @@ class ReadAhead:
             yield offered, found
 
 
-class Workers:
-    """Processes that read the pages of one run.
+class ReadingPool:
+    """Processes that read the pages of one run. What they cannot read is left to be read here.
 
     Args:
         count: How many.
         task: What they need to know, packed.
         reader: What the methods that read pages belong to.
-        seconds: A page that takes longer is given up.
     """
 
-    def __init__(self, count: int, task: bytes, reader: object, seconds: float) -> None:
+    def __init__(self, count: int, task: bytes, reader: object) -> None:
+        self._count = count
+        self._task = task
         self._reader = reader
-        self._waiting: SimpleQueue[_Process] = SimpleQueue()
-        self._processes = [_Process(task, seconds) for _ in range(count)]
-        for process in self._processes:
-            self._waiting.put(process)
-        self._threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="linkstore-read")
+        self._many: ProcessPoolExecutor | None = None
+        self._alone: ProcessPoolExecutor | None = None
 
     @classmethod
-    def started(cls, count: int, links: Sequence[str], site: Site, page: SourcePage) -> Workers | None:
-        """Start processes that read pages such as this one, or return None if such pages cannot be sent."""
+    def started(cls, count: int, links: Sequence[str], site: Site, page: SourcePage) -> ReadingPool | None:
+        """Start processes that read pages such as this one, or return None if that is not possible."""
         reader = getattr(getattr(page.read, "func", None), "__self__", None)
         try:
-            task = _pack(ReadingTask(links=tuple(links), site=site, reader=reader))
+            task = _pack((tuple(links), site, reader, SECONDS_A_PAGE))
         except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
             return None
-        return cls(count, task, reader, SECONDS_A_PAGE)
+        pool = cls(count, task, reader)
+        pool._many = pool._start(count)
+        return pool if pool._many is not None else None
 
-    def submit(self, page: SourcePage) -> Future[bytes | str] | None:
+    def send(self, page: SourcePage) -> _Sent | None:
         """Have a page read, or return None if it cannot be sent to another process."""
         read: Any = page.read
         owner = getattr(getattr(read, "func", None), "__self__", None)
         try:
             if owner is not None and owner is self._reader:  # which the processes have
-                content = _pack((page.url, read.func.__name__, read.args, read.keywords))
+                message = _pack((page.url, read.func.__name__, read.args, read.keywords))
             else:
-                content = _pack((page.url, read, (), {}))
+                message = _pack((page.url, read, (), {}))
         except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
             return None
-        return self._threads.submit(self._ask, content)
-
-    def close(self) -> None:
-        """End the processes, and drop pages that they still read."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        for process in self._processes:
-            process.end()
-        self._threads.shutdown(wait=True)
-
-    def _ask(self, content: bytes) -> bytes | str:
-        process = self._waiting.get()
+        if self._many is None:
+            self._many = self._start(self._count)
         try:
-            return process.ask(content)
-        finally:
-            self._waiting.put(process)
+            return None if self._many is None else _Sent(message, self._many.submit(_answer, message))
+        except BrokenExecutor:
+            self._many = None
+            return self.send(page)
 
-
-class _Process:
-    """One process at a time, which is started when it is needed, and anew after it ended."""
-
-    def __init__(self, task: bytes, seconds: float) -> None:
-        self._task = task
-        self._seconds = seconds
-        self._running: subprocess.Popen[bytes] | None = None
-        self._ended = False
-        self._lock = Lock()
-
-    def ask(self, content: bytes) -> bytes | str:
-        """Return the reply to a message, empty if it must be read here, or what happened to the process."""
-        process = self._running or self._start()
-        if process is None:
-            return b""
+    def receive(self, sent: _Sent) -> ReadPage | None:
+        """Return what was read of a page, or None if it must be read here."""
+        try:
+            return _unpack_reply(sent.reply.result())
+        except BrokenExecutor:
+            pass  # this page ended the process that read it, or another one did
+        self._alone = self._alone or self._start(1)
+        if self._alone is None:
+            return None
         begun = monotonic()
         try:
-            return _exchange(process, content)
-        except _LOST:
-            status = self._drop(process)
-        if monotonic() - begun >= self._seconds:
-            return f"reading it took more than {self._seconds:g} s"
-        how = f"signal {-status}" if status < 0 else f"exit code {status}"
-        return f"the process that read it ended ({how})"
+            return _unpack_reply(self._alone.submit(_answer, sent.message).result())
+        except BrokenExecutor:
+            self._alone = None
+        slow = monotonic() - begun >= SECONDS_A_PAGE
+        how = f"reading it took more than {SECONDS_A_PAGE:g} s" if slow else "the process that read it ended"
+        return ReadPage(problem=how)
 
-    def end(self) -> None:
-        """End the process, and start no other."""
-        with self._lock:
-            self._ended, process = True, self._running
-        if process is not None:
-            self._drop(process)
+    def close(self) -> None:
+        """End the processes, after the pages that they read just now."""
+        for pool in filter(None, (self._many, self._alone)):
+            pool.shutdown(cancel_futures=True)
 
-    def _start(self) -> subprocess.Popen[bytes] | None:
-        """Start a process that is ready, or return None if the run has ended or no process can be started."""
-        with self._lock:
-            if self._ended:
-                return None
-            try:
-                self._running = process = start_python(__name__, str(self._seconds), pipe_bytes=_PIPE_BYTES)
-            except OSError:  # for example, no more processes are allowed
-                return None
-        patience = Timer(_SECONDS_TO_START, process.kill)
-        patience.start()
+    def _start(self, count: int) -> ProcessPoolExecutor | None:
+        """Return a pool whose first process is ready, or None if no process can be started."""
         try:
-            skip_to_begin(_check_pipe(process.stdout))
-            _exchange(process, self._task)
-        except _LOST:
-            self._drop(process)
-            if not self._ended:  # not because of a page: for example, Python is embedded in another program
-                self._ended = True
-                _LOG.warning("a process that was to read pages did not start; its pages are read here")
+            pool = ProcessPoolExecutor(
+                count, mp_context=_Context(), initializer=_begin, initargs=(self._task,)
+            )
+            pool.submit(_get_ready).result(_SECONDS_TO_START)
+        except (BrokenExecutor, TimeoutError, OSError, RuntimeError, AssertionError):
+            # Not because of a page: no more processes are allowed, Python is embedded in another program,
+            # or this is a process of a pool itself.
+            _LOG.warning("a process that was to read pages did not start; its pages are read here")
             return None
-        finally:
-            patience.cancel()
-        return process
-
-    def _drop(self, process: subprocess.Popen[bytes]) -> int:
-        """End a process, and return its exit status."""
-        process.kill()
-        status = process.wait()
-        with suppress(OSError), process:  # closes the pipes; what was not written is lost with the process
-            self._running = None
-        return status
+        return pool
 
 
-def _exchange(process: subprocess.Popen[bytes], content: bytes) -> bytes:
-    _write_message(_check_pipe(process.stdin), content)
-    return _read_message(_check_pipe(process.stdout))
+class _Process(SpawnProcess):
+    """A process that does not import the program that starts it, and that Ctrl-C does not reach."""
+
+    _lock = Lock()
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:  # noqa: N802 - a name of multiprocessing
+        with _Process._lock:
+            main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+            masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if os.name == "posix" else None
+            try:
+                return SpawnProcess._Popen(process_obj)  # noqa: SLF001
+            finally:
+                sys.modules["__main__"] = main
+                if masked is not None:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, masked)
 
 
-def _check_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise OSError("the process has no pipe")
-    return pipe
+class _Context(SpawnContext):
+    Process = _Process
 
 
-def _write_message(pipe: IO[bytes], content: bytes) -> None:
-    pipe.write(_LENGTH.pack(len(content)) + content)  # in one call: each releases the lock
-    pipe.flush()
+_JOB: Final[ContextVar[tuple[object, Linkers, float] | None]] = ContextVar("job", default=None)
+"""In a process that reads: what the methods that read belong to, the extractors, and the time for a page."""
 
 
-def _read_message(pipe: IO[bytes]) -> bytes:
-    """Receive a message.
+def _begin(task: bytes) -> None:
+    """Make reader and extractors, if they can be made here, as those of a script cannot."""
+    with suppress(Exception):  # whatever the constructors of others raise
+        links, site, reader, seconds = pickle.loads(task)  # noqa: S301 - from the process that started this one
+        _JOB.set((reader, Linkers(links, site), seconds))
+    Thread(target=_end_with_parent, daemon=True).start()
 
-    Raises:
-        EOFError: If the other side is gone.
-    """
-    head = pipe.read(_LENGTH.size)
-    if len(head) == _LENGTH.size:
-        (length,) = _LENGTH.unpack(head)
-        content = pipe.read(length)
-        if len(content) == length:
-            return content
-    raise EOFError("the other side is gone")
+
+def _end_with_parent() -> None:
+    """End this process once its parent has ended, however that was: nobody reads its replies."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _get_ready() -> None:
+    """Do nothing, to show that the process has started."""
+
+
+def _answer(message: bytes) -> bytes:
+    """Read a page for another process. The reply is empty if it cannot be read here."""
+    job = _JOB.get()
+    if job is None:
+        return b""
+    reader, linkers, seconds = job
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        url, read, given, named = pickle.loads(message)  # noqa: S301 - from the process that started this one
+        call = getattr(reader, read) if isinstance(read, str) else read
+        _set_alarm(seconds, nowhere)
+        return _pack_reply(read_page(url, partial(call, *given, **named), linkers))
+    except Exception:  # noqa: BLE001 - the page is read again where the run is, which raises it there
+        return b""
+    finally:
+        _set_alarm(0, nowhere)
+        os.close(nowhere)
+
+
+def _set_alarm(seconds: float, nowhere: int) -> None:
+    """End this process after so many seconds of its time, or some more by the clock; 0: do not."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # SIGPROF ends a process
+        seconds *= _PATIENCE_A_PAGE
+    if seconds:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
+    else:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _pack_reply(found: ReadPage) -> bytes:
@@ -365,62 +365,11 @@ def _pack_reply(found: ReadPage) -> bytes:
     return _pack((replace(found, documents=()), fields))
 
 
-def _unpack_reply(reply: bytes | str) -> ReadPage | None:
+def _unpack_reply(reply: bytes) -> ReadPage | None:
     """Return what a process replied, or None if the page must be read here."""
-    if isinstance(reply, str):
-        return ReadPage(problem=reply)
     if not reply:
         return None
     found: ReadPage
-    found, fields = pickle.loads(reply)  # noqa: S301 - from a process of this run, through a pipe of its own
+    found, fields = pickle.loads(reply)  # noqa: S301 - from a process of this run
     documents = (Document(id=id, page_content=text, metadata=metadata) for id, text, metadata in fields)
     return replace(found, documents=tuple(documents))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingTask:
-    """The task of a process: everything that it needs to read the pages of a run.
-
-    Args:
-        links: Names of link extractors.
-        site: How the source names its pages.
-        reader: What the methods that read pages belong to; None if those are functions.
-    """
-
-    links: tuple[str, ...]
-    site: Site
-    reader: object
-
-
-def main() -> None:
-    """Read pages for another process until there are no more. The reply is empty if one cannot be read."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one is told, and ends it
-    seconds, nowhere = float(sys.argv[1]), os.open(os.devnull, os.O_WRONLY)
-    messages, replies = take_pipes()
-    with suppress(EOFError):
-        job = _make_job(_read_message(messages))
-        _write_message(replies, b"ready")
-        while True:
-            content = _read_message(messages)
-            faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
-            reply = b"" if job is None else _make_reply(content, *job)
-            faulthandler.cancel_dump_traceback_later()
-            _write_message(replies, reply)
-
-
-def _make_job(content: bytes) -> tuple[object, Linkers] | None:
-    """Return reader and extractors, or None if they cannot be made here, as those of a script cannot."""
-    try:
-        task: ReadingTask = pickle.loads(content)  # noqa: S301 - from the process that started this one
-        return task.reader, Linkers(task.links, task.site)
-    except Exception:  # noqa: BLE001 - whatever the constructors of others raise
-        return None
-
-
-def _make_reply(content: bytes, reader: object, linkers: Linkers) -> bytes:
-    try:
-        url, read, given, named = pickle.loads(content)  # noqa: S301 - from the process that started this one
-        call = getattr(reader, read) if isinstance(read, str) else read
-        return _pack_reply(read_page(url, partial(call, *given, **named), linkers))
-    except Exception:  # noqa: BLE001 - the page is read again where the run is, which raises it there
-        return b""

@@ -111,7 +111,7 @@ class PageMethods(DocumentMethods):
     def delete_pages(self, urls: Sequence[str]) -> Written:
         """Remove indexed pages of any source with all their documents. Unknown pages are ignored.
 
-        The next run of :func:`linkstore.ingest.index_source` restores the pages that their source still has.
+        The next run of :func:`linkstore.ingest.index` restores the pages that their source still has.
 
         Args:
             urls: Pages, as in ``metadata["page"]`` of their documents.

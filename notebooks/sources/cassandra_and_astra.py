@@ -55,11 +55,11 @@ print("Astra DB" if token else f"Cassandra at {host}", "keyspace", keyspace)
 # %%
 from linkstore import LinkStore
 from linkstore.cli.demo import QUESTION, site
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 store = LinkStore.cassandra(table="notebook")
 with site() as folder:
-    summary = index_folder(store, folder, source="seattle")
+    summary = index(store, FolderSource(folder), name="seattle")
 print(summary.pages)
 print(f"{summary.chunks} chunks;", dict(summary.links))
 # %% [markdown]
@@ -72,7 +72,7 @@ from linkstore.strategies import Eager
 links = Eager(start_k=3, depth=1, kinds={"hyperlink": 1.0}, k=6)
 local = LinkStore.open(":memory:")
 with site() as folder:
-    index_folder(local, folder, source="seattle")
+    index(local, FolderSource(folder), name="seattle")
 
 for there, here in zip(store.search(QUESTION, strategy=links), local.search(QUESTION, strategy=links)):
     print(f"{there.score:.4f} {here.score:.4f}  {there.document.id}")

@@ -26,10 +26,10 @@ print(*sorted(path.name for path in folder.iterdir()), sep="\n")
 # anchor, and its links. Navigation and footers are left out, because they are the same on every page.
 # %%
 from linkstore import LinkStore
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 store = LinkStore.open(folder.parent / "store")
-summary = index_folder(store, folder, source="seattle")
+summary = index(store, FolderSource(folder), name="seattle")
 print(summary.pages)
 print(f"{summary.chunks} chunks;", dict(summary.links))
 # %% [markdown]
@@ -67,7 +67,7 @@ html = page.read_text()
 added = '<h2 id="strike">The strike</h2><p>In 1997 the drivers went on <a href="strike.html">strike</a>.</p>'
 page.write_text(html.replace("</main>", added + "</main>"))
 
-summary = index_folder(store, folder, source="seattle")
+summary = index(store, FolderSource(folder), name="seattle")
 print(summary.pages)
 print("dangling:", summary.dangling)
 # %% [markdown]

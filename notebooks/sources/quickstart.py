@@ -52,11 +52,11 @@ for document in retriever.invoke(question):
 # linkstore comes with a small site of 15 pages. Its hyperlinks become links between sections.
 # %%
 from linkstore.cli.demo import QUESTION, site
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 city = LinkStore.open(":memory:")
 with site() as folder:
-    summary = index_folder(city, folder)
+    summary = index(city, FolderSource(folder))
 print(f"{summary.pages.added} pages, {summary.chunks} chunks, links: {dict(summary.links)}")
 # %% [markdown]
 # The picture shows what a search found. Each column is one more link followed, and the path to the answer is blue.

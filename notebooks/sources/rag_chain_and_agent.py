@@ -11,11 +11,11 @@
 # %%
 from linkstore import LinkStore
 from linkstore.cli.demo import QUESTION, site
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 store = LinkStore.open(":memory:")
 with site() as folder:
-    summary = index_folder(store, folder)
+    summary = index(store, FolderSource(folder))
 print(summary.pages.added, "pages about Seattle")
 # %% [markdown]
 # ## A model

@@ -13,11 +13,11 @@
 from linkstore import LinkStore
 from linkstore.cli.demo import site
 from linkstore.evaluate import GoldQuestion
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 store = LinkStore.open(":memory:")
 with site() as folder:
-    summary = index_folder(store, folder)
+    summary = index(store, FolderSource(folder))
 
 asked = {
     "What is the neighbourhood around the landmark of the 1962 fair called?": "space-needle.html#location uptown.html",

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from linkstore import LinkStore
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 PAGE = """<!doctype html><html><head><title>Joan of Arc</title></head><body><main>
 <h1>Joan of Arc</h1>
@@ -43,7 +43,7 @@ Pierre Cauchon led her trial in Rouen. She was burned on 30 May 1431. A second t
 store = LinkStore.open(":memory:")
 with tempfile.TemporaryDirectory() as folder:
     (Path(folder) / "joan.html").write_text(PAGE, encoding="utf-8")
-    index_folder(store, folder)
+    index(store, FolderSource(folder))
 print(*(document.id for document in store.scan()), sep="\n")
 # %% [markdown]
 # ## Facts

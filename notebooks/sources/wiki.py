@@ -80,10 +80,10 @@ print((folder / "seattle.xml").stat().st_size, "bytes")
 # ## Index it
 # %%
 from linkstore import LinkStore
-from linkstore.ingest import index_wiki
+from linkstore.ingest import WikiDumpSource, index
 
 store = LinkStore.open(folder / "store")
-summary = index_wiki(store, folder / "seattle.xml", source="seattle")
+summary = index(store, WikiDumpSource(folder / "seattle.xml"), name="seattle")
 print(summary.pages)
 print(f"{summary.chunks} chunks;", dict(summary.links))
 # %% [markdown]
@@ -114,7 +114,7 @@ for hit in hits:
 articles["Pike Place Market"] += "\n\n== Fish ==\nFishmongers throw salmon over the counter."
 del articles["Kerry Park"]
 dump(folder / "seattle.xml")
-summary = index_wiki(store, folder / "seattle.xml", source="seattle")
+summary = index(store, WikiDumpSource(folder / "seattle.xml"), name="seattle")
 print(summary.pages)
 print(summary.dangling)
 # %% [markdown]

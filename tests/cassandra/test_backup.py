@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkstore import LinkStore
 from linkstore.cli.demo import QUESTION, site
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 from linkstore.strategies import Eager, PageRank
 
 STRATEGIES = (Eager(start_k=3, depth=2), PageRank(start_k=3))
@@ -17,7 +17,7 @@ def found(store):
 def test_members_and_words_are_written_anew_from_the_documents_alone(keyspace, cassandra_session):
     with LinkStore.cassandra(table="kb", session=cassandra_session, keyspace=keyspace) as store:
         with site() as folder:
-            index_folder(store, folder)
+            index(store, FolderSource(folder))
         before = found(store)
     for table in ("kb_members", "kb_words"):
         cassandra_session.execute(f'TRUNCATE "{keyspace}"."{table}"')

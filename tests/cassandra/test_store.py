@@ -440,14 +440,14 @@ def test_pages_expire_with_their_documents(cassandra_session, keyspace):
     from documented import site
 
     from linkstore.engines.cassandra.settings import CassandraSettings
-    from linkstore.ingest import index_folder
+    from linkstore.ingest import FolderSource, index
 
     settings = CassandraSettings(ttl=4)
     with (
         LinkStore.cassandra(session=cassandra_session, keyspace=keyspace, settings=settings) as store,
         site() as pages,
     ):
-        index_folder(store, pages, source="demo")
+        index(store, FolderSource(pages), name="demo")
         time.sleep(6)
         assert store.survey().documents == 0
-        assert index_folder(store, pages, source="demo").pages.added == 15
+        assert index(store, FolderSource(pages), name="demo").pages.added == 15

@@ -130,10 +130,14 @@ def test_the_most_linked_pages_are_named(folder):
 
 @pytest.mark.parametrize(
     ("place", "words"),
-    [("site.txt", "give JSON lines"), ("missing", "does not exist"), ("missing.jsonl", "does not exist")],
+    [
+        ("site.adoc", "convert it to HTML or Markdown"),
+        ("missing", "does not exist"),
+        ("missing.jsonl", "does not exist"),
+    ],
 )
 def test_what_is_no_source_is_refused_with_what_is(folder, place, words):
-    (folder.parent / "site.txt").write_text("x")
+    (folder.parent / "site.adoc").write_text("x")
     code, _, err = linkstore("index", str(folder.parent / place), "--store", str(folder.parent / "kb"))
 
     assert (code, err.count("\n")) == (exits.USAGE, 1)
@@ -211,11 +215,11 @@ def test_what_could_not_be_seen_is_named_and_ends_with_its_own_code(folder):
 def test_nothing_to_index_is_one_line_and_leaves_no_store(tmp_path, options):
     site = tmp_path / "site"
     site.mkdir()
-    (site / "a.txt").write_text("text")
+    (site / "a.adoc").write_text("text")
     code, _, err = run(site, *options)
 
     assert (code, err.count("\n")) == (exits.NOTHING_TO_INDEX, 1)
-    assert "it holds only 1 other files (1 .txt); pages are .htm, .html, .markdown, .md, .shtml, .xht" in err
+    assert "it holds only 1 other files (1 .adoc); pages are .htm, .html, .ipynb, .markdown, .md, .rs" in err
     assert not (tmp_path / "kb").exists()
 
 

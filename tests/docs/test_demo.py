@@ -10,14 +10,14 @@ from documented import linkstore
 
 from linkstore import LinkStore, get_links
 from linkstore.cli.demo import DEMO_ANSWER, DEMO_K, DEMO_LINKS, QUESTION, DemoComparison, compare, site
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 from linkstore.strategies import Similarity
 
 
 @pytest.fixture(scope="module")
 def store():
     with LinkStore.open(":memory:") as opened, site() as folder:
-        index_folder(opened, folder, links=DEMO_LINKS)
+        index(opened, FolderSource(folder), links=DEMO_LINKS)
         yield opened
 
 

@@ -11,7 +11,7 @@ from growing import grows_with_length
 
 from linkstore.errors import StrategyError
 from linkstore.extract.html import decode_html
-from linkstore.ingest import IngestSettings
+from linkstore.ingest import PageSettings
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
 from linkstore.ingest.web import WebSettings
 
@@ -81,7 +81,7 @@ def test_what_is_asked_for_wins_over_all_but_the_mark(name):
 
 @pytest.mark.parametrize("name", ["zlib", "punycode", "foo", "", "utf-7"])
 def test_an_encoding_that_no_page_is_in_is_refused_before_anything_is_read(name):
-    for make in (IngestSettings, WebSettings):
+    for make in (PageSettings, WebSettings):
         with pytest.raises(StrategyError, match="give one such as utf-8"):
             make(encoding=name)
 

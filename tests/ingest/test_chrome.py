@@ -6,10 +6,10 @@ import pytest
 from memory_store import MemoryStore
 
 from linkstore.core.links import get_links
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 MENU = "".join(f'<li><a href="p{n}.html">Page number {n}</a></li>' for n in range(12))
-FRAME = """<title>{0}</title><div><h1>The Handbook</h1><ul id=menu>{1}</ul></div>
+FRAME = """<title>{0}</title><div><h1>The Handbook</h1><ul id=list>{1}</ul></div>
 <div><h2>Summary</h2><p>What is said of {0}.</p><h2 id=more>More</h2><p>Even more on {0}.</p></div>
 <h3>Corrections</h3><p id=mail>If you see anything wrong here, write to us.</p>"""
 
@@ -40,7 +40,7 @@ def tags(document):
 
 def test_what_most_pages_begin_and_end_with_is_kept_on_one_of_them(store, tmp_path):
     write(tmp_path, site(["index", *(f"p{n}" for n in range(12))]))
-    index_folder(store, tmp_path, links=("hyperlink",))
+    index(store, FolderSource(tmp_path), links=("hyperlink",))
     texts = {one.page_content for page in range(12) for one in on_page(store, f"p{page}.html")}
     assert not any("Page number" in text or "write to us" in text or "Corrections" in text for text in texts)
     assert any("What is said of p3." in text and "Summary" in text for text in texts)
@@ -48,14 +48,14 @@ def test_what_most_pages_begin_and_end_with_is_kept_on_one_of_them(store, tmp_pa
     assert "Page number 11" in home
     assert "write to us" in home
     first, last = on_page(store, "p3.html")[0], on_page(store, "p3.html")[-1]
-    assert "/p3.html#menu" in tags(first)
+    assert "/p3.html#list" in tags(first)
     assert "/p3.html#mail" in tags(last)
     assert "Even more on p3." in last.page_content
 
 
 def test_few_pages_do_not_tell_what_all_share(store, tmp_path):
     write(tmp_path, site(f"p{n}" for n in range(5)))
-    index_folder(store, tmp_path, links=())
+    index(store, FolderSource(tmp_path), links=())
     assert sum("write to us" in one.page_content for one in store.scan()) == 5
 
 
@@ -64,15 +64,17 @@ def test_what_all_share_is_told_by_the_small_pages_among_large_ones(store, tmp_p
     filler = "<p>" + "filler " * 30_000
     pages = {f"p{n:02}.html": f"<h1>T{n}</h1><p>Page {n}.</p>{filler * (1 - n % 2)}{end}" for n in range(32)}
     write(tmp_path, pages)
-    index_folder(store, tmp_path, links=())
+    index(store, FolderSource(tmp_path), links=())
     assert not any(
         "Copyright" in one.page_content for one in store.scan() if one.metadata["page"] != "p00.html"
     )
 
 
 def test_pages_that_are_all_alike_keep_their_text(store, tmp_path):
-    write(tmp_path, {f"p{n}.html": "<h1>Gone</h1><p>There is nothing here.</p>" for n in range(12)})
-    index_folder(store, tmp_path, links=())
+    write(
+        tmp_path, {f"p{n}.html": f"<h1>Gone</h1><!--{n}--><p>There is nothing here.</p>" for n in range(12)}
+    )
+    index(store, FolderSource(tmp_path), links=())
     assert {one.page_content for one in store.scan()} == {
         f"Gone (p{n})\n\nThere is nothing here." for n in range(12)
     }
@@ -81,7 +83,7 @@ def test_pages_that_are_all_alike_keep_their_text(store, tmp_path):
 def test_headings_that_all_pages_have_stay_with_what_is_below_them(store, tmp_path):
     pages = {f"p{n}.html": f"<h2>Name</h2><p>f{n}</p><h2>Errors</h2><p>E{n}</p>" for n in range(12)}
     write(tmp_path, pages)
-    index_folder(store, tmp_path, links=())
+    index(store, FolderSource(tmp_path), links=())
     text = "\n".join(one.page_content for one in on_page(store, "p4.html"))
     assert "Name" in text
     assert "Errors" in text
@@ -89,10 +91,10 @@ def test_headings_that_all_pages_have_stay_with_what_is_below_them(store, tmp_pa
 
 def test_pages_are_read_again_if_what_they_share_changes(store, tmp_path):
     write(tmp_path, site(f"p{n}" for n in range(12)))
-    index_folder(store, tmp_path, links=())
-    assert index_folder(store, tmp_path, links=()).pages.unchanged == 12
+    index(store, FolderSource(tmp_path), links=())
+    assert index(store, FolderSource(tmp_path), links=()).pages.unchanged == 12
     write(tmp_path, {f"p{n}.html": FRAME.format(f"p{n}", MENU) + "<p>© 2026" for n in range(12)})
-    assert index_folder(store, tmp_path, links=()).pages.updated == 12
+    assert index(store, FolderSource(tmp_path), links=()).pages.updated == 12
     assert sum("©" in one.page_content for one in store.scan()) == 1
 
 
@@ -107,7 +109,7 @@ def test_links_without_suffixes_lead_to_their_pages(store, tmp_path, href, suffi
             f"guide/a{suffix}": f'<h1>A</h1><p><a href="{href}">Set up</a> <a href="b">no page</a></p>',
         },
     )
-    summary = index_folder(store, tmp_path, links=("hyperlink",))
+    summary = index(store, FolderSource(tmp_path), links=("hyperlink",))
     (link,) = [
         link
         for link in get_links(on_page(store, f"guide/a{suffix}")[0])
@@ -127,7 +129,7 @@ def test_a_folder_goes_before_a_page_of_the_same_name(store, tmp_path):
             "guide/index.html": "<p>A folder.</p>",
         },
     )
-    index_folder(store, tmp_path, links=("hyperlink",))
+    index(store, FolderSource(tmp_path), links=("hyperlink",))
     assert [one.page_content for one in store.scan() if "/guide" in tags(one)] == [
         "guide/index.html\n\nA folder."
     ]
@@ -138,7 +140,7 @@ def test_what_is_left_out_is_counted(store, tmp_path):
     pages = site(["index", *(f"p{n}" for n in range(11))])
     pages["p0.html"] = "<nav>" + "menu " * 99 + "</nav>" + pages["p0.html"]
     write(tmp_path, pages)
-    left_out = index_folder(store, tmp_path, links=()).left_out
+    left_out = index(store, FolderSource(tmp_path), links=()).left_out
     assert left_out.pages == 11, "the first page keeps what all have"
     first, second = list(left_out.most.items())[:2]
     assert first == ("p0.html", second[1] + 4 * 99)

@@ -6,7 +6,6 @@ import pytest
 from growing import grows_with_length
 
 from linkstore.ingest.notes.dialects import remove_esm
-from linkstore.ingest.notes.rendering import COMMONMARK
 
 FENCED = """# Guide
 
@@ -42,7 +41,7 @@ export default function App() { return <Button label="x" />; }
     ],
 )
 def test_prose_and_code_stay(text):
-    assert remove_esm(text, COMMONMARK.parser) == text
+    assert remove_esm(text) == text
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,7 @@ def test_prose_and_code_stay(text):
     ids=range(8),
 )
 def test_statements_go_and_what_follows_them_stays(text, left):
-    assert remove_esm(text, COMMONMARK.parser) == left
+    assert remove_esm(text) == left
 
 
 @pytest.mark.parametrize(
@@ -68,6 +67,6 @@ def test_statements_go_and_what_follows_them_stays(text, left):
 )
 def test_time_grows_with_length(piece):
     def read(length):
-        return remove_esm(piece * (length // len(piece)), COMMONMARK.parser)
+        return remove_esm(piece * (length // len(piece)))
 
     assert grows_with_length(read, 20_000)

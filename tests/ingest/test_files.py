@@ -8,7 +8,7 @@ import socket
 import pytest
 from memory_store import MemoryStore
 
-from linkstore.ingest import index_folder, index_vault
+from linkstore.ingest import FolderSource, VaultSource, index
 from linkstore.ingest.files import Folder
 from linkstore.ingest.html.pages import UnreadablePageError
 
@@ -28,8 +28,8 @@ def folder(tmp_path):
     return site
 
 
-@pytest.fixture(params=[index_folder, index_vault])
-def index(request):
+@pytest.fixture(params=[FolderSource, VaultSource])
+def source(request):
     return request.param
 
 
@@ -37,55 +37,58 @@ def texts(store):
     return [document.page_content for document in store.scan()]
 
 
-def test_links_that_leave_the_folder_are_named_and_not_followed(folder, index):
+def test_links_that_leave_the_folder_are_named_and_not_followed(folder, source):
     (folder / "key.md").symlink_to("../secret/key.md")
     (folder / "secret").symlink_to("../secret")
     (folder / "env.md").symlink_to(".env.md")
     store = MemoryStore()
-    summary = index(store, folder)
+    summary = index(store, source(folder))
 
     assert not any(KEY in text for text in texts(store))
     assert {"key.md (link)", "secret (link)", "env.md (link)"} <= set(summary.skipped)
     assert summary.unseen == ()
 
 
-def test_what_was_stored_through_such_a_link_goes(folder, index):
+def test_what_was_stored_through_such_a_link_goes(folder, source):
     (folder / "key.md").write_text(KEY)
     (folder / "c.md").write_text("# C\n\nAnother.\n")
     store = MemoryStore()
-    index(store, folder)
+    index(store, source(folder))
     (folder / "key.md").unlink()
     (folder / "key.md").symlink_to("../secret/key.md")
 
-    assert index(store, folder).pages.removed == 1
+    assert index(store, source(folder)).pages.removed == 1
     assert not any(KEY in text for text in texts(store))
 
 
-def test_links_within_the_folder_count_and_the_folder_may_be_one(folder, index, tmp_path):
+def test_links_within_the_folder_count_and_the_folder_may_be_one(folder, source, tmp_path):
     (folder / "sub/c.md").symlink_to("b.md")
+    (folder / "d.md").write_text("# D\n\nSee [c](sub/c.md).\n")
     (folder / "latest").symlink_to("sub")
     (tmp_path / "link").symlink_to("site")
     store = MemoryStore()
-    summary = index(store, tmp_path / "link")
+    summary = index(store, source(tmp_path / "link"))
 
-    assert {"sub/b.md", "sub/c.md"} <= {url for _, url in store.stored}
+    assert summary.dangling.internal == 0
+    assert ("sub/c.md" in {url for _, url in store.stored}) == (source is VaultSource)
+    assert "sub/b.md" in {url for _, url in store.stored}
     assert "another folder of the source" in summary.skipped["latest (link)"]
 
 
-def test_broken_and_looping_links_are_named_and_end_no_run(folder, index):
+def test_broken_and_looping_links_are_named_and_end_no_run(folder, source):
     (folder / "gone.md").symlink_to("nowhere.md")
     (folder / "loop.md").symlink_to("loop.md")
     (folder / "sub/up").symlink_to("..")
     (folder / "ring").symlink_to("ring")
     store = MemoryStore()
-    summary = index(store, folder)
+    summary = index(store, source(folder))
 
     assert "sub/b.md" in {url for _, url in store.stored}
     assert {"gone.md", "loop.md", "ring"} <= set(summary.skipped)
     assert "broken link" in summary.skipped["loop.md"]
 
 
-def test_pipes_sockets_and_devices_are_named_and_not_opened(folder, index, monkeypatch):
+def test_pipes_sockets_and_devices_are_named_and_not_opened(folder, source, monkeypatch):
     os.mkfifo(folder / "pipe.md")
     (folder / "zero.md").symlink_to("/dev/zero")
     listening = socket.socket(socket.AF_UNIX)
@@ -93,7 +96,7 @@ def test_pipes_sockets_and_devices_are_named_and_not_opened(folder, index, monke
     listening.bind("socket.md")
     for name in ("_redirects", "objects.inv"):
         os.mkfifo(folder / name)
-    summary = index(MemoryStore(), folder)
+    summary = index(MemoryStore(), source(folder))
     listening.close()
 
     assert {"pipe.md", "socket.md", "zero.md (link)"} <= set(summary.skipped)

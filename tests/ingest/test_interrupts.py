@@ -16,7 +16,7 @@ from stores import SNAPSHOTS, embedding, times
 
 from linkstore import LinkStore
 from linkstore.engines.embedded import EmbeddedBackend
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 PAGES = 24
@@ -60,7 +60,7 @@ def opened(folder: Path) -> LinkStore:
 
 def indexed(store: LinkStore, pages: Path) -> LinkStore:
     """The store, with the pages in it."""
-    index_folder(store, pages, source="pages")
+    index(store, FolderSource(pages), name="pages")
     return store
 
 

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.errors import SourceConflictError
-from linkstore.ingest import PageCounts, index_documents, index_folder, index_jsonl, index_vault
+from linkstore.ingest import DocumentsSource, FolderSource, JsonLinesSource, PageCounts, VaultSource, index
 
 
 @pytest.fixture
@@ -32,10 +32,10 @@ def test_every_source_is_indexed_again_and_removed(store, tmp_path):
 
     def run(**options):
         return [
-            index_folder(store, tmp_path / "site", prefix="site", **options).pages,
-            index_vault(store, tmp_path / "vault", prefix="vault", **options).pages,
-            index_jsonl(store, tmp_path / "d.jsonl", **options).pages,
-            index_documents(store, documents, source="loaded", **options).pages,
+            index(store, FolderSource(tmp_path / "site", prefix="site"), **options).pages,
+            index(store, VaultSource(tmp_path / "vault", prefix="vault"), **options).pages,
+            index(store, JsonLinesSource(tmp_path / "d.jsonl"), **options).pages,
+            index(store, DocumentsSource(documents, "loaded"), **options).pages,
         ]
 
     assert run(dry_run=True) == [PageCounts(added=n) for n in (2, 2, 2, 3)]
@@ -48,7 +48,7 @@ def test_every_source_is_indexed_again_and_removed(store, tmp_path):
     ]
     assert run() == [PageCounts(unchanged=n) for n in (2, 2, 2, 3)]
     with pytest.raises(SourceConflictError, match=r"'site/a.html' was already indexed"):
-        index_folder(store, tmp_path / "site", source="again", prefix="site")
+        index(store, FolderSource(tmp_path / "site", prefix="site"), name="again")
     documents.pop()
     (tmp_path / "vault" / "M.md").unlink()
     assert run()[1::2] == [PageCounts(updated=1, removed=1), PageCounts(unchanged=2, removed=1)]

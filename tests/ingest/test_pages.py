@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from linkstore.extract import Page
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
-from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.notes.rendering import slug
+from linkstore.ingest.notes.markdown import read_markdown_page, slug
 
 
 def test_headings_of_the_same_name_take_time_with_their_number_and_no_more():
@@ -124,9 +123,41 @@ def test_the_title_of_a_box_heads_no_section():
 
 def test_what_a_heading_without_text_owns_goes_to_its_first_subsection():
     found = chunks("<h1 id=t>T</h1><p>t</p><h2 id=a>A</h2><h3 id=b>B</h3><p>b</p><h2 id=c>C</h2>")
-    assert [chunk.anchors for chunk in found] == [("t",), ("a", "b"), ("c",)]
-    assert [chunk.fragment for chunk in found] == [None, "b", "c"]
-    assert found[2].text == "T > C"
+    assert [chunk.anchors for chunk in found] == [("t",), ("a", "b", "c")]
+    assert [chunk.fragment for chunk in found] == [None, "b"]
+    assert found[1].text == "T > A > B\n\nb\nC"
+
+
+def test_a_heading_without_text_is_a_line_of_the_next_section():
+    found = chunks("<h1 id=t>T</h1><p>t</p><h2 id=a>A</h2><h2 id=b>B</h2><p>b</p>")
+    assert [(chunk.text, chunk.anchors) for chunk in found] == [
+        ("T\n\nt", ("t",)),
+        ("T > B\n\nA\n\nb", ("b", "a")),
+    ]
+
+
+def test_the_entries_of_a_reference_are_named():
+    entry = (
+        '<div class="refentry"><a name="{0}"></a><h2>Name</h2><p>{0} \u2014 {1}.</p><h2>Description</h2>'
+        "<p>Returns {1}.</p></div>"
+    )
+    page = "".join(entry.format(*one) for one in (("ST_Area", "the area"), ("ST_Length", "the length")))
+    found = chunks(f"<h1>Manual</h1>{page}<h1>End</h1><p>e</p>")
+    assert [(chunk.text, chunk.fragment) for chunk in found] == [
+        ("Manual > ST_Area > Name\n\nST_Area \u2014 the area.", None),
+        ("Manual > ST_Area > Description\n\nReturns the area.", None),
+        ("Manual > ST_Length > Name\n\nST_Length \u2014 the length.", "ST_Length"),
+        ("Manual > ST_Length > Description\n\nReturns the length.", None),
+        ("Manual > End\n\ne", None),
+    ]
+    assert [chunk.anchors for chunk in found] == [("ST_Area",), (), ("ST_Length",), (), ()]
+
+
+def test_what_goes_on_to_define_a_term_says_which():
+    html = f"<h1>T</h1><p>t</p><h2>F</h2><dl><dt id=f>f(x)</dt><dd>{'<p>Told of it. </p>' * 40}</dd></dl>"
+    found = chunks(html, ChunkLimits(longest=200, shortest=50))
+    assert len(found) > 2
+    assert all(chunk.text.startswith("T > F\n\nf(x)\n") for chunk in found[1:])
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
+import threading
 from collections import Counter
 
 import pytest
@@ -17,13 +19,13 @@ from linkstore.ingest import (
     BadInput,
     ChunkLimits,
     Dangling,
-    IngestSettings,
+    FolderSource,
     NothingIndexedError,
     PageCounts,
     SourceNotFoundError,
     SourcePage,
-    index_folder,
-    index_source,
+    aindex,
+    index,
 )
 from linkstore.ingest.files import Folder, detect_bases, list_pages
 from linkstore_extractors.html import HtmlLinkExtractor, HyperlinkExtractor
@@ -88,7 +90,7 @@ def reached(store, name):
 
 
 def test_pages_become_documents_that_say_where_they_lie(store, site):
-    summary = index_folder(store, site, links=LINKS)
+    summary = index(store, FolderSource(site), links=LINKS)
     assert summary.pages == PageCounts(added=5)
     by_id = {document.id: document for document in store.scan()}
     assert list(by_id) == [
@@ -112,7 +114,7 @@ def test_pages_become_documents_that_say_where_they_lie(store, site):
 
 
 def test_links_lead_from_chunk_to_chunk(store, site):
-    index_folder(store, site, links=("hyperlink",))
+    index(store, FolderSource(site), links=("hyperlink",))
     assert reached(store, "index.html") == {"a/index.html"}
     assert reached(store, "a/index.html#s") == {"b/index.html", "b/index.html#t"}
     assert reached(store, "notes/README.md") == {"notes/more.md", "a/index.html"}
@@ -120,7 +122,7 @@ def test_links_lead_from_chunk_to_chunk(store, site):
 
 
 def test_the_summary_counts_chunks_links_and_what_leads_nowhere(store, site):
-    summary = index_folder(store, site, links=LINKS)
+    summary = index(store, FolderSource(site), links=LINKS)
     assert summary.chunks == 7
     assert set(summary.links) == {"hyperlink", "section"}
     assert sum(summary.links.values()) == sum(len(d.metadata["links"]) for d in store.scan())
@@ -129,43 +131,45 @@ def test_the_summary_counts_chunks_links_and_what_leads_nowhere(store, site):
 
 
 def test_a_second_run_leaves_everything_alone(store, site):
-    index_folder(store, site, links=LINKS)
+    index(store, FolderSource(site), links=LINKS)
     store.puts.clear()
-    summary = index_folder(store, site, links=LINKS)
+    summary = index(store, FolderSource(site), links=LINKS)
     assert summary.pages == PageCounts(unchanged=5)
     assert (summary.chunks, store.puts) == (0, [])
 
 
 def test_only_what_changed_is_read_again_and_what_is_gone_is_removed(store, site):
-    index_folder(store, site, links=LINKS)
+    index(store, FolderSource(site), links=LINKS)
     write(site, {"b/index.html": page("B2"), "c.html": page("C")})
     (site / "notes/more.md").unlink()
     store.puts.clear()
-    summary = index_folder(store, site, links=LINKS)
+    summary = index(store, FolderSource(site), links=LINKS)
     assert summary.pages == PageCounts(added=1, updated=1, unchanged=3, removed=1)
     assert store.puts == [["b/index.html", "c.html"]]
     assert "b/index.html#t" not in {document.id for document in store.scan()}
 
 
 def test_other_settings_read_everything_again(store, site):
-    index_folder(store, site, links=LINKS)
-    assert index_folder(store, site, links=("hyperlink",)).pages == PageCounts(updated=5)
-    limits = IngestSettings(limits=ChunkLimits(longest=100))
-    assert index_folder(store, site, links=("hyperlink",), settings=limits).pages == PageCounts(updated=5)
+    index(store, FolderSource(site), links=LINKS)
+    assert index(store, FolderSource(site), links=("hyperlink",)).pages == PageCounts(updated=5)
+    limits = ChunkLimits(longest=100)
+    assert index(store, FolderSource(site, limits=limits), links=("hyperlink",)).pages == PageCounts(
+        updated=5
+    )
 
 
 def test_the_same_folder_gives_the_same_documents(store, site):
-    index_folder(store, site, links=LINKS)
+    index(store, FolderSource(site), links=LINKS)
     other = MemoryStore()
-    index_folder(other, site, links=LINKS)
+    index(other, FolderSource(site), links=LINKS)
     assert list(other.scan()) == list(store.scan())
 
 
 def test_sources_keep_to_themselves(store, site, tmp_path_factory):
-    index_folder(store, site, links=LINKS, source="one")
+    index(store, FolderSource(site), links=LINKS, name="one")
     other = tmp_path_factory.mktemp("other")
     write(other, {"z.html": page("Z")})
-    assert index_folder(store, other, links=LINKS, source="two").pages == PageCounts(added=1)
+    assert index(store, FolderSource(other), links=LINKS, name="two").pages == PageCounts(added=1)
     assert len(store.pages("one")) == 5
 
 
@@ -181,7 +185,7 @@ def test_broken_pages_are_reported_and_nothing_else_is_lost(store, site):
             "marked.html": "<p>marked</p>".encode("utf-16"),
         },
     )
-    summary = index_folder(store, site, links=LINKS, settings=IngestSettings(max_bytes=4000))
+    summary = index(store, FolderSource(site, max_bytes=4000), links=LINKS)
     assert set(summary.skipped) == {"russian.html", "empty.html", "image.html", "frames.html", "huge.html"}
     assert "5,003 bytes" in summary.skipped["huge.html"]
     assert "bad encoding" in summary.skipped["russian.html"]
@@ -189,9 +193,9 @@ def test_broken_pages_are_reported_and_nothing_else_is_lost(store, site):
 
 
 def test_a_page_that_breaks_keeps_what_was_stored_of_it(store, site):
-    index_folder(store, site, links=LINKS)
+    index(store, FolderSource(site), links=LINKS)
     write(site, {"b/index.html": b""})
-    summary = index_folder(store, site, links=LINKS)
+    summary = index(store, FolderSource(site), links=LINKS)
     assert set(summary.skipped) == {"b/index.html"}
     assert summary.pages == PageCounts(unchanged=4)
     assert "b/index.html" in {document.id for document in store.scan()}
@@ -199,8 +203,11 @@ def test_a_page_that_breaks_keeps_what_was_stored_of_it(store, site):
 
 def test_progress_hears_of_every_page(store, site):
     heard = []
-    index_folder(
-        store, site, links=LINKS, progress=lambda done, total, name: heard.append((done, total, name))
+    index(
+        store,
+        FolderSource(site),
+        links=LINKS,
+        progress=lambda done, total, name: heard.append((done, total, name)),
     )
     assert [done for done, _, _ in heard] == [1, 2, 3, 4, 5]
     assert {total for _, total, _ in heard} == {5}
@@ -210,7 +217,7 @@ def test_progress_hears_of_every_page(store, site):
 def test_the_garbage_collector_runs_rarely_during_a_run_and_as_before_afterwards(store):
     before = gc.get_threshold()
     heard = []
-    index_source(store, offering(("a",)), links=(), progress=lambda *_: heard.append(gc.get_threshold()[0]))
+    index(store, offering(("a",)), links=(), progress=lambda *_: heard.append(gc.get_threshold()[0]))
     assert heard == [20_000]
     assert gc.get_threshold() == before
 
@@ -218,7 +225,7 @@ def test_the_garbage_collector_runs_rarely_during_a_run_and_as_before_afterwards
 def test_pages_are_handed_over_in_batches(store, tmp_path):
     body = "".join(f"<h2>{n}</h2><p>x</p>" for n in range(99))
     write(tmp_path, {f"p{n:02}.html": page(str(n), body) for n in range(12)})
-    index_folder(store, tmp_path, links=("section",))
+    index(store, FolderSource(tmp_path), links=("section",))
     assert [len(batch) for batch in store.puts] == [6, 6]
 
 
@@ -228,7 +235,7 @@ def test_an_error_of_the_store_ends_the_run(store, site):
 
     store.put_pages = refuse
     with pytest.raises(StoreFullError):
-        index_folder(store, site, links=LINKS)
+        index(store, FolderSource(site), links=LINKS)
 
 
 class Subjects:
@@ -254,30 +261,30 @@ class Shouts:
 
 
 def test_extractors_get_the_source_they_read(store, site):
-    summary = index_folder(store, site, links=(HyperlinkExtractor(), Shouts(), Subjects()))
+    summary = index(store, FolderSource(site), links=(HyperlinkExtractor(), Shouts(), Subjects()))
     assert summary.links["shout"] == summary.links["keyword"] == 7
     assert summary.links["hyperlink"]
 
 
 def test_an_extractor_of_the_corpus_sees_unchanged_pages_too(store, site):
-    index_folder(store, site, links=(Subjects(),))
+    index(store, FolderSource(site), links=(Subjects(),))
     write(site, {"c.html": page("C")})
     again = Subjects()
-    index_folder(store, site, links=(again,))
+    index(store, FolderSource(site), links=(again,))
     assert again.seen["Home"] == 1
     assert again.seen["text"] == 4
 
 
 def test_an_extractor_of_other_sources_is_refused(store, site):
     with pytest.raises(ExtractionError, match="HtmlLinkExtractor reads"):
-        index_folder(store, site, links=(HtmlLinkExtractor(),))
+        index(store, FolderSource(site), links=(HtmlLinkExtractor(),))
     with pytest.raises(ExtractionError, match="no extractor named"):
-        index_folder(store, site, links=("no-such",))
+        index(store, FolderSource(site), links=("no-such",))
 
 
 def test_a_folder_must_be_there(store, tmp_path):
     with pytest.raises(SourceNotFoundError, match="does not exist"):
-        index_folder(store, tmp_path / "missing")
+        index(store, FolderSource(tmp_path / "missing"))
 
 
 def test_the_public_base_is_found_by_canonical_urls(site):
@@ -295,14 +302,14 @@ def test_a_canonical_url_elsewhere_is_another_name_of_the_page(store, tmp_path):
     write(
         tmp_path, {"a.html": page("A", head=head), "b.html": page("B", '<a href="https://old.org/x">a</a>')}
     )
-    index_folder(store, tmp_path, links=("hyperlink",), settings=IngestSettings(bases=(), claims="any"))
+    index(store, FolderSource(tmp_path, bases=(), claims="any"), links=("hyperlink",))
     assert reached(store, "b.html") == {"a.html"}
 
 
 def test_a_canonical_url_that_is_another_page_is_not_believed(store, tmp_path):
     head = '<link rel="canonical" href="https://d.org/">'
     write(tmp_path, {"index.html": page("Home", head=head), "a.html": page("A", head=head)})
-    index_folder(store, tmp_path, links=("hyperlink",), settings=IngestSettings(bases=("https://d.org/",)))
+    index(store, FolderSource(tmp_path, bases=("https://d.org/",)), links=("hyperlink",))
     owners = [d.id for d in store.scan() if Link.incoming(kind="hyperlink", tag="/") in get_links(d)]
     assert owners == ["index.html"]
 
@@ -312,48 +319,48 @@ def test_names_that_need_encoding_are_found_by_links(store, tmp_path):
         tmp_path,
         {"a b/é#1.html": page("É"), "index.html": page("I", '<a href="a%20b/%C3%A9%231.html">é</a>')},
     )
-    index_folder(store, tmp_path, links=("hyperlink",))
+    index(store, FolderSource(tmp_path), links=("hyperlink",))
     assert reached(store, "index.html") == {"a%20b/é%231.html"}
 
 
 def test_duplicate_ids_of_sections_give_distinct_documents(store, tmp_path):
     write(tmp_path, {"a.html": page("A", '<h2 id="x">X</h2><p>1</p><h2 id="x">X</h2><p>2</p>')})
-    index_folder(store, tmp_path, links=LINKS)
+    index(store, FolderSource(tmp_path), links=LINKS)
     assert [document.id for document in store.scan()] == ["a.html", "a.html#x", "a.html#x~2"]
 
 
 def test_a_source_is_told_the_digests_it_gave_and_only_while_nothing_else_changed(store):
-    index_source(store, offering(("a", "x:1"), ("b", "2")), links=())
+    index(store, offering(("a", "x:1"), ("b", "2")), links=())
     again = offering(("a", "x:1"), ("b", "3"))
-    assert index_source(store, again, links=()).pages == PageCounts(unchanged=1, updated=1)
+    assert index(store, again, links=()).pages == PageCounts(unchanged=1, updated=1)
     assert (again.known, again.reads) == ({"a": "x:1", "b": "2"}, ["b"])
     other = offering(("a", "x:1"), ("b", "3"))
-    assert index_source(store, other, links=("citation",)).pages == PageCounts(updated=2)
-    assert (other.known, other.reads) == ({}, ["a", "b"])
+    assert index(store, other, links=("citation",)).pages == PageCounts(updated=2)
+    assert (other.known, other.reads) == ({"a": "", "b": ""}, ["a", "b"])
 
 
 def test_bad_input_keeps_the_page_of_that_name_and_only_that(store):
-    index_source(store, offering(("a",), ("b",), ("c",)), links=())
+    index(store, offering(("a",), ("b",), ("c",)), links=())
     source = offering(BadInput(name="a", reason="gone wild"), ("b", "2", None), ("d", "1", ""))
-    summary = index_source(store, source, links=())
+    summary = index(store, source, links=())
 
     assert dict(summary.skipped) == {"a": "gone wild", "b": "it is torn", "d": "it has no text"}
     assert (summary.pages, set(store.pages("listed"))) == (PageCounts(removed=1), {"a", "b"})
 
 
 def test_nothing_is_taken_for_gone_while_bad_input_may_hide_it(store):
-    index_source(store, offering(("a",), ("b",)), links=())
-    source = offering(("a",), BadInput(name="the rest", reason="cut off", hides=""))
+    index(store, offering(("a",), ("b",)), links=())
+    source = offering(("a",), BadInput(name="the rest", reason="cut off", hides=("",)))
 
-    assert index_source(store, source, links=()).pages == PageCounts(unchanged=1)
+    assert index(store, source, links=()).pages == PageCounts(unchanged=1)
     assert set(store.pages("listed")) == {"a", "b"}
 
 
 def test_a_dry_run_reads_and_writes_nothing(store):
-    index_source(store, offering(("a",), ("b",), ("c",)), links=())
+    index(store, offering(("a",), ("b",), ("c",)), links=())
     store.puts.clear()
     source = offering(("a",), ("b", "2"), ("d",), BadInput(name="e", reason="bad"))
-    summary = index_source(store, source, links=(), dry_run=True)
+    summary = index(store, source, links=(), dry_run=True)
 
     assert (summary.pages, summary.chunks) == (PageCounts(added=1, updated=1, unchanged=1, removed=1), 2)
     assert (dict(summary.skipped), summary.dry_run) == ({"e": "bad"}, True)
@@ -361,7 +368,7 @@ def test_a_dry_run_reads_and_writes_nothing(store):
 
 
 def test_a_source_that_fails_keeps_what_was_written_and_removes_nothing(store):
-    index_source(store, offering(("old",)), links=())
+    index(store, offering(("old",)), links=())
 
     class Failing(Listed):
         def pages(self, known):
@@ -370,10 +377,10 @@ def test_a_source_that_fails_keeps_what_was_written_and_removes_nothing(store):
             raise OSError("cut off")
 
     with pytest.raises(OSError, match="cut off"):
-        index_source(store, Failing(), links=())
+        index(store, Failing(), links=())
     assert len(store.pages("listed")) == 1 + 512
     rest = offering(*((f"{n:03}",) for n in range(700)))
-    assert index_source(store, rest, links=()).pages == PageCounts(added=188, unchanged=512, removed=1)
+    assert index(store, rest, links=()).pages == PageCounts(added=188, unchanged=512, removed=1)
 
 
 def test_pages_that_the_store_refuses_are_reported_and_those_beside_them_written(store):
@@ -385,19 +392,19 @@ def test_pages_that_the_store_refuses_are_reported_and_those_beside_them_written
         put(source, pages)
 
     store.put_pages = picky
-    summary = index_source(store, offering(("a",), ("bad",), ("c",)), links=())
+    summary = index(store, offering(("a",), ("bad",), ("c",)), links=())
     assert (summary.pages, list(summary.skipped)) == (PageCounts(added=2), ["bad"])
     assert set(store.pages("listed")) == {"a", "c"}
 
 
 def test_batches_are_bounded_by_characters_too(store):
-    index_source(store, offering(*((f"{n}", "1", "x" * 2**20) for n in range(9))), links=())
+    index(store, offering(*((f"{n}", "1", "x" * 2**20) for n in range(9))), links=())
     assert [len(batch) for batch in store.puts] == [4, 4, 1]
 
 
 def test_progress_without_a_known_end_and_with_more_pages_than_expected(store):
     heard = []
-    index_source(store, offering(("a",), ("b",)), links=(), progress=lambda *told: heard.append(told))
+    index(store, offering(("a",), ("b",)), links=(), progress=lambda *told: heard.append(told))
     assert heard == [(1, 1, "a"), (2, 2, "b")]
 
 
@@ -405,5 +412,35 @@ def test_a_document_without_id_is_reported(store):
     source = Listed()
     source.offered = [SourcePage(url="a", digest="1", read=lambda: [Document(page_content="x")])]
     with pytest.raises(NothingIndexedError, match="a: it has a document without id") as raised:
-        index_source(store, source, links=())
+        index(store, source, links=())
     assert dict(raised.value.summary.skipped) == {"a": "it has a document without id"}
+
+
+async def test_it_is_indexed_the_same_without_blocking_a_loop(store):
+    summary = await aindex(store, offering(("a",), ("b",)), links=())
+    assert summary.pages == PageCounts(added=2)
+    assert index(store, offering(("a",), ("b",)), links=()).pages == PageCounts(unchanged=2)
+    with pytest.raises(NothingIndexedError):
+        await aindex(store, offering(), name="other", links=())
+
+
+async def test_a_task_that_is_cancelled_ends_as_an_interrupted_run_does(store):
+    reached, go_on = threading.Event(), threading.Event()
+
+    def progress(done, total, name):
+        if done == 3:
+            reached.set()
+            assert go_on.wait(30)
+
+    source = offering(*((f"p{n}",) for n in range(1000)))
+    task = asyncio.ensure_future(aindex(store, source, links=(), progress=progress))
+    await asyncio.to_thread(reached.wait, 30)
+    task.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    kept = store.pages("listed")
+    assert {"p0", "p1", "p2"} <= set(kept)
+    assert len(kept) < 1000
+    assert index(store, source, links=()).pages == PageCounts(added=1000 - len(kept), unchanged=len(kept))

@@ -11,7 +11,7 @@ from documented import linkstore
 from linkstore import LinkStore, get_links
 from linkstore.core.display import make_readable
 from linkstore.core.urls import Site, normalize_url
-from linkstore.ingest import index_folder, index_vault
+from linkstore.ingest import FolderSource, VaultSource, index
 
 LINKS = ("hyperlink",)
 
@@ -59,16 +59,18 @@ def test_notes_and_pages_are_named_in_their_own_letters(store, tmp_path):
             "Ünï.md": "# Ü\n\n[[東京]].\n",
         },
     )
-    for index in (index_vault, index_folder):
-        index(store, folder, links=LINKS, prefix=f"ß{index.__name__}", source=index.__name__)
-    for lead in ("ßindex_vault", "ßindex_folder"):
+    for kind in (VaultSource, FolderSource):
+        index(store, kind(folder, prefix=f"ß{kind.__name__}"), links=LINKS, name=kind.__name__)
+    for lead in ("ßVaultSource", "ßFolderSource"):
         (tokyo,) = store.get_by_ids([f"{lead}/日本/東京.md"])
         assert (tokyo.metadata["url"], tokyo.metadata["page"]) == (tokyo.id, tokyo.id)
         (other,) = store.get_by_ids([f"{lead}/Ünï.md"])
         tags = {link.tag for link in get_links(other) if link.leads_in}
         assert {link.tag for link in get_links(tokyo) if link.leads_out} <= tags
     assert (
-        index_vault(store, folder, links=LINKS, prefix="ßindex_vault", source="index_vault").pages.unchanged
+        index(
+            store, VaultSource(folder, prefix="ßVaultSource"), links=LINKS, name="VaultSource"
+        ).pages.unchanged
         == 2
     )
     assert store.survey().dangling == ()
@@ -77,10 +79,10 @@ def test_notes_and_pages_are_named_in_their_own_letters(store, tmp_path):
 def test_a_folder_that_cannot_be_read_keeps_its_pages_whatever_its_letters(store, tmp_path):
     pages = {"日本/東京.md": "# 東京\n\nText.\n", "a.md": "# A\n\nText.\n", "b.md": "# B\n\nText.\n"}
     folder = written(tmp_path / "vault", pages)
-    index_vault(store, folder, links=LINKS)
+    index(store, VaultSource(folder), links=LINKS)
     (folder / "日本").rename(tmp_path / "elsewhere")
     (folder / "日本").mkdir()
-    index_vault(store, folder, links=LINKS)
+    index(store, VaultSource(folder), links=LINKS)
     assert store.get_by_ids(["日本/東京.md"])
 
 
@@ -94,7 +96,7 @@ def vault(tmp_path):
         "guide/index.md": "# Guide\n\nText.\n",
     }
     with LinkStore.open(tmp_path / "kb") as store:
-        index_vault(store, written(tmp_path / "vault", files), links=())
+        index(store, VaultSource(written(tmp_path / "vault", files)), links=())
     return str(tmp_path / "kb")
 
 

@@ -14,11 +14,12 @@ from linkstore import Link, LinkStore, add_links, get_links
 from linkstore.cli import exits
 from linkstore.errors import DocumentError
 from linkstore.ingest import (
+    DocumentsSource,
+    JsonLinesSource,
     PageCounts,
     RemovalRefusedError,
     SourceNotFoundError,
-    index_documents,
-    index_jsonl,
+    index,
 )
 
 
@@ -62,7 +63,7 @@ ODD = {"id": "a b/ü:1", "text": "Odd.", "links": [{"kind": "cites", "tag": "x",
 
 def test_each_line_becomes_a_document_with_links(store, path):
     write(path, TOWER, b"", CITY, SEVEN, b"  ", ODD)
-    summary = index_jsonl(store, path)
+    summary = index(store, JsonLinesSource(path))
 
     assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=4), {})
     (tower,) = store.get_by_ids(["tower"])
@@ -78,13 +79,13 @@ def test_each_line_becomes_a_document_with_links(store, path):
 
 def test_a_second_run_takes_up_what_changed(store, path):
     write(path, TOWER, CITY, SEVEN)
-    index_jsonl(store, path)
-    assert index_jsonl(store, path).pages == PageCounts(unchanged=3)
+    index(store, JsonLinesSource(path))
+    assert index(store, JsonLinesSource(path)).pages == PageCounts(unchanged=3)
     write(path, CITY, {**TOWER, "text": "Another."}, ODD)
-    assert index_jsonl(store, path, dry_run=True).pages == PageCounts(
+    assert index(store, JsonLinesSource(path), dry_run=True).pages == PageCounts(
         added=1, updated=1, unchanged=1, removed=1
     )
-    assert index_jsonl(store, path).pages == PageCounts(added=1, updated=1, unchanged=1, removed=1)
+    assert index(store, JsonLinesSource(path)).pages == PageCounts(added=1, updated=1, unchanged=1, removed=1)
     assert store.get_by_ids(["tower"])[0].page_content == "Another."
 
 
@@ -114,7 +115,7 @@ BROKEN = (
 @pytest.mark.parametrize(("line", "name", "reason"), BROKEN)
 def test_bad_lines_are_reported_by_number_and_the_rest_is_kept(store, path, line, name, reason):
     write(path, TOWER, line, CITY)
-    summary = index_jsonl(store, path)
+    summary = index(store, JsonLinesSource(path))
 
     assert list(summary.skipped) == [name]
     assert reason in summary.skipped[name]
@@ -124,14 +125,14 @@ def test_bad_lines_are_reported_by_number_and_the_rest_is_kept(store, path, line
 
 def test_what_cannot_be_told_apart_from_broken_lines_stays(store, path):
     write(path, TOWER, CITY, SEVEN)
-    index_jsonl(store, path)
+    index(store, JsonLinesSource(path))
     write(path, TOWER, json.dumps(CITY).encode()[:20])
 
-    summary = index_jsonl(store, path)
+    summary = index(store, JsonLinesSource(path))
     assert (summary.pages, list(summary.skipped)) == (PageCounts(unchanged=1), ["line 2"])
     assert store.survey().documents == 3
     write(path, TOWER, {**CITY, "text": ""})
-    assert index_jsonl(store, path).pages == PageCounts(unchanged=1, removed=1)
+    assert index(store, JsonLinesSource(path)).pages == PageCounts(unchanged=1, removed=1)
     assert {document.id for document in store.scan()} == {"tower", "city"}
 
 
@@ -139,7 +140,7 @@ def test_long_lines_are_read_up_to_a_limit_and_the_next_one_is_found(store, path
     monkeypatch.setattr("linkstore.ingest.records._LONGEST_LINE", 2**20)
     long = {"id": "long", "text": "word " * 200_000}
     write(path, TOWER, long, {"id": "longer", "text": "x" * (3 * 2**20)}, CITY)
-    summary = index_jsonl(store, path)
+    summary = index(store, JsonLinesSource(path))
 
     assert list(summary.skipped) == ["line 3"]
     assert {document.id for document in store.scan()} == {"tower", "long", "city"}
@@ -148,7 +149,7 @@ def test_long_lines_are_read_up_to_a_limit_and_the_next_one_is_found(store, path
 def test_progress_knows_about_how_many_lines_there_are(store, path):
     write(path, *({"id": f"{n}", "text": "same"} for n in range(1000)))
     totals = set()
-    index_jsonl(store, path, progress=lambda done, total, _: totals.add(total))
+    index(store, JsonLinesSource(path), progress=lambda done, total, _: totals.add(total))
     assert totals <= set(range(900, 1101))
 
 
@@ -158,20 +159,20 @@ def test_documents_that_cannot_be_stored_are_reported_and_those_beside_them_stor
         *({"id": f"{n}", "text": f"text {n}"} for n in range(9)),
         {"id": "big", "text": "t", "metadata": {"n": 2**64 - 1}},
     )
-    summary = index_jsonl(store, path)
+    summary = index(store, JsonLinesSource(path))
     assert summary.pages.added + len(summary.skipped) == 10
     assert summary.pages.added >= 9
 
 
 def test_an_empty_file_removes_everything_and_a_missing_one_nothing(store, path):
     write(path, TOWER)
-    index_jsonl(store, path)
+    index(store, JsonLinesSource(path))
     with pytest.raises(SourceNotFoundError):
-        index_jsonl(store, path.with_name("missing.jsonl"))
+        index(store, JsonLinesSource(path.with_name("missing.jsonl")))
     path.write_bytes(b"")
     with pytest.raises(RemovalRefusedError):
-        index_jsonl(store, path)
-    assert index_jsonl(store, path, prune=True).pages == PageCounts(removed=1)
+        index(store, JsonLinesSource(path))
+    assert index(store, JsonLinesSource(path), prune=True).pages == PageCounts(removed=1)
 
 
 def test_the_command_line_indexes_json_lines_and_vaults(tmp_path, path):
@@ -206,7 +207,7 @@ LOADED = [
 
 
 def test_documents_of_loaders_are_indexed_as_they_are(store):
-    summary = index_documents(store, iter(LOADED), source="loader")
+    summary = index(store, DocumentsSource(iter(LOADED), "loader"))
 
     assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=5), {})
     by_text = {document.page_content: document for document in store.scan()}
@@ -217,21 +218,21 @@ def test_documents_of_loaders_are_indexed_as_they_are(store):
         d.page_content for d in store.scan() if any(li.tag == "https://o.org/a" for li in get_links(d))
     ]
     assert arriving == ["One."], "the first of a page answers to links to it"
-    assert index_documents(store, LOADED, source="loader").pages == PageCounts(unchanged=5)
+    assert index(store, DocumentsSource(LOADED, "loader")).pages == PageCounts(unchanged=5)
     assert LOADED[0].metadata == {"source": "https://o.org/a", "page": 1}, "left as it was"
 
 
 @pytest.mark.parametrize("given", [["a text"], Document(page_content="a single one")])
 def test_what_is_no_document_is_refused_by_its_number(store, given):
     with pytest.raises(DocumentError, match="document 1 must be a Document, not "):
-        index_documents(store, given, source="loader")
+        index(store, DocumentsSource(given, "loader"))
 
 
 def test_documents_that_do_not_come_again_go(store):
-    index_documents(store, LOADED, source="loader")
-    index_documents(store, [Document(page_content="Other.")], source="other")
+    index(store, DocumentsSource(LOADED, "loader"))
+    index(store, DocumentsSource([Document(page_content="Other.")], "other"))
     changed = [Document(page_content="One, changed.", metadata=LOADED[0].metadata), *LOADED[1:3]]
-    assert index_documents(store, changed, source="loader", prune=True).pages == PageCounts(
+    assert index(store, DocumentsSource(changed, "loader"), prune=True).pages == PageCounts(
         added=1, unchanged=2, removed=3
     )
     assert store.survey().documents == 4
@@ -240,7 +241,7 @@ def test_documents_that_do_not_come_again_go(store):
 def test_links_of_documents_stay_and_extractors_of_documents_add_theirs(store):
     document = Document(page_content="See RFC 9110.", id="a")
     add_links(document, Link.outgoing(kind="cites", tag="x", label="y", weight=0.5))
-    index_documents(store, [document], source="s")
+    index(store, DocumentsSource([document], "s"))
     (stored,) = store.get_by_ids(["a"])
     assert {link.kind for link in get_links(stored)} == {"cites", "citation"}
     assert len(get_links(document)) == 1
@@ -257,7 +258,7 @@ def test_broken_documents_are_reported_and_the_rest_is_kept(store):
         Document(page_content="again", id="good"),
         Document(page_content="x", id="nul\0"),
     ]
-    summary = index_documents(store, documents, source="s")
+    summary = index(store, DocumentsSource(documents, "s"))
     assert set(summary.skipped) == {"empty", "endless", "linked", "document 5", "nul\0"}
     assert [document.page_content for document in store.scan()] == ["good"]
 
@@ -269,32 +270,32 @@ def test_what_was_acknowledged_stays_when_a_loader_fails_and_the_next_run_goes_o
         raise OSError("the connection is gone")
 
     with pytest.raises(OSError, match="connection"):
-        index_documents(store, failing(), source="s")
+        index(store, DocumentsSource(failing(), "s"))
     kept = store.survey().documents
     assert kept == 1024, "two batches"
     assert store.verify().sound
     documents = [Document(page_content=f"text {n}", id=f"{n:04}") for n in range(1200)]
-    assert index_documents(store, documents, source="s").pages == PageCounts(added=176, unchanged=1024)
+    assert index(store, DocumentsSource(documents, "s")).pages == PageCounts(added=176, unchanged=1024)
 
 
 def test_ctrl_c_keeps_what_was_written_and_removes_nothing(store):
     documents = [Document(page_content=f"text {n}", id=f"{n:04}") for n in range(1100)]
-    index_documents(store, documents[:3], source="s")
+    index(store, DocumentsSource(documents[:3], "s"))
 
     def stop(done, total, name):
         if done == 1050:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        index_documents(store, documents[2:], source="s", progress=stop)
+        index(store, DocumentsSource(documents[2:], "s"), progress=stop)
     ids = {document.id for document in store.scan()}
     assert {"0000", "0001", "0002", "1000"} <= ids
-    assert index_documents(store, documents[2:], source="s").pages.removed == 2
+    assert index(store, DocumentsSource(documents[2:], "s")).pages.removed == 2
 
 
 def test_progress_without_a_known_end(store):
     heard = []
-    index_documents(store, iter(LOADED), source="s", progress=lambda *told: heard.append(told[:2]))
+    index(store, DocumentsSource(iter(LOADED), "s"), progress=lambda *told: heard.append(told[:2]))
     assert heard == [(n, 0) for n in range(1, 6)]
 
 
@@ -319,12 +320,12 @@ CLAIM = {"kind": "hyperlink", "tag": "https://bank.example/", "direction": "in"}
 def test_a_line_is_not_believed_to_be_of_another_site(store, path, claim):
     own = {"id": "a", "text": "Own.", "url": "https://mine.example/a"}
     write(path, own, {"id": "evil", "text": "Evil.", **claim})
-    summary = index_jsonl(store, path)
+    summary = index(store, JsonLinesSource(path))
     assert names_of(store, "a") == {"https://mine.example/a"}
     assert "https://bank.example/" not in names_of(store, "evil")
     assert "1 page says to be a page of another site, as evil does" in summary.skipped["(claims)"]
 
-    trusted = index_jsonl(store, path, claims="any")
+    trusted = index(store, JsonLinesSource(path, claims="any"))
     assert trusted.pages == PageCounts(updated=1, unchanged=1)
     assert "https://bank.example/" in names_of(store, "evil")
 
@@ -335,8 +336,8 @@ def test_a_document_is_not_believed_to_be_of_another_site(store):
         Document(id=str(n), page_content=f"Text {n}.", metadata={"source": url})
         for n, url in enumerate(pages)
     ]
-    summary = index_documents(store, documents, source="s")
+    summary = index(store, DocumentsSource(documents, "s"))
     assert [names_of(store, str(n)) for n in range(3)] == [{pages[0]}, {pages[1]}, set()]
     assert "https://bank.example/" in summary.skipped["(claims)"]
-    index_documents(store, documents, source="s", claims="any")
+    index(store, DocumentsSource(documents, "s", claims="any"))
     assert names_of(store, "2") == {"https://bank.example/"}

@@ -19,7 +19,7 @@ from linkstore.cli import exits
 from linkstore.core.documents import PageDocuments
 from linkstore.core.urls import Site
 from linkstore.errors import DocumentError, ExtractionError
-from linkstore.ingest import CORPUS_LINKS, Relinked, index_folder, link_corpus, relink
+from linkstore.ingest import CORPUS_LINKS, FolderSource, Relinked, index, link_corpus, relink
 from linkstore.ingest.documents import Linkers
 from linkstore.ingest.relink import BEGUN_SOURCE, Upkeep
 from linkstore_extractors.entities import EntityExtractor, EntitySettings
@@ -177,8 +177,8 @@ def write(folder, **pages):
         (folder / f"{name}.html").write_text(f"<title>{title}</title><h1>{title}</h1><p>{text}</p>")
 
 
-def index(store, folder):
-    return index_folder(store, folder, source="site", links=("hyperlink", *CORPUS_LINKS))
+def index_linked(store, folder):
+    return index(store, FolderSource(folder), name="site", links=("hyperlink", *CORPUS_LINKS))
 
 
 def outgoing(store, name):
@@ -190,16 +190,16 @@ def test_a_folder_is_linked_as_it_changes(store, tmp_path):
     """A new title finds its old mentions, a new text its titles; a removed title's mentions go."""
     site = tmp_path / "site"
     write(site, a=("Alpha Page", "Names the Beta Page and Gamma Page."), b=("Beta Page", "Nothing."))
-    assert index(store, site).links["mention"] == 3
+    assert index_linked(store, site).links["mention"] == 3
     assert outgoing(store, "a.html") == {"beta page"}
 
     write(site, c=("Gamma Page", "Names Alpha Page."))
-    assert index(store, site).links["mention"] == 5
+    assert index_linked(store, site).links["mention"] == 5
     assert outgoing(store, "a.html") == {"beta page", "gamma page"}
     assert outgoing(store, "c.html") == {"alpha page"}
 
     (site / "b.html").unlink()
-    index(store, site)
+    index_linked(store, site)
     assert outgoing(store, "a.html") == {"gamma page"}
     assert not [group for group in store.survey().dangling if group[0] == "mention"]
     assert store.verify().sound
@@ -208,9 +208,9 @@ def test_a_folder_is_linked_as_it_changes(store, tmp_path):
 def test_a_run_that_changes_nothing_reads_no_texts(store, tmp_path, monkeypatch):
     site = tmp_path / "site"
     write(site, a=("Alpha Page", "Names the Beta Page."), b=("Beta Page", "Nothing."))
-    index(store, site)
+    index_linked(store, site)
     monkeypatch.setattr(store, "scan", None)
-    assert index(store, site).pages.unchanged == 2
+    assert index_linked(store, site).pages.unchanged == 2
 
 
 def test_following_writes_only_what_differs(store):

@@ -10,14 +10,14 @@ from memory_store import MemoryStore
 
 from linkstore.ingest import (
     BadInput,
+    DocumentsSource,
+    FolderSource,
+    JsonLinesSource,
     NothingIndexedError,
     PageCounts,
     RemovalRefusedError,
-    index_documents,
-    index_folder,
-    index_jsonl,
-    index_source,
-    index_vault,
+    VaultSource,
+    index,
 )
 
 
@@ -54,36 +54,36 @@ class Unreadable:
         return self.scandir(path)
 
 
-@pytest.mark.parametrize("index", [index_folder, index_vault])
-def test_a_folder_that_cannot_be_read_keeps_its_pages(store, folder, index, monkeypatch):
-    index(store, folder)
+@pytest.mark.parametrize("source", [FolderSource, VaultSource])
+def test_a_folder_that_cannot_be_read_keeps_its_pages(store, folder, source, monkeypatch):
+    index(store, source(folder))
     before = names(store)
     (folder / "a.md").unlink()
     with monkeypatch.context() as patched:
         Unreadable(patched, folder / "sub")
-        summary = index(store, folder)
+        summary = index(store, source(folder))
 
     assert summary.pages == PageCounts(unchanged=5, removed=1)
     assert summary.skipped == {"sub/": "the folder cannot be read: Permission denied"}
     assert summary.unseen == ("sub/",)
     assert names(store) == before[1:]
-    assert index(store, folder).unseen == ()
+    assert index(store, source(folder)).unseen == ()
 
 
 def test_other_options_do_not_hide_what_cannot_be_read(store, folder, monkeypatch):
     """All pages are read anew, so the source is told of none: they stay all the same."""
-    index_folder(store, folder)
+    index(store, FolderSource(folder))
     Unreadable(monkeypatch, folder / "sub")
-    summary = index_folder(store, folder, links=("hyperlink",), prune=True)
+    summary = index(store, FolderSource(folder), links=("hyperlink",), prune=True)
 
     assert summary.pages == PageCounts(updated=6)
     assert len(names(store)) == 8
 
 
 def test_a_root_that_cannot_be_read_keeps_everything(store, folder, monkeypatch):
-    index_folder(store, folder)
+    index(store, FolderSource(folder))
     Unreadable(monkeypatch, folder)
-    summary = index_folder(store, folder, prune=True)
+    summary = index(store, FolderSource(folder), prune=True)
 
     assert (summary.pages, len(names(store))) == (PageCounts(), 8)
     assert "." in summary.unseen
@@ -92,7 +92,7 @@ def test_a_root_that_cannot_be_read_keeps_everything(store, folder, monkeypatch)
 def test_a_file_that_cannot_be_read_keeps_its_page_and_counts_as_not_seen(store, folder, monkeypatch):
     from linkstore.ingest.files import Folder
 
-    index_folder(store, folder)
+    index(store, FolderSource(folder))
     (folder / "b.md").unlink()
     read = Folder.read
 
@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_read_keeps_its_page_and_counts_as_not_seen(store,
         return read(self, name, most)
 
     monkeypatch.setattr(Folder, "read", refused)
-    summary = index_folder(store, folder)
+    summary = index(store, FolderSource(folder))
 
     assert (summary.pages.removed, summary.unseen) == (1, ("a.md",))
     assert "a.md" in names(store)
@@ -110,64 +110,64 @@ def test_a_file_that_cannot_be_read_keeps_its_page_and_counts_as_not_seen(store,
 
 
 def test_an_empty_folder_may_be_one_that_is_not_mounted(store, folder):
-    index_folder(store, folder)
+    index(store, FolderSource(folder))
     for file in (folder / "sub").iterdir():
         file.unlink()
     (folder / "none").mkdir()
-    summary = index_folder(store, folder)
+    summary = index(store, FolderSource(folder))
 
     assert (summary.pages.removed, summary.unseen) == (0, ("sub/",))
     assert "not mounted" in summary.skipped["sub/"]
     assert "none/" not in summary.skipped, "nothing of it is stored"
-    summary = index_folder(store, folder, prune=True)
+    summary = index(store, FolderSource(folder), prune=True)
     assert (summary.pages.removed, summary.skipped) == (2, {})
 
 
 def test_a_folder_that_is_gone_is_gone(store, folder):
-    index_folder(store, folder)
+    index(store, FolderSource(folder))
     for file in (folder / "sub").iterdir():
         file.unlink()
     (folder / "sub").rmdir()
 
-    assert index_folder(store, folder).pages.removed == 2
+    assert index(store, FolderSource(folder)).pages.removed == 2
 
 
 def test_more_than_half_a_source_goes_only_if_it_is_said(store, folder):
-    index_folder(store, folder)
+    index(store, FolderSource(folder))
     for name in ("a", "b", "c", "d", "e"):
         (folder / f"{name}.md").unlink()
     (folder / "new.md").write_text("# New\n\nA note.\n")
     with pytest.raises(RemovalRefusedError, match=r"5 of the 8 stored pages .*--prune") as refused:
-        index_folder(store, folder)
+        index(store, FolderSource(folder))
 
     assert refused.value.summary.pages == PageCounts(added=1, unchanged=3)
     assert len(names(store)) == 9, "what is new was stored all the same"
-    assert index_folder(store, folder, prune=True).pages == PageCounts(unchanged=4, removed=5)
+    assert index(store, FolderSource(folder), prune=True).pages == PageCounts(unchanged=4, removed=5)
 
 
 def test_a_source_that_is_not_mounted_keeps_everything(store, folder, tmp_path):
-    index_folder(store, folder)
+    index(store, FolderSource(folder))
     folder.rename(tmp_path / "elsewhere")
     folder.mkdir()
     for dry_run in (True, False):
         with pytest.raises(RemovalRefusedError, match="8 of the 8 stored pages"):
-            index_folder(store, folder, dry_run=dry_run)
+            index(store, FolderSource(folder), dry_run=dry_run)
 
     assert len(names(store)) == 8
 
 
 def test_half_of_a_source_may_go(store):
-    index_source(store, offering(("a",), ("b",)), links=())
-    assert index_source(store, offering(("a",)), links=()).pages.removed == 1
+    index(store, offering(("a",), ("b",)), links=())
+    assert index(store, offering(("a",)), links=()).pages.removed == 1
     with pytest.raises(RemovalRefusedError):
-        index_source(store, offering(), links=())
-    assert index_source(store, offering(), links=(), prune=True).pages.removed == 1
+        index(store, offering(), links=())
+    assert index(store, offering(), links=(), prune=True).pages.removed == 1
 
 
 def test_only_the_part_that_was_not_seen_is_kept(store):
-    index_source(store, offering(("a/1",), ("a/2",), ("b/1",), ("c",), ("d",)), links=())
-    source = offering(("c",), ("d",), BadInput(name="a", reason="no permission", hides="a/"))
-    summary = index_source(store, source, links=())
+    index(store, offering(("a/1",), ("a/2",), ("b/1",), ("c",), ("d",)), links=())
+    source = offering(("c",), ("d",), BadInput(name="a", reason="no permission", hides=("a/",)))
+    summary = index(store, source, links=())
 
     assert (summary.pages.removed, summary.unseen, names(store)) == (1, ("a",), ["a/1", "a/2", "c", "d"])
 
@@ -177,33 +177,33 @@ def test_what_was_not_seen_lies_below_the_prefix(store, tmp_path, monkeypatch):
         path = tmp_path / "v1" / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("# N\n\nA note.\n")
-    index_folder(store, tmp_path / "v1", prefix="v1")
+    index(store, FolderSource(tmp_path / "v1", prefix="v1"))
     (tmp_path / "v1/a.md").unlink()
     Unreadable(monkeypatch, tmp_path / "v1/sub")
 
-    assert index_folder(store, tmp_path / "v1", prefix="v1").pages.removed == 1
+    assert index(store, FolderSource(tmp_path / "v1", prefix="v1")).pages.removed == 1
     assert names(store) == ["v1/b.md", "v1/sub/x.md"]
 
 
-@pytest.mark.parametrize("index", [index_folder, index_vault])
+@pytest.mark.parametrize("source", [FolderSource, VaultSource])
 @pytest.mark.parametrize(
     ("files", "says"),
-    [((), "no files"), (("a.txt", "b.TXT", "c.png", "d"), r"4 other files \(2 \.txt, 1 \.png, 1 \(none\)\)")],
+    [((), "no files"), (("a.rst", "b.RST", "c.png", "d"), r"4 other files \(2 \.rst, 1 \.png, 1 \(none\)\)")],
 )
-def test_a_folder_without_pages_says_what_it_holds(store, tmp_path, index, files, says):
+def test_a_folder_without_pages_says_what_it_holds(store, tmp_path, source, files, says):
     for name in files:
         (tmp_path / name).write_text("text")
     with pytest.raises(NothingIndexedError, match=rf"{says}; pages are .*\.md"):
-        index(store, tmp_path)
+        index(store, source(tmp_path))
 
 
 def test_nothing_indexed_says_why_once(store, tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"id": "a", "body": "x"}\n{"id": "b", "body": "x"}\n')
     with pytest.raises(NothingIndexedError, match=r"a: line 1: unknown body; known are .*\(and 1 more"):
-        index_jsonl(store, path)
+        index(store, JsonLinesSource(path))
     with pytest.raises(NothingIndexedError, match="it offers no page"):
-        index_documents(store, [], source="x")
+        index(store, DocumentsSource([], "x"))
 
 
 def test_a_page_that_breaks_its_reader_ends_no_run(store, caplog):
@@ -214,7 +214,7 @@ def test_a_page_that_breaks_its_reader_ends_no_run(store, caplog):
         raise KeyError("href")
 
     source.offered[1] = type(source.offered[1])(url="b", digest="1", read=broken)
-    summary = index_source(store, source, links=())
+    summary = index(store, source, links=())
 
     assert (summary.pages.added, dict(summary.skipped)) == (2, {"b": "reading it failed: KeyError: 'href'"})
     assert "Traceback" in caplog.text

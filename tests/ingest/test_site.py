@@ -10,9 +10,9 @@ from linkstore import LinkStore
 from linkstore.core.links import Link, get_links
 from linkstore.core.urls import Site
 from linkstore.errors import LinkError, SourceConflictError
-from linkstore.ingest import IngestSettings, index_folder
+from linkstore.ingest import FolderSource, index
+from linkstore.ingest.html.chrome import InventoryError, read_inventory
 from linkstore.ingest.html.folder import find_refresh_target
-from linkstore.ingest.html.pages import InventoryError, read_inventory
 from linkstore.strategies import Eager
 
 LINKS = ("hyperlink",)
@@ -56,7 +56,7 @@ def test_an_old_page_leads_to_where_it_sends_its_reader(store, tmp_path):
             "a.html": page("A", '<p><a href="older/">b</a> <a href="part.html">c</a></p>'),
         },
     )
-    summary = index_folder(store, tmp_path, links=LINKS)
+    summary = index(store, FolderSource(tmp_path), links=LINKS)
 
     assert (summary.pages.added, summary.dangling.internal) == (2, 0)
     assert owners(store, "/old.html") == owners(store, "/older") == ["new.html"]
@@ -77,7 +77,7 @@ def test_a_page_that_sends_its_reader_nowhere_stays_a_page(store, tmp_path):
             "long.html": refresh("a.html", "A whole text. " * 50),
         },
     )
-    assert index_folder(store, tmp_path, links=LINKS).pages.added == 7
+    assert index(store, FolderSource(tmp_path), links=LINKS).pages.added == 7
 
 
 def test_a_file_of_redirects_names_old_urls(store, tmp_path):
@@ -103,7 +103,7 @@ def test_a_file_of_redirects_names_old_urls(store, tmp_path):
             "_redirects": "\n".join(lines).encode() + b"\n\xff\xfe /new.html\n",
         },
     )
-    index_folder(store, tmp_path, links=LINKS)
+    index(store, FolderSource(tmp_path), links=LINKS)
 
     for old in ("/old", "/older", "/late"):
         assert owners(store, old) == ["new.html"], old
@@ -113,12 +113,12 @@ def test_a_file_of_redirects_names_old_urls(store, tmp_path):
 
 def test_a_redirect_that_comes_or_goes_changes_the_page_it_leads_to(store, tmp_path):
     write(tmp_path, {"new.html": page("New"), "other.html": page("Other")})
-    index_folder(store, tmp_path, links=LINKS)
+    index(store, FolderSource(tmp_path), links=LINKS)
     write(tmp_path, {"_redirects": "/old /new.html"})
 
-    assert index_folder(store, tmp_path, links=LINKS).pages.updated == 1
+    assert index(store, FolderSource(tmp_path), links=LINKS).pages.updated == 1
     (tmp_path / "_redirects").unlink()
-    assert index_folder(store, tmp_path, links=LINKS).pages.updated == 1
+    assert index(store, FolderSource(tmp_path), links=LINKS).pages.updated == 1
     assert owners(store, "/old") == []
 
 
@@ -160,7 +160,7 @@ def test_the_names_that_sphinx_documents_lead_to_where_they_are_described(store,
             ),
         },
     )
-    index_folder(store, tmp_path, links=LINKS)
+    index(store, FolderSource(tmp_path), links=LINKS)
 
     assert owners(store, "os.path.join", "symbol") == ["os.path.html#functions"]
     assert owners(store, "operator new", "symbol") == ["os.path.html#functions"]
@@ -177,7 +177,7 @@ def test_the_names_that_sphinx_documents_lead_to_where_they_are_described(store,
 )
 def test_a_broken_inventory_is_reported_and_nothing_else_is_lost(store, tmp_path, content):
     write(tmp_path, {"a.html": page("A"), "objects.inv": content})
-    summary = index_folder(store, tmp_path, links=LINKS)
+    summary = index(store, FolderSource(tmp_path), links=LINKS)
 
     assert list(summary.skipped) == ["objects.inv"]
     assert summary.pages.added == 1
@@ -214,7 +214,7 @@ def led_to(store, start):
 
 def test_versions_lie_side_by_side_without_mixing_their_links(store, versions):
     for version in ("3.12", "3.13"):
-        summary = index_folder(store, versions / version, prefix=version, links=LINKS)
+        summary = index(store, FolderSource(versions / version, prefix=version), links=LINKS)
         assert summary.pages.added == 2
 
     assert led_to(store, "3.13/index.html") == {"3.13/json.html#load"}
@@ -232,26 +232,26 @@ def test_versions_lie_side_by_side_without_mixing_their_links(store, versions):
 
 def test_the_pages_of_one_version_come_and_go_by_themselves(store, versions):
     for version in ("3.12", "3.13"):
-        index_folder(store, versions / version, prefix=version, links=LINKS)
+        index(store, FolderSource(versions / version, prefix=version), links=LINKS)
     (versions / "3.13" / "json.html").unlink()
 
-    summary = index_folder(store, versions / "3.13", prefix="3.13", links=LINKS)
+    summary = index(store, FolderSource(versions / "3.13", prefix="3.13"), links=LINKS)
     assert (summary.pages.unchanged, summary.pages.removed) == (1, 1)
-    assert index_folder(store, versions / "3.12", prefix="3.12", links=LINKS).pages.unchanged == 2
+    assert index(store, FolderSource(versions / "3.12", prefix="3.12"), links=LINKS).pages.unchanged == 2
     assert owners(store, "/3.12/json.html") == ["3.12/json.html"]
 
 
 def test_without_a_prefix_the_second_version_is_refused_and_the_first_stays(store, versions):
-    index_folder(store, versions / "3.12", links=LINKS)
+    index(store, FolderSource(versions / "3.12"), links=LINKS)
     before = list(store.scan())
     with pytest.raises(SourceConflictError, match=r"'index.html' was already indexed"):
-        index_folder(store, versions / "3.13", links=LINKS)
+        index(store, FolderSource(versions / "3.13"), links=LINKS)
     assert list(store.scan()) == before
 
 
 def test_a_site_that_gets_a_prefix_leaves_its_old_names(store, versions):
-    index_folder(store, versions / "3.12", links=LINKS)
-    summary = index_folder(store, versions / "3.12", links=LINKS, prefix="3.12", prune=True)
+    index(store, FolderSource(versions / "3.12"), links=LINKS)
+    summary = index(store, FolderSource(versions / "3.12", prefix="3.12"), links=LINKS, prune=True)
 
     assert (summary.pages.added, summary.pages.removed) == (2, 2)
     assert [document.id for document in store.scan()] == [
@@ -307,10 +307,10 @@ def test_a_planted_page_cannot_be_one_of_another_site(store, tmp_path, head):
         found = next(one for one in store.scan() if one.id == "evil.html")
         return {link.tag for link in get_links(found) if link.leads_in and "://" in link.tag}
 
-    summary = index_folder(store, tmp_path, links=LINKS)
+    summary = index(store, FolderSource(tmp_path), links=LINKS)
     assert claimed() == set()
     assert "evil.html" in summary.skipped["(claims)"]
-    index_folder(store, tmp_path, links=LINKS, settings=IngestSettings(claims="any"))
+    index(store, FolderSource(tmp_path, claims="any"), links=LINKS)
     assert claimed() == {"https://bank.example/login"}
 
 
@@ -320,6 +320,6 @@ def test_a_base_never_says_what_a_page_is(store, tmp_path, head):
         tmp_path,
         {"a.html": page("A", head=head), "b.html": page("B", head=f"{head}<link rel=canonical href=''>")},
     )
-    index_folder(store, tmp_path, links=("hyperlink",))
+    index(store, FolderSource(tmp_path), links=("hyperlink",))
     for one in store.scan():
         assert {link.tag for link in get_links(one) if link.leads_in} == {f"/{one.id}"}

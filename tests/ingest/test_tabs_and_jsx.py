@@ -12,7 +12,7 @@ from linkstore.ingest.notes.markup import NoteIndex, render_note
 
 
 def links(markdown, path="a.md"):
-    return re.findall(r'<a href="([^"]*)">', render_note(markdown, path, NoteIndex((path,), {})).html)
+    return re.findall(r'<a href="([^"]*)">', render_note(markdown, path, NoteIndex((path,), {})))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_is_code_in_a_tab_stays_code():
         '=== "Tab"\n\n    ```py\n    === "x"\n\n        [x](y)\n    ```\n\n        [a](b)\n\nend [c](https://d.e/)\n',
         "a.md",
         NoteIndex(("a.md",), {}),
-    ).html
+    )
     assert re.findall('href="([^"]*)"', html) == ["https://d.e/"]
     assert html.startswith("<p>Tab</p>")
     unclosed = '=== "A"\n\n    ```\n    x\n\n[a](b.html)\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from memory_store import MemoryStore
 
-from linkstore.ingest import index_folder, index_vault
+from linkstore.ingest import FolderSource, VaultSource, index
 from linkstore.ingest.documents import PageTitles, find_titles, get_page_name
 
 
@@ -47,7 +47,7 @@ def test_a_title_that_several_pages_have_is_followed_by_their_names(tmp_path):
     pages = {f"class{name}-members.html": page.format(name) for name in ("Decoder", "Encoder")}
     pages["other.html"] = "<h1>Other</h1><p>Its own title.</p>"
     store = MemoryStore()
-    index_folder(store, written(tmp_path, pages))
+    index(store, FolderSource(written(tmp_path, pages)))
     assert titled(store) == {
         "classDecoder-members.html": "Member List (classDecoder-members)",
         "classEncoder-members.html": "Member List (classEncoder-members)",
@@ -59,17 +59,17 @@ def test_the_same_page_of_two_versions_keeps_its_title(tmp_path):
     page = "<h1>Tutorial</h1><p>Text of version {}.</p>"
     pages = {f"{version}/tutorial.html": page.format(version) for version in ("3.12", "3.13")}
     store = MemoryStore()
-    index_folder(store, written(tmp_path, pages))
+    index(store, FolderSource(written(tmp_path, pages)))
     assert set(titled(store).values()) == {"Tutorial"}
 
 
 def test_a_page_is_read_again_when_another_takes_its_title(tmp_path):
     store = MemoryStore()
     written(tmp_path, {"a.md": "# Notes\n\nOne.", "b.md": "# Else\n\nTwo.", "c.md": "# Third\n\nThree."})
-    index_vault(store, tmp_path)
+    index(store, VaultSource(tmp_path))
     assert titled(store) == {"a.md": "Notes", "b.md": "Else", "c.md": "Third"}
     written(tmp_path, {"b.md": "---\ntitle: Notes\n---\n\nTwo."})
-    assert index_vault(store, tmp_path).pages.updated == 2
+    assert index(store, VaultSource(tmp_path)).pages.updated == 2
     assert titled(store) == {"a.md": "Notes (a)", "b.md": "Notes (b)", "c.md": "Third"}
     (head,) = (one for one in store.scan() if one.id == "a.md")
     assert head.page_content == "Notes (a)\n\nOne."

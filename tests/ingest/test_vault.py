@@ -10,8 +10,8 @@ from growing import grows_with_length
 
 from linkstore import LinkStore
 from linkstore.core.links import Link, get_links
-from linkstore.ingest import PageCounts, index_vault
-from linkstore.ingest.notes.markdown import FrontMatterError, read_front_matter
+from linkstore.ingest import PageCounts, VaultSource, index
+from linkstore.ingest.notes.frontmatter import FrontMatterError, read_front_matter
 from linkstore.ingest.notes.markup import NoteIndex, render_note
 
 LINKS = ("hyperlink",)
@@ -61,7 +61,7 @@ def test_a_vault_becomes_documents_with_links(store, tmp_path):
             "search.md": "# Search\n\nOf notes [[#Search]].\n",
         },
     )
-    summary = index_vault(store, tmp_path, links=LINKS)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
 
     assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=5), {})
     view = "places/Space%20Needle.md#the-view"
@@ -88,25 +88,29 @@ def test_a_second_run_leaves_all_alone_but_what_other_notes_changed(store, tmp_p
             "b.md": "# B\n\nNo links.\n",
         },
     )
-    index_vault(store, tmp_path, links=LINKS)
-    assert index_vault(store, tmp_path, links=LINKS).pages == PageCounts(unchanged=3)
+    index(store, VaultSource(tmp_path), links=LINKS)
+    assert index(store, VaultSource(tmp_path), links=LINKS).pages == PageCounts(unchanged=3)
 
     write(tmp_path, {"Note.md": "# Another\n\nAt the root.\n"})
-    assert index_vault(store, tmp_path, links=LINKS).pages == PageCounts(added=1, updated=1, unchanged=2)
+    assert index(store, VaultSource(tmp_path), links=LINKS).pages == PageCounts(
+        added=1, updated=1, unchanged=2
+    )
     assert led_to(store, "Start.md") == {"Note.md"}, "the exact path comes first"
 
     (tmp_path / "Note.md").unlink()
-    assert index_vault(store, tmp_path, links=LINKS).pages == PageCounts(updated=1, unchanged=2, removed=1)
+    assert index(store, VaultSource(tmp_path), links=LINKS).pages == PageCounts(
+        updated=1, unchanged=2, removed=1
+    )
     assert led_to(store, "Start.md") == {"a/Note.md"}
 
     write(tmp_path, {"c/Other.md": "---\naliases: Later\n---\n# Other\n\nText.\n"})
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     assert led_to(store, "Start.md") == {"a/Note.md", "c/Other.md"}
 
 
 def test_a_dry_run_writes_nothing(store, tmp_path):
     write(tmp_path, {"a.md": "# A\n\nText [[b]].\n", "b.md": "# B\n\nText.\n"})
-    assert index_vault(store, tmp_path, dry_run=True).pages == PageCounts(added=2)
+    assert index(store, VaultSource(tmp_path), dry_run=True).pages == PageCounts(added=2)
     assert store.survey().documents == 0
 
 
@@ -203,20 +207,20 @@ NOTES = NoteIndex(("N.md", "a/M.md", "a/P Q.md"), {})
     ],
 )
 def test_markup(markdown, html):
-    assert render_note(markdown, "x.md", NOTES).html == f"<p>{html}</p>\n"
+    assert render_note(markdown, "x.md", NOTES) == f"<p>{html}</p>\n"
 
 
 @pytest.mark.parametrize(
     ("markdown", "html"),
     [
-        ("> [!note]\n> Text.", "<blockquote><p>Note\nText.</p>\n</blockquote>\n"),
-        ("> [!tip]- Title\n> Text.", "<blockquote><p>Title\nText.</p>\n</blockquote>\n"),
+        ("> [!note]\n> Text.", "<blockquote>\n<p>Note\nText.</p>\n</blockquote>\n"),
+        ("> [!tip]- Title\n> Text.", "<blockquote>\n<p>Title\nText.</p>\n</blockquote>\n"),
         ("A.\n%%\n[[N]]\n\n#t\n%%\nB.", "<p>A.</p>\n<p>B.</p>\n"),
         ("```\n%%\nx\n%%\n```", "<pre><code>%%\nx\n%%\n</code></pre>\n"),
     ],
 )
 def test_callouts_are_text_and_comments_are_not(markdown, html):
-    assert render_note(markdown, "x.md", NOTES).html == html
+    assert render_note(markdown, "x.md", NOTES) == html
 
 
 def test_links_in_properties_are_links_of_the_note(store, tmp_path):
@@ -228,7 +232,7 @@ def test_links_in_properties_are_links_of_the_note(store, tmp_path):
             "c.md": "# Only a heading\n",
         },
     )
-    summary = index_vault(store, tmp_path, links=LINKS)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
     assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=3), {})
     assert led_to(store, "a.md") == {"b.md", "c.md"}
     assert store.get_by_ids(["c.md"])[0].metadata["title"] == "Only a heading"
@@ -238,13 +242,13 @@ def test_a_note_in_utf_16_with_a_byte_order_mark_is_read(store, tmp_path):
     write(
         tmp_path, {"a.md": "---\naliases: Zoë\n---\n# Ä\n\nText.\n".encode("utf-16"), "b.md": "[[Zoë]] x\n"}
     )
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     assert led_to(store, "b.md") == {"a.md"}
 
 
 def test_block_ids_name_their_blocks():
     text = "One. ^one\n\n- two ^two\n- three\n\n> quote\n\n^q\n\n2^10 is no id^x\n"
-    html = render_note(text, "x.md", NOTES).html
+    html = render_note(text, "x.md", NOTES)
 
     assert '<p id="^one">One.</p>' in html
     assert '<li id="^two">two</li>' in html
@@ -293,7 +297,7 @@ def test_broken_front_matter_is_reported_and_the_note_kept(store, tmp_path, fron
     with pytest.raises(FrontMatterError, match=problem):
         read_front_matter(front)
     write(tmp_path, {"a.md": f"---\n{front}\n---\n# A\n\nText.\n"})
-    summary = index_vault(store, tmp_path, links=LINKS)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
 
     assert list(summary.skipped) == ["a.md (front matter)"]
     (document,) = store.scan()
@@ -309,7 +313,7 @@ def test_tags_and_headings_keep_the_vowel_signs_of_their_script(store, tmp_path)
             "b.md": "[x](शब्द.md#बाद-में) [y](शब्द.md#मुंबई)\n\n> [!सूचना] Read\n> this\n",
         },
     )
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
 
     assert links_of(store, "शब्द.md", "tag") == {
         "हिन्दी",
@@ -345,11 +349,14 @@ def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_
             "good.md": "# Good\n\nText.\n",
         },
     )
-    summary = index_vault(store, tmp_path, links=LINKS)
-    assert set(summary.skipped) == {"empty.md", "front.md", "binary.md"}
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
+    assert set(summary.skipped) == {"empty.md", "binary.md"}
+    assert "x (front)" in {one.page_content for one in store.scan()}, (
+        "a note of front matter alone has a title"
+    )
     assert summary.encodings.guessed == 1
     assert "Café\n\nIn Köln." in {one.page_content for one in store.scan()}
-    assert summary.pages == PageCounts(added=2)
+    assert summary.pages == PageCounts(added=3)
 
 
 @pytest.mark.parametrize(
@@ -373,7 +380,7 @@ def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_
 )
 def test_a_line_takes_time_with_its_length_and_no_more(piece):
     assert grows_with_length(lambda length: render_note(piece * (length // len(piece)), "x.md", NOTES), 5_000)
-    assert render_note("a" + " " * 100_000 + "b", "x.md", NOTES).html.startswith("<p>a")
+    assert render_note("a" + " " * 100_000 + "b", "x.md", NOTES).startswith("<p>a")
 
 
 def test_a_note_is_known_by_its_other_urls(store, tmp_path):
@@ -385,7 +392,7 @@ def test_a_note_is_known_by_its_other_urls(store, tmp_path):
             "docs/new.md": "---\nredirect_from: /old-page\n---\n# New\n\nSee [intro](../start).\n",
         },
     )
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     assert led_to(store, "docs/intro.mdx") == {"docs/new.md"}
     assert led_to(store, "docs/new.md") == {"docs/intro.mdx"}
     assert "import" not in store.get_by_ids(["docs/intro.mdx"])[0].page_content
@@ -393,7 +400,7 @@ def test_a_note_is_known_by_its_other_urls(store, tmp_path):
 
 def test_notes_that_share_a_tag_lead_to_each_other(store, tmp_path):
     write(tmp_path, {"a.md": "# A\n\nText #City.\n", "b.md": "---\ntags: city\n---\n# B\n\nText.\n"})
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     shared = Link.bidir(kind="tag", tag="city")
     assert [d.id for d in store.scan() if shared in get_links(d)] == ["a.md", "b.md"]
 
@@ -402,17 +409,17 @@ def test_vaults_lie_side_by_side_below_prefixes(store, tmp_path):
     write(tmp_path, {"en/Home.md": "# Home\n\nSee [[City]].\n", "en/City.md": "# City\n\nText.\n"})
     write(tmp_path, {"de/Home.md": "# Start\n\nSiehe [[City]].\n", "de/City.md": "# Stadt\n\nText.\n"})
     for language in ("en", "de"):
-        index_vault(store, tmp_path / language, prefix=language, links=LINKS)
+        index(store, VaultSource(tmp_path / language, prefix=language), links=LINKS)
     assert led_to(store, "de/Home.md") == {"de/City.md"}
     assert led_to(store, "en/Home.md") == {"en/City.md"}
 
 
 def test_an_exact_path_that_comes_later_takes_over_from_the_own_folder(store, tmp_path):
     write(tmp_path, {"a/Note.md": "# Note\n\nIn a.\n", "a/x.md": "# X\n\nSee [[Note]].\n"})
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     assert led_to(store, "a/x.md") == {"a/Note.md"}
     write(tmp_path, {"Note.md": "# Note\n\nAt the root.\n"})
-    index_vault(store, tmp_path, links=LINKS)
+    index(store, VaultSource(tmp_path), links=LINKS)
     assert led_to(store, "a/x.md") == {"Note.md"}
 
 
@@ -427,7 +434,7 @@ def test_a_name_that_is_no_unicode_is_a_name(store, tmp_path):
     except OSError:
         pytest.skip("this file system takes no such names")
     write(tmp_path, {"x.md": "# X\n\nText.\n"})
-    summary = index_vault(store, tmp_path, links=LINKS)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
     assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=2), {})
     assert led_to(store, "%FF.md") == {"x.md"}
 
@@ -437,7 +444,48 @@ def test_tags_that_cannot_be_links_are_passed_over(store, tmp_path):
         f'---\ntags: ["{"t" * 9000}", "nul\\0"]\ncategories: ["a\\0b", c]\n---\n# A\n\n#{"x" * 9000} #good\n'
     )
     write(tmp_path, {"a.md": text})
-    summary = index_vault(store, tmp_path, links=LINKS)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
     assert (summary.pages, dict(summary.skipped)) == (PageCounts(added=1), {})
     found = {(link.kind, link.tag) for document in store.scan() for link in get_links(document)}
     assert {one for one in found if one[0] != "hyperlink"} == {("tag", "good"), ("category", "c")}
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        {
+            "Home.md": "# Home\n\n[[Getting Started]] and [[the setup|Getting-Started]].\n",
+            "Getting-Started.md": "# Getting\n\nSee [[Home]].\n",
+        },
+        {
+            "pages/ns___page.md": "alias:: NsAlias, Other Name\ntags:: [[City]], #Two\n\n- about [[Other]]\n",
+            "pages/Other.md": "- [[ns/page]] [[NsAlias]] [[Other Name]] [[Jan 31st, 2024]]\n",
+            "journals/2024_01_31.md": "- [[Other]]\n",
+        },
+        {
+            "a.md": '+++\ntitle = "TOML Title"\ntags = ["x"]\n+++\n\nText [b]({{< relref "b.md" >}}).\n',
+            "b.md": "---\ntitle: B\n---\nSee [[a]].\n",
+        },
+        {
+            "Ann.md": "---\naliases: [Dr. Ann]\ntags: [person]\n---\n",
+            "Bob.md": "Met [[Dr. Ann]] and [[Ann]].\n",
+        },
+    ],
+    ids=["GitHub", "Logseq", "Hugo", "front matter alone"],
+)
+def test_notes_of_other_programs_lead_to_each_other(store, tmp_path, pages):
+    write(tmp_path, pages)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
+    assert (summary.dangling.internal, dict(summary.skipped)) == (0, {})
+    titles = {one.metadata["page"]: one.metadata["title"] for one in store.scan()}
+    assert len(titles) == len(pages)
+    if "a.md" in pages:
+        assert titles["a.md"] == "TOML Title"
+    if "pages/Other.md" in pages:
+        assert links_of(store, "pages/ns___page.md", "tag") == {"city", "two"}
+
+
+def test_text_between_rulers_is_text(store, tmp_path):
+    write(tmp_path, {"r.md": "---\n\nText between two rulers: it stays.\n\n---\n\nMore.\n"})
+    index(store, VaultSource(tmp_path), links=LINKS)
+    assert "between two rulers: it stays" in next(iter(store.scan())).page_content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from linkstore import LinkStore
 from linkstore.errors import LinkStoreError, MissingExtraError
-from linkstore.ingest import Summary, index_vault, watch_folder
+from linkstore.ingest import FolderSource, Summary, VaultSource, watch_folder
 from linkstore.ingest.files import SourceNotFoundError
 
 LONG = 30.0
@@ -29,7 +30,9 @@ def wait_until(holds: Callable[[], bool], seconds: float = LONG) -> float:
 
 
 @contextmanager
-def watching(store: LinkStore, folder: Path, **options) -> Iterator[list[Summary | LinkStoreError]]:
+def watching(
+    store: LinkStore, folder: Path, kind=FolderSource, **options
+) -> Iterator[list[Summary | LinkStoreError]]:
     """Watch a folder in another thread, from after its first run."""
     runs: list[Summary | LinkStoreError] = []
     failed: list[BaseException] = []
@@ -37,7 +40,7 @@ def watching(store: LinkStore, folder: Path, **options) -> Iterator[list[Summary
 
     def work() -> None:
         try:
-            watch_folder(store, folder, stop=stop, report=runs.append, jobs=1, **options)
+            watch_folder(store, kind(folder), stop=stop, report=runs.append, jobs=1, **options)
         except BaseException as error:
             failed.append(error)
 
@@ -126,10 +129,30 @@ def test_a_run_that_fails_is_reported_and_the_watch_goes_on(folder):
         wait_until(lambda: "n8.md" in texts(store))
 
 
+def test_a_folder_that_is_built_anew_or_replaced_is_followed(folder, tmp_path):
+    with LinkStore() as store, watching(store, folder) as runs:
+        shutil.rmtree(folder)
+        wait_until(lambda: len(runs) == 2)
+        assert isinstance(runs[1], SourceNotFoundError)
+        assert set(texts(store)) == {"a.md", "b.md"}
+        folder.mkdir()
+        (folder / "a.md").write_text("# Alpha\n\nBuilt anew.")
+        (folder / "b.md").write_text("# Beta\n\nThe same.")
+        wait_until(lambda: "Built anew" in texts(store)["a.md"])
+        other = tmp_path / "other"
+        shutil.copytree(folder, other)
+        (other / "a.md").write_text("# Alpha\n\nIn its place.")
+        folder.rename(tmp_path / "before")
+        other.rename(folder)
+        wait_until(lambda: "In its place" in texts(store)["a.md"])
+        (folder / "a.md").write_text("# Alpha\n\nAnd changed there.")
+        wait_until(lambda: "changed there" in texts(store)["a.md"])
+
+
 def test_the_first_error_ends_it(tmp_path):
     with LinkStore() as store:
         with pytest.raises(SourceNotFoundError, match="there is no folder"):
-            watch_folder(store, tmp_path / "none")
+            watch_folder(store, FolderSource(tmp_path / "none"))
         (tmp_path / "empty").mkdir()
         with pytest.raises(LinkStoreError), watching(store, tmp_path / "empty"):
             pass
@@ -137,7 +160,7 @@ def test_the_first_error_ends_it(tmp_path):
 
 def test_a_vault_is_indexed_as_one(folder):
     (folder / "b.md").write_text("# Beta\n\nSee [[a]].")
-    with LinkStore() as store, watching(store, folder, index=index_vault):
+    with LinkStore() as store, watching(store, folder, VaultSource):
         beta = next(str(one.id) for one in store.scan() if one.metadata["title"] == "Beta")
         led = [id for near in store.neighbours(beta).outgoing for id in near.ids]
         assert "The first note." in next(one.page_content for one in store.get_by_ids(led))
@@ -153,4 +176,4 @@ def test_without_the_extra_it_says_what_to_install(folder, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", lacking)
     with LinkStore() as store, pytest.raises(MissingExtraError, match=r"langchain-linkstore\[watch\]"):
-        watch_folder(store, folder)
+        watch_folder(store, FolderSource(folder))

@@ -10,7 +10,7 @@ from documented import linkstore
 from linkstore import LinkStore
 from linkstore.cli.exits import EMBEDDING_MISSING, get_exit_code
 from linkstore.core.links import Link, get_links
-from linkstore.ingest import MissingLibzimError, PageCounts, SourceNotFoundError, index_zim
+from linkstore.ingest import MissingLibzimError, PageCounts, SourceNotFoundError, ZimSource, index
 
 
 def made(path, pages, redirects):
@@ -55,13 +55,13 @@ def test_a_zim_file_becomes_documents_with_links(tmp_path):
     }
     path = made(tmp_path / "wiki.zim", pages, {"Old": "B b"})
     with LinkStore() as store:
-        summary = index_zim(store, path)
+        summary = index(store, ZimSource(path))
 
         assert (summary.pages, set(summary.skipped)) == (PageCounts(added=2), {"empty"})
         old = Link.incoming(kind="hyperlink", tag="/Old")
         assert [d.id for d in store.scan() if old in get_links(d)] == ["B%20b"]
         assert summary.dangling.internal == 0
-        assert index_zim(store, path).pages == PageCounts(unchanged=2)
+        assert index(store, ZimSource(path)).pages == PageCounts(unchanged=2)
     code, out, _ = linkstore("index", str(path), "--store", str(tmp_path / "kb"), "--dry-run")
     assert (code, "2 added" in out) == (0, True)
 
@@ -70,12 +70,12 @@ def test_what_is_no_zim_file_is_refused(tmp_path):
     pytest.importorskip("libzim.reader", reason="libzim (GPL) is not installed")
     (tmp_path / "x.zim").write_bytes(b"nonsense")
     with LinkStore() as store, pytest.raises(SourceNotFoundError, match="is not a ZIM file"):
-        index_zim(store, tmp_path / "x.zim")
+        index(store, ZimSource(tmp_path / "x.zim"))
 
 
 def test_without_libzim_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "libzim.reader", None)
     (tmp_path / "x.zim").write_bytes(b"nonsense")
     with LinkStore() as store, pytest.raises(MissingLibzimError, match=r"pip install .*\[zim\]") as error:
-        index_zim(store, tmp_path / "x.zim")
+        index(store, ZimSource(tmp_path / "x.zim"))
     assert get_exit_code(error.value) == EMBEDDING_MISSING  # that of every extra that is not installed

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from typing import ClassVar
+
 from langchain_core.documents import Document
 
 from linkstore.core.urls import Site
@@ -13,11 +16,15 @@ class Listed:
 
     name = "listed"
     site = Site()
+    unread: ClassVar = {}
 
     def __init__(self, *offered):
         self.offered = offered
         self.known = None
         self.reads = []
+
+    def open(self):
+        return nullcontext(self)
 
     def __len__(self):
         return 1

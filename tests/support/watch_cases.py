@@ -14,7 +14,7 @@ from linkstore import Link, LinkRetriever, LinkStore, add_links
 from linkstore.context import ContextCompiler
 from linkstore.errors import UnknownNameError
 from linkstore.evaluate import Limits, Watch, aexamine, examine
-from linkstore.ingest import DocumentsSource, index_source
+from linkstore.ingest import DocumentsSource, index
 from linkstore.store import Schema
 from linkstore.strategies import Eager, Similarity
 
@@ -192,7 +192,7 @@ class WatchCases:
 
     def test_pages_that_changed_since_they_were_indexed_are_reported(self, store):
         pages = [Document(id=f"p{n}", page_content=f"page {n}") for n in range(6)]
-        index_source(store, DocumentsSource(pages, name="pages"))
+        index(store, DocumentsSource(pages, name="pages"))
 
         def findings(now: list[Document]) -> set[tuple[str, int, tuple[str, ...]]]:
             found = examine(store, sources={"pages": DocumentsSource(now, name="pages")})
@@ -206,12 +206,12 @@ class WatchCases:
             ("alarm", 1, ("p9",)),
             ("alarm", 1, ("p1",)),
         }
-        index_source(store, DocumentsSource([*changed, added], name="pages"))
+        index(store, DocumentsSource([*changed, added], name="pages"))
         assert findings([*changed, added]) == set()
 
     def test_a_page_that_lost_documents_is_stale_without_its_source(self, store):
         pages = [Document(id=f"p{n}", page_content=f"page {n}") for n in range(3)]
-        index_source(store, DocumentsSource(pages, name="pages"))
+        index(store, DocumentsSource(pages, name="pages"))
         assert examine(store).skipped["stale"] == "these sources were not compared: pages"
         store.delete(["p1"])
         assert [(one.check, one.examples) for one in examine(store).alarms] == [("stale", ("p1",))]

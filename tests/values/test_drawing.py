@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from linkstore import Hit, Hits, Link, LinkStore, LinkStoreError, Path, Step, add_links
 from linkstore.cli.demo import DEMO_ANSWER, QUESTION, site
-from linkstore.ingest import index_folder
+from linkstore.ingest import FolderSource, index
 from linkstore.strategies import Eager, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -18,7 +18,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.fixture(scope="module")
 def hits():
     with LinkStore.open(":memory:") as store, site() as folder:
-        index_folder(store, folder)
+        index(store, FolderSource(folder))
         return store.search(QUESTION, strategy=Eager(start_k=3, depth=2, kinds={"hyperlink": 1.0}))
 
 

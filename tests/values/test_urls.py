@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import urljoin
-
 import pytest
+from ada_url import join_url
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stores import times
@@ -79,6 +78,10 @@ BASE = "https://Docs.Example.org/guide/intro.html"
         ("/q?b=2&a=1", "https://docs.example.org/q?a=1&b=2"),
         ("/q?a=2&a=1", "https://docs.example.org/q?a=1&a=2"),
         ("/q?", "https://docs.example.org/q"),
+        ("/q?a=b?", "https://docs.example.org/q?a=b%3F"),
+        ("/q?utm_source=x&a=1&FBCLID=2", "https://docs.example.org/q?a=1"),
+        ("/q;jsessionid=0A?utm_medium=x#f", "https://docs.example.org/q#f"),
+        ("/q?utm=1&source=2", "https://docs.example.org/q?source=2&utm=1"),
         ("/q?a=b%20c", "https://docs.example.org/q?a=b+c"),
         # fragment
         ("/f#", "https://docs.example.org/f"),
@@ -268,7 +271,11 @@ def test_no_text_breaks_normalisation_and_twice_is_the_same_as_once(text, policy
     ),
 )
 def test_a_plain_path_is_joined_as_any_other(path, base):
-    assert normalize_url(path, base=base) == normalize_url(urljoin(base, path))
+    try:
+        joined = join_url(base, path)
+    except ValueError:
+        joined = ""
+    assert normalize_url(path, base=base) == normalize_url(joined)
 
 
 @settings(max_examples=times(150, 500))
@@ -300,7 +307,7 @@ def test_a_host_of_characters_that_are_left_out_is_none() -> None:
     ("url", "normal"),
     [
         ("file:..//", "file:///"),
-        ("file://\u200b\\\\//~é\\", "file:///~%C3%A9/"),
+        ("file://\\\\//~é\\", "file:///~%C3%A9/"),
         ("http:////~:80", "http://~/"),
         ("HTTPS:////a.example/c", "https://a.example/c"),
         ("http://a.example//b", "http://a.example//b"),

@@ -18,16 +18,15 @@ from memory_store import MemoryStore
 from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, running
 
 from linkstore.core.links import get_links
-from linkstore.ingest import NothingIndexedError, SourceNotFoundError, index_folder, pipeline, workers
+from linkstore.ingest import FolderSource, NothingIndexedError, SourceNotFoundError, index, pipeline, workers
 from linkstore.ingest import workers as readahead
-from linkstore.ingest.html.folder import IngestSettings
 from linkstore.ingest.web import (
     FetchError,
     ForbiddenUrlError,
     SiteUnavailableError,
     WebSettings,
     WebSettingsError,
-    index_website,
+    WebsiteSource,
 )
 
 START = "http://docs.test/"
@@ -53,13 +52,13 @@ def serve():
         context.__exit__(None, None, None)
 
 
-def index(store, site, url=START, *, time=None, net=None, dry_run=False, prefix="", **settings):
-    return index_website(
+def crawl(store, site, url=START, *, time=None, net=None, dry_run=False, prefix="", **settings):
+    return index(
         store,
-        url,
+        WebsiteSource(
+            url, **{"rate": 1000.0, "prefix": prefix, **settings}, network=net or network(site, time)
+        ),
         links=("hyperlink",),
-        settings=WebSettings(**{"rate": 1000.0, "prefix": prefix, **settings}),
-        network=net or network(site, time),
         dry_run=dry_run,
     )
 
@@ -95,7 +94,7 @@ def test_pages_are_found_by_their_links_and_each_is_asked_for_once(serve, store)
             "/b/c.html": html("", "./", "index.html"),
         }
     )
-    summary = index(store, site)
+    summary = crawl(store, site)
 
     assert sorted(site.paths) == ["/", "/a", "/b/", "/b/c.html"]
     assert stored(store) == ["/", "/a", "/b/", "/b/c.html"]
@@ -121,8 +120,8 @@ def test_a_site_crawled_has_the_same_links_as_its_folder_has(serve, store, tmp_p
     site = serve({path: page.replace("?q=1", "") for path, page in pages.items()})
     folder = MemoryStore()
 
-    index(store, site, "http://docs.test/guide/")
-    index_folder(folder, tmp_path, links=("hyperlink",), settings=IngestSettings(bases=(f"{START}guide/",)))
+    crawl(store, site, "http://docs.test/guide/")
+    index(folder, FolderSource(tmp_path, bases=(f"{START}guide/",)), links=("hyperlink",))
 
     def groups(one):
         return sorted(
@@ -143,7 +142,7 @@ def test_only_what_lies_below_the_start_page_belongs_to_the_site(serve, store):
             "/blog/": html(),
         }
     )
-    index(store, site, f"{START}docs/")
+    crawl(store, site, f"{START}docs/")
     assert stored(store) == ["/docs/", "/docs/a", "/docs/b", "/docs/c"]
 
 
@@ -157,7 +156,7 @@ def test_the_folder_of_the_start_page_is_the_site_wherever_it_redirects(serve, s
             "/blog/": html(),
         }
     )
-    index(store, site, f"{START}{start}")
+    crawl(store, site, f"{START}{start}")
     assert stored(store) == ["/docs/", "/docs/a"]
 
 
@@ -167,7 +166,7 @@ def test_patterns_allow_and_deny_as_in_robots_txt(serve, store):
         {"/": html("", *names, "http://wiki.test/x", "http://wiki.test/y")} | dict.fromkeys(names, html())
     )
     site.pages |= {"wiki.test/x": html(), "wiki.test/y": html()}
-    index(store, site, allow=("/a/", "/b", "http://wiki.test/x"), deny=("*.txt$", "/*print=", "/a/x"))
+    crawl(store, site, allow=("/a/", "/b", "http://wiki.test/x"), deny=("*.txt$", "/*print=", "/a/x"))
     assert stored(store) == ["/", "/a/1", "/b/4", "http://wiki.test/x"]
 
 
@@ -184,7 +183,7 @@ def test_robots_txt_is_obeyed_and_its_delay_kept(serve, store):
         }
     )
     time = Time()
-    summary = index(store, site, time=time)
+    summary = crawl(store, site, time=time)
     assert stored(store) == ["/", "/a"]
     assert not [path for path in site.paths if "private" in path]
     assert summary.skipped == {}
@@ -194,9 +193,9 @@ def test_robots_txt_is_obeyed_and_its_delay_kept(serve, store):
 
 def test_what_robots_txt_forbids_now_is_removed(serve, store):
     site = serve({"/": html("", "/a"), "/a": html()})
-    index(store, site)
+    crawl(store, site)
     site.pages["/robots.txt"] = Reply(body="User-agent: *\nDisallow: /a\n")
-    assert index(store, site).pages.removed == 1
+    assert crawl(store, site).pages.removed == 1
     assert stored(store) == ["/"]
 
 
@@ -215,11 +214,11 @@ def test_a_site_that_cannot_be_started_is_an_error_and_nothing_is_removed(
     serve, store, pages, error, message
 ):
     site = serve({"/": html("", "a"), "/a": html()})
-    index(store, site)
+    crawl(store, site)
     before = dict(store.stored)
     site.pages |= pages
     with pytest.raises(error, match=message):
-        index(store, site)
+        crawl(store, site)
     assert store.stored == before
 
 
@@ -253,7 +252,7 @@ def test_sitemaps_are_found_packed_and_nested(serve, store, start):
             **dict.fromkeys(["/a", "/b", "/c"], html()),
         }
     )
-    summary = index(store, site, f"{START}{start}", max_depth=0)
+    summary = crawl(store, site, f"{START}{start}", max_depth=0)
     assert stored(store) == ["/", "/a", "/b", "/c"] if not start else ["/a", "/b", "/c"]
     assert summary.skipped == {}
 
@@ -280,7 +279,7 @@ def test_a_bad_sitemap_is_reported_and_the_rest_indexed(serve, store, body, mess
             "/b": html(),
         }
     )
-    summary = index(store, site)
+    summary = crawl(store, site)
     assert stored(store) == ["/", "/a", "/b"]
     assert list(summary.skipped) == [f"{START}map.xml"]
     assert message in summary.skipped[f"{START}map.xml"]
@@ -292,7 +291,7 @@ def test_sitemaps_that_name_ever_more_sitemaps_come_to_an_end(serve, store):
     }
     site = serve({**pages, "/": html()})
     with pytest.raises(NothingIndexedError):
-        index(store, site, f"{START}0.xml")
+        crawl(store, site, f"{START}0.xml")
     assert site.paths == ["/0.xml", "/1.xml", "/2.xml", "/3.xml"]
 
 
@@ -306,13 +305,13 @@ def test_a_second_run_fetches_only_what_changed(serve, store):
             "/d": validated(html()),
         }
     )
-    index(store, site)
+    crawl(store, site)
     puts = len(store.puts)
     site.forget()
     site.pages["/b"] = validated(html("new", "e"), etag='"2"')
     site.pages["/e"] = html()
     del site.pages["/c"]
-    summary = index(store, site)
+    summary = crawl(store, site)
 
     counts = summary.pages
     assert (counts.added, counts.updated, counts.unchanged, counts.removed) == (1, 1, 3, 1)
@@ -334,17 +333,17 @@ def test_last_modified_serves_as_well_and_a_page_without_either_is_compared(serv
     served = count()
     noisy = lambda _: html(head=f"<script>token={next(served)}</script>")  # noqa: E731
     site = serve({"/": html("", "dated", "noisy"), "/dated": dated, "/noisy": noisy})
-    index(store, site)
-    summary = index(store, site)
+    crawl(store, site)
+    summary = crawl(store, site)
     assert summary.pages.unchanged == 3
     assert len(store.puts) == 1
 
 
 def test_another_scope_reads_everything_again(serve, store):
     site = serve({"/": html("", "a"), "/a": validated(html("", "deep/b")), "/deep/b": html()})
-    index(store, site, deny=("/deep/",))
+    crawl(store, site, deny=("/deep/",))
     assert stored(store) == ["/", "/a"]
-    index(store, site)
+    crawl(store, site)
     assert stored(store) == ["/", "/a", "/deep/b"]
 
 
@@ -361,12 +360,12 @@ def test_an_interrupted_run_is_gone_on_with_without_fetching_again_what_was_stor
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        index(store, site, net=network(site, sleep=interrupt))
+        crawl(store, site, net=network(site, sleep=interrupt))
     assert stored(store) == ["/", *[f"/p{n}" for n in range(6)]]
 
     site.forget()
     site.pages["/p6"] = chain["/p6"]
-    counts = index(store, site).pages
+    counts = crawl(store, site).pages
     assert stored(store) == sorted(["/", *chain])
     assert (counts.added, counts.unchanged) == (5, 7)
     assert site.paths == ["/", *[f"/p{n}" for n in (6, 7, 8, 9, 10, 0, 1, 2, 3, 4, 5)]], "the new ones first"
@@ -386,7 +385,7 @@ def test_a_redirect_makes_the_old_url_a_name_of_the_page(serve, store):
             "/gone-away": moved("http://elsewhere.test/"),
         }
     )
-    summary = index(store, site)
+    summary = crawl(store, site)
     into, _ = links(store)
     assert {tag for page, tag in into if page == "/new"} == {"/new", "/old", "/older"}
     assert {tag for page, tag in into if page == "/target/"} == {"/target", "/stub"}
@@ -406,16 +405,16 @@ def test_a_redirect_that_is_met_late_still_becomes_a_name_of_its_page(serve, sto
             "/old": moved("/new"),
         }
     )
-    summary = index(store, site)
+    summary = crawl(store, site)
     into, _ = links(store)
     assert {tag for page, tag in into if page == "/new"} == {"/new", "/old"}
     assert summary.pages.added == 3
     assert summary.dangling.internal == 0
 
-    again = index(store, site)
+    again = crawl(store, site)
     assert (again.pages.unchanged, again.pages.updated) == (3, 0)
     site.pages["/old"] = html("a page of its own now")
-    index(store, site)
+    crawl(store, site)
     into, _ = links(store)
     assert {page for page, tag in into if tag == "/old"} == {"/old"}
 
@@ -431,11 +430,11 @@ def test_a_copy_that_names_its_canonical_page_is_not_stored_twice(serve, store, 
             "/copy": html("the same", head=canonical),
         }
     )
-    index(store, site)
+    crawl(store, site)
     assert stored(store) == ["/", "/page"]
     into, _ = links(store)
     assert {tag for page, tag in into if page == "/page"} == {"/page", "/page?print=1", "/copy"}
-    assert index(store, site).pages.unchanged == 2
+    assert crawl(store, site).pages.unchanged == 2
 
 
 def test_a_canonical_url_with_nothing_behind_it_is_another_name_and_a_false_one_is_not(serve, store):
@@ -448,17 +447,17 @@ def test_a_canonical_url_with_nothing_behind_it_is_another_name_and_a_false_one_
             "/d": html("d", head='<link rel="canonical" href="/c">'),
         }
     )
-    index(store, site)
+    crawl(store, site)
     assert stored(store) == ["/", "/a", "/b", "/c", "/d"]
     into, _ = links(store)
     assert {tag for page, tag in into if page == "/a"} == {"/a", "/A-page"}
     assert {tag for page, tag in into if page == "/b"} == {"/b"}
-    assert index(store, site).pages.unchanged == 5
+    assert crawl(store, site).pages.unchanged == 5
 
 
 def test_a_page_cannot_take_the_name_of_another_site(serve, store):
     site = serve({"/": html(head='<link rel="canonical" href="https://bank.test/">')})
-    index(store, site)
+    crawl(store, site)
     assert links(store)[0] == {("/", "/")}
 
 
@@ -470,7 +469,7 @@ def test_base_href_and_frames_are_followed(serve, store):
             "/sub/framed.html": html(),
         }
     )
-    index(store, site)
+    crawl(store, site)
     assert stored(store) == ["/", "/sub/a.html", "/sub/framed.html"]
     assert ("/", "/sub/a.html") in links(store)[1]
 
@@ -488,7 +487,7 @@ def test_a_request_is_made_again_when_the_server_asks_for_it(serve, store, statu
     answers = iter([Reply(status=status, headers=headers)])
     site = serve({"/": html("", "a"), "/a": lambda _: next(answers, html("now"))})
     time = Time()
-    summary = index(store, site, time=time, rate=1e6)
+    summary = crawl(store, site, time=time, rate=1e6)
     assert stored(store) == ["/", "/a"]
     assert summary.skipped == {}
     assert [seconds for seconds in time.slept if seconds > 0.1] == waits
@@ -496,10 +495,10 @@ def test_a_request_is_made_again_when_the_server_asks_for_it(serve, store, statu
 
 def test_waits_grow_and_end_and_the_stored_page_is_kept(serve, store):
     site = serve({"/": html("", "a"), "/a": html("kept")})
-    index(store, site)
+    crawl(store, site)
     site.pages["/a"] = Reply(status=503)
     time = Time()
-    summary = index(store, site, time=time, rate=1e6)
+    summary = crawl(store, site, time=time, rate=1e6)
     assert [seconds for seconds in time.slept if seconds > 0.1] == [1.0, 2.0, 4.0]
     assert summary.skipped == {f"{START}a": "the server answers 503"}
     assert stored(store) == ["/", "/a"]
@@ -508,7 +507,7 @@ def test_waits_grow_and_end_and_the_stored_page_is_kept(serve, store):
 def test_a_server_that_wants_too_much_patience_is_not_waited_for(serve, store):
     site = serve({"/": html("", "a"), "/a": Reply(status=503, headers={"Retry-After": "9999"})})
     time = Time()
-    summary = index(store, site, time=time)
+    summary = crawl(store, site, time=time)
     assert max(time.slept) < 1
     assert list(summary.skipped) == [f"{START}a"]
 
@@ -516,19 +515,19 @@ def test_a_server_that_wants_too_much_patience_is_not_waited_for(serve, store):
 def test_a_site_that_is_gone_in_the_middle_ends_the_run_and_removes_nothing(serve, store):
     names = [f"p{n}" for n in range(30)]
     site = serve({"/": html("", *names), **{f"/{name}": html(name) for name in names}})
-    index(store, site)
+    crawl(store, site)
     site.pages |= {f"/{name}": Reply(status=503) for name in names}
     with pytest.raises(SiteUnavailableError, match="10 requests in a row"):
-        index(store, site, retries=0)
+        crawl(store, site, retries=0)
     assert len(stored(store)) == 31
     site.pages |= {f"/{name}": Reply(status=500) for name in names}
-    assert len(index(store, site, retries=0).skipped) == 30, "broken pages alone do not end it"
+    assert len(crawl(store, site, retries=0).skipped) == 30, "broken pages alone do not end it"
 
 
 def test_requests_are_spaced(serve, store):
     site = serve({"/": html("", *"abc"), **{f"/{name}": html(name) for name in "abc"}})
     time = Time()
-    index(store, site, time=time, rate=0.5)
+    crawl(store, site, time=time, rate=0.5)
     assert time.slept == [2.0] * (len(site.asked) - 1)
 
 
@@ -539,20 +538,20 @@ def test_endless_calendars_and_loops_end_at_the_cap(serve, store):
 
     site = serve({"/": html("", "day?n=0")})
     site.pages |= {f"/day?n={n}": day for n in range(500)}
-    summary = index(store, site, max_pages=20)
+    summary = crawl(store, site, max_pages=20)
     assert len(stored(store)) == 20
     ((name, reason),) = summary.skipped.items()
     assert name == "further URLs"
     assert "max_pages" in reason
-    assert index(store, site, max_pages=20).pages.unchanged == 20, "stored pages come first"
+    assert crawl(store, site, max_pages=20).pages.unchanged == 20, "stored pages come first"
     assert len(stored(store)) == 20
-    index(store, site, max_pages=30)
+    crawl(store, site, max_pages=30)
     assert len(stored(store)) == 30
 
 
 def test_endless_redirects_end_at_the_cap(serve, store):
     site = serve({"/": html("", "r0"), **{f"/r{n}": moved(f"/r{n + 1}") for n in range(400)}})
-    summary = index(store, site, max_pages=1)
+    summary = crawl(store, site, max_pages=1)
     assert stored(store) == ["/"]
     assert len(site.paths) < 100
     assert "more than 10 redirects" in str(summary.skipped) or "max_pages" in str(summary.skipped)
@@ -560,9 +559,9 @@ def test_endless_redirects_end_at_the_cap(serve, store):
 
 def test_depth_is_counted_from_the_start(serve, store):
     site = serve({"/": html("", "1"), "/1": validated(html("", "2")), "/2": html("", "3"), "/3": html()})
-    index(store, site, max_depth=1)
+    crawl(store, site, max_depth=1)
     assert stored(store) == ["/", "/1"]
-    index(store, site, max_depth=2)
+    crawl(store, site, max_depth=2)
     assert stored(store) == ["/", "/1", "/2"]
 
 
@@ -593,7 +592,7 @@ def test_depth_is_counted_from_the_start(serve, store):
 )
 def test_what_is_no_page_is_reported_by_name_and_the_rest_kept(serve, store, reply, message):
     site = serve({"/": html("", "bad", "good", "x.pdf", "y.png"), "/bad": reply, "/good": html()})
-    summary = index(store, site)
+    summary = crawl(store, site)
     assert stored(store) == ["/", "/good"]
     assert list(summary.skipped) == [f"{START}bad"]
     assert message in summary.skipped[f"{START}bad"]
@@ -614,7 +613,7 @@ def test_what_is_no_page_is_reported_by_name_and_the_rest_kept(serve, store, rep
 )
 def test_the_charset_is_that_of_the_mark_then_the_header_then_the_page(serve, store, header, body):
     site = serve({"/": Reply(headers={"Content-Type": header}, body=body)})
-    index(store, site)
+    crawl(store, site)
     assert [document.metadata["title"] for document in store.scan()] == ["Пётр"]
 
 
@@ -622,7 +621,7 @@ def test_two_spellings_of_a_page_are_one_and_the_second_helps_where_the_first_fa
     site = serve(
         {"/": html("", "a", "a/", "b/", "b/index.html"), "/a": html("a"), "/b/index.html": html("b")}
     )
-    summary = index(store, site)
+    summary = crawl(store, site)
     assert stored(store) == ["/", "/a", "/b/index.html"]
     assert site.paths == ["/", "/a", "/b/", "/b/index.html"]
     assert summary.skipped == {}
@@ -637,7 +636,7 @@ def test_pages_are_named_in_their_own_letters_and_asked_for_percent_encoded(serv
             "/%FF%20x": html("Bytes"),
         }
     )
-    index(store, site)
+    crawl(store, site)
     assert sorted(site.paths) == ["/", tokyo, "/%FF%20x"]
     assert stored(store) == ["/", "/%FF%20x", "/東京"]
     assert {document.metadata["url"] for document in store.scan()} >= {f"{START}東京"}
@@ -645,12 +644,12 @@ def test_pages_are_named_in_their_own_letters_and_asked_for_percent_encoded(serv
     assert ("/", tokyo) in out
 
     site.asked.clear()
-    again = index(store, site)
+    again = crawl(store, site)
     assert again.pages.unchanged == 3
     assert again.pages.removed == 0
 
     site.pages[tokyo] = Reply(status=503)
-    broken = index(store, site, retries=0)
+    broken = crawl(store, site, retries=0)
     assert f"{START}東京" in broken.skipped
     assert broken.pages.removed == 0
     assert stored(store) == ["/", "/%FF%20x", "/東京"]
@@ -658,7 +657,7 @@ def test_pages_are_named_in_their_own_letters_and_asked_for_percent_encoded(serv
 
 def test_a_dry_run_writes_nothing_and_counts(serve, store):
     site = serve({"/": html("", "a"), "/a": html()})
-    summary = index(store, site, dry_run=True)
+    summary = crawl(store, site, dry_run=True)
     assert summary.dry_run
     assert summary.pages.added == 2
     assert store.stored == {}
@@ -666,7 +665,7 @@ def test_a_dry_run_writes_nothing_and_counts(serve, store):
 
 def test_sites_lie_side_by_side_below_prefixes(serve, store):
     site = serve({"/": html("", "a"), "/a": html()})
-    index(store, site, prefix="one")
+    crawl(store, site, prefix="one")
     assert {("/", "/one/a")} <= links(store)[1]
     assert {("/a", "/one/a"), ("/a", "http://docs.test/a")} <= links(store)[0]
 
@@ -685,7 +684,7 @@ def test_a_page_full_of_hostile_links_leads_nowhere(serve, store):
         }
     )
     wires = Wires(site)
-    index(
+    crawl(
         store,
         site,
         net=network(connect=wires, resolve=Names({name: [found] for name, found in NAMES.items()})),
@@ -713,7 +712,7 @@ def test_settings_that_cannot_work_are_refused(wrong):
 def test_what_is_remembered_of_a_page_is_small(serve, store):
     names = [f"chapter-{n}.html" for n in range(100)]
     site = serve({"/": html("", *names), **{f"/{name}": html(name, *names, title=name) for name in names}})
-    index(store, site)
+    crawl(store, site)
     sizes = sorted(len(page.digest) for page in store.stored.values())
     assert sizes[-2] < 500, "each URL stands in one digest"
     assert len(json.loads(store.stored[START, START].digest.partition(":")[2])["children"]) == 100
@@ -721,14 +720,14 @@ def test_what_is_remembered_of_a_page_is_small(serve, store):
 
 def test_a_page_that_is_nested_too_deep_is_reported(serve, store):
     site = serve({"/": html("", "deep", "a"), "/deep": "<div>" * 400_000 + "<p>text", "/a": html()})
-    assert list(index(store, site).skipped) == [f"{START}deep"]
+    assert list(crawl(store, site).skipped) == [f"{START}deep"]
     assert stored(store) == ["/", "/a"]
 
 
 def test_a_robots_txt_that_asks_for_a_day_between_requests_is_taken_at_its_word(serve, store):
     site = serve({"/robots.txt": Reply(body="User-agent: *\nCrawl-delay: 1e99\n"), "/": html()})
     with pytest.raises(FetchError, match="s between requests, more than 120"):
-        index(store, site)
+        crawl(store, site)
     assert site.paths == []
 
 
@@ -741,7 +740,7 @@ def test_names_of_no_encodings_of_text_count_for_nothing(serve, store):
     }
     bodies |= {f"/m{name}": f'<meta charset="{name}"><p>\xe9-x' for name in names}
     site = serve({"/": html("", *[path[1:] for path in bodies]), **bodies})
-    summary = index(store, site)
+    summary = crawl(store, site)
     assert (summary.skipped, summary.encodings.guessed) == ({}, len(names))
     texts = {one.page_content.rpartition("\n")[2] for one in store.scan()}
     assert texts >= {"ÿþ-x", "é-x"}
@@ -758,9 +757,9 @@ def test_a_page_that_fails_while_late_names_are_mended_stays(serve, store):
             "/flaky": html(),
         }
     )
-    index(store, site, max_depth=1)
+    crawl(store, site, max_depth=1)
     site.pages["/flaky"] = Reply(status=500)
-    index(store, site)
+    crawl(store, site)
     assert "/flaky" in stored(store)
     assert ("/new", "/old") in links(store)[0]
 
@@ -768,24 +767,24 @@ def test_a_page_that_fails_while_late_names_are_mended_stays(serve, store):
 def test_a_crawl_that_is_cut_short_removes_nothing(serve, store):
     names = [f"p{n}" for n in range(8)]
     site = serve({"/": html("", *names), **{f"/{name}": html(name) for name in names}})
-    index(store, site)
+    crawl(store, site)
     before = stored(store)
     site.pages["/p7"] = Reply(status=404)
-    summary = index(store, site, max_pages=3)
+    summary = crawl(store, site, max_pages=3)
 
     assert (summary.pages.removed, stored(store)) == (0, before)
     assert summary.unseen == ("further URLs",)
-    assert index(store, site).pages.removed == 1, "a complete crawl knows what is gone"
+    assert crawl(store, site).pages.removed == 1, "a complete crawl knows what is gone"
 
 
 def test_a_server_that_fails_removes_nothing_and_is_named(serve, store):
     site = serve(
         {"/": html("", "a", "b", "c"), "/a": html("", "d"), "/b": html(), "/c": html(), "/d": html()}
     )
-    index(store, site)
+    crawl(store, site)
     before = stored(store)
     site.pages |= {"/a": Reply(status=500), "/c": Reply(status=404)}
-    summary = index(store, site, retries=0)
+    summary = crawl(store, site, retries=0)
 
     assert summary.unseen == ("http://docs.test/a",)
     assert set(before) - set(stored(store)) == {"/c"}, "each stored page was asked for by itself"
@@ -794,10 +793,10 @@ def test_a_server_that_fails_removes_nothing_and_is_named(serve, store):
 def test_a_server_that_fails_hides_pages_that_are_to_be_read_anew(serve, store):
     """With other options nothing is known of the stored pages; what only a broken page links is not gone."""
     site = serve({"/": html("", "a", "b"), "/a": html("", "d"), "/b": html(), "/d": html()})
-    index(store, site)
+    crawl(store, site)
     before = stored(store)
     site.pages["/a"] = Reply(status=503)
-    summary = index(store, site, retries=0, encoding="latin-1")
+    summary = crawl(store, site, retries=0, encoding="latin-1")
 
     assert (summary.pages.removed, stored(store)) == (0, before)
 
@@ -805,10 +804,10 @@ def test_a_server_that_fails_hides_pages_that_are_to_be_read_anew(serve, store):
 def test_late_names_remove_nothing(serve, store):
     """A page that failed while others were read anew must outlive the second look at some of them."""
     site = serve({"/": html("", "a", "b", "x"), "/a": html(), "/b": html(), "/x": html("", "b")})
-    index(store, site)
+    crawl(store, site)
     before = stored(store)
     site.pages |= {"/a": Reply(status=500), "/x": Reply(status=301, headers={"Location": "/b"})}
-    index(store, site, retries=0, encoding="latin-1")
+    crawl(store, site, retries=0, encoding="latin-1")
 
     assert set(before) - set(stored(store)) <= {"/x"}
 
@@ -816,23 +815,135 @@ def test_late_names_remove_nothing(serve, store):
 def test_a_crawl_read_by_processes_gives_the_same_documents_links_and_report(serve, monkeypatch):
     monkeypatch.setattr(readahead, "PATIENCE", 0.0)
     asked: list[int] = []
-    ask = workers._Process.ask
-    monkeypatch.setattr(workers._Process, "ask", lambda self, content: asked.append(1) or ask(self, content))
+    send = workers.ReadingPool.send
+    monkeypatch.setattr(workers.ReadingPool, "send", lambda self, page: asked.append(1) or send(self, page))
     pages = {f"/p{n}": html(f"<h2 id=s>Part {n}</h2>", f"p{n + 1}#s", f"p{n * 3 % 20}") for n in range(19)}
     pages |= {"/": html("", "p0", "binary"), "/p19": html("last", "/"), "/binary": "\0" * 100}
     found = []
     for jobs in (1, 2):
         store = MemoryStore()
         site = serve(pages)
-        summary = index_website(
+        summary = index(
             store,
-            START,
+            WebsiteSource(START, rate=1000.0, network=network(site, None)),
             links=("hyperlink", "section"),
-            settings=WebSettings(rate=1000.0),
-            network=network(site, None),
             jobs=jobs,
         )
         found.append(([(one.id, one.page_content, one.metadata) for one in store.scan()], summary))
         assert bool(asked) == (jobs == 2)
     assert found[0] == found[1]
     assert len(found[0][0]) > 20
+
+
+def test_a_page_that_always_fails_hides_nothing_until_it_is_stored(serve, store):
+    pages = {"/": html("", "a", "b"), "/a": html("a"), "/b": Reply(status=500)}
+    site = serve(pages)
+    for _ in range(2):
+        summary = crawl(store, site, retries=0)
+        assert (stored(store), summary.unseen) == (["/", "/a"], ())
+        assert "500" in summary.skipped[f"{START}b"]
+    site.pages["/b"] = html("b")
+    crawl(store, site, retries=0)
+    site.pages["/b"] = Reply(status=500)
+    summary = crawl(store, site, retries=0)
+    assert (stored(store), summary.unseen) == (["/", "/a", "/b"], (f"{START}b",))
+
+
+def test_parameters_that_say_who_asks_make_no_pages(serve, store):
+    queries = ("utm_source=x", "utm_source=y&fbclid=3", "PHPSESSID=0a1b", "a=1&gclid=x")
+    site = serve({"/": html("", *(f"t?{one}" for one in queries), "t;jsessionid=4F")})
+    site.pages |= {f"/t{query}": html(f"text{query}") for query in ("", "?a=1")}
+    summary = crawl(store, site)
+    assert stored(store) == ["/", "/t", "/t?a=1"]
+    assert (summary.dangling.internal, summary.skipped) == (0, {})
+
+
+def test_a_site_that_makes_up_urls_without_end_is_left_and_keeps_nothing_that_is_gone(serve, store):
+    count = 0
+
+    def endless(_):
+        nonlocal count
+        count += 1
+        return Reply(
+            headers={"Content-Type": "text/html"},
+            body=f"<p>Always the <a href='trap?at={count}'>same</a> text.</p>",
+        )
+
+    site = serve({"/": html("", "trap?at=0", "gone"), "/gone": html("soon gone")})
+    site.pages |= dict.fromkeys((f"/trap?at={n}" for n in range(200)), endless)
+    summary = crawl(store, site)
+    assert stored(store) == ["/", "/gone", "/trap?at=0"]
+    assert count < 30
+    assert "the last 20 had one text" in summary.skipped["/trap?…"]
+    assert summary.unseen == ()
+    del site.pages["/gone"]
+    assert crawl(store, site).pages.removed == 1
+    assert stored(store) == ["/", "/trap?at=0"]
+
+
+def test_a_crawl_that_is_cut_short_removes_what_the_server_says_is_gone(serve, store):
+    pages = {"/": html("", *(f"p{n}" for n in range(9)))} | {f"/p{n}": html(f"p{n}") for n in range(9)}
+    site = serve(pages)
+    crawl(store, site)
+    del site.pages["/p3"]
+    site.pages["/"] = html("", *(f"p{n}" for n in range(30)))
+    site.pages |= {f"/p{n}": html(f"p{n}") for n in range(9, 30)}
+    summary = crawl(store, site, max_pages=10)
+    assert "/p3" not in stored(store)
+    assert (summary.pages.removed, summary.unseen) == (1, ("further URLs",))
+
+
+def test_pages_that_were_stored_otherwise_are_asked_too(serve, store):
+    """Also those that no page links to any more."""
+    site = serve({"/": html("", "a"), "/a": html("a", "b"), "/b": html("b")})
+    crawl(store, site)
+    site.pages["/a"] = html("a")
+    index(
+        store, WebsiteSource(START, rate=1000.0, network=network(site, None)), links=("hyperlink", "citation")
+    )
+    assert stored(store) == ["/", "/a", "/b"]
+
+
+MARKDOWN = {"Content-Type": "text/markdown"}
+TEXT = {"Content-Type": "text/plain; charset=iso-8859-1"}
+
+
+def test_markdown_and_files_of_text_are_pages_too(serve, store):
+    site = serve(
+        {
+            "/": html("", "a.md", "n.txt", "x.log"),
+            "/a.md": Reply(headers=MARKDOWN, body="# A\n\nSee [b](b.md).\n"),
+            "/b.md": Reply(headers=TEXT, body="# B\n\nText.\n"),
+            "/n.txt": Reply(headers=TEXT, body="A note\n\nGr\u00fc\u00dfe.".encode("latin-1")),
+            "/x.log": Reply(headers=TEXT, body="a log"),
+        }
+    )
+    summary = crawl(store, site)
+    assert stored(store) == ["/", "/a.md", "/b.md", "/n.txt"]
+    assert set(summary.skipped) == {f"{START}x.log"}
+    assert any("Gr\u00fc\u00dfe" in one.page_content for one in store.scan())
+
+
+def test_of_a_list_the_pages_are_indexed_that_it_names(serve, store):
+    listed = "# Site\n\n- [A](/a.html.md): first\n- [B](b)\n- [Away](http://elsewhere.test/x)\n"
+    site = serve(
+        {
+            "/llms.txt": Reply(headers={"Content-Type": "text/plain"}, body=listed),
+            "/a.html.md": Reply(headers=MARKDOWN, body="# A\n\nSee [b](b) and [c](c).\n"),
+            "/b": html("b", "a.html", "c"),
+            "/c": html("c"),
+        }
+    )
+    summary = crawl(store, site, url=f"{START}llms.txt")
+    assert stored(store) == ["/a.html.md", "/b"]
+    assert "1 of the pages that it names" in summary.skipped[f"{START}llms.txt"]
+    into, out = links(store)
+    assert {("/a.html.md", "/a.html"), ("/a.html.md", "/a.html.md")} <= into
+    assert ("/b", "/a.html") in out
+
+
+def test_a_page_is_indexed_alone_where_links_are_not_followed(serve, store):
+    site = serve({"/": html("", "a"), "/a": html("a", "b"), "/b": html("b"), "/sitemap.xml": "no"})
+    crawl(store, site, url=f"{START}a", follow_links=False)
+    assert stored(store) == ["/a"]
+    assert {asked.path for asked in site.asked} == {"/robots.txt", "/a"}

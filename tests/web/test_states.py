@@ -14,11 +14,11 @@ from memory_store import MemoryStore
 from stores import times
 from web_site import Reply, html, moved, network, running
 
-from linkstore.ingest import pipeline
-from linkstore.ingest.web import WebSettings, index_website
+from linkstore.ingest import index, pipeline
+from linkstore.ingest.web import WebsiteSource
 
 START = "http://docs.test/"
-SETTINGS = WebSettings(rate=1e6, retries=1)
+SETTINGS = {"rate": 1e6, "retries": 1}
 
 
 class RandomSite:
@@ -92,7 +92,7 @@ def run(store, site, *, until=None):
             raise KeyboardInterrupt
         return 0.0
 
-    index_website(store, START, links=("hyperlink",), settings=SETTINGS, network=network(site, clock=clock))
+    index(store, WebsiteSource(START, **SETTINGS, network=network(site, clock=clock)), links=("hyperlink",))
 
 
 def content(store):

@@ -10,7 +10,7 @@ from wikis import Written, dump_text
 
 from linkstore import LinkStore
 from linkstore.core.display import get_body, join_headings
-from linkstore.ingest import index_wiki
+from linkstore.ingest import WikiDumpSource, index
 from linkstore.ingest.wiki.zim import _choose_zim_title
 
 TEXT = "A city of gardens and of rain. " * 10 + "\n\n== History ==\nFounded by monks, who built a bridge.\n"
@@ -19,7 +19,7 @@ TEXT = "A city of gardens and of rain. " * 10 + "\n\n== History ==\nFounded by m
 def test_a_hit_in_a_section_names_its_article(tmp_path):
     (tmp_path / "wiki.xml").write_text(dump_text([Written("Zürich", TEXT), Written("Aa", "Text.")]))
     with LinkStore.open(tmp_path / "kb") as store:
-        index_wiki(store, tmp_path / "wiki.xml")
+        index(store, WikiDumpSource(tmp_path / "wiki.xml"))
         documents = {one.id: one for one in store.scan()}
     found = {name: one.metadata["title"] for name, one in documents.items()}
     assert found["Zürich#History"] == found["Zürich"] == "Zürich"

@@ -9,8 +9,8 @@ import pytest
 from growing import grows_with_length
 
 from linkstore.extract import Hyperlink, Page
+from linkstore.extract.blocks import Block
 from linkstore.ingest.chunks import DEFAULT_LIMITS, make_chunks
-from linkstore.ingest.html.reading import Block
 from linkstore.ingest.notes.markdown import render_markdown
 from linkstore.ingest.notes.markup import NoteIndex
 from linkstore.ingest.web.sitemaps import MOST_URLS, read_sitemap

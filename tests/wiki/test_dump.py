@@ -11,7 +11,7 @@ from wikis import BASE, HEAD, Written, dump_text, write_dump
 
 from linkstore.core.links import Link, get_links
 from linkstore.errors import LinkStoreError
-from linkstore.ingest import BadInput, SourceNotFoundError, WikiSettings, WikiSource, index_wiki
+from linkstore.ingest import BadInput, SourceNotFoundError, WikiDumpSource, index
 from linkstore.ingest.wiki.dump import (
     Alias,
     DumpCutShortError,
@@ -21,7 +21,7 @@ from linkstore.ingest.wiki.dump import (
     read_pages,
     read_siteinfo,
 )
-from linkstore.ingest.wiki.source import MOST_WITH_SECTIONS
+from linkstore.ingest.wiki.source import MOST_WITH_SECTIONS, DumpArticles
 
 NEEDLE = Written(
     "Space Needle",
@@ -43,7 +43,7 @@ def store():
 
 def offered(path, **options):
     """What a dump offers: pages by URL, and what is bad."""
-    found = list(WikiSource(path, **options).pages({}))
+    found = list(DumpArticles(WikiDumpSource(path, **options)).pages({}))
     pages = {page.url: page for page in found if not isinstance(page, BadInput)}
     return pages, [bad for bad in found if isinstance(bad, BadInput)]
 
@@ -59,7 +59,7 @@ def tags(document, kind, direction):
 @pytest.mark.parametrize("name", ["dump.xml", "dump.xml.bz2"])
 def test_articles_become_documents_with_links(store, tmp_path, name):
     path = write_dump(tmp_path / name, NEEDLE, ALIAS, DECK, LOUPE, TALK)
-    summary = index_wiki(store, path)
+    summary = index(store, WikiDumpSource(path))
     documents = stored(store)
 
     assert summary.pages.added == 2
@@ -80,34 +80,31 @@ def test_articles_become_documents_with_links(store, tmp_path, name):
 
 
 def test_documents_meet_those_of_a_mirror_of_the_same_wiki(store, tmp_path):
-    source = WikiSource(write_dump(tmp_path / "dump.xml", NEEDLE))
+    source = DumpArticles(WikiDumpSource(write_dump(tmp_path / "dump.xml", NEEDLE)))
     assert source.site.page_tag("https://en.wikipedia.org/wiki/Space_Needle") == "/Space_Needle"
     assert source.site.bases == ("https://en.wikipedia.org/wiki/",)
 
 
 def test_a_second_run_parses_nothing_and_a_change_only_its_page(store, tmp_path):
     path = tmp_path / "dump.xml"
-    index_wiki(store, write_dump(path, NEEDLE, LOUPE))
-    assert index_wiki(store, path).pages.unchanged == 2
+    index(store, WikiDumpSource(write_dump(path, NEEDLE, LOUPE)))
+    assert index(store, WikiDumpSource(path)).pages.unchanged == 2
     assert len(store.puts) == 1
 
     changed = Written("Loupe (bar)", "It closed.")
-    summary = index_wiki(store, write_dump(path, NEEDLE, changed))
+    summary = index(store, WikiDumpSource(write_dump(path, NEEDLE, changed)))
     assert (summary.pages.updated, summary.pages.unchanged) == (1, 1)
-    summary = index_wiki(store, write_dump(path, NEEDLE, changed, ALIAS))
+    summary = index(store, WikiDumpSource(write_dump(path, NEEDLE, changed, ALIAS)))
     assert (summary.pages.updated, summary.pages.unchanged) == (1, 1)
-    summary = index_wiki(store, write_dump(path, NEEDLE))
+    summary = index(store, WikiDumpSource(write_dump(path, NEEDLE)))
     assert (summary.pages.removed, summary.pages.updated) == (1, 1)
 
 
 def test_a_change_of_settings_reads_all_again(store, tmp_path):
     path = write_dump(tmp_path / "dump.xml", NEEDLE, LOUPE)
-    index_wiki(store, path)
-    assert (
-        index_wiki(store, path, settings=WikiSettings(interwiki={"x": "https://x.example/$1"})).pages.updated
-        == 2
-    )
-    assert index_wiki(store, path, links=("hyperlink",)).pages.updated == 2
+    index(store, WikiDumpSource(path))
+    assert index(store, WikiDumpSource(path, interwiki={"x": "https://x.example/$1"})).pages.updated == 2
+    assert index(store, WikiDumpSource(path, cite=False), links=("hyperlink",)).pages.updated == 2
     assert not any(tags(document, "citation", "out") for document in stored(store).values())
 
 
@@ -119,17 +116,17 @@ def test_a_run_that_was_interrupted_goes_on_where_it_stopped(store, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        index_wiki(store, path, progress=interrupt)
+        index(store, WikiDumpSource(path), progress=interrupt)
     # Pages wait for each other to be embedded together, so the first run may have written none or some.
     before = len(store.stored)
-    summary = index_wiki(store, path)
+    summary = index(store, WikiDumpSource(path))
     assert (summary.pages.unchanged, summary.pages.added) == (before, 20 - before)
 
 
 def test_namespaces_are_chosen(store, tmp_path):
     category = Written("Category:Towers", "Tall.\n[[Category:Buildings]]", namespace=14)
     path = write_dump(tmp_path / "dump.xml", NEEDLE, TALK, category)
-    index_wiki(store, path, namespaces=(1, 14))
+    index(store, WikiDumpSource(path, namespaces=(1, 14)))
     documents = stored(store)
     assert set(documents) == {"Talk%3ASpace_Needle", "Category%3ATowers"}
     assert tags(documents["Category%3ATowers"], "hyperlink", "in") == {"/Category:Towers"}
@@ -139,13 +136,13 @@ def test_namespaces_are_chosen(store, tmp_path):
 def test_progress_knows_how_many_articles_there_are(store, tmp_path):
     seen = []
     path = write_dump(tmp_path / "dump.xml", NEEDLE, ALIAS, TALK, LOUPE)
-    index_wiki(store, path, progress=lambda done, total, page: seen.append((done, total, page)))
+    index(store, WikiDumpSource(path), progress=lambda done, total, page: seen.append((done, total, page)))
     assert seen == [(1, 2, "Space_Needle"), (2, 2, "Loupe_(bar)")]
 
 
 def test_two_wikis_lie_side_by_side_below_prefixes(store, tmp_path):
     path = write_dump(tmp_path / "dump.xml", NEEDLE, ALIAS, DECK)
-    index_wiki(store, path, prefix="en")
+    index(store, WikiDumpSource(path, prefix="en"))
     documents = stored(store)
     assert set(documents) == {"en/Space_Needle", "en/Space_Needle#Deck"}
     assert tags(documents["en/Space_Needle"], "hyperlink", "out") == {"/en/Tower", "/en/Seattle"}
@@ -164,7 +161,7 @@ def test_pages_that_cannot_be_read_are_named_and_the_rest_is_kept(store, tmp_pat
         Written("Only: a template", "{{Infobox}}"),
         LOUPE,
     )
-    summary = index_wiki(store, path, settings=WikiSettings(longest=4000))
+    summary = index(store, WikiDumpSource(path, longest=4000))
     assert summary.pages.added == 1
     assert summary.skipped == {
         "Empty": "it has no text",
@@ -178,7 +175,7 @@ def test_pages_that_cannot_be_read_are_named_and_the_rest_is_kept(store, tmp_pat
 def test_a_dump_that_is_cut_short_is_named_and_nothing_is_removed(store, tmp_path, compressed):
     pages = [Written(f"P{n}", f"Text {n} " * 200) for n in range(60)]
     path = tmp_path / ("dump.xml.bz2" if compressed else "dump.xml")
-    index_wiki(store, write_dump(path, *pages))
+    index(store, WikiDumpSource(write_dump(path, *pages)))
     assert len(store.stored) == 60
 
     content = dump_text(pages).encode()
@@ -188,7 +185,7 @@ def test_a_dump_that_is_cut_short_is_named_and_nothing_is_removed(store, tmp_pat
         bz2.compress(content[:half]) + bz2.compress(content[half:])[:-10] if compressed else content[:half]
     )
     path.write_bytes(whole)
-    summary = index_wiki(store, path)
+    summary = index(store, WikiDumpSource(path))
     assert summary.pages.removed == 0
     assert summary.pages.unchanged > 10
     assert list(summary.skipped) == [path.name]
@@ -202,7 +199,7 @@ def test_broken_xml_keeps_the_pages_before_it(tmp_path):
     pages, bad = offered(path)
     assert list(pages) == ["Space_Needle"]
     assert len(bad) == 1
-    assert bad[0].hides == ""
+    assert bad[0].hides == ("",)
     assert "line" in bad[0].reason
 
 
@@ -214,12 +211,12 @@ def test_what_is_no_dump_is_no_source(tmp_path, content):
     path = tmp_path / "dump.xml"
     path.write_bytes(content)
     with pytest.raises(SourceNotFoundError, match=r"not a MediaWiki XML dump|7z"):
-        WikiSource(path)
+        DumpArticles(WikiDumpSource(path))
 
 
 def test_a_dump_that_is_not_there_is_named(tmp_path):
     with pytest.raises(SourceNotFoundError, match=r"nothing\.xml"):
-        WikiSource(tmp_path / "nothing.xml")
+        DumpArticles(WikiDumpSource(tmp_path / "nothing.xml"))
 
 
 def test_entities_are_never_expanded(tmp_path):
@@ -227,13 +224,13 @@ def test_entities_are_never_expanded(tmp_path):
     path = tmp_path / "dump.xml"
     path.write_text(bomb + dump_text([NEEDLE]))
     with pytest.raises(SourceNotFoundError, match="document type"):
-        WikiSource(path)
+        DumpArticles(WikiDumpSource(path))
     path.write_text(
         dump_text([NEEDLE]).replace("</mediawiki>", "<page><title>&b;</title></page></mediawiki>")
     )
     pages, bad = offered(path)
     assert list(pages) == ["Space_Needle"]
-    assert bad[0].hides == ""
+    assert bad[0].hides == ("",)
 
 
 # What a dump says
@@ -262,7 +259,7 @@ def test_siteinfo_is_read_from_the_first_lines(tmp_path):
 def test_a_dump_without_siteinfo_has_the_namespaces_that_every_wiki_has(store, tmp_path):
     path = tmp_path / "dump.xml"
     path.write_text(f"<mediawiki>{Written('A', '[[b]] [[category:c]] d').xml()}</mediawiki>")
-    index_wiki(store, path)
+    index(store, WikiDumpSource(path))
     document = stored(store)["A"]
     assert tags(document, "hyperlink", "out") == {"/B"}
     assert tags(document, "category", "bidir") == {"C"}
@@ -316,14 +313,14 @@ def test_old_dumps_say_that_a_page_redirects_in_its_text_alone(store, tmp_path):
         Written("Old", "#REDIRECT [[Space_Needle]]"),
         Written("Older", "x", redirect=""),
     )
-    index_wiki(store, path)
+    index(store, WikiDumpSource(path))
     assert "/Old" in tags(stored(store)["Space_Needle"], "hyperlink", "in")
     assert set(stored(store)) == {"Space_Needle", "Space_Needle#Deck"}
 
 
 def test_of_many_redirects_all_lead_to_the_page_and_some_to_its_sections(store, tmp_path):
     many = [Written(f"R{n:03}", "#REDIRECT [[Space Needle]]", redirect="Space Needle") for n in range(100)]
-    index_wiki(store, write_dump(tmp_path / "dump.xml", NEEDLE, *many))
+    index(store, WikiDumpSource(write_dump(tmp_path / "dump.xml", NEEDLE, *many)))
     documents = stored(store)
     assert len(tags(documents["Space_Needle"], "hyperlink", "in")) == 101
     assert len(tags(documents["Space_Needle#Deck"], "hyperlink", "in")) == 1 + MOST_WITH_SECTIONS
@@ -343,7 +340,7 @@ def test_memory_does_not_grow_with_the_dump(tmp_path):
                 file.write(Written(f"Page {n}", f"Text {n} of [[Page {n % 97}]]. " * 8).xml())
                 file.write(Written(f"Old {n}", f"#REDIRECT [[Page {n}]]", redirect=f"Page {n}").xml())
             file.write("</mediawiki>")
-        source = WikiSource(path)
+        source = DumpArticles(WikiDumpSource(path))
         tracemalloc.start()
         for number, page in enumerate(source.pages({})):
             if number % 20 == 0:

@@ -11,51 +11,54 @@ Lines with wildcards, placeholders or conditions are left out, because they do n
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path, PurePath
-from typing import Final, Unpack
+from typing import Final
 
 import xxhash
 
-from linkstore.core.arguments import omit_none, require, require_at_least, require_list
-from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy, split_tag
-from linkstore.extract.html import decode_html, find_encoding, parse_html
+from linkstore.core.urls import Site, split_tag
+from linkstore.extract.html import decode_html, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.extract.protocol import Chunk, Page
-from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
-from linkstore.ingest.documents import TITLE_BYTES, ClaimPolicy, Claims, PageTitles, find_titles
+from linkstore.ingest.chunks import add_incoming_links, make_chunks
+from linkstore.ingest.copies import merge_copies
+from linkstore.ingest.documents import TITLE_BYTES, Claims, PageTitles, find_titles
 from linkstore.ingest.files import (
     HTML_SUFFIXES,
     MARKDOWN_SUFFIXES,
+    NOTEBOOK_SUFFIX,
+    RST_SUFFIX,
+    TEXT_SUFFIX,
     Folder,
+    Listing,
     PageFile,
     detect_bases,
     detect_origins,
     list_pages,
     open_folder,
 )
-from linkstore.ingest.html.pages import INVENTORY_NAME as INVENTORY
-from linkstore.ingest.html.pages import (
+from linkstore.ingest.html.chrome import INVENTORY_NAME as INVENTORY
+from linkstore.ingest.html.chrome import (
     LARGEST_INVENTORY,
     LARGEST_SAMPLED,
     SAMPLE,
     SYMBOL,
     Chrome,
     InventoryError,
-    PageContent,
-    UnreadablePageError,
     has_suffixless_links,
-    read_html_page,
     read_inventory,
 )
+from linkstore.ingest.html.pages import PageContent, UnreadablePageError, read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.pipeline import IndexOptions, index_source
-from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
+from linkstore.ingest.settings import PageSettings, PathSettings
+from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
 
 REDIRECT_FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
 """The names of files of redirects, at the root of the site."""
@@ -73,6 +76,9 @@ _SOON: Final = 10
 _LONGEST_FILE: Final = 16 * 2**20
 _LARGEST_STUB: Final = 16 * 2**10
 _LONGEST_WAY: Final = 16
+_LEAST_PART: Final = 24
+"""Pages in a folder at the root of a site, from which on it is looked at on its own."""
+_MOST_PARTS: Final = 8
 
 
 def find_refresh_target(content: bytes) -> str | None:
@@ -197,7 +203,7 @@ def _follow_chain(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) 
 
 def _find_page_redirect(file: PageFile) -> str | None:
     """Return the target of the redirect of a page, or None if it has none, or cannot be read."""
-    if file.is_markdown:
+    if file.suffix != ".html":
         return None
     try:
         return find_refresh_target(file.read(_LARGEST_STUB))
@@ -205,89 +211,52 @@ def _find_page_redirect(file: PageFile) -> str | None:
         return None  # it is longer; or it is read again, and then reported
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IngestSettings:
-    """How pages are read; a change makes the next run read all of them again.
-
-    Args:
-        bases: Public base URLs of the site; None (default) finds them by ``rel=canonical``.
-        policy: For URLs that leave the site.
-        limits: How long chunks are.
-        max_bytes: Maximum size of a file; larger files are skipped; default 16 MiB.
-        encoding: Encoding of all pages, whatever they declare; a byte-order mark still wins. None (default)
-            takes what each declares, else UTF-8, else windows-1252, as browsers do.
-        claims: ``"any"`` also accepts pages that claim URLs of another site: see
-            :mod:`linkstore.ingest.documents`. Their own site is that of ``bases``, or that of most pages.
-
-    Raises:
-        ArgumentError: If a setting has the wrong type, such as one URL instead of a tuple of them.
-        StrategyError: If ``max_bytes`` is not an integer of at least 1, or ``encoding`` is unknown.
-    """
-
-    bases: tuple[str, ...] | None = None
-    policy: UrlPolicy = DEFAULT_POLICY
-    limits: ChunkLimits = DEFAULT_LIMITS
-    max_bytes: int = 16 * 2**20
-    encoding: str | None = None
-    claims: ClaimPolicy = "own"
-
-    def __post_init__(self) -> None:
-        require_list("URLs", **omit_none(bases=self.bases))
-        require(UrlPolicy, "a UrlPolicy", policy=self.policy)
-        require(ChunkLimits, "a ChunkLimits", limits=self.limits)
-        require(str, "the name of an encoding", **omit_none(encoding=self.encoding))
-        if self.encoding is not None:
-            find_encoding(self.encoding)
-        require_at_least(1, max_bytes=self.max_bytes)
-
-
-class FolderSource:
-    """The pages of a folder: HTML and Markdown, by path.
+@dataclass(frozen=True, slots=True)
+class FolderSource(PathSettings):
+    """The pages of a folder: built HTML and Markdown, by path.
 
     Args:
         path: The folder.
-        settings: How pages are read.
-        prefix: Path below which the folder is stored, next to other sources, such as ``"3.13"``. The ids
-            and tags of its pages begin with it.
 
-    Raises:
-        SourceNotFoundError: If there is no such folder.
-        LinkError: If the prefix is not a path.
+    Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
     """
 
-    def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
-        self._folder = folder = open_folder(path, "the folder of the built site")
-        require(IngestSettings, "an IngestSettings", **omit_none(settings=settings))
-        self._settings = settings or IngestSettings()
-        self._listing = list_pages(folder)
-        files = self._listing.files
-        bases = self._settings.bases
-        self._site = Site(
-            bases=detect_bases(files) if bases is None else bases,
-            policy=self._settings.policy,
-            prefix=prefix,
+    def open(self) -> AbstractContextManager[FolderPages]:
+        """List the folder.
+
+        Raises:
+            SourceNotFoundError: If there is no such folder.
+        """
+        return nullcontext(
+            FolderPages(self, merge_copies(list_pages(open_folder(self.path, "a folder of pages"))))
         )
-        own = self._site.bases or (detect_origins(files) if bases is None else ())
-        self._claims = Claims(self._settings.claims, own)
-        self._salt = repr((self._settings.limits, self._settings.encoding, self._settings.claims, own))
-        self._redirects = find_redirects(folder, files, self._site)
+
+
+class FolderPages:
+    """The pages of a folder, in one run.
+
+    Args:
+        settings: How pages are read.
+        listing: Which files are pages.
+    """
+
+    def __init__(self, settings: PageSettings, listing: Listing) -> None:
+        self._settings = settings
+        self._listing = listing
+        self._folder = folder = listing.folder
+        files = listing.files
+        bases = settings.bases
+        self.site: Final = settings.make_site(detect_bases(files) if bases is None else bases)
+        own = self.site.bases or (detect_origins(files) if bases is None else ())
+        self._claims = Claims(settings.claims, own)
+        self._salt = repr((settings.limits, settings.encoding, settings.claims, own))
+        self._redirects = find_redirects(folder, files, self.site)
         self._files = [file for file in files if file.url not in self._redirects.stubs]
-        self._own_tags = frozenset(filter(None, (self._site.page_tag(file.url) for file in self._files)))
-        homes = (file.url for file in self._files if file.page == "index.html")
-        self._home = next(homes, self._files[0].url if self._files else "")
+        self._own_tags = frozenset(filter(None, (self.site.page_tag(file.url) for file in self._files)))
+        self._homes = {"": _find_home(self._files)}
         self._look_around()
-        self._titles = PageTitles(read_file_titles(self._files, self._settings.encoding))
+        self._titles = PageTitles(read_file_titles(self._files, settings.encoding))
         self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
-
-    @property
-    def name(self) -> str:
-        """The folder's absolute path."""
-        return PurePath(self._folder.path).as_posix()
-
-    @property
-    def site(self) -> Site:
-        """The folder as a site, with its public base if there is one."""
-        return self._site
 
     @property
     def unread(self) -> Mapping[str, int]:
@@ -315,27 +284,46 @@ class FolderSource:
 
         The pages are taken from the whole folder, and more of them where some are too large.
         """
-        apart = max(1, len(self._files) // SAMPLE)
-        tried = chain.from_iterable(self._files[start::apart] for start in dict.fromkeys((0, apart // 2)))
+        sample = list(self._read_sample(self._files))
+        built = [file for file in self._files if file.suffix == ".html"]
+        urls = {file.url for file in built}
+        self._chromes = {"": Chrome.find([found for url, found in sample if url in urls])}
+        parts = Counter(map(_get_part, built))
+        for part, count in parts.most_common(_MOST_PARTS) if len(parts) > 1 else ():
+            if part and count >= _LEAST_PART:
+                inside = [file for file in built if _get_part(file) == part]
+                sampled = [found for _, found in self._read_sample(inside)]
+                self._chromes[part] = Chrome.find(sampled, banners=False)
+                self._homes[part] = _find_home(inside)
+        self._chrome_digests = {
+            part: xxhash.xxh3_64_hexdigest(chrome.said.encode(errors="replace"))
+            for part, chrome in self._chromes.items()
+        }
+        if has_suffixless_links(sample, self.site, self._own_tags, HTML_SUFFIXES | MARKDOWN_SUFFIXES):
+            self._files = [self._also_without_suffix(file) for file in self._files]
+
+    def _read_sample(self, files: Sequence[PageFile]) -> Iterator[tuple[str, PageContent]]:
+        """Yield a few pages, each with its URL."""
+        apart = max(1, len(files) // SAMPLE)
+        tried = chain.from_iterable(files[start::apart] for start in dict.fromkeys((0, apart // 2)))
         small = ((file, read_file_content(file, LARGEST_SAMPLED)) for file in tried)
         readable = ((file, content) for file, content in small if not isinstance(content, BadInput))
-        sample: list[tuple[str, PageContent]] = []
         for file, content in islice(readable, SAMPLE):
             with suppress(Exception):  # whatever is wrong, the page is read again, and then reported
-                sample.append((file.url, self._read(file, content)))
-        built = {file.url for file in self._files if not file.is_markdown}
-        self._chrome = Chrome.find([found for url, found in sample if url in built])
-        self._chrome_digest = xxhash.xxh3_64_hexdigest(self._chrome.said.encode(errors="replace"))
-        if has_suffixless_links(sample, self._site, self._own_tags, HTML_SUFFIXES | MARKDOWN_SUFFIXES):
-            self._files = [self._also_without_suffix(file) for file in self._files]
+                yield file.url, self._read(file, content)
+
+    def _get_chrome_part(self, file: PageFile) -> str:
+        """Return the part of the site whose pages have the same frame as this one."""
+        part = _get_part(file)
+        return part if part in self._chromes else ""
 
     def _is_in_chrome(self, file: PageFile) -> bool:
         """Say whether a page is framed by what most share, and is not the one that keeps it."""
-        return not file.is_markdown and file.url != self._home
+        return file.suffix == ".html" and file.url != self._homes[self._get_chrome_part(file)]
 
     def _also_without_suffix(self, file: PageFile) -> PageFile:
         name, dot, _ = file.url.rpartition(".")
-        if not dot or (self._site.page_tag(name) or "") in self._own_tags:
+        if not dot or (self.site.page_tag(name) or "") in self._own_tags:
             return file
         return replace(file, aliases=(*file.aliases, name))
 
@@ -349,17 +337,17 @@ class FolderSource:
 
     def _digest(self, file: PageFile, content: bytes) -> str:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
-        framed = self._chrome_digest if self._is_in_chrome(file) else ""
+        framed = self._chrome_digests[self._get_chrome_part(file)] if self._is_in_chrome(file) else ""
         head = decode_html(content[:TITLE_BYTES], encoding=self._settings.encoding).text
-        shared = self._titles.shared(find_titles(head, markdown=file.is_markdown))
+        shared = self._titles.shared(find_titles(head, markdown=file.suffix != ".html"))
         digest = xxhash.xxh3_128(f"{self._salt}{known_as}{framed}{shared}".encode(errors="replace"))
         digest.update(content)
         return digest.hexdigest()
 
     def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
-        found = self._read(file, content)
+        found = self._titles.choose(self._read(file, content))
         if self._is_in_chrome(file):
-            found = self._chrome.without(found)
+            found = self._chromes[self._get_chrome_part(file)].without(found)
         found = self._titles.told_apart(found, file.url)
         old = self._old_names(file)
         canonical = self._canonical(file, found)
@@ -373,7 +361,6 @@ class FolderSource:
             base=found.base,
             aliases=(*file.aliases, *known_as, *old.get("", ())),
             left_out=found.left_out,
-            plain=found.plain,
             replaced=found.replaced,
             guessed=found.guessed,
             disbelieved=() if canonical is None or believed else (canonical,),
@@ -385,50 +372,36 @@ class FolderSource:
         return add_incoming_links(chunks, {"hyperlink": old, SYMBOL: symbols})
 
     def _read(self, file: PageFile, content: bytes) -> PageContent:
-        reader = read_markdown_page if file.is_markdown else read_html_page
-        return reader(content, encoding=self._settings.encoding)
+        if file.suffix == NOTEBOOK_SUFFIX:
+            return read_notebook_page(content)
+        readers = {".html": read_html_page, TEXT_SUFFIX: read_text_page, RST_SUFFIX: read_rst_page}
+        return readers.get(file.suffix, read_markdown_page)(content, encoding=self._settings.encoding)
 
     def _old_names(self, file: PageFile) -> Mapping[str, tuple[str, ...]]:
         """Return the tags that lead to a page by redirects, by fragment."""
-        return self._redirects.to(self._site.page_tag(file.url) or "")
+        return self._redirects.to(self.site.page_tag(file.url) or "")
 
     def _canonical(self, file: PageFile, found: PageContent) -> str | None:
         """Return the tag of the canonical URL, or None if it is another page, such as the home page."""
         if not found.canonical:
             return None
-        tag = self._site.tag(found.canonical, page=file.url, base=found.base)
+        tag = self.site.tag(found.canonical, page=file.url, base=found.base)
         return None if tag is None or split_tag(tag)[0] in self._own_tags else tag
 
 
-def index_folder(
-    store: PageStore,
-    path: str | Path,
-    *,
-    source: str | None = None,
-    prefix: str = "",
-    settings: IngestSettings | None = None,
-    **options: Unpack[IndexOptions],
-) -> Summary:
-    """Index the pages of a folder of built HTML and Markdown: see :func:`index_source`.
+def _find_home(files: Sequence[PageFile]) -> str:
+    """Return the page that keeps what all of these say: the index at their root, else the first."""
+    if not files:
+        return ""
+    lead = _get_part(files[0])
+    return next(
+        (file.url for file in files if file.page in {"index.html", f"{lead}/index.html"}), files[0].url
+    )
 
-    Args:
-        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
-        path: The folder.
-        source: Names the folder within the store, default its absolute path.
-        prefix: Path below which the folder is stored, next to other sources, such as ``"3.13"``. The ids
-            and tags of its pages begin with it, and ``metadata["site"]`` of its documents is the prefix.
-        settings: How pages are read.
-        options: See :class:`~linkstore.ingest.IndexOptions`.
 
-    Raises:
-        SourceNotFoundError: If there is no such folder.
-        NothingIndexedError: If it has no pages, and none are stored.
-        RemovalRefusedError: If more than half of its stored pages are gone.
-        SourceConflictError: If another source has a page of the same name.
-        LinkError: If the prefix is not a path.
-        ExtractionError: If an extractor is not installed, or cannot be used here.
-    """
-    return index_source(store, FolderSource(path, settings, prefix=prefix), name=source, **options)
+def _get_part(file: PageFile) -> str:
+    """Return the folder at the root of the site that a page lies in, such as a language or a book."""
+    return file.page.partition("/")[0] if "/" in file.page else ""
 
 
 def read_file_titles(files: Iterable[PageFile], encoding: str | None) -> Iterator[tuple[str, frozenset[str]]]:
@@ -436,7 +409,7 @@ def read_file_titles(files: Iterable[PageFile], encoding: str | None) -> Iterato
     for file in files:
         with suppress(UnreadablePageError, OSError):
             head = decode_html(file.folder.head(file.page, TITLE_BYTES), encoding=encoding).text
-            yield file.url, find_titles(head, markdown=file.is_markdown)
+            yield file.url, find_titles(head, markdown=file.suffix != ".html")
 
 
 def read_file_content(file: PageFile, most: int) -> bytes | BadInput:
@@ -446,4 +419,4 @@ def read_file_content(file: PageFile, most: int) -> bytes | BadInput:
     except UnreadablePageError as error:
         return BadInput(name=file.url, reason=str(error))
     except OSError as error:
-        return BadInput(name=file.url, reason=error.strerror or str(error), hides=file.url)
+        return BadInput(name=file.url, reason=error.strerror or str(error), hides=(file.url,))

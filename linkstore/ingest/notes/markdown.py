@@ -1,204 +1,109 @@
-"""Reads a page's front matter, title and blocks from a file of Markdown, by way of HTML.
+"""Reads a page's title and blocks from a file of Markdown, by way of HTML.
 
-Front matter is the YAML between ``---`` lines at the beginning of a page. Its values become plain JSON, the
-only form that metadata can have.
+pyromark (pulldown-cmark) renders the HTML. One pass over its tags then gives headings the ids that GitHub
+gives them, and lets a dialect, such as that of notes, say where links lead and what is in a text.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import math
 import re
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from collections import Counter
+from dataclasses import dataclass, replace
+from html import escape, unescape
+from typing import Final
+from unicodedata import category
+from urllib.parse import unquote
 
-import yaml
+from pyromark import Markdown, Options
 
-from linkstore.core.text import replace_surrogates
-from linkstore.errors import LinkStoreError
 from linkstore.ingest.html.pages import PageContent, decode_page, parse_page, read_page_content
-from linkstore.ingest.notes.dialects import has_jsx, replace_jsx, unindent_tabs
-from linkstore.ingest.notes.rendering import COMMONMARK, Dialect, RenderedMarkdown, render_events
+from linkstore.ingest.notes.dialects import read_dialects
+from linkstore.ingest.notes.frontmatter import find_front_title, split_front_matter
 
-_MOST_VALUES: Final = 10_000
-DEEPEST_VALUE: Final = 20
-"""Lists in lists, or objects in objects, of metadata."""
-_BLOCK: Final = re.compile(
-    r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t\r]*$\n?", re.DOTALL | re.MULTILINE
-)
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_BETWEEN_TAGS: Final = re.compile(r"[,\s]+")
-_MOST_URLS: Final = 100
-_MERGES: Final = re.compile(r"<<\s*:|!!merge")
-_UNFIT: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What PyYAML raises, besides its own errors, for a value that does not fit its tag: ``!!timestamp soon``."""
-LONGEST_FRONT_MATTER: Final = 64 * 2**10
-"""Characters of front matter that are read."""
-_TITLE: Final = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)
-
-
-class NotPlainError(LinkStoreError, ValueError):
-    """A value is too large to be metadata, or holds itself."""
+MARK: Final = "\ufdd0"
+"""Stands behind ``[[`` and an escaped ``#`` while HTML is made; a noncharacter, which no text is meant to
+have."""
+_QUOTED_MARK: Final = "%EF%B7%90"
+_NOT_IN_URLS: Final = re.compile(r"""[\x00-\x20\x7f"<>\\^`{|}]""")
+_CUSTOM_ID: Final = re.compile(r"(?:(?<!\s)\s++)?\{:?\s*+#([\w.:\x80-\U0010ffff-]++)[^{}]*+\}\s*+\Z")
+_NOT_IN_SLUGS: Final = re.compile(r"[^\w\- ]+")
+_MARKUP: Final = re.compile(r"(<!--.*?-->|<[a-zA-Z/][^<>]*>)", re.DOTALL)
+_TAG_NAME: Final = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*)")
+_HREF: Final = re.compile(r'(?<= href=")[^"]*')
+_IMAGE: Final = re.compile(r'<img src="([^"]*)" alt="([^"]*)"')
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_BLOCKS: Final = _HEADINGS | {"p", "li", "td", "th", "blockquote", "ul", "ol", "table", "pre", "dd", "dt"}
+_BREAKS: Final = frozenset({"br", "input", *_BLOCKS})
+_CODE: Final = frozenset({"code", "pre", "script", "style"})
+_OPTIONS: Final = Options.ENABLE_TABLES | Options.ENABLE_STRIKETHROUGH
 
 
-def make_plain(values: Mapping[Any, Any]) -> dict[str, Any]:
-    """Convert a mapping to plain JSON.
+class Dialect:
+    """CommonMark with tables and struck-out text. Subclasses say what else there is."""
 
-    Keys become strings, tuples and sets lists, dates ISO 8601. Numbers that JSON cannot hold and all else
-    become what ``str`` says. The result shares nothing with the values.
+    parser: Markdown = Markdown(options=_OPTIONS)
 
-    Raises:
-        NotPlainError: If it holds more than 10,000 values, or is nested more than 20 deep. References can
-            make a few lines of YAML stand for billions of values.
-    """
-    budget = _Budget()
-    try:
-        return {str(key): _make_plain_value(value, budget, 1) for key, value in values.items()}
-    except NotPlainError:
-        raise
-    except ValueError as error:
-        raise NotPlainError(f"a number with too many digits: {error}") from error
+    def prepare(self, text: str) -> str:
+        """Return the text that is given to the parser."""
+        return text
 
+    def follow(self, href: str) -> str:
+        """Return where a link leads."""
+        return href
 
-@dataclass(slots=True)
-class _Budget:
-    left: int = _MOST_VALUES
+    def resolve(self, target: str, label: str | None) -> tuple[str | None, str | None]:
+        """Return where a wikilink leads, None for nowhere, and its text, None for its label as written.
 
+        Args:
+            target: What it names.
+            label: The label that it is written with, None without one.
+        """
+        del label
+        return None, target
 
-def _make_plain_value(value: Any, budget: _Budget, depth: int) -> Any:
-    budget.left -= 1
-    if budget.left < 0 or depth > DEEPEST_VALUE:
-        raise NotPlainError(f"over {_MOST_VALUES:,} values, or lists in lists without end")
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return int(value) if -(2**63) <= value < 2**63 else str(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _make_plain_value(one, budget, depth + 1) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_make_plain_value(one, budget, depth + 1) for one in value]
-    if isinstance(value, AbstractSet):
-        return [_make_plain_value(one, budget, depth + 1) for one in sorted(value, key=str)]
-    text = value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)
-    return replace_surrogates(text)
+    def write_text(self, text: str, *, first: bool) -> str:
+        """Return the HTML of a text.
 
+        Args:
+            text: As HTML.
+            first: Whether it begins a block or a line.
+        """
+        del first
+        return text
 
-class FrontMatterError(LinkStoreError, ValueError):
-    """The front matter is not a YAML mapping, or is too large."""
+    def take_block_id(self, text: str, *, whole: bool) -> tuple[str, str]:
+        """Split the text that ends a block from the id that the block gives itself there, empty without.
+
+        Args:
+            text: As HTML.
+            whole: Whether it is all that is in the block.
+        """
+        del whole
+        return text, ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontMatter:
-    """The front matter of a page.
+COMMONMARK: Final = Dialect()
 
-    Args:
-        fields: All of it, as plain JSON: dates as ISO 8601, keys as strings.
-        title: ``title``; may be empty.
-        aliases: ``aliases`` or ``alias``: other names of the page.
-        tags: ``tags`` or ``tag``, without ``#``.
-        categories: ``categories`` or ``category``.
-        urls: ``permalink``, ``slug`` and ``redirect_from``: where else the page is, or was.
+
+def encode_url(url: str) -> str:
+    """Percent-encode the characters that must not be in a URL."""
+    return _NOT_IN_URLS.sub(lambda found: f"%{ord(found[0]):02X}", url)
+
+
+def slug(heading: str) -> str:
+    """Return the id that GitHub gives a heading: lower case, no punctuation, hyphens for spaces.
+
+    Marks stay, for words of many scripts have vowel signs: ``हिन्दी`` is all of the id of that heading.
     """
 
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    title: str = ""
-    aliases: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
+    def keep_marks(found: re.Match[str]) -> str:
+        return "".join(one for one in found[0] if category(one)[0] == "M")
 
-
-NO_FRONT_MATTER: Final = FrontMatter()
-
-
-def split_front_matter(text: str) -> tuple[str, str]:
-    """Split a page into its front matter, empty if it has none, and its body."""
-    found = _BLOCK.match(text)
-    return (found[1], text[found.end() :]) if found else ("", text)
-
-
-def read_front_matter(source: str) -> FrontMatter:
-    """Read front matter.
-
-    Args:
-        source: What stands between the lines, may be empty.
-
-    Raises:
-        FrontMatterError: If it is not YAML, not a mapping, too large or too deep.
-    """
-    if not source.strip():
-        return NO_FRONT_MATTER
-    if len(source) > LONGEST_FRONT_MATTER:
-        raise FrontMatterError(
-            f"the front matter has {len(source):,} characters; up to {LONGEST_FRONT_MATTER:,} are read"
-        )
-    if _MERGES.search(source):  # a few of them can make a loader build billions of entries
-        raise FrontMatterError("the front matter has merge keys (<<), which are not read")
-    try:
-        _check_depth(source)
-        read = yaml.load(source, Loader=_LOADER)  # noqa: S506 (a safe loader)
-    except FrontMatterError:
-        raise
-    except (yaml.YAMLError, RecursionError) as error:
-        raise FrontMatterError(
-            f"the front matter is not valid YAML: {' '.join(str(error).split())}"
-        ) from error
-    except _UNFIT as error:
-        raise FrontMatterError(
-            f"the front matter has a value that is not of its type ({' '.join(str(error).split())});"
-            " quote it to make it text"
-        ) from error
-    if read is None:
-        return NO_FRONT_MATTER
-    if not isinstance(read, dict):
-        raise FrontMatterError(f"the front matter is a {type(read).__name__}, not a list of names and values")
-    try:
-        fields = make_plain(read)
-    except NotPlainError as error:
-        raise FrontMatterError(f"the front matter holds {error}") from error
-    title = fields.get("title")
-    return FrontMatter(
-        fields=fields,
-        title=str(title).strip() if isinstance(title, str | int | float) else "",
-        aliases=_list_names(fields, ("aliases", "alias")),
-        tags=tuple(tag.lstrip("#") for tag in _list_names(fields, ("tags", "tag"), apart=_BETWEEN_TAGS)),
-        categories=_list_names(fields, ("categories", "category")),
-        urls=_list_names(fields, ("permalink", "slug", "redirect_from"))[:_MOST_URLS],
-    )
-
-
-def _check_depth(source: str) -> None:
-    """Refuse nesting that would overflow the stack of a loader, which calls itself for each inner list."""
-    depth = 0
-    for event in yaml.parse(source, Loader=_LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > DEEPEST_VALUE + 1:  # the mapping itself is not counted
-                raise FrontMatterError(f"the front matter has lists in lists more than {DEEPEST_VALUE} deep")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-
-
-def _list_names(
-    fields: Mapping[str, Any], keys: Iterable[str], apart: re.Pattern[str] | None = None
-) -> tuple[str, ...]:
-    """Return the names under these keys: in a list, or alone in a string, or in one string set apart."""
-    found: list[str] = []
-    for key in keys:
-        value = fields.get(key)
-        values = value if isinstance(value, list) else [value]
-        for one in values:
-            if isinstance(one, str | int | float) and not isinstance(one, bool):
-                found.extend(apart.split(str(one)) if apart and value is one else [str(one)])
-    return tuple(dict.fromkeys(name for one in found if (name := one.strip())))
+    return _NOT_IN_SLUGS.sub(keep_marks, heading.strip().lower()).replace(" ", "-")
 
 
 def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageContent:
-    """Read a page of Markdown (CommonMark with tables, title named by YAML front matter).
+    """Read a page of Markdown (CommonMark with tables, title named by front matter).
 
     Headings get the ids that GitHub gives them, unless they name one: ``## Heading {#id}``.
 
@@ -211,35 +116,160 @@ def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageCo
     """
     found = decode_page(content, encoding)
     front, body = split_front_matter(found.text)
-    title = _TITLE.search(front)
-    page = read_markdown_content(render_markdown(body), title=title[1].strip("\"'") if title else "")
+    page = read_markdown_content(render_markdown(body), title=find_front_title(front))
     return replace(page, replaced=found.replaced, guessed=found.guessed)
 
 
-def read_markdown_content(page: RenderedMarkdown, *, title: str, bare: bool = False) -> PageContent:
+def read_markdown_content(html: str, *, title: str, bare: bool = False) -> PageContent:
     """Return the content of a page of Markdown.
 
     Args:
-        page: As HTML.
+        html: What it is as HTML.
         title: If not empty, the page's title, whatever its headings say.
         bare: Whether a heading alone is a page.
 
     Raises:
         UnreadablePageError: If there is no text.
     """
-    found = read_page_content(parse_page(f"<main>{page.html}</main>"), title=title, bare=bare)
-    return replace(found, plain=page.plain)
+    return read_page_content(parse_page(f"<main>{html}</main>"), title=title, bare=bare)
 
 
-def render_markdown(text: str, dialect: Dialect = COMMONMARK, *, mdx: bool = False) -> RenderedMarkdown:
+def render_markdown(text: str, dialect: Dialect = COMMONMARK, *, mdx: bool = False) -> str:
     """Render Markdown as HTML whose headings have ids.
 
     Args:
-        text: Markdown.
+        text: Markdown without front matter.
         dialect: What may be in it.
         mdx: Whether it is MDX. Its components may also be in other Markdown.
     """
-    text = unindent_tabs(text)
-    if not mdx and not has_jsx(text):
-        return render_events(text, dialect)
-    return render_events(replace_jsx(text), dialect, mdx=True)
+    html = dialect.parser.html(dialect.prepare(read_dialects(text, mdx=mdx)))
+    return _Rewriter(dialect).rewrite(html)
+
+
+class _Rewriter:
+    """Goes over the tags of the HTML that a parser made."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._out: list[str] = []
+        self._open: list[_OpenBlock] = [_OpenBlock("", 0)]
+        self._slugs: Counter[str] = Counter()
+        self._closing: list[str] = []
+        """What closes the links that are open."""
+        self._code = 0
+        self._math = ""
+
+    def rewrite(self, html: str) -> str:
+        """Return the HTML with ids and links."""
+        pieces = _MARKUP.split(html)
+        begins = True
+        for at, piece in enumerate(pieces):
+            if at % 2 == 0:
+                if piece:
+                    plain = self._code or self._math
+                    self._out.append(piece if plain else self._dialect.write_text(piece, first=begins))
+                    begins = False
+                continue
+            found = _TAG_NAME.match(piece)
+            name = found[1].lower() if found else ""
+            begins = name in _BREAKS
+            if name in _CODE:
+                self._code += -1 if piece.startswith("</") else 1
+            if name == "a":
+                pieces[at + 1] = self._write_link(piece, pieces[at + 1])
+            elif name == "img":
+                self._write_image(piece)
+            elif name == "span" and (self._math or 'class="math' in piece):
+                sign = self._math or ("$" if "inline" in piece else "$$")
+                self._math = "" if self._math else sign
+                self._out.append(sign)
+            elif name in _BLOCKS and piece.startswith("</"):
+                self._close(name)
+                self._out.append(piece)
+            else:
+                if name in _BLOCKS:
+                    around = self._open[-1]
+                    self._open.append(_OpenBlock(name, len(self._out), around.last))
+                    around.last = len(self._out)
+                self._out.append(piece)
+        return "".join(self._out).replace(MARK, "").replace(_QUOTED_MARK, "")
+
+    def _write_link(self, tag: str, text: str) -> str:
+        """Write the tag of a link, and return its text."""
+        if tag.startswith("</"):
+            self._out.append(self._closing.pop() if self._closing else tag)
+            return text
+        found = _HREF.search(tag)
+        href = unescape(found[0]) if found else ""
+        if href.startswith(_QUOTED_MARK):
+            label = None if text.startswith(MARK) else unescape(text)
+            led, said = self._dialect.resolve(_read_target(href), label)
+            self._out.append("" if led is None else f'<a href="{escape(led)}">')
+            self._closing.append("" if led is None else "</a>")
+            return text if said is None else escape(said, quote=False)
+        followed = escape(self._dialect.follow(href))
+        self._out.append(f"{tag[: found.start()]}{followed}{tag[found.end() :]}" if found else tag)
+        self._closing.append("</a>")
+        return text
+
+    def _write_image(self, tag: str) -> None:
+        """Write the tag of an image, or of the link that an embed is."""
+        found = _IMAGE.match(tag)
+        if found is None or not found[1].startswith(_QUOTED_MARK):
+            self._out.append(tag)
+            return
+        label = None if found[2].startswith(MARK) else unescape(found[2])
+        led, said = self._dialect.resolve(_read_target(unescape(found[1])), label)
+        text = escape(label or "" if said is None else said, quote=False)
+        self._out.append(text if led is None else f'<a href="{escape(led)}">{text}</a>')
+
+    def _close(self, name: str) -> None:
+        """Give the block that ends its id."""
+        if len(self._open) == 1 or self._open[-1].name != name:
+            return
+        block = self._open.pop()
+        whole = len(self._out) == block.at + 2
+        text, named = self._dialect.take_block_id(self._out[-1], whole=whole)
+        self._out[-1] = text
+        if name in _HEADINGS:
+            self._set_id(block.at, self._name_heading(block.at))
+            self._out[block.at] += f'<a id="{escape(named)}"></a>' if named else ""
+        elif named:
+            self._set_id(block.at if text or not whole else block.before, named)
+
+    def _name_heading(self, at: int) -> str:
+        """Return the id that a heading names, which is taken off its text, else the one GitHub gives it."""
+        named = _CUSTOM_ID.search(self._out[-1])
+        if named:
+            self._out[-1] = self._out[-1][: named.start()]
+            return named[1]
+        text = "".join(_MARKUP.sub("", piece) for piece in self._out[at + 1 :])
+        base = slug(unescape(text.replace(MARK, "")))
+        self._slugs[base] += 1
+        return base if self._slugs[base] == 1 else f"{base}-{self._slugs[base] - 1}"
+
+    def _set_id(self, at: int | None, name: str) -> None:
+        if at is not None and " id=" not in self._out[at]:
+            self._out[at] = f'{self._out[at][:-1]} id="{escape(name)}">'
+
+
+@dataclass(slots=True)
+class _OpenBlock:
+    """A block that is open.
+
+    Args:
+        name: Its element.
+        at: Where its tag is in the output.
+        before: Where that of the block before it is, if there is one in the same block.
+        last: Where that of the last block in it is, so far.
+    """
+
+    name: str
+    at: int
+    before: int | None = None
+    last: int | None = None
+
+
+def _read_target(href: str) -> str:
+    """Return what a wikilink names. In a table, a backslash stands before what divides it from its label."""
+    return unquote(href.removeprefix(_QUOTED_MARK)).removesuffix("\\")

@@ -13,9 +13,7 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -24,27 +22,28 @@ from pyromark import Markdown, Options
 from linkstore.core.text import find_joining
 from linkstore.extract.protocol import Hyperlink
 from linkstore.ingest.files import quote_path
-from linkstore.ingest.notes.dialects import make_fence_reader, remove_esm
-from linkstore.ingest.notes.markdown import render_markdown
-from linkstore.ingest.notes.rendering import Dialect, Piece, RenderedMarkdown, encode_url, slug
+from linkstore.ingest.notes.markdown import MARK, Dialect, encode_url, render_markdown, slug
 
 _MOST_FOLDERS: Final = 32
 """Number of last parts of its path by which a note is found; by more only if that is the whole path."""
 _INDEX_NAMES: Final = ("index", "readme")
-_FENCE: Final = re.compile(r"[ >]*(`{3,}+|~{3,}+)(.*)")
-_COMMENT_OPENING: Final = re.compile(r"[ \t>]*%%")
+_COMMENT: Final = re.compile(
+    r"((?m:^[ >]*(?P<fence>`{3,}|~{3,})[^\n]*)(?s:.*?)(?:\n[ >]*(?P=fence)[`~]*[ \t]*(?=\n|\Z)|\Z)|`[^`\n]+`)"
+    r"|(?m:^[ \t>]*)%%(?s:.*?)%%|%%(?:[^\n]|\n(?!\s*\n))*?%%"
+)
+"""Code; a comment: from a line that begins with ``%%`` to the next ``%%``, or within a paragraph."""
 TAG_SCHEME: Final = "x-linkstore-tag:"
 """Stands before the tag in the ``href`` of what was ``#tag``."""
 _CALLOUT: Final = re.compile(r"\[!([\w\x80-\U0010ffff-]{1,40})\][+-]?[ \t]*")
 _PROPERTY_LINK: Final = re.compile(r"\[\[([^\[\]\n]{1,1000})\]\]")
-_BLOCK_ID: Final = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)[ \t]*$")
+_BLOCK_ID: Final = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)\s*\Z")
 _TARGETS: Final = re.compile(
     r"\[\[([^\]|#\n]{0,1000})|\]\(\s*<?([^)>#\s]{1,1000})|^ {0,3}\[[^\]\n]{1,999}\]:\s*([^#\s]{1,1000})",
     re.MULTILINE,
 )
-_CLINGING: Final = frozenset({b"*", b"_", b"~", b"\\"})
-"""Markup before the first word of a line; directly after it, no tag begins."""
 _MEDIA: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".mp3", ".mp4", ".webm", ".wav")
+_DAY: Final = re.compile(r"(\d{4})[_-](\d\d)[_-](\d\d)")
+_MONTHS: Final = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
@@ -59,11 +58,13 @@ class NoteIndex:
     def __init__(self, paths: Iterable[str], aliases: Mapping[str, Iterable[str]]) -> None:
         self._exact: dict[str, str] = {}
         self._ending: dict[str, str] = {}
+        self._loose: dict[str, str] = {}
         for path in sorted(paths, key=lambda path: (len(path), path)):
             for name in (_fold_name(path), _fold_name(posixpath.splitext(path)[0])):
                 self._exact.setdefault(name, path)
                 for ending in _iter_endings(name):
                     self._ending.setdefault(ending, path)
+                    self._loose.setdefault(_loosen_name(ending), path)
         self._aliases = {
             _fold_name(alias): min(owners, key=lambda path: (len(path), path))
             for alias, owners in ((alias, list(owners)) for alias, owners in aliases.items())
@@ -87,6 +88,7 @@ class NoteIndex:
             or self._nearest(name, page)
             or self._aliases.get(_fold_name(name))
             or self._at(name)
+            or self._loose.get(_loosen_name(name))
         )
 
     def linked(self, path: str, page: str) -> str | None:
@@ -130,28 +132,22 @@ def _fold_name(name: str) -> str:
     return unicodedata.normalize("NFC", name.strip()).casefold()
 
 
-def blank_comments(text: str) -> str:
-    """Blank the comments of Markdown: from a line that begins with ``%%`` to the next line with ``%%``.
+def _loosen_name(name: str) -> str:
+    """Return one spelling for a page's name and its file's, as other programs derive one from the other.
 
-    Comments within a line, and what is in fenced code, stay.
+    GitHub's wikis write hyphens for spaces, Logseq writes ``___`` for ``/``, and days as 2024_01_31, which
+    it calls "Jan 31st, 2024".
     """
-    if "%%" not in text:
-        return text
-    lines = text.split("\n")
-    marked = [at for at, line in enumerate(lines) if "%%" in line]
-    is_fenced = make_fence_reader(_FENCE)
-    done = 0
-    for at, line in enumerate(lines):
-        if at < done or is_fenced(line) or not _COMMENT_OPENING.match(line) or line.count("%%") != 1:
-            continue
-        following = bisect_right(marked, at)
-        if following < len(marked):
-            done = marked[following] + 1
-            lines[at:done] = [""] * (done - at)
-    return "\n".join(lines)
+    name = _fold_name(name).replace("___", "/")
+    day = _DAY.fullmatch(name.rpartition("/")[2])
+    if day and 1 <= int(day[2]) <= len(_MONTHS):
+        number = int(day[3])
+        ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number not in {11, 12, 13} else 0, "th")
+        return f"{_MONTHS[int(day[2]) - 1]} {number}{ending}, {day[1]}"
+    return name.replace("-", " ").replace("_", " ")
 
 
-def render_note(text: str, path: str, notes: NoteIndex) -> RenderedMarkdown:
+def render_note(text: str, path: str, notes: NoteIndex) -> str:
     """Render the body of a note as HTML.
 
     Args:
@@ -159,10 +155,7 @@ def render_note(text: str, path: str, notes: NoteIndex) -> RenderedMarkdown:
         path: Where the note lies, from the root of the vault.
         notes: Of the vault.
     """
-    mdx = path.lower().endswith(".mdx")
-    if mdx:
-        text = remove_esm(text, _NoteDialect.parser)
-    return render_markdown(blank_comments(text), _NoteDialect(path, notes), mdx=mdx)
+    return render_markdown(text, _NoteDialect(path, notes), mdx=path.lower().endswith(".mdx"))
 
 
 def find_property_links(value: object, path: str, notes: NoteIndex) -> Iterator[Hyperlink]:
@@ -210,118 +203,71 @@ class _NoteDialect(Dialect):
     def __init__(self, path: str, notes: NoteIndex) -> None:
         self._path = path
         self._notes = notes
-        self._led: dict[tuple[str, str], str | None] = {}
+        self._led: dict[tuple[str, str | None], str | None] = {}
 
-    def line(self, run: list[Piece]) -> list[Piece]:
-        """Return a line without comments, and with the title of a callout."""
-        if any(piece.kind == "text" and "%%" in piece.value for piece in run):
-            run = list(_remove_comments(run))
-        found = _CALLOUT.match(run[0].value) if run and run[0].kind == "text" else None
-        if found is None:
-            return run
-        title, *others = run
-        untitled = found.end() == len(title.value) and others and others[0].kind == "break"
-        said = found[1].capitalize() if untitled else title.value[found.end() :]
-        return [title._replace(value=said), *others]
+    def prepare(self, text: str) -> str:
+        """Return the text without comments, with marks that tell wikilinks and escaped signs in its HTML."""
+        if "%%" in text:
+            text = _COMMENT.sub(lambda found: found[0] if found[1] else "\n" * found[0].count("\n"), text)
+        for sign in ("[[", "\\#", "&#35;"):
+            text = text.replace(sign, f"{sign}{MARK}")
+        return text
 
-    def block_id(self, run: list[Piece]) -> str | None:
-        """Take ``^id`` off the end of a block and return it. A line that is only that becomes empty."""
-        last = run[-1] if run else None
-        found = _BLOCK_ID.search(last.value) if last is not None and last.kind == "text" else None
-        if found is None or last is None:
-            return None
-        before = run[-2] if len(run) > 1 else None
-        if found[0].startswith("^") and before is not None and before.kind != "break":
-            return None
-        run[-1] = last._replace(value=last.value[: found.start()].rstrip())
-        if before is None and not run[-1].value:
-            run.clear()
-        return f"^{found[1]}"
+    def follow(self, href: str) -> str:
+        """Return the file of the note that a link means."""
+        return href if _SCHEME.match(href) else _mend_href(encode_url(href), self._path, self._notes)
 
-    def text(self, piece: Piece, source: bytes, *, first: bool) -> str:
-        """Return the text with links for its tags."""
-        if "#" not in piece.value:
-            return super().text(piece, source, first=first)
-        return "".join(_write_tags(piece, source, first=first))
+    def resolve(self, target: str, label: str | None) -> tuple[str | None, str | None]:
+        """Return the file of the note that a wikilink means, none for a picture, and its text.
 
-    def links_in(self, text: str) -> int:
-        """Count the tags in a text, each of which becomes a link."""
-        return len(_find_tags(text)) if "#" in text else 0
+        GitHub's wikis write the label first: if the target is no note and the label is, they change places.
+        """
+        if not target.strip():
+            return None, f"[[{target}]]"
+        if label is not None and not self._find(target) and self._find(label):
+            target, label = label, target
+            return self._resolve(target), label
+        return self._resolve(target), _format_target(target) if label is None else None
 
-    def href(self, piece: Piece) -> str | None:
-        """Return the file of the note that a link means, or None for a file that is not a note."""
-        written = (piece.type, piece.value)
-        if written not in self._led:
-            self._led[written] = self._found(piece)
-        return self._led[written]
+    def _find(self, target: str) -> str | None:
+        return self._notes.named(target.partition("#")[0], self._path)
 
-    def _found(self, piece: Piece) -> str | None:
-        if piece.type:
-            target = _get_wikilink_target(piece)
-            return _resolve_wikilink(target, self._path, self._notes) if _is_target(target) else None
-        if _SCHEME.match(piece.value):
-            return encode_url(piece.value)
-        return _mend_href(encode_url(piece.value), self._path, self._notes)
+    def _resolve(self, target: str) -> str | None:
+        if (target, None) not in self._led:
+            self._led[target, None] = _resolve_wikilink(target, self._path, self._notes)
+        return self._led[target, None]
 
-    def label(self, piece: Piece) -> str | None:
-        """Return the visible text of a wikilink without label. Brackets without a target stay as they are."""
-        if not piece.type:
-            return None
-        target = _get_wikilink_target(piece)
-        if not _is_target(target):
-            return f"{'!' * (piece.kind == 'image')}[[{piece.value}]]" if piece.type == "wiki" else None
-        return _format_target(target) if piece.type == "wiki" else None
+    def write_text(self, text: str, *, first: bool) -> str:
+        """Return the text with links for its tags, and with the title of a callout."""
+        found = _CALLOUT.match(text) if first else None
+        if found is not None:
+            untitled = text[found.end() : found.end() + 1] in {"", "\n"}
+            text = f"{found[1].capitalize() if untitled else ''}{text[found.end() :]}"
+        return "".join(_write_tags(text, first=first)) if "#" in text else text
+
+    def take_block_id(self, text: str, *, whole: bool) -> tuple[str, str]:
+        """Take ``^id`` off the end of a block. A line that is only that becomes empty."""
+        found = _BLOCK_ID.search(text)
+        if found is None or (not whole and found[0].startswith("^")):
+            return text, ""
+        return text[: found.start()].rstrip(), f"^{found[1]}"
 
 
-def _remove_comments(run: Sequence[Piece]) -> Iterator[Piece]:
-    """Yield the pieces without ``%% what nobody is shown %%``. A mark that no other follows is text."""
-    marks = sum(piece.value.count("%%") for piece in run if piece.kind == "text")
-    hidden = False
-    for piece in run:
-        if piece.kind != "text":
-            if not hidden or piece.kind == "end":
-                yield piece
-            continue
-        shown: list[str] = []
-        for number, part in enumerate(piece.value.split("%%")):
-            if number:
-                marks -= 1
-                if marks or hidden:
-                    hidden = not hidden
-                else:
-                    shown.append("%%")
-            shown.append("" if hidden else part)
-        yield piece._replace(value="".join(shown))
-
-
-def _write_tags(piece: Piece, source: bytes, *, first: bool) -> Iterator[str]:
+def _write_tags(text: str, *, first: bool) -> Iterator[str]:
     """Yield the HTML of a text. ``#tag`` at the start of a word is a link, unless it is escaped."""
-    text, written = piece.value, source[piece.start : piece.end].decode(errors="replace")
-    begins = first and source[max(0, piece.start - 1) : piece.start] not in _CLINGING
-    meant = None if written == text else {found[0] for found in _find_tags(written)}
     done = 0
     for found in _find_tags(text):
-        if (not found.start() and not begins) or (meant is not None and found[0] not in meant):
-            continue
-        yield escape(text[done : found.start()], quote=False)
-        yield f'<a href="{TAG_SCHEME}{quote(found[1])}">{escape(found[0], quote=False)}</a>'
-        done = found.end()
-    yield escape(text[done:], quote=False)
+        if found.start() or first:
+            yield text[done : found.start()]
+            yield f'<a href="{TAG_SCHEME}{quote(found[1])}">{found[0]}</a>'
+            done = found.end()
+    yield text[done:]
 
 
 def _find_tags(text: str) -> list[re.Match[str]]:
     """Find each ``#tag`` at the start of a word: letters with marks, digits, ``_-/``, but not a number."""
-    marks = find_joining(text)
-    return list(re.finditer(rf"(?<!\S)#(?=[\w/{marks}-]*[^\W\d_])([\w/-][\w/{marks}-]*)", text))
-
-
-def _get_wikilink_target(piece: Piece) -> str:
-    """Return what a wikilink names. In a table, a backslash stands before what divides it from its label."""
-    return piece.value.removesuffix("\\") if piece.type == "labelled" else piece.value
-
-
-def _is_target(target: str) -> bool:
-    return bool(target.strip()) and "\n" not in target and "[[" not in target
+    marks = find_joining(text).replace(MARK, "")
+    return list(re.finditer(rf"(?<!\S)#(?!{MARK})(?=[\w/{marks}-]*[^\W\d_])([\w/-][\w/{marks}-]*)", text))
 
 
 def _format_target(target: str) -> str:

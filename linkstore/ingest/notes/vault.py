@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path, PurePath, PurePosixPath
-from typing import Final, Unpack
+from html import escape
+from pathlib import PurePosixPath
+from typing import Final
 from urllib.parse import unquote
 
 import xxhash
 
-from linkstore.core.arguments import omit_none, require
 from linkstore.core.links import Link
-from linkstore.core.urls import Site, is_short_tag
+from linkstore.core.urls import is_short_tag
+from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.html import DecodedText, decode_html
-from linkstore.extract.noise import fold_whitespace
 from linkstore.extract.protocol import Chunk, Hyperlink, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.documents import TITLE_BYTES, Claims, PageTitles, find_titles
-from linkstore.ingest.files import NOTE_SUFFIXES, PageFile, list_pages, open_folder
-from linkstore.ingest.html.folder import IngestSettings, read_file_content, read_file_titles
+from linkstore.ingest.files import NOTE_SUFFIXES, Listing, PageFile, list_pages, open_folder
+from linkstore.ingest.html.folder import read_file_content, read_file_titles
 from linkstore.ingest.html.pages import UnreadablePageError, decode_page
-from linkstore.ingest.notes.markdown import (
+from linkstore.ingest.notes.frontmatter import (
     LONGEST_FRONT_MATTER,
     NO_FRONT_MATTER,
     FrontMatter,
     FrontMatterError,
     read_front_matter,
-    read_markdown_content,
     split_front_matter,
 )
+from linkstore.ingest.notes.markdown import read_markdown_content
 from linkstore.ingest.notes.markup import (
     TAG_SCHEME,
     NoteIndex,
@@ -38,8 +39,8 @@ from linkstore.ingest.notes.markup import (
     find_targets,
     render_note,
 )
-from linkstore.ingest.pipeline import IndexOptions, index_source
-from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
+from linkstore.ingest.settings import PageSettings, PathSettings
+from linkstore.ingest.source import BadInput, SourcePage
 
 _HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
 """Bytes that may have to be read for all of the front matter."""
@@ -56,41 +57,47 @@ class _Note:
     digest: str
 
 
-class VaultSource:
-    """The notes of a vault, by path. Their front matter is read twice, for the aliases of all come first.
+@dataclass(frozen=True, slots=True)
+class VaultSource(PathSettings):
+    """The notes of a vault, by path.
+
+    ``[[wikilinks]]``, embeds and links between notes are of kind ``hyperlink``. Tags, in the text and in the
+    front matter, are of kind ``tag``, categories of kind ``category``. Those of the front matter lie on the
+    first document of their note. Front matter becomes metadata.
 
     Args:
         path: The vault's folder.
-        settings: How pages are read.
-        prefix: Path below which the vault is stored, next to other sources; see :func:`index_folder`.
 
-    Raises:
-        SourceNotFoundError: If there is no such folder.
-        LinkError: If the prefix is not a path.
+    Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
     """
 
-    def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
-        folder = open_folder(path, "the folder of a vault")
-        require(IngestSettings, "an IngestSettings", **omit_none(settings=settings))
-        self._settings = settings or IngestSettings()
-        self._listing = list_pages(folder, _is_note, NOTE_SUFFIXES)
-        self._files = self._listing.files
-        self._name = PurePath(folder.path).as_posix()
-        self._claims = Claims(self._settings.claims, self._settings.bases or ())
-        self._site = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
-        self._titles = PageTitles(read_file_titles(self._files, self._settings.encoding))
+    def open(self) -> AbstractContextManager[VaultNotes]:
+        """List the vault.
+
+        Raises:
+            SourceNotFoundError: If there is no such folder.
+        """
+        folder = open_folder(self.path, "the folder of a vault")
+        return nullcontext(VaultNotes(self, list_pages(folder, _is_note, NOTE_SUFFIXES)))
+
+
+class VaultNotes:
+    """The notes of a vault, in one run. Their front matter is read twice, for the aliases of all come first.
+
+    Args:
+        settings: How notes are read.
+        listing: Which files are notes.
+    """
+
+    def __init__(self, settings: PageSettings, listing: Listing) -> None:
+        self._settings = settings
+        self._listing = listing
+        self._files = listing.files
+        self.site: Final = settings.make_site(settings.bases or ())
+        self._claims = Claims(settings.claims, settings.bases or ())
+        self._titles = PageTitles(read_file_titles(self._files, settings.encoding))
         self._notes = NoteIndex((), {})
-        self._salt = repr((self._settings.limits, self._settings.encoding, self._settings.claims))
-
-    @property
-    def name(self) -> str:
-        """The vault's absolute path."""
-        return self._name
-
-    @property
-    def site(self) -> Site:
-        """The vault as a site."""
-        return self._site
+        self._salt = repr((settings.limits, settings.encoding, settings.claims))
 
     @property
     def unread(self) -> Mapping[str, int]:
@@ -149,19 +156,21 @@ class VaultSource:
 
     def _chunks(self, note: _Note) -> list[Chunk]:
         file, front, notes = note.file, note.front, self._notes
+        stem, named = PurePosixPath(file.name).stem, fold_whitespace(front.title)
         html = render_note(note.body, file.page, notes)
-        found = read_markdown_content(html, title=fold_whitespace(front.title), bare=True)
+        if front.fields and not note.body.strip():  # a note may be known by its properties alone
+            html = f"<h1>{escape(named or stem)}</h1>"
+        found = read_markdown_content(html, title=named, bare=True)
         found = self._titles.told_apart(found, file.url)
-        title = found.title or PurePosixPath(file.name).stem
+        title = found.title or stem
         metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
-        believed = {url: self._claims.believed(self._site.page_tag(url) or "") for url in front.urls}
+        believed = {url: self._claims.believed(self.site.page_tag(url) or "") for url in front.urls}
         page = Page(
             url=file.url,
             title=title,
             aliases=(*file.aliases, *(url for url in front.urls if believed[url])),
             metadata=metadata,
-            disbelieved=tuple(self._site.page_tag(url) or url for url in front.urls if not believed[url]),
-            plain=found.plain,
+            disbelieved=tuple(self.site.page_tag(url) or url for url in front.urls if not believed[url]),
             replaced=note.decoding.replaced,
             guessed=note.decoding.guessed,
         )
@@ -169,40 +178,6 @@ class VaultSource:
         links = tuple(find_property_links(dict(front.fields), file.page, notes))
         chunks[0] = replace(chunks[0], hyperlinks=(*links, *chunks[0].hyperlinks))
         return [_add_tags(chunk, front if chunk.index == 0 else NO_FRONT_MATTER) for chunk in chunks]
-
-
-def index_vault(
-    store: PageStore,
-    path: str | Path,
-    *,
-    source: str | None = None,
-    prefix: str = "",
-    settings: IngestSettings | None = None,
-    **options: Unpack[IndexOptions],
-) -> Summary:
-    """Index a vault of Markdown notes: see :func:`index_source`.
-
-    ``[[wikilinks]]``, embeds and links between notes are of kind ``hyperlink``. Tags, in the text and in the
-    front matter, are of kind ``tag``, categories of kind ``category``. Those of the front matter lie on the
-    first document of their note. Front matter becomes metadata.
-
-    Args:
-        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
-        path: The vault's folder.
-        source: Names the vault within the store, default its absolute path.
-        prefix: Path below which the vault is stored, next to other sources. See :func:`index_folder`.
-        settings: How pages are read.
-        options: See :class:`~linkstore.ingest.IndexOptions`.
-
-    Raises:
-        SourceNotFoundError: If there is no such folder.
-        NothingIndexedError: If it has no notes, and none are stored.
-        RemovalRefusedError: If more than half of its stored notes are gone.
-        SourceConflictError: If another source has a page of the same name.
-        LinkError: If the prefix is not a path.
-        ExtractionError: If an extractor is not installed, or cannot be used here.
-    """
-    return index_source(store, VaultSource(path, settings, prefix=prefix), name=source, **options)
 
 
 def _is_note(path: PurePosixPath) -> bool:

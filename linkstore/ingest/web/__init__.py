@@ -16,7 +16,7 @@ try:
         WebSettings,
         WebSettingsError,
     )
-    from linkstore.ingest.web.website import WebSource, index_website, open_website
+    from linkstore.ingest.web.website import WebsiteSource
 except ModuleNotFoundError as error:
     if error.name not in {"httpcore2", "protego"}:
         raise
@@ -29,7 +29,5 @@ __all__ = [
     "SiteUnavailableError",
     "WebSettings",
     "WebSettingsError",
-    "WebSource",
-    "index_website",
-    "open_website",
+    "WebsiteSource",
 ]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Final
+from urllib.parse import urlsplit
 
 import xxhash
 
 from linkstore.core.display import make_readable
+from linkstore.core.urls import drop_tracking
 from linkstore.extract.html import UTF_8, DecodedText, find_base_href, find_page_links
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
@@ -22,7 +26,10 @@ from linkstore.ingest.html.pages import (
     parse_page,
     read_page_content,
 )
+from linkstore.ingest.notes.markdown import read_markdown_page
+from linkstore.ingest.page import find_original
 from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.texts import read_text_page
 from linkstore.ingest.web.client import Client, Robots
 from linkstore.ingest.web.fetching import Response, get_media_type
 from linkstore.ingest.web.frontier import (
@@ -48,6 +55,11 @@ _VERSION: Final = 1
 _TITLES: Final = PageTitles()
 """Pages of a website are read one after another: which of them share a title is not known."""
 _HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
+_MARKDOWN: Final = frozenset({"text/markdown", "text/x-markdown"})
+_MARKDOWN_SUFFIXES: Final = (".md", ".markdown")
+_TEXT_SUFFIXES: Final = frozenset({*_MARKDOWN_SUFFIXES, ".txt"})
+_MOST_COPIES: Final = 20
+"""When so many URLs in a row that differ in their query alone gave one text, no more of them are asked."""
 _FRAMES: Final = "frame[src], iframe[src]"
 _REQUESTS_A_PAGE: Final = 10
 _REQUESTS_BESIDE: Final = 100
@@ -124,26 +136,42 @@ class WebPage:
     refresh: str | None = None
 
 
-def is_html(headers: Mapping[str, str]) -> bool:
-    """Say whether headers declare HTML, or nothing."""
-    return get_media_type(headers) in _HTML
+def is_page(url: str, headers: Mapping[str, str]) -> bool:
+    """Say whether headers declare HTML, or nothing, or Markdown, or plain text in a file of either."""
+    kind = get_media_type(headers)
+    if kind == "text/plain":
+        return PurePosixPath(urlsplit(url).path).suffix.lower() in _TEXT_SUFFIXES
+    return kind in _HTML or kind in _MARKDOWN
 
 
 def read_web_page(response: Response, *, encoding: str | None) -> WebPage:
     """Read the content of a response. Its links are read even if its text cannot be.
 
     Args:
-        response: Holds HTML. A byte-order mark wins over the charset of its header, and that over what
-            the page itself declares, as in browsers.
+        response: Holds HTML, Markdown or text. A byte-order mark wins over the charset of its header, and
+            that over what the page itself declares, as in browsers.
         encoding: Whatever a page and its server declare, if not None.
     """
     try:
-        return _read_response(response, encoding)
+        kind = get_media_type(response.headers)
+        return _read_html(response, encoding) if kind in _HTML else _read_text(response, kind, encoding)
     except Exception as error:  # noqa: BLE001 (a fault of a reader; one page ends no crawl)
         return WebPage(content=UnreadablePageError(f"reading it failed: {type(error).__name__}: {error}"))
 
 
-def _read_response(response: Response, encoding: str | None) -> WebPage:
+def _read_text(response: Response, kind: str, encoding: str | None) -> WebPage:
+    is_text = kind == "text/plain" and not urlsplit(response.url).path.lower().endswith(_MARKDOWN_SUFFIXES)
+    try:
+        found = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
+        page = (read_text_page if is_text else read_markdown_page)(found.text.encode(), encoding=UTF_8)
+    except UnreadablePageError as error:
+        return WebPage(content=error)
+    page = replace(page, replaced=found.replaced, guessed=found.guessed)
+    hrefs = (_find_url(link.href, response.url) for block in page.blocks for link in block.links)
+    return WebPage(content=page, links=tuple(dict.fromkeys(filter(None, hrefs))))
+
+
+def _read_html(response: Response, encoding: str | None) -> WebPage:
     problem: UnreadablePageError | None = None
     try:
         found = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
@@ -269,12 +297,15 @@ class Crawl:
         self._start = start
         self._seeds = seeds
         self._digests = known
-        memories = {url: memory for url, digest in known.items() if (memory := recall_page(digest))}
+        key_of = visitor.scope.key
+        self._stored = {key: url for url in known if (key := key_of(url)) is not None}
+        memories = {url: recall_page(digest) for url, digest in known.items()}
         self._memories = {
-            key: (url, memory)
-            for url, memory in memories.items()
-            if (key := visitor.scope.key(url)) is not None
+            key: (url, memory) for key, url in self._stored.items() if (memory := memories[url]) is not None
         }
+        self._texts = {(_cut_query(key), memory.text): key for key, (_, memory) in self._memories.items()}
+        self._copies: Counter[str] = Counter()
+        self._unasked: Counter[str] = Counter()
         self._ends = UrlOutcomes()
         self._frontier = Frontier(visitor.scope, memories, max_depth=visitor.settings.max_depth)
         self._offered: dict[str, OfferedPage] = {}
@@ -283,7 +314,7 @@ class Crawl:
         self._requests = 0
 
     def run(self) -> Iterator[Offer]:
-        """Yield each page once, and what could not be read.
+        """Yield each page, and what could not be read; at the end those of which other URLs came to light.
 
         Raises:
             SiteUnavailableError: If the site stops answering.
@@ -300,18 +331,47 @@ class Crawl:
             candidate = self._frontier.take(most - len(self._offered))
             if candidate is None:
                 break
-            if candidate.key not in self._ends:
+            if candidate.key not in self._ends and not self._is_copy(candidate.key):
                 yield from self._visit(candidate)
         yield from (bad for key, bad in self._broken.items() if not self._ends.is_page(self._ends.final(key)))
         yield from self._left_out()
+        for key, one in list(self._offered.items()):
+            moved = self._moved(key, one.memory.moved)
+            if moved != one.memory.moved:
+                yield self._again(one, moved)
 
-    def late(self) -> dict[str, PageRecord]:
-        """Return the offered pages of which other URLs came to light later, by URL, with all those URLs."""
-        return {
-            one.url: replace(one.memory, moved=moved)
-            for key, one in self._offered.items()
-            if (moved := self._moved(key, one.memory.moved)) != one.memory.moved
-        }
+    def _is_copy(self, key: str) -> bool:
+        """Say whether a URL is left out, for those that differ from it in the query alone were all copies."""
+        path = _cut_query(key)
+        if path == key or key in self._stored or self._copies[path] < _MOST_COPIES:
+            return False
+        self._ends.add_nothing(key)
+        self._unasked[path] += 1
+        return True
+
+    def _again(self, one: OfferedPage, moved: tuple[str, ...]) -> Offer:
+        """Ask once more for a page that was offered before all URLs that lead to it were known."""
+        wanted = partial(is_page, one.url)
+        try:
+            found = self._visitor.client.get(one.url, follow=lambda _: False, wanted=wanted)
+        except SiteUnavailableError:
+            raise
+        except FetchError as error:
+            return self._bad(Candidate(url=one.url, key="", depth=0), str(error))
+        page = read_web_page(found, encoding=self._visitor.settings.encoding) if found.body else None
+        if page is None or isinstance(page.content, UnreadablePageError):
+            reason = f"it changed while the site was read: {found.status}"
+            return self._bad(Candidate(url=one.url, key="", depth=0), reason)
+        memory = remember_page(
+            how=self._visitor.how,
+            found=page.content,
+            headers=found.headers,
+            depth=one.memory.depth,
+            moved=moved,
+            aliases=one.memory.aliases,
+            children=one.memory.children,
+        )
+        return self._make_page(one.url, memory, page.content, again=True)
 
     def _first(self, start: Response) -> Iterator[Offer]:
         key = self._frontier.add(start.url)
@@ -338,7 +398,7 @@ class Crawl:
                 yield from self._answered(other, found)
                 return
             self._ends.add_nothing(one.key)
-            if one.key not in self._memories:
+            if one.key not in self._stored:
                 self._broken[one.key] = self._bad(one, f"the server answers {found.status}")
             other = self._frontier.other_spelling(other)
 
@@ -351,7 +411,7 @@ class Crawl:
         )
         headers = memory.validators if memory is not None and as_before else {}
         return self._visitor.client.get(
-            one.url, headers=headers, follow=partial(self._follows, one), wanted=is_html
+            one.url, headers=headers, follow=partial(self._follows, one), wanted=partial(is_page, one.url)
         )
 
     def _follows(self, one: Candidate, location: str) -> bool:
@@ -373,7 +433,7 @@ class Crawl:
         elif found.status != 200:
             self._ends.add_nothing(one.key)
             yield self._bad(one, f"the server answers {found.status}", failed=found.status >= _SERVER_ERROR)
-        elif not is_html(found.headers):
+        elif not is_page(found.url, found.headers):
             self._ends.add_nothing(one.key)
             yield self._bad(one, f"it is {found.media_type[:80]}, not HTML")
         else:
@@ -383,7 +443,7 @@ class Crawl:
         target = self._visitor.scope.key(found.location or "")
         if target is None or self._ends.final(target) == one.key:
             self._ends.add_nothing(one.key)
-            if one.key not in self._memories:
+            if one.key not in self._stored:
                 yield self._bad(one, f"it redirects to {found.location}, which does not belong to the crawl")
             return
         self._move((*found.hops, found.url), target)
@@ -405,20 +465,29 @@ class Crawl:
             yield self._bad(Candidate(url=found.url, key=key, depth=one.depth), str(page.content))
             return
         original = yield from self._original(key, found.url, one, page.content)
+        path = _cut_query(key)
         if original != key:
+            self._copies[path] += 1
             self._move((found.url,), original)
         elif not self._ends.is_page(key):
+            self._copies[path] = 0
             self._ends.add_page(key)
             yield self._read(key, one.depth, found, page, page.content)
 
     def _original(
         self, key: str, url: str, one: Candidate, found: PageContent
     ) -> Generator[Offer, None, str]:
-        """Return the key of the page that this one says it is a copy of, if it is, else its own.
+        """Return the key of the page that this one is a copy of, if it is, else its own.
 
-        A site's word is not enough, for some name their home page everywhere: the text must be the same, or
-        nothing but the query differ.
+        A page with the text of another that differs in its query alone is a copy. Where it says itself that
+        it is one, the site's word is not enough, for some name their home page everywhere: the text must be
+        the same, or nothing but the query differ.
         """
+        text = (_cut_query(key), hash_page_text(found))
+        twin = self._texts.get(text, key)
+        if twin != key and not self._ends.is_nothing(twin):
+            return self._ends.final(twin)
+        self._texts[text] = key
         named = find_canonical_url(url, found)
         other = self._frontier.add(named, depth=one.depth, via=url) if named else None
         if named is None or other is None or other == key:
@@ -436,7 +505,7 @@ class Crawl:
 
     def _read(self, key: str, depth: int, found: Response, page: WebPage, content: PageContent) -> SourcePage:
         """Return the page, with the digest of the last run if it still says the same."""
-        url, old = self._memories.get(key, (found.url, None))
+        url, old = self._memories.get(key, (self._stored.get(key, drop_tracking(found.url)), None))
         children = () if old is None else (one for one in old.children if not self._is_gone(one))
         moved, aliases = self._moved(key, old.moved if old else ()), self._aliases(found.url, content)
         memory = remember_page(
@@ -448,23 +517,28 @@ class Crawl:
             aliases=aliases,
             children=self._frontier.claim(key, (*page.links, *children)),
         )
-        same = old is not None and old.content == memory.content
         self._offered[key] = OfferedPage(url=url, memory=memory)
-        return SourcePage(
-            url=url,
-            digest=self._digests[url] if same else memory.digest(),
-            read=partial(make_web_chunks, url, content, (*moved, *aliases), self._visitor.settings.limits),
-        )
+        offered = self._make_page(url, memory, content)
+        same = old is not None and old.content == memory.content
+        return replace(offered, digest=self._digests[url]) if same else offered
+
+    def _make_page(
+        self, url: str, memory: PageRecord, content: PageContent, *, again: bool = False
+    ) -> SourcePage:
+        aliases = (*memory.moved, *memory.aliases)
+        read = partial(make_web_chunks, url, content, aliases, self._visitor.settings.limits)
+        return SourcePage(url=url, digest=memory.digest(), read=read, again=again)
 
     def _unchanged(self, key: str, url: str, memory: PageRecord) -> SourcePage:
         self._offered[key] = OfferedPage(url=url, memory=memory)
         return SourcePage(url=url, digest=self._digests[url], read=refuse_reading)
 
     def _aliases(self, url: str, found: PageContent) -> tuple[str, ...]:
-        """Return the page's canonical URL, where the site has nothing else."""
-        named = find_canonical_url(url, found)
+        """Return the page's canonical URL, or that of which it is the Markdown, where nothing else is."""
+        named = find_canonical_url(url, found) or find_original(url)
         key = self._visitor.scope.key(named) if named else None
-        return (named,) if named and key is not None and self._ends.is_nothing(key) else ()
+        free = key is not None and (self._ends.is_nothing(key) or key not in self._frontier)
+        return (named,) if named and free else ()
 
     def _moved(self, key: str, before: Iterable[str]) -> tuple[str, ...]:
         """Return the URLs that lead to a page: those of this run, and earlier ones not visited yet."""
@@ -491,15 +565,25 @@ class Crawl:
         Args:
             one: What was asked.
             reason: What is wrong with it.
-            failed: Whether there may be a page all the same, with links to others.
+            failed: Whether there may be a page all the same.
         """
-        name, _ = self._memories.get(one.key, (one.url, None))
+        name = self._stored.get(one.key, one.url)
         reason = f"{reason}; linked from {one.via}" if one.via else reason
-        return BadInput(name=name, reason=reason, hides=name if failed else None)
+        return BadInput(
+            name=name, reason=reason, hides=(name,) if failed and one.key in self._stored else None
+        )
 
     def _left_out(self) -> Iterator[BadInput]:
+        for path, unasked in self._unasked.items():
+            reason = f"{unasked:,} further URLs were left out: the last {_MOST_COPIES} had one text"
+            yield BadInput(name=f"{path}?…", reason=reason)
         waiting = {one.key for one in self._frontier.waiting() if one.key not in self._ends}
         count = len(waiting) + self._frontier.left_out
         if count:
             why = f"after {len(self._offered):,} pages and {self._requests:,} requests (max_pages)"
-            yield BadInput(name="further URLs", reason=f"{count:,} were left out, {why}", hides="")
+            hides = tuple(sorted(self._stored[key] for key in waiting & self._stored.keys()))
+            yield BadInput(name="further URLs", reason=f"{count:,} were left out, {why}", hides=hides)
+
+
+def _cut_query(key: str) -> str:
+    return key.partition("?")[0]

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 import orjson
 import xxhash
 
-from linkstore.core.urls import Site, is_internal_tag, split_tag
+from linkstore.core.urls import Site, drop_tracking, is_internal_tag, split_tag
 from linkstore.ingest.html.pages import PageContent
 from linkstore.ingest.web.targets import WebSettings
 
@@ -243,11 +243,13 @@ class Frontier:
 
     Args:
         scope: Which URLs belong to the crawl.
-        known: What is remembered of stored pages, by URL.
+        known: What is remembered of stored pages, by URL; None for one that is to be read anew.
         max_depth: How many links from a start page a URL may be.
     """
 
-    def __init__(self, scope: Scope, known: Mapping[str, PageRecord], *, max_depth: int | None) -> None:
+    def __init__(
+        self, scope: Scope, known: Mapping[str, PageRecord | None], *, max_depth: int | None
+    ) -> None:
         self._scope = scope
         self._max_depth = max_depth
         self._fresh: deque[Candidate] = deque()
@@ -256,7 +258,13 @@ class Frontier:
         self._claims: dict[str, str] = {}
         self.left_out = 0
         """URLs that found no room."""
-        self._remember(known)
+        self._remember({url: memory for url, memory in known.items() if memory is not None})
+        for url, memory in known.items():
+            if memory is None and (key := scope.key(url)) is not None:  # unless a link leads there first
+                self._recheck.append(Candidate(url=url, key=key, depth=max_depth or 0))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._spellings
 
     def waiting(self) -> Iterator[Candidate]:
         """Yield the URLs that were not taken."""
@@ -265,6 +273,7 @@ class Frontier:
 
     def add(self, url: str, *, depth: int = 0, via: str = "") -> str | None:
         """Add a URL, if it belongs to the crawl, and return its key if it does."""
+        url = drop_tracking(url)
         key = self._scope.key(url)
         if key is None or self._too_deep(depth):
             return None

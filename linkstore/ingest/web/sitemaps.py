@@ -102,7 +102,7 @@ def list_sitemap_urls(
         url, depth = waiting.popleft()
         if len(seen) - len(waiting) > _MOST:
             left = f"{len(waiting) + 1:,} are left"
-            yield BadInput(name=url, reason=f"only {_MOST:,} sitemaps are read; {left}", hides=url)
+            yield BadInput(name=url, reason=f"only {_MOST:,} sitemaps are read; {left}", hides=())
             return
         try:
             found = given if given is not None and url == given.url else _fetch_sitemap(client, url, allowed)
@@ -110,14 +110,14 @@ def list_sitemap_urls(
         except SiteUnavailableError:
             raise
         except FetchError as error:
-            yield BadInput(name=url, reason=str(error), hides=url)
+            yield BadInput(name=url, reason=str(error), hides=())
             continue
         yield from resolve_urls(sitemap.pages, url)
         if sitemap.is_cut:
             reason = (
                 f"only the first {MOST_URLS:,} URLs of a sitemap are read, as many as the protocol allows"
             )
-            yield BadInput(name=url, reason=reason, hides="")
+            yield BadInput(name=url, reason=reason, hides=())
         for one in resolve_urls(sitemap.sitemaps, url):
             if isinstance(one, BadInput):
                 yield one

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 
-from w3lib.url import safe_url_string
-
 from linkstore._version import __version__
 from linkstore.core.arguments import omit_none, require, require_list
+from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import DEFAULT_POLICY, UrlPolicy, join_url
 from linkstore.errors import LinkStoreError, StrategyError, UnavailableError
 from linkstore.extract.html import find_encoding
@@ -40,6 +39,7 @@ _URL: Final = re.compile(
 )
 _AUTHORITY: Final = re.compile(r"(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{0,5}))?", re.ASCII)
 _IN_TARGETS: Final = re.compile(r"[!-~]*", re.ASCII)
+_IPV4_HOST: Final = re.compile(r"https?://(?:[^/]*@)?([0-9]+(?:\.[0-9]+){3})(?:[:/]|\Z)", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
@@ -102,6 +102,7 @@ class WebSettings:
             (default) takes what is declared, else UTF-8, else windows-1252, as browsers do.
         limits: How long chunks are.
         policy: What makes two URLs the same page.
+        follow_links: Whether to index the pages that the start page leads to; False: the start page alone.
         max_depth: How many links from a start page a page may be; default any number.
         max_pages: How many pages are indexed at most; default 10,000.
         rate: Requests a second, at most; default 4. A longer ``Crawl-delay`` in robots.txt wins.
@@ -126,6 +127,7 @@ class WebSettings:
     encoding: str | None = None
     limits: ChunkLimits = DEFAULT_LIMITS
     policy: UrlPolicy = DEFAULT_POLICY
+    follow_links: bool = True
     max_depth: int | None = None
     max_pages: int = 10_000
     rate: float = 4.0
@@ -239,18 +241,17 @@ def make_absolute_url(href: str, base: str) -> str:
         base: The absolute URL it is relative to.
 
     Raises:
+        ForbiddenUrlError: If its host is an IPv4 address that is not written as four decimal numbers.
         FetchError: If it cannot be parsed.
     """
-    written = href.strip().partition("#")[0].replace("\\", "/")
     try:
-        url = safe_url_string(join_url(base, written))
+        url = join_url(base, replace_surrogates(href))
     except ValueError as error:
         raise FetchError(f"{href[:_SHOWN]!r} is not a URL: {error}") from error
-    found = _URL.fullmatch(url)
-    if found is None:
-        return url
-    scheme, authority = found["scheme"].lower(), found["authority"].lower()
-    return f"{scheme}://{authority.removesuffix(f':{_PORTS[scheme]}')}{found['target']}"
+    found = _IPV4_HOST.match(url)
+    if found is not None and found[1] not in href and found[1] not in base:
+        raise ForbiddenUrlError(f"{href[:_SHOWN]!r} is not requested: its host hides an IPv4 address")
+    return url
 
 
 def _check_host(host: str, shown: str) -> str:

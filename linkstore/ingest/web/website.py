@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
-from typing import Final, Unpack
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from linkstore.core.arguments import omit_none, require
+from linkstore.core.arguments import require
 from linkstore.core.display import make_readable
 from linkstore.core.urls import Site
+from linkstore.extract.html import decode_html
 from linkstore.ingest.files import SourceNotFoundError
-from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.pipeline import IndexOptions, index_source
-from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
+from linkstore.ingest.page import find_named_pages, is_page_list
+from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.web.client import Client, Robots
-from linkstore.ingest.web.crawl import Crawl, Visitor, is_html, make_web_chunks, read_web_page, refuse_reading
+from linkstore.ingest.web.crawl import Crawl, Visitor, is_page
 from linkstore.ingest.web.fetching import Fetcher, Network, Response
-from linkstore.ingest.web.frontier import PageRecord, Scope, find_site_roots, remember_page
+from linkstore.ingest.web.frontier import Scope, find_site_roots
 from linkstore.ingest.web.sitemaps import MAX_BYTES, is_sitemap, list_sitemap_urls, resolve_urls
 from linkstore.ingest.web.targets import (
     FetchError,
@@ -31,63 +30,120 @@ from linkstore.ingest.web.targets import (
 )
 
 
-class WebSource:
-    """The pages of a website, as they are found.
+@dataclass(frozen=True, slots=True)
+class WebsiteSource(WebSettings):
+    """The pages of a website.
+
+    A second run asks the server for each stored page only if it has changed, and a run that was interrupted
+    goes on with what had not been stored. Stored pages are removed when the server says that they are gone or
+    moved. A dry run fetches the pages too.
 
     Args:
-        name: The URL that was given.
-        site: Names pages below the start page's folder by their path from there, with the query.
-        visitor: Asks for them.
-        start: The answer for that URL: a page, or a sitemap.
+        url: Where to start: an absolute URL of a page, of a sitemap, or of an ``llms.txt``; of the latter the
+            pages that it names are indexed and no others.
+        network: How to resolve names and connect, default the machine's.
+
+    Its other settings are those of :class:`~linkstore.ingest.web.WebSettings`.
     """
 
-    def __init__(self, name: str, site: Site, visitor: Visitor, start: Response) -> None:
-        self.name: Final = name
+    url: str
+    network: Network | None = field(default=None, repr=False, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """The URL, in one spelling.
+
+        Raises:
+            ForbiddenUrlError: If it is none that may be asked.
+        """
+        require(str, "a URL", url=self.url)
+        return read_target(make_absolute_url(self.url, ""), frozenset(range(1, 2**16))).url
+
+    @contextmanager
+    def open(self) -> Iterator[WebsitePages]:
+        """Fetch the start page.
+
+        Raises:
+            SourceNotFoundError: If there is no page and no sitemap, or robots.txt does not allow to ask.
+            ForbiddenUrlError: If the URL must not be asked, as it leads to a private address.
+            FetchError: If it does not answer.
+            SiteUnavailableError: If it, or later the site, stops answering. What was stored stays.
+        """
+        start = self.name
+        ports = frozenset({_find_port(one) for one in (start, *self.allow) if "://" in one} - {0})
+        with Fetcher(self, ports=ports, network=self.network) as fetcher:
+            client = Client(fetcher, self, self.network)
+            robots = Robots(client, self.user_agent, ports)
+            found = _fetch_start(client, robots, start)
+            roots = find_site_roots(start, found.url)
+            site = Site(bases=(*roots, *self.bases), policy=self.policy, prefix=self.prefix, query="keep")
+            scope = Scope(site, roots, found.url, self)
+            yield WebsitePages(Visitor(client=client, robots=robots, scope=scope, settings=self), site, found)
+
+
+class WebsitePages:
+    """The pages of a website, in one run.
+
+    Args:
+        visitor: Asks for them.
+        site: Names pages below the start page's folder by their path from there, with the query.
+        start: The answer for the URL that was given: a page, a sitemap, or a list of pages.
+    """
+
+    def __init__(self, visitor: Visitor, site: Site, start: Response) -> None:
         self.site: Final = site
-        self._visitor = visitor
+        self.unread: Final[Mapping[str, int]] = {}
         self._start = start
-        self._is_sitemap = is_sitemap(start.body)
-        self._late: dict[str, PageRecord] = {}
-        self._bad: list[BadInput] = []
+        self._is_list = is_page_list(start.url)
+        if self._is_list or not visitor.settings.follow_links:
+            visitor = replace(visitor, settings=replace(visitor.settings, max_depth=0))
+        self._visitor = visitor
 
     def __len__(self) -> int:
         """Return 0, since nobody knows beforehand."""
         return 0
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """Yield each page once. Stored pages are asked for only if they have changed.
+        """Yield each page. Stored pages are asked for only if they have changed.
 
         Raises:
             SiteUnavailableError: If the site stops answering.
         """
-        start = None if self._is_sitemap else self._start
         asked = {_make_request_url(name): digest for name, digest in known.items()}
-        crawl = Crawl(self._visitor, asked, start, self._seeds())
-        for offered in map(_name_in_letters, crawl.run()):
-            if isinstance(offered, BadInput):
-                self._bad.append(offered)
-            yield offered
-        self._late = crawl.late()
-
-    def late(self) -> LatePages | None:
-        """Return a source that mends what the last run could not know yet, None if nothing is to mend."""
-        return LatePages(self, self._visitor, self._late, self._bad) if self._late else None
+        is_page = not self._is_list and not is_sitemap(self._start.body)
+        crawl = Crawl(self._visitor, asked, self._start if is_page else None, self._seeds())
+        yield from map(_name_in_letters, crawl.run())
 
     def _seeds(self) -> Iterator[str | BadInput]:
-        """Yield the entries of sitemaps: the given one, else those in robots.txt, or /sitemap.xml."""
+        """Yield what the given list or sitemap names, else the sitemaps of robots.txt, or /sitemap.xml."""
         client, robots, url = self._visitor.client, self._visitor.robots, self._start.url
-        if self._is_sitemap:
+        if self._is_list:
+            yield from self._named()
+        elif is_sitemap(self._start.body):
             yield from list_sitemap_urls(client, (), allowed=robots.allows, given=self._start)
-            return
-        named = []
-        for one in resolve_urls(robots.sitemaps(url), make_absolute_url("/robots.txt", url)):
-            if isinstance(one, BadInput):
+        elif self._visitor.settings.follow_links:
+            named = []
+            for one in resolve_urls(robots.sitemaps(url), make_absolute_url("/robots.txt", url)):
+                if isinstance(one, BadInput):
+                    yield one
+                else:
+                    named.append(one)
+            yield from list_sitemap_urls(client, named, allowed=robots.allows)
+            if not named:
+                yield from self._guessed(make_absolute_url("/sitemap.xml", url))
+
+    def _named(self) -> Iterator[str | BadInput]:
+        """Yield the pages that an ``llms.txt`` names, and report those outside of the crawl in one line."""
+        outside = 0
+        hrefs = find_named_pages(decode_html(self._start.body).text)
+        for one in resolve_urls(hrefs, self._start.url):
+            if isinstance(one, BadInput) or self._visitor.scope.key(one) is not None:
                 yield one
             else:
-                named.append(one)
-        yield from list_sitemap_urls(client, named, allowed=robots.allows)
-        if not named:
-            yield from self._guessed(make_absolute_url("/sitemap.xml", url))
+                outside += 1
+        if outside:
+            reason = f"{outside:,} of the pages that it names do not belong to the crawl; --allow adds them"
+            yield BadInput(name=self._start.url, reason=reason)
 
     def _guessed(self, url: str) -> Iterator[str | BadInput]:
         client, robots = self._visitor.client, self._visitor.robots
@@ -96,75 +152,10 @@ class WebSource:
         except SiteUnavailableError:
             raise
         except FetchError as error:
-            yield BadInput(name=url, reason=str(error), hides=url)
+            yield BadInput(name=url, reason=str(error))
             return
         if found is not None and found.status == 200 and is_sitemap(found.body):
             yield from list_sitemap_urls(client, (), allowed=robots.allows, given=found)
-
-
-class LatePages:
-    """The same website once more, for pages of which further URLs came to light after they were stored.
-
-    A redirect may be met when the page it leads to is stored already. Such pages are read again; the
-    others are offered as they are, without asking.
-
-    Args:
-        source: The website.
-        visitor: Asks for the pages.
-        late: What to remember of those pages, by URL; ``moved`` is what is new.
-        bad: What could not be read; what is stored of it stays.
-    """
-
-    def __init__(
-        self, source: WebSource, visitor: Visitor, late: Mapping[str, PageRecord], bad: Iterable[BadInput]
-    ) -> None:
-        self.name: Final = source.name
-        self.site: Final = source.site
-        self._visitor = visitor
-        self._late = late
-        self._bad = bad
-
-    def __len__(self) -> int:
-        """Return about how many pages are read again."""
-        return len(self._late)
-
-    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """Yield each stored page once.
-
-        Raises:
-            SiteUnavailableError: If the site stops answering.
-        """
-        yield from (one for one in self._bad if one.name not in known)
-        for url, digest in known.items():
-            memory = self._late.get(_make_request_url(url))
-            if memory is None:
-                yield SourcePage(url=url, digest=digest, read=refuse_reading)
-            else:
-                yield _name_in_letters(self._again(_make_request_url(url), memory))
-
-    def _again(self, url: str, memory: PageRecord) -> SourcePage | BadInput:
-        visitor = self._visitor
-        try:
-            found = visitor.client.get(url, follow=lambda _: False, wanted=is_html)
-        except SiteUnavailableError:
-            raise
-        except FetchError as error:
-            return BadInput(name=url, reason=str(error))
-        page = read_web_page(found, encoding=visitor.settings.encoding) if found.body else None
-        if page is None or isinstance(page.content, UnreadablePageError):
-            return BadInput(name=url, reason=f"it changed while the site was read: {found.status}")
-        new = remember_page(
-            how=visitor.how,
-            found=page.content,
-            headers=found.headers,
-            depth=memory.depth,
-            moved=memory.moved,
-            aliases=memory.aliases,
-            children=memory.children,
-        )
-        moved = (*memory.moved, *memory.aliases)
-        read = partial(make_web_chunks, url, page.content, moved, visitor.settings.limits)
-        return SourcePage(url=url, digest=new.digest(), read=read)
 
 
 def _make_request_url(name: str) -> str:
@@ -176,78 +167,8 @@ def _name_in_letters(offered: SourcePage | BadInput) -> SourcePage | BadInput:
     """Name an offered page in its own letters, like the pages of folders."""
     if isinstance(offered, SourcePage):
         return replace(offered, url=make_readable(offered.url))
-    hidden = offered.hides and make_readable(offered.hides)
+    hidden = None if offered.hides is None else tuple(map(make_readable, offered.hides))
     return replace(offered, name=make_readable(offered.name), hides=hidden)
-
-
-@contextmanager
-def open_website(
-    url: str, settings: WebSettings | None = None, *, network: Network | None = None
-) -> Iterator[WebSource]:
-    """Open a website as a source, as long as the context lasts. Its start page is fetched at once.
-
-    Args:
-        url: Where to start: an absolute URL of a page or of a sitemap.
-        settings: How it is crawled.
-        network: How to resolve names and connect, default the machine's.
-
-    Raises:
-        SourceNotFoundError: If there is no page and no sitemap, or robots.txt does not allow to ask.
-        ForbiddenUrlError: If the URL must not be asked.
-        FetchError: If it does not answer.
-        WebSettingsError: If the settings contradict each other.
-    """
-    require(str, "a URL", url=url)
-    require(WebSettings, "a WebSettings", **omit_none(settings=settings))
-    settings = settings or WebSettings()
-    start = read_target(make_absolute_url(url, ""), frozenset(range(1, 2**16))).url  # in one spelling
-    ports = frozenset({_find_port(one) for one in (start, *settings.allow) if "://" in one} - {0})
-    with Fetcher(settings, ports=ports, network=network) as fetcher:
-        client = Client(fetcher, settings, network)
-        robots = Robots(client, settings.user_agent, ports)
-        found = _fetch_start(client, robots, start)
-        roots = find_site_roots(start, found.url)
-        bases = (*roots, *settings.bases)
-        site = Site(bases=bases, policy=settings.policy, prefix=settings.prefix, query="keep")
-        scope = Scope(site, roots, found.url, settings)
-        visitor = Visitor(client=client, robots=robots, scope=scope, settings=settings)
-        yield WebSource(start, site, visitor, found)
-
-
-def index_website(
-    store: PageStore,
-    url: str,
-    *,
-    source: str | None = None,
-    settings: WebSettings | None = None,
-    network: Network | None = None,
-    **options: Unpack[IndexOptions],
-) -> Summary:
-    """Index the pages of a website: see :func:`~linkstore.ingest.index_source`.
-
-    A second run asks the server for each stored page only if it has changed, and a run that was
-    interrupted goes on with what had not been stored. Stored pages are removed when the server says that they
-    are gone or moved, and the crawl was not cut short.
-
-    Args:
-        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
-        url: Where to start: an absolute URL of a page or of a sitemap.
-        source: Names the website within the store, default the URL.
-        settings: How it is crawled.
-        network: How to resolve names and connect, default the machine's.
-        options: See :class:`~linkstore.ingest.IndexOptions`. A dry run fetches the pages too.
-
-    Raises:
-        SourceNotFoundError: If there is no page and no sitemap, or robots.txt does not allow to ask.
-        ForbiddenUrlError: If the URL must not be asked, as it leads to a private address.
-        FetchError: If it does not answer.
-        SiteUnavailableError: If it stops answering. What was stored stays.
-        NothingIndexedError: If none of its pages can be indexed, and none are stored.
-        RemovalRefusedError: If more than half of the stored pages are gone.
-        ExtractionError: If an extractor is not installed, or cannot be used here.
-    """
-    with open_website(url, settings, network=network) as site:
-        return index_source(store, site, name=source, **options)
 
 
 def _find_port(url: str) -> int:
@@ -272,9 +193,6 @@ def _fetch_start(client: Client, robots: Robots, url: str) -> Response:
         raise SourceNotFoundError(f"{url} redirects to {found.location}, which robots.txt does not allow")
     if found.status != 200:
         raise SourceNotFoundError(f"{url} cannot be read: the server answered {found.status}")
-    if not is_html(found.headers) and not is_sitemap(found.body):
-        page = (
-            make_absolute_url("/", url) if url.endswith(("/llms.txt", "/llms-full.txt")) else "a page of HTML"
-        )
-        raise SourceNotFoundError(f"{url} is {found.media_type}; give {page} or a sitemap")
+    if not is_page(found.url, found.headers) and not is_sitemap(found.body):
+        raise SourceNotFoundError(f"{url} is {found.media_type}; give a page of HTML or a sitemap")
     return found

@@ -20,6 +20,7 @@ from xml.parsers import expat
 from linkstore.errors import LinkStoreError
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.wiki.layout import make_anchor
+from linkstore.ingest.wiki.names import NAMES
 from linkstore.ingest.wiki.titles import Namespace, SiteInfo
 from linkstore.ingest.xml import BoundedParser
 
@@ -42,14 +43,7 @@ _SITE: Final = ("sitename", "dbname", "base", "case", "namespace")
 _SHORT: Final = {("page", _TITLE), ("page", _NS), ("revision", _MODEL), *(("", name) for name in _SITE)}
 """Elements whose text is read, by the part around them."""
 
-# $magicWords of MediaWiki's larger languages.
-_REDIRECT_WORDS: Final = """
-    redirect weiterleitung redirection redirección redirecionamento rinvia doorverwijzing patrz przekieruj tam
-    przekierowanie перенаправление перенапр перенаправлення ohjaus uudelleenohjaus omdirigering omdiriger
-    videresending přesměruj átirányítás yönlendirme alih lencong đổi 転送 リダイレクト 넘겨주기
-    重定向 تحويل הפניה
-"""
-_WORDS: Final = frozenset(_REDIRECT_WORDS.split())
+_WORDS: Final = frozenset(NAMES["redirects"]["words"].split())
 _WORD: Final = re.compile(r"\s*#([^\W\d_]+)\s*:?\s*\[\[")
 _PLACE: Final = re.compile(r"\[\[([^\[\]|{}<>\n]{1,1000})")
 

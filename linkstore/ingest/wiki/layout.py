@@ -18,8 +18,9 @@ from itertools import islice
 from typing import Final
 from urllib.parse import quote
 
+from linkstore.extract.blocks import Block
 from linkstore.extract.protocol import Hyperlink
-from linkstore.ingest.html.reading import Block
+from linkstore.ingest.wiki.names import NAMES
 
 LINK: Final = "\x01"
 """Here stands a link, or a reference to a work."""
@@ -59,19 +60,9 @@ _NO_WORDS: Final = re.compile(
 )
 _SHORT: Final = 100
 
-_BESIDE_WORDS: Final = """
-    thumb thumbnail frame framed mini miniatur gerahmt vignette cadre miniatura miniaturadeimagen marco
-    miniaturadaimagem sinistra destra мини миниатюра обрамить мініатюра miniatyr ram サムネイル 缩略图 縮圖
-"""
-_BESIDE: Final = frozenset(_BESIDE_WORDS.split())
+_BESIDE: Final = frozenset(NAMES["pictures"]["beside"].split())
 """Options by which a file stands beside the text, in MediaWiki's commoner languages."""
-
-_OPTION_WORDS: Final = """
-    frameless border left right center centre none upright baseline middle sub super text-top text-bottom top
-    bottom rahmenlos rand links rechts zentriert ohne hochkant gauche droite centré néant redresse izquierda
-    derecha centro no справа слева центр
-"""
-_OPTIONS: Final = _BESIDE | frozenset(_OPTION_WORDS.split())
+_OPTIONS: Final = _BESIDE | frozenset(NAMES["pictures"]["others"].split())
 _LONGEST_OPTION: Final = 24
 _SETTING: Final = re.compile(
     r"\s*(?:[^\W\d]+\s*=.*|[\d.]*\s*x?\s*[\d.]*\s*px\s*|upright\s+[\d.]+\s*)", re.DOTALL

@@ -6,26 +6,26 @@ pages. So whatever the size of the wiki, the source needs the memory of one page
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, suppress
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Final, NamedTuple, Unpack
+from typing import Final, NamedTuple
 
 import xxhash
 from langchain_core.documents import Document
 
-from linkstore.core.arguments import as_path, omit_none, require
+from linkstore.core.arguments import as_path, require_list
 from linkstore.core.links import Link, merge_links
 from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy, quote_fragment
+from linkstore.extract.blocks import Block
 from linkstore.extract.protocol import Chunk, Hyperlink, LinkExtractor, Page, load_extractor
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
+from linkstore.ingest.files import name_path
 from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.html.reading import Block
-from linkstore.ingest.pipeline import DEFAULT_LINKS, IndexOptions, index_source
-from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
+from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.wiki.dump import (
     Alias,
     DumpCutShortError,
@@ -210,11 +210,17 @@ class ArticleReader:
         return self._site.page_tags(self._titles.path(title))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WikiSettings:
-    """How a dump is read; a change makes the next run read all pages again.
+@dataclass(frozen=True, slots=True)
+class WikiDumpSource:
+    """The articles of a MediaWiki XML dump, in its order.
+
+    Links are of kind ``hyperlink``, categories of kind ``category``. Redirects are further incoming links
+    of their page, and ``metadata["aliases"]`` names them. Index the next dump of the wiki under the same
+    name, and only what changed is read; a change of settings makes a run read all again.
 
     Args:
+        path: The dump, ``.xml`` or ``.xml.bz2``.
+        prefix: Path below which the wiki is stored, next to other sources, such as ``"en"``.
         namespaces: Numbers of the namespaces whose pages are indexed; default articles only.
         base: The URL that titles are put behind; None (default) tells it from the dump.
         interwiki: Addresses by interwiki prefix, with ``$1`` for the title, such as ``{"docs":
@@ -222,52 +228,67 @@ class WikiSettings:
         policy: For URLs that leave the wiki.
         limits: How long chunks are.
         longest: A page with more characters is skipped; default 4 Mi, twice what MediaWiki allows.
+        cite: Whether to link to the works that references cite, by the extractor ``citation``.
+
+    Raises:
+        LinkError: If the base is not an absolute URL, or the prefix is not a path.
     """
 
+    path: str | Path
+    _: KW_ONLY
+    prefix: str = ""
     namespaces: tuple[int, ...] = (MAIN,)
     base: str | None = None
     interwiki: Mapping[str, str] = field(default_factory=dict)
     policy: UrlPolicy = DEFAULT_POLICY
     limits: ChunkLimits = DEFAULT_LIMITS
     longest: int = 4 * 2**20
+    cite: bool = True
+
+    def __post_init__(self) -> None:
+        require_list("numbers", namespaces=self.namespaces)
+        Site(bases=(self.base,) if self.base else (), policy=self.policy, prefix=self.prefix)
+
+    @property
+    def name(self) -> str:
+        """The dump's absolute path."""
+        return name_path(self.path)
+
+    def open(self) -> AbstractContextManager[DumpArticles]:
+        """Read what the dump says of the wiki.
+
+        Raises:
+            SourceNotFoundError: If there is no such dump.
+            ExtractionError: If works are to be cited and no extractor of citations is installed.
+        """
+        return closing(DumpArticles(self))
 
 
-class WikiSource:
-    """The articles of a dump, in its order.
+class DumpArticles:
+    """The articles of a dump, in one run.
 
     Args:
-        path: The dump, ``.xml`` or ``.xml.bz2``.
-        settings: How it is read.
-        prefix: Path below which the wiki is stored, next to other sources, such as ``"en"``.
-        cite: Whether to link to the works that references cite.
-
-    Raises:
-        SourceNotFoundError: If there is no such dump.
-        LinkError: If the base is not an absolute URL, or the prefix is not a path.
-        ExtractionError: If works are to be cited and no extractor of citations is installed.
+        settings: Where it lies, and how it is read.
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        settings: WikiSettings | None = None,
-        *,
-        prefix: str = "",
-        cite: bool = True,
-    ) -> None:
-        self._path = as_path("path", path)
-        self.name: Final = self._path.resolve().as_posix()
-        require(WikiSettings, "a WikiSettings", **omit_none(settings=settings))
-        self._settings = settings = settings or WikiSettings()
+    def __init__(self, settings: WikiDumpSource) -> None:
+        self._settings = settings
+        self._path = as_path("path", settings.path)
         info = read_siteinfo(self._path)
         base = settings.base or info.folder
-        self.site: Final = Site(bases=(base,) if base else (), policy=settings.policy, prefix=prefix)
+        self.site: Final = Site(bases=(base,) if base else (), policy=settings.policy, prefix=settings.prefix)
+        self.unread: Final[Mapping[str, int]] = {}
         self._titles = TitleResolver(info, settings.interwiki, base)
-        self._reader = ArticleReader(self.site, self._titles, settings.limits, cite=cite)
-        kept = (READER_VERSION, settings.limits, sorted(settings.interwiki.items()), cite)
+        self._reader = ArticleReader(self.site, self._titles, settings.limits, cite=settings.cite)
+        kept = (READER_VERSION, settings.limits, sorted(settings.interwiki.items()), settings.cite)
         self._salt = xxhash.xxh3_128(repr((kept, info)).encode(errors="replace")).hexdigest()
         self._count = 0
         self._redirects: RedirectTable | None = None
+
+    def close(self) -> None:
+        """Remove the table of redirects."""
+        if self._redirects is not None:
+            self._redirects.close()
 
     def __len__(self) -> int:
         """Return the number of pages, which takes the first reading of the dump."""
@@ -282,10 +303,7 @@ class WikiSource:
                 if self._is_offered(page):
                     yield self._offered(page, redirects.aliases(page.title))
         except DumpCutShortError as error:
-            yield BadInput(name=self._path.name, reason=str(error), hides="")
-        finally:
-            redirects.close()
-            self._redirects = None
+            yield BadInput(name=self._path.name, reason=str(error), hides=("",))
 
     def _surveyed(self) -> RedirectTable:
         """Return the redirects, read at most once for each run."""
@@ -317,44 +335,3 @@ class WikiSource:
         digest = xxhash.xxh3_128(f"{self._salt}{page.title}\0{aliases}\0{page.text}".encode(errors="replace"))
         read = partial(self._reader.chunks, url, page, aliases)
         return SourcePage(url=url, digest=digest.hexdigest(), read=read)
-
-
-def index_wiki(
-    store: PageStore,
-    path: str | Path,
-    *,
-    source: str | None = None,
-    prefix: str = "",
-    settings: WikiSettings | None = None,
-    namespaces: Sequence[int] | None = None,
-    **options: Unpack[IndexOptions],
-) -> Summary:
-    """Index the pages of a MediaWiki XML dump: see :func:`~linkstore.ingest.index_source`.
-
-    Links are of kind ``hyperlink``, categories of kind ``category``. Redirects are further incoming links
-    of their page, and ``metadata["aliases"]`` names them.
-
-    Args:
-        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
-        path: The dump, ``.xml`` or ``.xml.bz2``.
-        source: Names the wiki within the store, default the dump's absolute path. Give the same name to
-            the next dump of the wiki, and only what changed is indexed.
-        prefix: Path below which the wiki is stored, next to other sources, such as ``"en"``.
-        settings: How the dump is read.
-        namespaces: Numbers of the namespaces to index, in place of those of the settings.
-        options: See :class:`~linkstore.ingest.IndexOptions`. With ``"citation"`` also footnotes are read.
-
-    Raises:
-        SourceNotFoundError: If there is no such dump.
-        NothingIndexedError: If it has no articles, and none are stored.
-        RemovalRefusedError: If more than half of the stored articles are gone.
-        ExtractionError: If an extractor is not installed, or cannot be used here.
-        LinkError: If the base is not an absolute URL, or the prefix is not a path.
-    """
-    chosen = settings or WikiSettings()
-    if namespaces is not None:
-        chosen = replace(chosen, namespaces=tuple(namespaces))
-    wiki = WikiSource(
-        path, chosen, prefix=prefix, cite=CITATION_EXTRACTOR in options.get("links", DEFAULT_LINKS)
-    )
-    return index_source(store, wiki, name=source, **options)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from linkstore.ingest.wiki.layout import BREAK, GONE, PIPE, SHIELD, extract_marks, render_text
+from linkstore.ingest.wiki.names import NAMES, split_names
 
 _NAMES: Final = re.compile(
     r"(?:cite|vcite|cita|citar|ref) (?!needed\b|check\b|quote\b)\w"
@@ -21,7 +22,10 @@ _NAMES: Final = re.compile(
 _MOST_AUTHORS: Final = 3
 _YEAR: Final = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")
 
-_AUTHOR: Final = ("author", "authors", "vauthors", "autor", "auteur", "autore", "editor")
+_CITATIONS: Final = NAMES["citations"]
+_AUTHOR, _TITLE, _DATE, _WITHIN = (
+    tuple(_CITATIONS[part].split()) for part in ("author", "title", "date", "within")
+)
 _NUMBERED_AUTHORS: Final = (
     (("last", "last1", "surname", "surname1", "author1"), ("first", "first1", "given", "given1")),
     *(
@@ -29,44 +33,15 @@ _NUMBERED_AUTHORS: Final = (
         for number in range(2, _MOST_AUTHORS + 2)
     ),
 )
-_TITLE: Final = ("title", "chapter", "titel", "titre", "título", "titulo", "titolo")
-_DATE: Final = ("year", "date", "jahr", "datum", "année", "año", "anno", "fecha")
-_WITHIN: Final = (
-    *("journal", "work", "newspaper", "magazine", "website", "publisher", "encyclopedia", "periodical"),
-    *("zeitschrift", "sammelwerk", "werk", "verlag", "périodique", "éditeur", "editorial", "editore"),
-)
-_IDENTIFIERS: Final = {
-    "doi": "doi:",
-    "pmid": "PMID ",
-    "pmc": "PMC",
-    "arxiv": "arXiv:",
-    "eprint": "arXiv:",
-    "isbn": "ISBN ",
-    "rfc": "RFC ",
-}
-_STANDALONE: Final = {**_IDENTIFIERS, "hdl": "hdl:", "issn": "ISSN ", "oclc": "OCLC ", "jstor": "JSTOR "}
+_IDENTIFIERS: Final[dict[str, str]] = _CITATIONS["identifiers"]
+_STANDALONE: Final[dict[str, str]] = {**_IDENTIFIERS, **_CITATIONS["alone"]}
 _KEYS: Final = frozenset({"doi", "pmid", "pmc", "arxiv"})
 _NAMED: Final = re.compile(r"\s*([\w][\w -]{0,40}?)\s*=(.*)", re.DOTALL)
-VISIBLE_ANCHORS: Final = frozenset({"vanchor", "visible anchor"})
-ANCHORS: Final = VISIBLE_ANCHORS | {"anchor", "anchors", "anker", "ancre", "ancla"}
+_TEMPLATES: Final = NAMES["templates"]
+VISIBLE_ANCHORS: Final = frozenset(split_names(_TEMPLATES["visible_anchors"]))
+ANCHORS: Final = VISIBLE_ANCHORS | frozenset(split_names(_TEMPLATES["anchors"]))
 """Templates whose arguments are anchors; of some the first one is shown too."""
-_FIRST = """
-    abbr abbrlink angbr angle_bracket big blue bold bracket code fontcolor gloss ipa italic kbd
-    keypress linktext math mono monospace mvar nobold nobr noitalic nowrap nowrap1 oldstyle pre red
-    samp sc script serif sic small smallcaps smaller smallsup strikethrough strong tooltip tt underline
-    unicode var keyboard_press not_a_typo typo not_typo larger resize em
-    block_indent flag flagcountry flagu sup sub su polytonic hebrew okina_word native_phrase wikt-lang
-    large noflag country_flag chem chem2 music
-"""
-_SECOND = "lang transl_text wikt-lang langx font color native_name rtl-lang ruby_text"
-_QUOTES = (
-    "quote quotation blockquote bquote cquote rquote quote_box quotebox centered_pull_quote pull_quote verse"
-)
-_DATES = (
-    "birth_date birth_date_and_age birth-date bda start_date start_date_and_age end_date film_date dob dts"
-    " date release_date birth_year_and_age"
-)
-_TEXT_FUNCTIONS: Final = frozenset({"formatnum", "lc", "uc", "lcfirst", "ucfirst", "urlencode"})
+_TEXT_FUNCTIONS: Final = frozenset(_TEMPLATES["functions"].split())
 
 
 def may_cite(name: str, content: str) -> bool:
@@ -342,64 +317,33 @@ def _render_sorted_name(call: TemplateCall) -> RenderedTemplate:
     return (TemplateLink(render_text(call.value(3)) or call.fields.get("dab", "") or name, name),)
 
 
-def _split_names(names: str) -> list[str]:
-    return [name.replace("_", " ") for name in names.split()]
+def _list_rules() -> Iterator[tuple[Callable[[TemplateCall], RenderedTemplate], str]]:
+    """Yield each rule with the names of the templates that it is for."""
+    rules: dict[str, Callable[[TemplateCall], RenderedTemplate]] = {
+        "first": _make_nth(1),
+        "second": _make_nth(2),
+        "last": _render_last,
+        "quotation": _render_quotation,
+        "date": _render_date,
+        "two_dates": _render_two_dates,
+        "measure": _render_measure,
+        "number": _render_number,
+        "fraction": _render_fraction,
+        "nihongo": _render_nihongo,
+        "columns": _render_columns,
+        "joined": _make_joined(", "),
+        "list": _render_list,
+        "url": _render_url,
+        "interlanguage": _render_interlanguage,
+        "section": _render_section,
+        "sorted_name": _render_sorted_name,
+    }
+    yield from ((rules[rule], names) for rule, names in _TEMPLATES["rules"].items())
+    yield from ((_make_led(words), names) for words, names in _TEMPLATES["led"].items())
+    yield from ((_make_hatnote(words), names) for words, names in _TEMPLATES["hatnotes"].items())
+    yield from ((_make_constant(text), names) for text, names in _TEMPLATES["texts"].items())
+    yield _make_constant(BREAK), "br break clear -"
+    yield _make_constant(SHIELD + PIPE), "pipe"
 
 
-_RULES: Final[dict[str, Callable[[TemplateCall], RenderedTemplate]]] = {
-    **dict.fromkeys(_split_names(_FIRST), _make_nth(1)),
-    **dict.fromkeys(_split_names(_SECOND), _make_nth(2)),
-    **dict.fromkeys(_split_names(_QUOTES), _render_quotation),
-    **dict.fromkeys(_split_names(_DATES), _render_date),
-    **dict.fromkeys(_split_names("death_date death_date_and_age death-date dda"), _render_two_dates),
-    **dict.fromkeys(_split_names("transl transliteration"), _render_last),
-    **dict.fromkeys(_split_names("convert cvt"), _render_measure),
-    **dict.fromkeys(_split_names("val num"), _render_number),
-    **dict.fromkeys(_split_names("frac fraction sfrac"), _render_fraction),
-    **dict.fromkeys(_split_names("nihongo nihongo2 nihongo3"), _render_nihongo),
-    **dict.fromkeys(_split_names("plainlist plain_list flatlist flat_list"), _render_columns),
-    **dict.fromkeys(_split_names("columns-list columns colbegin div_col multicol col-list"), _render_columns),
-    **dict.fromkeys(_split_names("hlist"), _make_joined(", ")),
-    **dict.fromkeys(_split_names("ubl unbulleted_list bulleted_list bulletedlist"), _render_list),
-    **dict.fromkeys(_split_names("circa c. ca."), _make_led("c. ")),
-    **dict.fromkeys(_split_names("url official_url official_website"), _render_url),
-    **dict.fromkeys(_split_names("main main_article mainarticle"), _make_hatnote("Main article: ")),
-    **dict.fromkeys(_split_names("hauptartikel"), _make_hatnote("Hauptartikel: ")),
-    **dict.fromkeys(_split_names("siehe_auch"), _make_hatnote("Siehe auch: ")),
-    **dict.fromkeys(
-        _split_names("article_principal article_détaillé"), _make_hatnote("Article principal : ")
-    ),
-    **dict.fromkeys(_split_names("voir_aussi article_connexe"), _make_hatnote("Voir aussi : ")),
-    **dict.fromkeys(_split_names("artículo_principal principal ap"), _make_hatnote("Artículo principal: ")),
-    **dict.fromkeys(_split_names("véase_también vt véase"), _make_hatnote("Véase también: ")),
-    **dict.fromkeys(_split_names("vedi_anche"), _make_hatnote("Vedi anche: ")),
-    **dict.fromkeys(_split_names("hoofdartikel zie_hoofdartikel"), _make_hatnote("Hoofdartikel: ")),
-    **dict.fromkeys(
-        _split_names("artigo_principal ver_artigo_principal"), _make_hatnote("Artigo principal: ")
-    ),
-    **dict.fromkeys(_split_names("see_also seealso also"), _make_hatnote("See also: ")),
-    **dict.fromkeys(
-        _split_names("further details further_information"), _make_hatnote("Further information: ")
-    ),
-    **dict.fromkeys(_split_names("ill interlanguage_link link-interwiki"), _render_interlanguage),
-    **dict.fromkeys(_split_names("section_link slink section"), _render_section),
-    **dict.fromkeys(_split_names("sortname sort_name"), _render_sorted_name),
-    **dict.fromkeys(_split_names("as_of as_of?"), _make_led("As of ")),
-    **dict.fromkeys(_split_names("nbsp space spaces nnbsp thinsp thin_space"), _make_constant(" ")),
-    **dict.fromkeys(_split_names("ndash en_dash"), _make_constant("\u2013")),
-    **dict.fromkeys(_split_names("mdash em_dash"), _make_constant("\u2014")),
-    **dict.fromkeys(_split_names("spaced_ndash snd spnd spaced_en_dash \u2013"), _make_constant(" \u2013 ")),
-    **dict.fromkeys(_split_names("snds spaced_mdash snd. \u2014"), _make_constant(" \u2014 ")),
-    **dict.fromkeys(_split_names("\u00b7 dot middot \u2022 bull bullet"), _make_constant(" \u00b7 ")),
-    **dict.fromkeys(_split_names("br break clear -"), _make_constant(BREAK)),
-    **dict.fromkeys(_split_names("' apos"), _make_constant("\u2019")),
-    "!": _make_constant("|"),
-    "!!": _make_constant("||"),
-    "!-": _make_constant("|-"),
-    "(!": _make_constant("{|"),
-    "!)": _make_constant("|}"),
-    "=": _make_constant("="),
-    "pipe": _make_constant(SHIELD + PIPE),
-    "okina": _make_constant("\u02bb"),
-    "shy": _make_constant(""),
-}
+_RULES: Final = {name: rule for rule, names in _list_rules() for name in split_names(names)}

@@ -24,6 +24,7 @@ from urllib.parse import quote, unquote, urlsplit
 from linkstore.core.display import make_readable
 from linkstore.core.urls import add_fragment, quote_fragment
 from linkstore.ingest.wiki.layout import make_anchor
+from linkstore.ingest.wiki.names import NAMES
 
 MAIN: Final = 0
 SPECIAL: Final = -1
@@ -31,102 +32,21 @@ MEDIA: Final = -2
 FILE: Final = 6
 CATEGORY: Final = 14
 
-_CANONICAL: Final = {
-    MEDIA: "Media",
-    SPECIAL: "Special",
-    1: "Talk",
-    2: "User",
-    3: "User talk",
-    4: "Project",
-    5: "Project talk",
-    FILE: "File",
-    7: "File talk",
-    8: "MediaWiki",
-    9: "MediaWiki talk",
-    10: "Template",
-    11: "Template talk",
-    12: "Help",
-    13: "Help talk",
-    CATEGORY: "Category",
-    15: "Category talk",
-}
+_ALIASES: Final[dict[str, dict[str, int]]] = NAMES["namespaces"]["aliases"]
+_CANONICAL: Final = {number: name for name, number in NAMES["namespaces"].items() if name != "aliases"}
 """Names that every wiki understands, whatever its language."""
-
 _EVERYWHERE: Final = {"image": FILE, "image talk": 7}
 _WIKIPEDIA: Final = {"wp": 4, "wt": 5}
-
-# Further names of File and Category in MediaWiki's message files ($namespaceAliases); dumps leave them out.
-_ALIASES: Final = {
-    "cs": {"soubor": FILE},
-    "da": {"billede": FILE},
-    "de": {"bild": FILE},
-    "es": {"imagen": FILE},
-    "fi": {"kuva": FILE},
-    "fr": {"image": FILE},
-    "hu": {"kép": FILE},
-    "it": {"immagine": FILE},
-    "ja": {"画像": FILE, "ファイル": FILE},
-    "ko": {"그림": FILE},
-    "nb": {"bilde": FILE},
-    "nl": {"afbeelding": FILE},
-    "no": {"bilde": FILE},
-    "pl": {"grafika": FILE},
-    "pt": {"imagem": FILE},
-    "ru": {"изображение": FILE},
-    "sv": {"bild": FILE},
-    "tr": {"resim": FILE},
-    "uk": {"зображення": FILE},
-    "zh": {"图像": FILE, "圖像": FILE, "文件": FILE, "檔案": FILE, "分类": CATEGORY, "分類": CATEGORY},
-}
-
-_PROJECT_NAMES: Final = (
-    "wikipedia wiktionary wikibooks wikinews wikiquote wikisource wikiversity wikivoyage wikimedia wikidata"
-    " mediawiki wikifunctions"
-)
-WIKIMEDIA: Final = frozenset(_PROJECT_NAMES.split())
+WIKIMEDIA: Final = frozenset(NAMES["interwiki"]["domains"].split())
 """Second-level domains of the Wikimedia wikis."""
 PLACE: Final = "$1"
 """Stands in an interwiki URL for the title."""
-_PROJECTS: Final = {
-    "wikipedia": ("w", "wikipedia"),
-    "wiktionary": ("wikt", "wiktionary"),
-    "wikibooks": ("b", "wikibooks"),
-    "wikinews": ("n", "wikinews"),
-    "wikiquote": ("q", "wikiquote"),
-    "wikisource": ("s", "wikisource"),
-    "wikiversity": ("v", "wikiversity"),
-    "wikivoyage": ("voy", "wikivoyage"),
-}
+_PROJECTS: Final[dict[str, list[str]]] = NAMES["interwiki"]["projects"]
 """Projects with a wiki for each language."""
 _PLAIN: Final = 3
 """Shorter prefixes than this are known on Wikimedia's own wikis only."""
-_FIXED: Final = {
-    "https://commons.wikimedia.org/wiki/$1": ("c", "commons"),
-    "https://www.wikidata.org/wiki/$1": ("d", "wikidata"),
-    "https://meta.wikimedia.org/wiki/$1": ("m", "meta", "metawikipedia"),
-    "https://species.wikimedia.org/wiki/$1": ("species", "wikispecies"),
-    "https://www.mediawiki.org/wiki/$1": ("mw", "mediawikiwiki"),
-    "https://foundation.wikimedia.org/wiki/$1": ("foundation", "wmf"),
-    "https://phabricator.wikimedia.org/$1": ("phab", "phabricator"),
-    "https://doi.org/$1": ("doi",),
-    "https://datatracker.ietf.org/doc/html/rfc$1": ("rfc",),
-    "https://arxiv.org/abs/$1": ("arxiv",),
-    "https://pubmed.ncbi.nlm.nih.gov/$1": ("pmid",),
-}
-_CODES: Final = """
-    aa ab ace af ak als am an ang ar arc arz as ast av ay az azb ba bar bat-smg bcl be be-tarask be-x-old bg
-    bh bi bjn bm bn bo bpy br bs bug bxr ca cbk-zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv cy
-    da de diq dsb dv dz ee el eml en eo es et eu ext fa ff fi fiu-vro fj fo fr frp frr fur fy ga gag gan gd
-    gl glk gn gom got gsw gu gv ha hak haw he hi hif ho hr hsb ht hu hy hz ia id ie ig ii ik ilo io is it iu
-    ja jbo jv ka kaa kab kbd kg ki kj kk kl km kn ko koi kr krc ks ksh ku kv kw ky la lad lb lbe lez lg li
-    lij lmo ln lo lrc lt ltg lv lzh mai map-bms mdf mg mh mhr mi min mk ml mn mr mrj ms mt mus mwl my myv mzn
-    na nah nan nap nb nds nds-nl ne new ng nl nn no nov nrm nso nv ny oc olo om or os pa pag pam pap pcd pdc
-    pfl pi pih pl pms pnb pnt ps pt qu rm rmy rn ro roa-rup roa-tara ru rue rup rw sa sah sc scn sco sd se sg
-    sh si simple sk sl sm sn so sq sr srn ss st stq su sv sw szl ta tcy te tet tg th ti tk tl tn to tpi tr ts
-    tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo vro wa war wo wuu xal xh xmf yi yo yue za zea zh
-    zh-classical zh-min-nan zh-yue zu
-"""
-_LANGUAGES: Final = frozenset(_CODES.split())
+_FIXED: Final[dict[str, list[str]]] = NAMES["interwiki"]["fixed"]
+_LANGUAGES: Final = frozenset(NAMES["interwiki"]["languages"].split())
 _CACHED: Final = 65_536
 _LONGEST: Final = 255
 _SAFE: Final = "/:!$&'()*+,;=@~"

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Any, Final
 
 import xxhash
 
-from linkstore.core.arguments import as_path, omit_none, require
-from linkstore.core.urls import Site
+from linkstore.core.arguments import as_path
 from linkstore.errors import MissingExtraError
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.files import SourceNotFoundError, quote_path
-from linkstore.ingest.html.folder import IngestSettings
 from linkstore.ingest.html.pages import read_html_page
-from linkstore.ingest.pipeline import IndexOptions, index_source
-from linkstore.ingest.source import BadInput, PageStore, SourcePage, Summary
+from linkstore.ingest.settings import PageSettings, PathSettings
+from linkstore.ingest.source import BadInput, SourcePage
 
 _SITE: Final = re.compile(r"\s*(?:[-\u2013\u2014|:·]\s|\Z)")
 """The separators between a heading and the name of the site in a title."""
@@ -33,28 +33,35 @@ class MissingLibzimError(MissingExtraError):
     """ZIM files need a library that is not installed."""
 
 
-class ZimSource:
+@dataclass(frozen=True, slots=True)
+class ZimSource(PathSettings):
     """The HTML pages of a ZIM file, in its order; redirects become further names of their pages.
 
     Args:
         path: The file.
-        settings: How pages are read.
-        prefix: Path below which the pages are stored, next to other sources; see :func:`index_folder`.
 
-    Raises:
-        MissingLibzimError: If libzim is not installed.
-        SourceNotFoundError: If there is no such file, or it is not a ZIM file.
-        LinkError: If the prefix is not a path.
+    Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
     """
 
-    def __init__(self, path: str | Path, settings: IngestSettings | None = None, *, prefix: str = "") -> None:
-        path = as_path("path", path)
-        self._archive = _open_archive(path)
-        self.name: Final = path.resolve().as_posix()
-        require(IngestSettings, "an IngestSettings", **omit_none(settings=settings))
-        self._settings = settings or IngestSettings()
-        self.site: Final = Site(bases=self._settings.bases or (), policy=self._settings.policy, prefix=prefix)
-        self._salt = repr((self._settings.limits, self._settings.encoding))
+    def open(self) -> AbstractContextManager[ZimPages]:
+        """Open the file.
+
+        Raises:
+            MissingLibzimError: If libzim is not installed.
+            SourceNotFoundError: If there is no such file, or it is not a ZIM file.
+        """
+        return nullcontext(ZimPages(self, _open_archive(as_path("path", self.path))))
+
+
+class ZimPages:
+    """The pages of a ZIM file, in one run."""
+
+    def __init__(self, settings: PageSettings, archive: Any) -> None:
+        self._settings = settings
+        self._archive = archive
+        self.site: Final = settings.make_site(settings.bases or ())
+        self.unread: Final[Mapping[str, int]] = {}
+        self._salt = repr((settings.limits, settings.encoding))
 
     def __len__(self) -> int:
         """Return the number of entries, redirects and pictures included."""
@@ -95,7 +102,7 @@ class ZimSource:
 
 
 def _make_zim_chunks(
-    settings: IngestSettings, url: str, title: str, aliases: tuple[str, ...], content: bytes
+    settings: PageSettings, url: str, title: str, aliases: tuple[str, ...], content: bytes
 ) -> list[Chunk]:
     found = read_html_page(content, encoding=settings.encoding)
     page = Page(
@@ -114,37 +121,6 @@ def _choose_zim_title(title: str, url: str, heading: str) -> str:
     if not title or quote_path(title) == url or _SITE.match(title.removeprefix(heading) if heading else ""):
         return heading or title
     return title
-
-
-def index_zim(
-    store: PageStore,
-    path: str | Path,
-    *,
-    source: str | None = None,
-    prefix: str = "",
-    settings: IngestSettings | None = None,
-    **options: Unpack[IndexOptions],
-) -> Summary:
-    """Index the pages of a ZIM file, if libzim is installed: see :func:`index_source`.
-
-    Args:
-        store: Where the documents go, such as a :class:`~linkstore.store.LinkStore`.
-        path: The file.
-        source: Names the file within the store, default its absolute path.
-        prefix: Path below which the pages are stored, next to other sources. See :func:`index_folder`.
-        settings: How pages are read.
-        options: See :class:`~linkstore.ingest.IndexOptions`.
-
-    Raises:
-        MissingLibzimError: If libzim is not installed.
-        SourceNotFoundError: If there is no such file, or it is not a ZIM file.
-        NothingIndexedError: If it has no pages, and none are stored.
-        RemovalRefusedError: If more than half of its stored pages are gone.
-        SourceConflictError: If another source has a page of the same name.
-        LinkError: If the prefix is not a path.
-        ExtractionError: If an extractor is not installed, or cannot be used here.
-    """
-    return index_source(store, ZimSource(path, settings, prefix=prefix), name=source, **options)
 
 
 def _open_archive(path: Path) -> Any:

@@ -1,0 +1,721 @@
+"""Reads an HTML page's content as a flat list of blocks: headings, paragraphs, list items, table rows.
+
+A block keeps what lies in it: the fragments that lead to it and its hyperlinks, each with its place in the
+text. Both wait until the block is complete. Boxes say which blocks stand in elements that matter as a whole:
+the main content, and what is named like navigation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from linkstore.extract.protocol import Hyperlink
+
+Tree = LexborHTMLParser
+Node = LexborNode
+
+
+def split_names(names: str) -> frozenset[str]:
+    """Return the names in a text, which white space sets apart."""
+    return frozenset(names.split())
+
+
+MARK: Final = "\ufdd1"
+"""Stands where an anchor or a link begins; a noncharacter, which no text is meant to have."""
+BREAK: Final = "\v"
+"""``<br>``, and where a block begins or ends: the only vertical tab that does not come from the source."""
+SILENT: Final = split_names(
+    "script style template noscript svg math head title button select textarea input iframe object "
+    "video audio canvas img map frameset rp -comment"
+)
+"""Elements whose text is not the page's."""
+BLOCKS: Final = split_names(
+    "address article aside blockquote caption center dd details dialog dir div dl dt fieldset "
+    "figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li listing main menu "
+    "nav ol optgroup p plaintext pre search section summary table tbody td tfoot th thead tr ul xmp"
+)
+"""Elements that are shown on lines of their own, or in cells. All others, known or not, stand in a line."""
+BAR: Final = "bar"
+"""Stands for the element of a block that only leads to the pages before, after and above."""
+HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
+_AT_START: Final = -1
+_BOXES: Final = frozenset({"note", "tip", "warning", "caution", "important"})
+"""Classes of DocBook's boxes: what begins one is written as a heading, and heads no section."""
+_LEAVES: Final = frozenset({"p", "pre", "listing", "xmp", "plaintext"})
+_LEAVES_WITHOUT_BLOCKS: Final = frozenset({"dt", "figcaption", "caption", "summary", "legend", *HEADINGS})
+_CODE: Final = frozenset({"pre", "listing", "xmp", "plaintext"})
+_SECTIONS: Final = frozenset({"section", "article"})
+_LEADS: Final = {"li": "- ", "dd": ""}
+_MAX_DEPTH: Final = 128
+"""Elements nested deeper are read as one block of text; Python's stack would not hold them."""
+_IN_CODE: Final = "a, br, [id], script, style, button, div, p, li, tr"
+_BRIEF: Final = 120
+"""A text of this length is not divided, so that the places of what is in it do not matter."""
+_LONGEST_LEAD: Final = 200
+_FEW_LETTERS: Final = 40
+_LONGEST_BAR: Final = 300
+_SEQUENCE: Final = split_names("next prev previous up start home first last top contents index")
+"""Values of ``rel`` on links that lead through a sequence of pages (HTML 4.01, section 6.12, and since)."""
+_SEQUENCE_KEYS: Final = frozenset("hnptu")
+"""Access keys that DocBook, Texinfo and GTK-Doc give such links."""
+_BACKLINK: Final = "toc-backref"
+_PERMALINKS: Final = (
+    "a:is(.headerlink, .hash-link, .anchorjs-link, .header-anchor, .copiable-link, .anchor-link, [href^='#'])"
+)
+_PERMALINK_CLASSES: Final = frozenset(
+    ["headerlink", "hash-link", "anchorjs-link", "header-anchor", "copiable-link", "anchor-link"]
+)
+_SIGNS: Final = frozenset("¶#§🔗⚓∞☍◆⛓⌗")
+"""Other signs are names of operators."""
+_NEAR: Final = 4
+_MOST_PASSED_ON: Final = 16
+"""Anchors in blocks left out that lead to the next one; a menu may have thousands."""
+_HEADING_LIKE: Final = frozenset({*HEADINGS, "dt", "summary", "caption", "figcaption"})
+
+
+class Block(NamedTuple):
+    """A piece of a page that is not divided unless it is too long.
+
+    Attributes:
+        text: Its text; only that of ``<pre>`` keeps its white space.
+        level: 1 to 6 for a heading, 0 for everything else.
+        anchors: The fragments (``id``, ``name``) that lead to it or to what is in it.
+        links: The hyperlinks in it, in order.
+        starts: Whether an anchor stands at its start.
+        fragment: Of a heading, the fragment that leads to it, if any.
+        tight: Whether it follows what is before without a blank line.
+        places: Where the anchors and then the links stand: after how many characters of the text that are
+            not white space. Empty where that is not known, or where all stand at the start.
+        ahead: Whether it stands before the heading of the section it belongs to.
+        suspect: The number of the box it is in that is noise if it repeats from page to page; else 0.
+        tag: The element it is in, or :data:`BAR`.
+        term: The term that it defines, as ``<dt>`` says it; may be empty.
+    """
+
+    text: str
+    level: int = 0
+    anchors: tuple[str, ...] = ()
+    links: tuple[Hyperlink, ...] = ()
+    starts: bool = False
+    fragment: str | None = None
+    tight: bool = False
+    places: tuple[int, ...] = ()
+    ahead: bool = False
+    suspect: int = 0
+    tag: str = ""
+    term: str = ""
+
+    def placed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the places of its anchors and links, the start of the block if they are not known."""
+        places = self.places or (0,) * (len(self.anchors) + len(self.links))
+        return places[: len(self.anchors)], places[len(self.anchors) :]
+
+    def with_at_end(self, anchors: Sequence[str], links: Sequence[Hyperlink] = ()) -> Block:
+        """Return the block with further anchors and links, which stand behind its text."""
+        end = count_letters(self.text)
+        of_anchors, of_links = self.placed()
+        return self._replace(
+            anchors=(*self.anchors, *anchors),
+            links=(*self.links, *links),
+            places=(*of_anchors, *(end for _ in anchors), *of_links, *(end for _ in links)),
+        )
+
+
+def fold_whitespace(text: str) -> str:
+    """Fold the white space of a text to single spaces, as HTML shows it."""
+    return " ".join(text.split())
+
+
+def count_letters(text: str) -> int:
+    """Count the characters of a text that are not white space."""
+    return len("".join(text.split()))
+
+
+def fold_lines(text: str) -> str:
+    """Return a text as HTML shows it: white space folded, a new line at each break."""
+    if BREAK not in text:
+        return fold_whitespace(text)
+    return "\n".join(filter(None, map(fold_whitespace, text.split(BREAK))))
+
+
+def keep_blocks(blocks: Sequence[Block], kept: Sequence[int]) -> list[Block]:
+    """Return the blocks at some positions. Anchors of the others go to the next one, or to the last's end."""
+    found: list[Block] = []
+    at = 0
+    for number in kept:
+        before = tuple([anchor for block in blocks[at:number] for anchor in block.anchors])[:_MOST_PASSED_ON]
+        block, at = blocks[number], number + 1
+        if before:
+            places = (0,) * len(before) + block.places if block.places else ()
+            block = block._replace(anchors=(*before, *block.anchors), places=places)
+        found.append(block)
+    after = [anchor for block in blocks[at:] for anchor in block.anchors][:_MOST_PASSED_ON]
+    if after and found:
+        found[-1] = found[-1].with_at_end(after)
+    return found
+
+
+def join_cells(cells: Sequence[Block]) -> Block:
+    """Join the cells of a table row into one line."""
+    text = " | ".join([cell.text for cell in cells])
+    row = Block(text, starts=cells[0].starts, tight=True, tag="tr")
+    if not any(cell.anchors or cell.links for cell in cells):
+        return row
+    anchors: list[int] = []
+    links: list[int] = []
+    before = 0
+    for cell in cells:
+        of_anchors, of_links = cell.placed()
+        anchors.extend(before + place for place in of_anchors)
+        links.extend(before + place for place in of_links)
+        before += count_letters(cell.text) + 1
+    return row._replace(
+        anchors=tuple([anchor for cell in cells for anchor in cell.anchors]),
+        links=tuple([link for cell in cells for link in cell.links]),
+        places=(*anchors, *links),
+    )
+
+
+def read_inner_text(
+    node: Node,
+    visit: Callable[[Node, list[str]], None] = lambda _, __: None,
+    unseen: frozenset[int] = frozenset(),
+) -> str:
+    """Return the text in an element, with a break at each end of a block in it.
+
+    Args:
+        node: The element.
+        visit: Called for each element in it, with the parts of the text so far.
+        unseen: Identities of elements to leave out.
+    """
+    parts: list[str] = []
+    inner = [node.iter(include_text=True)]
+    ends = [""]
+    while inner:
+        child = next(inner[-1], None)
+        if child is None:
+            inner.pop()
+            parts.append(ends.pop())
+            continue
+        tag = child.tag or ""
+        if tag == "-text":
+            parts.append(child.text_content or "")
+            continue
+        visit(child, parts)
+        if tag == "br":
+            parts.append(BREAK)
+        elif tag not in SILENT and child.mem_id not in unseen:
+            end = BREAK if tag in BLOCKS else ""
+            if end and parts and not parts[-1].endswith((BREAK, "\n")):
+                parts.append(BREAK)
+            inner.append(child.iter(include_text=True))
+            ends.append(end)
+    return "".join(parts)
+
+
+def get_link_label(node: Node) -> str:
+    """Return the label of a link, white space folded: its text, else its ``title``. It may be empty."""
+    only = node.first_child
+    simple = only is None or only.next is None
+    return fold_whitespace(node.text() if simple else read_inner_text(node)) or fold_whitespace(
+        node.attributes.get("title") or ""
+    )
+
+
+def get_link_target(attributes: Mapping[str, str | None]) -> str | None:
+    """Return the target of a link, from its attributes. Links of SVG may have ``xlink:href``."""
+    return attributes.get("href") or attributes.get("xlink:href")
+
+
+def find_node_anchors(node: Node) -> Iterator[str]:
+    """Yield the fragments that lead to an element: its ``id``, and its ``name`` if it is an ``<a>``."""
+    anchor = node.id
+    if anchor:
+        yield anchor
+    if node.tag == "a":
+        name = node.attributes.get("name")
+        if name and name != anchor:
+            yield name
+
+
+def iter_ancestors(node: Node, most: int = 8) -> Iterator[Node]:
+    """Yield the nearest elements around one, innermost first."""
+    here = node.parent
+    for _ in range(most):
+        if here is None:
+            return
+        yield here
+        here = here.parent
+
+
+def empty_element(node: Node) -> None:
+    """Remove all that is in an element."""
+    for child in list(node.iter(include_text=True)):
+        child.decompose()
+
+
+def find_permalinks(tree: Tree) -> Iterator[tuple[Node, Node | None]]:
+    """Yield the links that lead to the very place they stand at, each with the heading it is in, if any.
+
+    Permalinks are known by their class, or by a text that is only a sign (``¶``, ``#``, ``§``) and a target
+    that is the heading they stand in or an element around them. A link that is the whole text of its heading
+    is none.
+    """
+    for link in tree.css(_PERMALINKS):
+        attributes = link.attributes
+        target = (attributes.get("href") or "")[1:]
+        around = list(iter_ancestors(link, _NEAR))
+        heading = next((one for one in around if one.tag in _HEADING_LIKE), None)
+        text = fold_whitespace(link.text())
+        if heading is not None and text and text == fold_whitespace(heading.text()):
+            continue
+        by_class = not _PERMALINK_CLASSES.isdisjoint((attributes.get("class") or "").split())
+        is_sign = text.replace(" ", "").rstrip("\ufe0e\ufe0f") in _SIGNS  # a second one chooses its colours
+        before = around[0].prev if around else None
+        near = (link, *around, link.prev, link.next, before) if is_sign and target else ()
+        is_near = any(one is not None and one.is_element_node and one.id == target for one in near)
+        if by_class or (is_sign and (heading is not None or is_near)):
+            yield link, heading
+
+
+def empty_permalinks(tree: Tree) -> dict[int, str]:
+    """Empty permalinks, so that only their anchors stay, and return where they lead, by their heading."""
+    fragments: dict[int, str] = {}
+    for link, heading in list(find_permalinks(tree)):
+        around = heading or link.parent
+        target = link.attributes.get("href") or ""
+        if around is not None and target.startswith("#"):
+            fragments[around.mem_id] = target[1:]
+        if any(find_node_anchors(link)):
+            empty_element(link)
+            if "href" in link.attributes:
+                del link.attrs["href"]
+        else:
+            link.decompose()
+    return fragments
+
+
+class Box(NamedTuple):
+    """An element that is looked out for, and which blocks stand in it."""
+
+    node: int
+    """Its identity (``mem_id``)."""
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageBlocks:
+    """The content read from a page.
+
+    Args:
+        blocks: In order.
+        boxes: The elements looked out for, each after those that it is in.
+    """
+
+    blocks: list[Block]
+    boxes: list[Box]
+
+
+def read_blocks(
+    tree: Tree, watched: frozenset[int] = frozenset(), unseen: frozenset[int] = frozenset()
+) -> PageBlocks:
+    """Read the blocks of a page, in order.
+
+    Args:
+        tree: The page. Its permalinks (``¶``) are removed.
+        watched: Identities of elements to tell the blocks of.
+        unseen: Identities of elements in lines to leave out.
+    """
+    reader = _BlockReader(empty_permalinks(tree), watched, unseen)
+    if tree.body is not None:
+        reader.walk(tree.body, "body", 0)
+    blocks = reader.finished()
+    return PageBlocks(blocks, sorted(reader.boxes, key=lambda box: (box.start, -box.end)))
+
+
+class _PendingMarks:
+    """Anchors and links of the next block, each with the number of its mark in the text, or _AT_START.
+
+    Each is looked at a bounded number of times, however many blocks without text come before the next one.
+
+    Attributes:
+        starts: Whether one of the anchors stands at the start of the block.
+        sequence: How many of the links lead through a sequence of pages.
+    """
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Let nothing wait any more."""
+        self.anchors: list[tuple[str, int]] = []
+        self.links: list[tuple[Hyperlink, int]] = []
+        self.starts = False
+        self.sequence = 0
+        self._settled = [0, 0]
+
+    def settle(self) -> None:
+        """Move everything that waits to the start, as the block it was in has no text."""
+        for at in range(self._settled[0], len(self.anchors)):
+            self.anchors[at] = (self.anchors[at][0], _AT_START)
+        if self.sequence:  # a bar of pictures
+            del self.links[self._settled[1] :]
+        for at in range(self._settled[1], len(self.links)):
+            self.links[at] = (self.links[at][0], _AT_START)
+        self.sequence = 0
+        self._settled = [len(self.anchors), len(self.links)]
+
+    def drop_links(self, start: int = 0, *, own_page: bool = False) -> None:
+        """Forget the links from a position on, or those of them that lead to a place on their own page."""
+        self.links[start:] = [
+            link for link in self.links[start:] if own_page and not link[0].href.startswith("#")
+        ]
+        self._settled[1] = min(self._settled[1], len(self.links))
+
+    def give_away(
+        self, counts: Sequence[int]
+    ) -> tuple[tuple[str, ...], tuple[Hyperlink, ...], tuple[int, ...]]:
+        """Return the anchors, the links and the places of a block, and let none wait any more.
+
+        Args:
+            counts: How many letters of its text stand before each mark, empty if that is not known.
+        """
+        if not self.anchors and not self.links:
+            return (), (), ()
+        anchors: dict[str, int] = {}
+        for anchor, number in self.anchors:
+            anchors.setdefault(anchor, number)
+        links = tuple([link for link, _ in self.links])
+        numbers = (*anchors.values(), *[number for _, number in self.links]) if counts else ()
+        places = tuple([0 if number < 0 else counts[number] for number in numbers])
+        self.clear()
+        return tuple(anchors), links, places
+
+
+class _BlockReader:
+    """Walks a page; anchors and links wait until the block they belong to is complete.
+
+    What waits has a number: its mark in the text of the block, or _AT_START.
+    """
+
+    def __init__(self, permalinks: dict[int, str], watched: frozenset[int], unseen: frozenset[int]) -> None:
+        self._permalinks = permalinks
+        self._watched = watched
+        self._unseen = unseen
+        self._blocks: list[Block] = []
+        self._line: list[str] = []
+        self._blank = True
+        self._marks = 0
+        self._waiting = _PendingMarks()
+        self._lead: str | None = None
+        self._headed: list[int | None] = []
+        self._in_columns = False
+        self._term = self._last_term = ""
+        self._links = self._sequence = 0
+        """How many links the page has up to here, and how many that lead through a sequence of pages."""
+        self.boxes: list[Box] = []
+
+    def finished(self) -> list[Block]:
+        """Return all blocks. Anchors and links that still wait belong to the last one."""
+        self._flush("body")
+        waiting = self._waiting
+        if self._blocks and (waiting.anchors or waiting.links):
+            anchors = [anchor for anchor, _ in waiting.anchors]
+            links = [link for link, _ in waiting.links]
+            self._blocks[-1] = self._blocks[-1].with_at_end(anchors, links)
+        return self._blocks
+
+    def walk(self, node: Node, around: str, depth: int) -> None:
+        """Read the children of an element.
+
+        Args:
+            node: The element.
+            around: The block it is in.
+            depth: How deep it lies.
+        """
+        for child in node.iter(include_text=True):
+            tag = child.tag or ""
+            if tag == "-text":
+                self._add_text(child.text_content or "")
+            elif tag == "br":
+                self._line.append(BREAK)
+            elif tag in SILENT:
+                self._read_silent(child, tag, around, depth)
+            elif tag in BLOCKS or depth >= _MAX_DEPTH:
+                self._flush(around)
+                self._read_block(child, tag, depth + 1)
+            elif child.mem_id not in self._unseen:
+                if tag == "a" or child.id:
+                    self._note(child, tag, self._mark())
+                only = _get_only_text(child)
+                if only is None:
+                    self.walk(child, around, depth + 1)
+                elif only:
+                    self._add_text(only)
+
+    def _add_text(self, text: str) -> None:
+        if self._blank:
+            if text.isspace():
+                if self._line:
+                    self._line.append(text)
+                return
+            self._blank = False
+        self._line.append(text)
+
+    def _mark(self) -> int:
+        """Put a mark in the line for the element that begins here, and return its number."""
+        self._line.append(MARK)
+        self._marks += 1
+        return self._marks - 1
+
+    def _read_silent(self, node: Node, tag: str, around: str, depth: int) -> None:
+        """Keep the links of drawings and the headings in buttons, and leave out other unseen elements."""
+        if tag == "svg":
+            for link in node.css("a"):
+                self._note(link, "a", self._mark())
+        elif tag == "button" and node.css_first(", ".join(HEADINGS)) is not None:
+            self._flush(around)
+            self._read_block(node, "div", depth + 1)
+
+    def _read_block(self, node: Node, tag: str, depth: int) -> None:
+        start = len(self._blocks)
+        watched = node.mem_id in self._watched
+        if watched:
+            self._keep_links_before(0)
+        if tag in HEADINGS and not _is_box_title(node):
+            self._read_heading(node, HEADINGS[tag])
+        elif (
+            depth > _MAX_DEPTH or tag in _LEAVES or (tag in _LEAVES_WITHOUT_BLOCKS and not _has_blocks(node))
+        ):
+            text, counts = self._collect(node, tag)
+            code = text.replace(BREAK, "\n").strip("\r\n").rstrip() if tag in _CODE else fold_lines(text)
+            self._emit(code, counts, "pre" if tag in _CODE else tag)
+        elif tag == "tr":
+            self._read_row(node, depth)
+        else:
+            self._read_container(node, tag, depth)
+        if watched:
+            self._keep_links_before(start)
+            self.boxes.append(Box(node.mem_id, start, len(self._blocks)))
+
+    def _keep_links_before(self, start: int) -> None:
+        """Give links without text, such as pictures, to the last block from a place on."""
+        links = [link for link, _ in self._waiting.links]
+        if links:
+            self._waiting.drop_links()
+            if len(self._blocks) > start:
+                self._blocks[-1] = self._blocks[-1].with_at_end((), links)
+
+    def _read_container(self, node: Node, tag: str, depth: int) -> None:
+        self._note(node, tag)
+        self._lead = _LEADS.get(tag, self._lead)
+        around = self._term
+        if tag == "dd":
+            self._term = self._last_term
+        text = _get_only_text(node)
+        if text is None:
+            self._read_inside(node, tag, depth)
+        elif text and not text.isspace():
+            self._emit(fold_lines(_remove_marks(text, 0)[0]), (), tag)
+        self._lead = None
+        self._term = around
+
+    def _read_inside(self, node: Node, tag: str, depth: int) -> None:
+        own = tag in _SECTIONS or (tag == "div" and bool(node.id))
+        start = len(self._blocks)
+        if own:
+            self._headed.append(None)
+        self.walk(node, tag, depth)
+        self._flush(tag)
+        self._lead = None
+        if own:
+            heading = self._headed.pop()
+            if heading is not None and tag == "div" and self._headed and self._headed[-1] is None:
+                self._headed[-1] = heading
+            if heading is not None and start < heading < len(self._blocks):
+                self._put_ahead(start, heading, node)
+
+    def _put_ahead(self, start: int, at: int, section: Node) -> None:
+        """Move what precedes a section's heading below the heading."""
+        heading, before = self._blocks[at], self._blocks[start:at]
+        if any(block.level for block in before) or (
+            section.tag == "div" and sum(len(block.text) for block in before) > _LONGEST_LEAD
+        ):
+            return
+        if any(0 < block.level <= heading.level for block in self._blocks[at + 1 :]):
+            return
+        self._blocks[start:at] = [block._replace(ahead=True) for block in before]
+        self._blocks[at] = heading._replace(fragment=heading.fragment or section.id or None)
+
+    def _read_heading(self, node: Node, level: int) -> None:
+        waiting = self._waiting
+        nearest, before = waiting.anchors[-1][0] if waiting.anchors else None, len(waiting.links)
+        text, counts = self._collect(node, f"h{level}")
+        if not text or text.isspace():
+            text = " ".join(one.text() for one in node.css("button"))
+        text = fold_whitespace(text.replace(BREAK, " "))
+        # A link from a heading to a place on its own page leads to itself or to the contents.
+        waiting.drop_links(before, own_page=True)
+        fragment = self._permalinks.get(node.mem_id) or node.id or nearest
+        if fragment is None and waiting.anchors:
+            fragment = waiting.anchors[0][0]
+        if text and self._headed and self._headed[-1] is None:
+            self._headed[-1] = len(self._blocks)
+        self._emit(text, counts, f"h{level}", level=level, fragment=fragment)
+
+    def _read_row(self, node: Node, depth: int) -> None:
+        """Read a table row as one line, unless a cell holds more than one."""
+        self._note(node, "tr")
+        start = len(self._blocks)
+        simple, around = True, self._in_columns
+        links, sequence = self._links, self._sequence
+        # A cell next to others is data, even if it has only links; a table of contents has its own row.
+        children = list(node.iter())
+        self._in_columns = around or len(children) > 1
+        for cell in children:
+            before = len(self._blocks)
+            self._read_block(cell, "td" if self._in_columns else "div", depth)
+            simple = simple and len(self._blocks) - before <= 1
+        self._in_columns = around
+        cells = self._blocks[start:]
+        if cells and simple and not any(cell.level for cell in cells):
+            row = join_cells(cells)
+            beside = len(row.text) - sum(len(link.label) for link in row.links)
+            if self._links - links <= 2 * (self._sequence - sequence) > 0 and beside <= _LONGEST_BAR:
+                row = row._replace(tag=BAR)
+            self._blocks[start:] = [row]
+            self.boxes = [box for box in self.boxes if box.start < start]
+
+    def _collect(self, node: Node, tag: str) -> tuple[str, tuple[int, ...]]:
+        """Return the text of an element without blocks, and the places of its marks.
+
+        The anchors and links of the element wait for it to be emitted.
+        """
+        self._note(node, tag)
+        only = _get_only_text(node)
+        if only is not None:
+            return _remove_marks(only, 0)
+        if tag in _CODE and node.css_first(_IN_CODE) is None:  # highlighted: a <span> for each token
+            return _remove_marks(node.text(), 0)
+        noted, blank, looked_at = 0, True, 0
+
+        def mark(child: Node, parts: list[str]) -> None:
+            nonlocal noted, blank, looked_at
+            tag = child.tag
+            if tag != "a" and tag != "svg" and (tag in SILENT or not child.id):
+                return
+            blank = blank and not any(part.strip(MARK) for part in parts[looked_at:])
+            looked_at = len(parts)
+            for one in child.css("a") if tag == "svg" else (child,):
+                self._note(one, one.tag or "", noted, begins=blank)
+                parts.append(MARK)
+                noted += 1
+
+        text = read_inner_text(node, mark, self._unseen)
+        return _remove_marks(text, noted)
+
+    def _note(self, node: Node, tag: str, number: int = _AT_START, *, begins: bool = True) -> None:
+        """Keep an element's anchors and link for the block in the making."""
+        waiting = self._waiting
+        if tag == "a":
+            attributes = node.attributes
+            names = dict.fromkeys((attributes.get("id"), attributes.get("name")))
+            anchors: Sequence[str] = [name for name in names if name]
+            href = get_link_target(attributes)
+            backlink = attributes.get("role") == "doc-backlink" or _BACKLINK in (
+                attributes.get("class") or ""
+            )
+            if href and not backlink:
+                waiting.links.append((Hyperlink(href=href, label=get_link_label(node)), number))
+                in_sequence = ("rel" in attributes or "accesskey" in attributes) and _is_in_sequence(
+                    attributes
+                )
+                waiting.sequence += in_sequence
+                self._sequence += in_sequence
+                self._links += 1
+        else:
+            own = node.id
+            anchors = (own,) if own else ()
+        if anchors:
+            waiting.anchors.extend((anchor, number) for anchor in anchors)
+            waiting.starts = waiting.starts or (begins and self._blank)
+
+    def _flush(self, tag: str) -> None:
+        if self._line:
+            text, counts = _remove_marks("".join(self._line), self._marks)
+            self._line.clear()
+            self._blank, self._marks = True, 0
+            self._emit(fold_lines(text), counts, tag)
+
+    def _emit(
+        self, text: str, counts: Sequence[int], tag: str, *, level: int = 0, fragment: str | None = None
+    ) -> None:
+        waiting = self._waiting
+        if not text:
+            waiting.settle()
+            return
+        if waiting.sequence and not level and tag != "pre":
+            linked = sum([count_letters(link.label) for link, _ in waiting.links])
+            beside = count_letters(text) - linked
+            if beside <= max(_FEW_LETTERS, linked) and 2 * waiting.sequence >= len(waiting.links):
+                tag = BAR
+        tight = self._lead is not None and not level
+        if tight:
+            if self._lead:
+                text, counts = f"{self._lead}{text}", [count + 1 for count in counts]
+            self._lead = None
+        if tag == "dt":
+            self._last_term = text
+        starts = waiting.starts
+        anchors, links, places = waiting.give_away(counts)
+        waiting.sequence, waiting.starts = 0, False
+        self._blocks.append(
+            Block(text, level, anchors, links, starts, fragment, tight, places, False, 0, tag, self._term)
+        )
+
+
+def _remove_marks(text: str, marks: int) -> tuple[str, tuple[int, ...]]:
+    """Return a text without its marks, and how many letters stand before each of them.
+
+    Args:
+        text: A text with marks.
+        marks: How many there must be. If there are others, nothing is said of their places.
+    """
+    if MARK not in text:
+        return text, ()
+    pieces = text.split(MARK)
+    if len(pieces) != marks + 1 or len(text) <= _BRIEF:
+        return "".join(pieces), ()
+    return "".join(pieces), tuple(accumulate(map(count_letters, pieces[:-1])))
+
+
+def _get_only_text(node: Node) -> str | None:
+    """Return the text of an element that holds nothing else, or None if it holds elements."""
+    only = node.first_child
+    if only is None:
+        return ""
+    return only.text_content or "" if only.tag == "-text" and only.next is None else None
+
+
+def _is_box_title(heading: Node) -> bool:
+    box = heading.parent
+    if box is None or _BOXES.isdisjoint((box.attributes.get("class") or "").split()):
+        return False
+    first = next(box.iter(), None)
+    return first is not None and first.mem_id == heading.mem_id
+
+
+def _has_blocks(node: Node) -> bool:
+    """Say whether an element that mostly holds a line holds blocks, as ``<summary>`` with a heading in it."""
+    return any(child.tag in BLOCKS for child in node.iter())
+
+
+def _is_in_sequence(attributes: Mapping[str, str | None]) -> bool:
+    rel = (attributes.get("rel") or "").lower().split()
+    return not _SEQUENCE.isdisjoint(rel) or (attributes.get("accesskey") or "").lower() in _SEQUENCE_KEYS

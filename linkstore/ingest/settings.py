@@ -1,0 +1,84 @@
+"""How pages are read, whatever source they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from linkstore.core.arguments import (
+    make_argument_error,
+    omit_none,
+    require,
+    require_at_least,
+    require_list,
+)
+from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy
+from linkstore.extract.html import find_encoding
+from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits
+from linkstore.ingest.documents import ClaimPolicy
+from linkstore.ingest.files import name_path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSettings:
+    """How the pages of a source are named and read; a change makes the next run read all of them again.
+
+    Args:
+        prefix: Path below which the source is stored, next to others, such as ``"3.13"``. The ids and tags of
+            its pages begin with it, and ``metadata["site"]`` of its documents is the prefix.
+        bases: Public base URLs of the site; None (default) finds them by ``rel=canonical``.
+        policy: For URLs that leave the site.
+        limits: How long chunks are.
+        max_bytes: Maximum size of a file; larger files are skipped; default 16 MiB.
+        encoding: Encoding of all pages, whatever they declare; a byte-order mark still wins. None (default)
+            takes what each declares, else UTF-8, else windows-1252, as browsers do.
+        claims: ``"any"`` also accepts pages that claim URLs of another site: see
+            :mod:`linkstore.ingest.documents`. Their own site is that of ``bases``, or that of most pages.
+
+    Raises:
+        ArgumentError: If a setting has the wrong type, such as one URL instead of a tuple of them.
+        StrategyError: If ``max_bytes`` is not an integer of at least 1, or ``encoding`` is unknown.
+        LinkError: If the prefix is not a path, or a base is not an absolute URL.
+    """
+
+    prefix: str = ""
+    bases: tuple[str, ...] | None = None
+    policy: UrlPolicy = DEFAULT_POLICY
+    limits: ChunkLimits = DEFAULT_LIMITS
+    max_bytes: int = 16 * 2**20
+    encoding: str | None = None
+    claims: ClaimPolicy = "own"
+
+    def __post_init__(self) -> None:
+        require(str, "a path", prefix=self.prefix)
+        require_list("URLs", **omit_none(bases=self.bases))
+        require(UrlPolicy, "a UrlPolicy", policy=self.policy)
+        require(ChunkLimits, "a ChunkLimits", limits=self.limits)
+        require(str, "the name of an encoding", **omit_none(encoding=self.encoding))
+        if self.encoding is not None:
+            find_encoding(self.encoding)
+        require_at_least(1, max_bytes=self.max_bytes)
+        if self.claims not in get_args(ClaimPolicy):
+            raise make_argument_error("claims", f"one of {', '.join(get_args(ClaimPolicy))}", self.claims)
+        self.make_site(self.bases or ())
+
+    def make_site(self, bases: tuple[str, ...]) -> Site:
+        """Return the site that the pages make up, which lies at these public URLs."""
+        return Site(bases=bases, policy=self.policy, prefix=self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class PathSettings(PageSettings):
+    """The same of a source that lies at a path."""
+
+    path: str | Path
+
+    @property
+    def name(self) -> str:
+        """The absolute path, which names the source within a store.
+
+        Raises:
+            ArgumentError: If it is no path.
+        """
+        return name_path(self.path)
