@@ -96,8 +96,8 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
 
 def _plan_graph(entries: Sequence[PageEntry], dimension: int) -> Plan[PageGraph]:
     """Read the graph of pages. Without indexed pages, each document is a page."""
+    named = {id: at for at, entry in enumerate(entries) for id in entry.ids}
     if entries:
-        named = {id: at for at, entry in enumerate(entries) for id in entry.ids}
         asked = tuple(named)[:MOST_DOCUMENTS]
         found: Candidates = yield Find(ids=asked)
         complete = len(asked) == len(named)
