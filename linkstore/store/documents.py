@@ -135,7 +135,7 @@ class DocumentMethods(StoreBase):
         """Remove documents and their links by id. Unknown ids are ignored.
 
         The next run of a source restores deleted documents that the source still has. Use
-        :meth:`delete_pages` to remove whole pages.
+        ``delete_pages`` to remove whole pages.
 
         Raises:
             ArgumentError: If no ids are given, or one is not a string.

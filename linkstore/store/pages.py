@@ -119,7 +119,7 @@ class PageMethods(DocumentMethods):
         return run(self._remove_pages(None, keep_storable("urls", urls)))
 
     async def adelete_pages(self, urls: Sequence[str]) -> Written:
-        """Remove indexed pages: see :meth:`delete_pages`."""
+        """Remove indexed pages: see ``delete_pages``."""
         return await arun(self._remove_pages(None, keep_storable("urls", urls)))
 
     def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
