@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -54,14 +53,19 @@ def demo(
 
     with _choose_place(store) as place, open_store(place, create=True) as opened_store, site() as folder:
         index(opened_store, FolderSource(folder), name="linkstore-demo", links=DEMO_LINKS)
-        comparison = compare(opened_store)
-    _show_comparison(QUESTION, comparison)
+        similar, linked = compare(opened_store)
+    console, shown = get_stdout(), linked[:MAX_SHOWN_LINKED]
+    console.print(f"Question: {QUESTION}\n", style="bold")
+    console.print(f"By similarity alone, the {len(similar)} nearest:\n", style="underline")
+    show_hits(similar, QUESTION)
+    only = f"\nOnly by following their links ({len(linked)} more; the first {len(shown)}):\n"
+    console.print(only, style="underline")
+    show_hits(shown, QUESTION)
     if store is not None:
-        get_stdout().print(f'\nAsk it more: linkstore query "Who built the monorail?" --store {store}')
+        console.print(f'\nAsk it more: linkstore query "Who built the monorail?" --store {store}')
 
 
 def _copy_site(target: Path) -> None:
-
     if target.exists() and any(target.iterdir()):
         raise UsageError(f"--copy: {target} is not empty; give a new folder")
     with site() as folder:
@@ -78,39 +82,6 @@ def _choose_place(store: str | None) -> Iterator[str]:
         yield folder
 
 
-def _show_comparison(question: str, comparison: DemoComparison) -> None:
-    console = get_stdout()
-    found = comparison.only_by_links
-    console.print(f"Question: {question}\n", style="bold")
-    console.print(f"By similarity alone, the {len(comparison.similar)} nearest:\n", style="underline")
-    show_hits(comparison.similar, question)
-    console.print(
-        f"\nOnly by following their links ({len(found)} more; the first "
-        f"{min(MAX_SHOWN_LINKED, len(found))}):\n",
-        style="underline",
-    )
-    show_hits(found[:MAX_SHOWN_LINKED], question)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoComparison:
-    """One question, asked twice with the same ``k``.
-
-    Args:
-        similar: Hits by similarity alone, at depth 0.
-        linked: Hits with links followed once, at depth 1.
-    """
-
-    similar: Hits
-    linked: Hits
-
-    @property
-    def only_by_links(self) -> tuple[Hit, ...]:
-        """The hits that similarity alone did not give, best first."""
-        known = {hit.document.id for hit in self.similar}
-        return tuple(hit for hit in self.linked if hit.document.id not in known)
-
-
 @contextmanager
 def site() -> Iterator[Path]:
     """Open the folder of the site's pages, as long as the context lasts."""
@@ -118,17 +89,20 @@ def site() -> Iterator[Path]:
         yield folder
 
 
-def compare(store: LinkStore, question: str = QUESTION, k: int = DEMO_K) -> DemoComparison:
-    """Ask a store one question at depth 0 and at depth 1.
+def compare(store: LinkStore, question: str = QUESTION, k: int = DEMO_K) -> tuple[Hits, list[Hit]]:
+    """Ask a store one question by similarity alone, then with links followed once.
 
     Args:
         store: A store that holds the site, or any other.
         question: The question.
         k: How many documents both searches start from.
+
+    Returns:
+        The hits without links, and those that links gave besides, each best first.
     """
     from linkstore.strategies.eager import Eager
 
-    return DemoComparison(
-        similar=store.search(question, strategy=Eager(start_k=k, depth=0)),
-        linked=store.search(question, strategy=Eager(start_k=k, depth=1)),
-    )
+    similar = store.search(question, strategy=Eager(start_k=k, depth=0))
+    known = {hit.document.id for hit in similar}
+    linked = store.search(question, strategy=Eager(start_k=k, depth=1))
+    return similar, [hit for hit in linked if hit.document.id not in known]

@@ -30,16 +30,15 @@ _LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 def add_output_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with the options ``--quiet``, ``--verbose`` and ``--log-file``."""
     own = inspect.signature(command, eval_str=True)
-    added: dict[str, Any] = {
-        "quietly": (QuietOption, False),
-        "verbose": (VerboseOption, False),
-        "log_file": (LogFileOption, None),
-    }
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in added.items()
-    ]
-    parameters = [*own.parameters.values(), *more]
+    parameters = list(own.parameters.values())
+    added = (
+        ("quietly", False, QuietOption),
+        ("verbose", False, VerboseOption),
+        ("log_file", None, LogFileOption),
+    )
+    for name, default, kind in added:
+        more = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        parameters.append(more)
 
     @wraps(command)
     def run(*, quietly: bool, verbose: bool, log_file: Path | None, **given: Any) -> None:
@@ -63,27 +62,25 @@ def _set_verbosity(*, quietly: bool, verbose: bool, log_file: Path | None) -> It
     with ExitStack() as stack:
         stack.callback(quiet.reset, before)
         if verbose:
-            stack.enter_context(_attach_handler(logging.StreamHandler(), _EscapingFormatter("%(message)s")))
+            stack.enter_context(_attach_handler(logging.StreamHandler()))
         else:
-            stack.enter_context(
-                _attach_handler(_NoteHandler(), _EscapingFormatter("%(message)s"), "linkstore.index")
-            )
+            stack.enter_context(_attach_handler(_NoteHandler(), name="linkstore.index"))
         if log_file is not None:
             try:
                 handler = logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace")
             except OSError as error:
                 raise UsageError(f"--log-file: {error}") from error
-            stack.enter_context(_attach_handler(handler, _EscapingFormatter(_LOG_FORMAT)))
+            stack.enter_context(_attach_handler(handler, _LOG_FORMAT))
         yield
 
 
 @contextmanager
 def _attach_handler(
-    handler: logging.Handler, shown: logging.Formatter, name: str = "linkstore"
+    handler: logging.Handler, shown: str = "%(message)s", name: str = "linkstore"
 ) -> Iterator[None]:
     logger = logging.getLogger(name)
     before = logger.level
-    handler.setFormatter(shown)
+    handler.setFormatter(_EscapingFormatter(shown))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from langchain_core.documents import Document
 
 from linkstore.core.display import escape_html, escape_unprintable, format_link_data
-from linkstore.core.hit_graph import HitGraph
+
+if TYPE_CHECKING:
+    from linkstore.core.hit_graph import HitGraph
 
 T = TypeVar("T", covariant=True)
 MAX_SHOWN_HITS: Final = 5
@@ -308,6 +310,8 @@ class Hits(Items[Hit]):
 
     def graph(self) -> HitGraph:
         """Return the documents found, the links that led to them, and the links among them."""
+        from linkstore.core.hit_graph import HitGraph  # late: the library's XML imports an HTTP client
+
         return HitGraph.of(self.hits)
 
     def to_mermaid(self) -> str:

@@ -80,6 +80,11 @@ class TestALink:
         assert (link.leads_out, link.leads_in) == (leads_out, leads_in)
         assert whole(make(kind="k", tag="t")) == ("k", "t", direction, None, 1.0)
 
+    @pytest.mark.parametrize("direction", sorted(DIRECTIONS))
+    def test_leads_where_its_direction_says_also_if_that_was_read_from_a_file(self, direction: str) -> None:
+        link = Link.from_dict(json.loads(json.dumps({**GOOD, "direction": direction, "label": "x"})))
+        assert (link.leads_out, link.leads_in) == (direction != "in", direction != "out")
+
     def test_is_equal_by_kind_tag_and_direction_alone(self) -> None:
         link = Link.outgoing(kind="k", tag="t", label="a", weight=0.5)
         assert link == Link.outgoing(kind="k", tag="t", label="b", weight=1)
