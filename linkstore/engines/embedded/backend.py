@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
@@ -39,6 +36,7 @@ from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.location import FORKS, Place
 from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
+from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.reader import EmbeddedReader, StoreView
 from linkstore.engines.embedded.schema import (
     ADD_NOTE,
@@ -54,10 +52,9 @@ from linkstore.engines.embedded.writing import (
     prepare_records,
     prepare_relinked,
 )
-from linkstore.errors import BackendError, CapabilityError, StoreClosedError
+from linkstore.errors import BackendError, CapabilityError, StoreClosedError, StoreNotFoundError
 
 T = TypeVar("T")
-MEMORY: Final = ":memory:"
 
 
 class EmbeddedBackend(Backend):
@@ -65,7 +62,7 @@ class EmbeddedBackend(Backend):
 
     Args:
         path: The folder. It is made absolute and its symbolic links are followed once, here. With
-            ``":memory:"`` the store lies in a temporary folder that is removed on close.
+            ``":memory:"`` the store is in memory, and gone once it is closed or the process ends.
         create: Create the store if it does not exist.
         settings: See :class:`EmbeddedSettings`.
 
@@ -77,23 +74,22 @@ class EmbeddedBackend(Backend):
             before it can be read.
     """
 
+    _is_owner = True
+    """Whether the store is closed with this backend, and not with one that it lies beside."""
+
     def __init__(
         self, path: str | Path, *, create: bool = True, settings: EmbeddedSettings | None = None
     ) -> None:
-        self._temporary = str(path) == MEMORY
-        place = Place(tempfile.mkdtemp(prefix="linkstore-") if self._temporary else path)
-        self.folder = place.folder
         require(EmbeddedSettings, "an EmbeddedSettings", **omit_none(settings=settings))
-        self._settings = settings or EmbeddedSettings(durable=not self._temporary)
-        removal = (
-            weakref.finalize(self, _remove_folder, self.folder, os.getpid()) if self._temporary else None
-        )
-        self._remove_temporary = removal
-        place.prepare(create=create or self._temporary)
+        self._settings = settings or EmbeddedSettings()
+        self._place = None if str(path) == MEMORY else Place(path)
+        self.folder = Path(MEMORY) if self._place is None else self._place.folder
         self._closed = False
         self._manifest = Manifest()
-        self._place = place
-        self._opened = OpenStore(place, self._settings)
+        self._beside: dict[str, OpenStore] = {}
+        if self._place is not None:
+            self._place.prepare(create=create)
+        self._opened = OpenStore(self._place, self._settings)
         self._opened.at_open()
 
     def beside(self, name: str, *, create: bool) -> EmbeddedBackend:
@@ -102,7 +98,15 @@ class EmbeddedBackend(Backend):
         Raises:
             StoreNotFoundError: If there is none and ``create`` is False.
         """
-        return EmbeddedBackend(self.folder / name, create=create, settings=self._settings)
+        if self._place is not None:
+            return EmbeddedBackend(self.folder / name, create=create, settings=self._settings)
+        if name not in self._beside:
+            if not create:
+                raise StoreNotFoundError(f"there is no store {name!r} beside this one in memory")
+            self._beside[name] = OpenStore(None, self._settings)
+        made = EmbeddedBackend(MEMORY, settings=self._settings)
+        made._opened, made._is_owner = self._beside[name], False
+        return made
 
     @property
     def _store(self) -> OpenStore:
@@ -119,6 +123,9 @@ class EmbeddedBackend(Backend):
                 f"{inherited.database.path}: this process was forked while a transaction was under"
                 " way; fork between uses of a store, or start processes by spawn or forkserver"
             )
+        if self._place is None:
+            inherited.pid = os.getpid()
+            return inherited
         # The child must not free the rest: a thread of the parent may have been changing it.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
         return OpenStore(self._place, self._settings)
@@ -130,7 +137,7 @@ class EmbeddedBackend(Backend):
     def _current(self) -> Database:
         """Return the database as opened by this process."""
         if self._closed:
-            place = "in memory" if self._temporary else f"at {self.folder}"
+            place = "in memory" if self._place is None else f"at {self.folder}"
             raise StoreClosedError(f"the store {place} is closed; open it again")
         return self._database
 
@@ -279,8 +286,6 @@ class EmbeddedBackend(Backend):
         found = self._current().read(self._inspect_tables, anew=True)
         if not found:  # if the tables are damaged, the derived data differ in any case
             found = self._store.read_view(self._compare_derived, anew=True)
-        if problem := self._store.indexer.problem:
-            found.append(Finding(problem=f"the process that builds the index {problem}", count=1))
         if repair and found:
             self._rebuild()
         return found
@@ -301,7 +306,6 @@ class EmbeddedBackend(Backend):
                 verification.rebuild_tables(connection)
             forget_snapshot(connection)  # its files may have the recorded hashes and still be wrong
 
-        self._store.indexer.end()
         self._current().write(rebuild)
         self._store.derived.forget()
         self._store.flush()
@@ -325,7 +329,7 @@ class EmbeddedBackend(Backend):
         return await run_in_thread(self.run, operation)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({MEMORY if self._temporary else str(self.folder)!r})"
+        return f"{type(self).__name__}({str(self.folder)!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Support pickle and deepcopy: the copy opens the folder again.
@@ -335,7 +339,7 @@ class EmbeddedBackend(Backend):
             StoreClosedError: If the store is closed.
         """
         self._current()
-        if self._temporary:
+        if self._place is None:
             raise CapabilityError(
                 "a store in memory cannot be pickled or copied: it is deleted when it is closed;"
                 " keep it in a folder, LinkStore.open(path)"
@@ -351,15 +355,13 @@ class EmbeddedBackend(Backend):
         if self._closed:
             return
         try:
-            if self._opened.pid == os.getpid() and not self._temporary and not self._database.interrupted:
+            if self._opened.pid == os.getpid() and self._place is not None and not self._database.interrupted:
                 self._store.at_close()
         finally:
             self._closed = True
-            if self._opened.pid == os.getpid():
-                self._opened.indexer.end()
-                self._opened.database.close()
-            if self._remove_temporary:
-                self._remove_temporary()
+            if self._opened.pid == os.getpid() and self._is_owner:
+                for store in (self._opened, *self._beside.values()):
+                    store.database.close()
 
     def _view(self, use: Callable[[StoreView], T]) -> T:
         self._current()
@@ -369,12 +371,6 @@ class EmbeddedBackend(Backend):
 def _reopen_backend(kind: type[EmbeddedBackend], folder: Path, settings: EmbeddedSettings) -> EmbeddedBackend:
     """Open the store in a folder, which must still exist."""
     return kind(folder, create=False, settings=settings)
-
-
-def _remove_folder(folder: Path, owner: int) -> None:
-    """Delete a temporary store, unless this is a forked child of the process that owns it."""
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_manifest(settings: dict[str, Any]) -> Manifest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from linkstore.engines.embedded.location import (
     write_arrays,
     write_file,
 )
+from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.mirror import Mirror, Stamp, make_empty_mirror
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.refresh import (
@@ -219,16 +220,12 @@ class DerivedData:
 
     Args:
         folder: Where the store lies.
-        told: Called while the index grows, with the largest document key that it covers. It is given in a
-            process that only builds the index; that process keeps the index in memory between snapshots.
     """
 
-    def __init__(self, folder: Path, told: Callable[[int], None] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._told = told
         self._lock = threading.Lock()
         self._held: LoadedData | None = None
-        self._grown: AnnIndex | None = None
 
     def view(self, connection: apsw.Connection) -> StoreView:
         """Return the view for a reader in this read transaction.
@@ -247,18 +244,13 @@ class DerivedData:
         return StoreView(connection, held.mirror, held.cache, held.ann)
 
     @property
-    def covered(self) -> int:
-        """The largest document key that the index in memory covers; only an index process has one."""
-        return 0 if self._grown is None else self._grown.covered
-
-    @property
     def mirror(self) -> Mirror | None:
         """The mirror as it is loaded now, or None before the first read."""
         return None if self._held is None else self._held.mirror
 
     def forget(self) -> None:
         """Discard all loaded data, which the next read loads again."""
-        self._held = self._grown = None
+        self._held = None
 
     def _update(
         self, connection: apsw.Connection, stamp: Stamp, snapshot: Snapshot | None, settings: dict[str, Any]
@@ -344,22 +336,30 @@ class DerivedData:
         columns = collect_columns(mirror, state.groups)
         vectors = write_file(self._path("vectors", generation), write_vectors)
         graph = write_file(self._path("graph", generation), lambda path: write_arrays(path, columns))
-        index = self.extend(state, afresh=afresh)
-        path = self._path("ann", generation)
-        ann, recall = index.save(path), estimate_recall(index, mirror)
+        index = self._extend(state, afresh=afresh)
+        ann = index.save(self._path("ann", generation))
+        return self._describe(state, self._measure(index, mirror), graph=graph, vectors=vectors, ann=ann)
+
+    def _measure(self, index: AnnIndex, mirror: Mirror) -> float:
+        recall = estimate_recall(index, mirror)
         if recall < LEAST_RECALL:
             _LOG.info(
-                "%s finds %.0f %% of the ten nearest of a sample, so searches compare with all documents",
-                path,
+                "the index of %s finds %.0f %% of the ten nearest of a sample, so searches compare with all"
+                " documents",
+                self._folder,
                 100 * recall,
             )
+        return recall
+
+    def _describe(self, state: StoreState, recall: float, *, graph: str, vectors: str, ann: str) -> Snapshot:
+        mirror = state.mirror
         return Snapshot(
-            generation=generation,
+            generation=state.generation + 1,
             change=mirror.change,
             last_key=mirror.last_key,
             last_group=mirror.last_group,
             epoch=state.epoch,
-            documents=len(rows),
+            documents=mirror.living,
             dimension=mirror.dimension,
             graph=graph,
             vectors=vectors,
@@ -368,26 +368,45 @@ class DerivedData:
             format=SNAPSHOT_FORMAT,
         )
 
-    def extend(self, state: StoreState, *, afresh: bool = False) -> AnnIndex:
-        """Return an index with all documents of a state: the one in memory, or the last snapshot's, extended.
-
-        An interrupted addition leaves an index in an undefined state: it is taken out of this object first.
-        """
+    def _extend(self, state: StoreState, *, afresh: bool = False) -> AnnIndex:
+        """Return an index with all documents of a state: the last snapshot's, extended, or a new one."""
         mirror, before = state.mirror, state.before
-        index, self._grown = self._grown, None
-        if afresh:
-            index = None
-        elif before is not None and (index is None or index.covered < before.last_key):
-            index = self.map_ann(before, view=False)
+        index = None if before is None or afresh else self.map_ann(before, view=False)
         if index is None or len(index) > (1 + REBUILD_SHARE) * mirror.living:
             index = AnnIndex.make(mirror.dimension)
         keys = mirror.keys.take(mirror.all_visible(mirror.keys.count_up_to(index.covered)))
-        index = index.extended(
+        return index.extended(
             keys,
             lambda wanted: mirror.vectors.take(mirror.keys.find(wanted)[0]),
             max(index.covered, mirror.last_key),
-            self._told,
         )
-        if self._told is not None:
-            self._grown = index
-        return index
+
+
+class MemoryDerivedData(DerivedData):
+    """The derived data of a store in memory. A snapshot of it is an index, and nothing is written."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(MEMORY))
+        self._index: AnnIndex | None = None
+
+    def write(self, state: StoreState, *, afresh: bool = False) -> Snapshot:
+        """Make the index of a new snapshot, which the caller records."""
+        index = self._extend(state, afresh=afresh)
+        index.mend(np.frombuffer(index.index.save(), np.uint8))
+        recall = self._measure(index, state.mirror)
+        self._index = replace(index, recall=recall)
+        return self._describe(state, recall, graph="", vectors="", ann="")
+
+    def map_ann(self, snapshot: Snapshot, *, view: bool = True) -> AnnIndex | None:
+        """Return the index, or a copy to add to."""
+        return self._index if view or self._index is None else self._index.copied()
+
+    def load_mirror(self, snapshot: Snapshot) -> Mirror | None:
+        """Return None: the mirror that is loaded goes on."""
+
+    def find_damaged_files(self, snapshot: Snapshot) -> list[str]:
+        """Return nothing."""
+        return []
+
+    def remove_others(self, kept: Iterable[Snapshot]) -> None:
+        """Do nothing: the index replaced the one before."""

@@ -12,7 +12,7 @@ import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import apsw
@@ -26,6 +26,7 @@ from linkstore.engines.embedded.derived import (
     FLOOR,
     SNAPSHOT_SETTING,
     DerivedData,
+    MemoryDerivedData,
     Snapshot,
     StaleStateError,
     StoreState,
@@ -34,8 +35,8 @@ from linkstore.engines.embedded.derived import (
     parse_snapshot,
     record_snapshot,
 )
-from linkstore.engines.embedded.index_process import Indexer
-from linkstore.engines.embedded.location import Place, run_exclusively
+from linkstore.engines.embedded.location import Place
+from linkstore.engines.embedded.memory import MemoryDatabase
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import (
     FORGET_NAMES,
@@ -51,12 +52,6 @@ from linkstore.errors import StoreBusyError, StoreClosedError, StoreFullError, S
 T = TypeVar("T")
 GONE_SHARE: Final = 0.25
 """A new snapshot is taken when at least this share of the last one's documents was removed."""
-LEAST_SHARE: Final = 0.02
-"""If the index lacks fewer than this share of the documents, they are not added yet."""
-BACKLOG: Final = 5_000
-"""Number of documents that the index must lack before the index process starts; the writer adds fewer."""
-MOST_LACKING: Final = 25_000
-"""The index process starts when the index lacks so many documents, however large the store is."""
 STALE_SECONDS: Final = 10.0
 """How long a reader tries to begin a transaction that the loaded mirror can serve."""
 _LOG: Final = logging.getLogger("linkstore")
@@ -163,28 +158,29 @@ class EmbeddedSettings:
 class OpenStore:
     """A store as one process has it open: its tables, and the work that keeps derived data current and small.
 
-    A forked child must not use it: it has connections, locks, and memory that threads may be changing.
+    A forked child must not use it, unless the store is in memory: it has connections, locks, and memory that
+    threads may be changing.
 
     Args:
-        place: Where the store lies.
+        place: Where the store lies; None for a store in memory.
         settings: See :class:`EmbeddedSettings`.
-        told: See :class:`.DerivedData`; given in a process that only builds the index.
 
     Attributes:
         pid: The process that opened the store.
         database: Its tables.
         derived: What this process has derived from them, and its files.
-        indexer: Has another process take snapshots while this one writes.
         groups: Cached keys of link groups.
     """
 
-    def __init__(
-        self, place: Place, settings: EmbeddedSettings, told: Callable[[int], None] | None = None
-    ) -> None:
+    def __init__(self, place: Place | None, settings: EmbeddedSettings) -> None:
         self.pid = os.getpid()
-        self.database = Database(place, durable=settings.durable)
-        self.derived = DerivedData(place.folder, told)
-        self.indexer = Indexer(place.folder, asdict(settings))
+        self.database: Database
+        self.derived: DerivedData
+        if place is None:
+            self.database, self.derived = MemoryDatabase(), MemoryDerivedData()
+        else:
+            self.database = Database(place, durable=settings.durable)
+            self.derived = DerivedData(place.folder)
         self.groups = GroupKeyCache()
         self._exact_below = settings.exact_below
         self._grow_share = settings.grow_share
@@ -209,7 +205,7 @@ class OpenStore:
         )
 
     def after_write(self, settings: dict[str, Any]) -> None:
-        """Do the maintenance that is due after a write: cleaning, or a snapshot, here or in another process.
+        """Do the maintenance that is due after a write: cleaning, or a snapshot.
 
         Args:
             settings: The settings as committed by the write.
@@ -217,22 +213,9 @@ class OpenStore:
         if is_cleaning_due(settings):
             self._try_or_postpone(self._clean)
         if SNAPSHOT_SETTING in settings and 2 * settings["documents"] <= self._exact_below:
-            self._try_or_postpone(lambda: self._run_exclusively(self._remove_snapshot, wait=False))
-        elif settings["documents"] <= self._exact_below or self._leave_to_indexer(settings):
-            return
+            self._try_or_postpone(lambda: self.database.run_alone(self._remove_snapshot, wait=False))
         elif self._is_snapshot_due(settings, self._grow_share):
             self.take_snapshot()
-
-    def _leave_to_indexer(self, settings: dict[str, Any]) -> bool:
-        """Say whether another process builds the index, and start that process if the index lacks much."""
-        lacking = self._count_lacking(settings)
-        enough = max(BACKLOG, min(LEAST_SHARE * settings["documents"], MOST_LACKING))
-        return self.indexer.running or (lacking >= enough and self.indexer.start())
-
-    def _count_lacking(self, settings: dict[str, Any]) -> int:
-        """Count the documents that no index has."""
-        last = parse_snapshot(settings)
-        return make_stamp(settings).last_key - max(last.last_key if last else 0, self.derived.covered)
 
     def flush(self, share: float | None = None, *, wait: bool = True) -> None:
         """Take a snapshot if much has changed since the last one (None: anything), and the store is large.
@@ -243,9 +226,7 @@ class OpenStore:
         """
         settings = self.database.read(read_settings)
         if self._is_snapshot_due(settings, share):
-            self.indexer.finish(settings["last_key"])
-            if self._is_snapshot_due(self.database.read(read_settings), share):
-                self.take_snapshot(wait=wait)
+            self.take_snapshot(wait=wait)
 
     def at_close(self) -> None:
         """Take a snapshot if much has changed since the last one, and none is being taken.
@@ -256,27 +237,6 @@ class OpenStore:
             return
         if not find_setting_problems(self.database.read(read_raw_settings)):
             self.flush(self._grow_share / 8, wait=False)
-
-    def catch_up(self, *, settled: bool) -> bool:
-        """Do the work that is due, in the process that builds the index, and return whether there was any.
-
-        Args:
-            settled: Whether nobody has written for a while, or nobody waits for more. Then less growth
-                suffices.
-        """
-        settings = self.database.read(read_settings)
-        if self._is_snapshot_due(settings, LEAST_SHARE if settled else self._grow_share):
-            work: Callable[[], object] = self._write
-        elif self._count_lacking(settings) >= max(
-            self._exact_below // 4, LEAST_SHARE * settings["documents"]
-        ):
-            work = self._extend
-        else:
-            return False
-        return self._run_exclusively(lambda: bool(work()), wait=settled) or False
-
-    def _extend(self) -> bool:
-        return bool(self.derived.extend(self.read_view(StoreState.of)))
 
     def at_open(self) -> None:
         """Make derived files anew if they are missing or do not match the hashes in the database."""
@@ -319,7 +279,7 @@ class OpenStore:
 
     def take_snapshot(self, *, wait: bool = False, afresh: bool = False) -> None:
         """Write and record a snapshot. If another is being written, wait for its end, or do nothing."""
-        self._try_or_postpone(lambda: self._run_exclusively(lambda: self._write(afresh=afresh), wait=wait))
+        self._try_or_postpone(lambda: self.database.run_alone(lambda: self._write(afresh=afresh), wait=wait))
 
     def compact(self) -> None:
         """Erase all deleted content from all files, and make the files as small as possible.
@@ -329,8 +289,7 @@ class OpenStore:
             StoreFullError: If there is not enough space to write the files anew.
         """
         self.database.write(read_settings)  # raises the right error if nothing can be written
-        self.indexer.end()
-        self._run_exclusively(self._compact, wait=True)
+        self.database.run_alone(self._compact, wait=True)
 
     def _compact(self) -> None:
         self._load()
@@ -340,9 +299,8 @@ class OpenStore:
         else:
             self._remove_snapshot()
             kept = []
-        self.database.rewrite()
         self.derived.remove_others(kept)
-        self.database.place.sync()  # a power cut does not bring back what was erased
+        self.database.rewrite()
         self.derived.forget()
 
     def _load(self) -> None:
@@ -360,9 +318,6 @@ class OpenStore:
             connection.execute(FORGET_NAMES)
             record_names(connection, collect_names(connection))
         return_free_pages(connection)
-
-    def _run_exclusively(self, work: Callable[[], T], *, wait: bool) -> T | None:
-        return run_exclusively(self.database.place.folder / "snapshot.lock", work, wait=wait)
 
     def _try_or_postpone(self, work: Callable[[], object]) -> None:
         try:
