@@ -35,7 +35,7 @@ from linkstore.engines.embedded import bookkeeping, verification
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.location import FORKS, Place
-from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
+from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore, clean_tables
 from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.reader import EmbeddedReader, StoreView
 from linkstore.engines.embedded.schema import (
@@ -194,14 +194,14 @@ class EmbeddedBackend(Backend):
     def _write(self, apply: Callable[[apsw.Connection, ChangeWriter], Written]) -> Written:
         """Run one write transaction, then take a snapshot if enough has changed since the last one."""
 
-        def work(connection: apsw.Connection) -> tuple[ChangeWriter, Written, dict[str, Any]]:
-            writer = ChangeWriter(connection, self._store.groups)
-            return writer, apply(connection, writer), read_settings(connection)
+        def work(connection: apsw.Connection) -> tuple[Written, dict[str, Any]]:
+            written = apply(connection, ChangeWriter(connection))
+            clean_tables(connection)
+            return written, read_settings(connection)
 
-        writer, written, settings = self._current().write(
+        written, settings = self._current().write(
             lambda connection: run_without_collector(lambda: work(connection))
         )
-        self._store.groups.learn(writer.epoch, writer.learned)
         if not self._closed:  # a signal handler may have closed the store meanwhile; the change is committed
             self._store.after_write(settings)
         return written

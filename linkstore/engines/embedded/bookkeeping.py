@@ -14,7 +14,7 @@ import orjson
 
 from linkstore.engines.contract import PageEntry, StoredLinks
 from linkstore.engines.embedded.database import fetch_rows
-from linkstore.engines.embedded.mirror import IN, OUT
+from linkstore.engines.embedded.mirror import SIDES
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import convert_row_errors
 from linkstore.errors import StoreFormatError
@@ -78,7 +78,7 @@ def exchange_note(
 def read_links(view: StoreView) -> StoredLinks:
     """Return the links of all documents, from the mirror: from the table it takes ten times as long.
 
-    The mirror merges links of a document with one tag where it can. How many they are stands in the table.
+    The mirror merges links of a document with one tag. How many they are stands in the table.
     """
     mirror, rows, end = view.mirror, view.mirror.all_visible(), len(view.mirror.link_group)
     position = np.full(len(mirror.keys), -1)
@@ -86,22 +86,22 @@ def read_links(view: StoreView) -> StoredLinks:
     document = position[mirror.link_document.rows(0, end)]
     kept = document >= 0
     document, group = document[kept], mirror.link_group.rows(0, end)[kept].astype(np.int64)
-    bits, groups = mirror.link_bits.rows(0, end)[kept], len(mirror.group_keys)
+    out, into = (mirror.sides[side].weight.rows(0, end)[kept] >= 0 for side in SIDES)
+    groups = len(mirror.group_keys)
     pairs, count = document * groups + group, np.ones(len(document), np.int64)  # pairs ascend
     merged = np.array(fetch_rows(view.connection, _MERGED), np.int64).reshape(-1, 3)
     (of, known), (at, found) = mirror.keys.find(merged[:, 0]), mirror.group_keys.find(merged[:, 1])
     known &= found  # all of them, unless the store is damaged
     wanted = position[of[known]] * groups + at[known]
-    first = np.searchsorted(pairs, wanted)
-    count[first] += merged[known, 2] - (np.searchsorted(pairs, wanted, "right") - first)
+    count[np.searchsorted(pairs, wanted)] = merged[known, 2]
     kinds, tags = mirror.group_kind.rows(0, groups).tolist(), mirror.tags.take(np.arange(groups))
     return StoredLinks(
         ids=mirror.ids.take(rows),
         groups=[(mirror.kinds[kind], tag) for kind, tag in zip(kinds, tags, strict=True)],
         document=document,
         group=group,
-        leads_out=(bits & OUT) != 0,
-        leads_in=(bits & IN) != 0,
+        leads_out=out,
+        leads_in=into,
         count=count,
     )
 

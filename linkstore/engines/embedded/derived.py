@@ -47,7 +47,7 @@ SNAPSHOT_SETTING: Final = "snapshot"
 GENERATION_SETTING: Final = "generation"
 FLOOR: Final = "floor"
 """The setting with the last change whose removals are no longer listed."""
-SNAPSHOT_FORMAT: Final = 3
+SNAPSHOT_FORMAT: Final = 4
 """The format of the three files. It changes with what they hold and what ``verify`` compares them with.
 Files of another format are not damaged, but older, and are made anew when a store is opened."""
 REBUILD_SHARE: Final = 0.25
@@ -66,7 +66,6 @@ class Snapshot:
         change: The change at which it was taken.
         last_key: The largest document key at that change.
         last_group: The largest link group key at that change.
-        epoch: How many times link groups had been deleted.
         documents: How many documents existed.
         dimension: The length of the vectors.
         graph: Hash of the file of ids and links.
@@ -80,7 +79,6 @@ class Snapshot:
     change: int
     last_key: int
     last_group: int
-    epoch: int
     documents: int
     dimension: int
     graph: str
@@ -92,7 +90,7 @@ class Snapshot:
     @property
     def stamp(self) -> Stamp:
         """The state at which the snapshot was taken."""
-        return Stamp(self.change, self.last_key, self.last_group, self.documents, self.epoch)
+        return Stamp(self.change, self.last_key, self.last_group, self.documents)
 
 
 def read_snapshot(settings: dict[str, Any]) -> Snapshot | None:
@@ -148,7 +146,6 @@ def make_stamp(settings: dict[str, Any]) -> Stamp:
         last_key=settings["last_key"],
         last_group=settings["last_group"],
         documents=settings["documents"],
-        epoch=settings.get("epoch", 0),
     )
 
 
@@ -158,14 +155,12 @@ class StoreState:
 
     Args:
         mirror: A mirror of that state.
-        epoch: How many times link groups had been deleted.
         groups: (g,) whether each link group of the mirror was in the table.
         before: The snapshot that was recorded.
         generation: The number of the last snapshot that was ever recorded; 0 if there was none.
     """
 
     mirror: Mirror
-    epoch: int
     groups: Bools
     before: Snapshot | None
     generation: int
@@ -174,9 +169,8 @@ class StoreState:
     def of(cls, view: StoreView) -> StoreState:
         """Return the state that a view sees."""
         settings = read_settings(view.connection)
-        epoch, generation = settings.get("epoch", 0), int(settings.get(GENERATION_SETTING) or 0)
-        groups = find_living_groups(view.mirror, view.connection, epoch)
-        return cls(view.mirror, epoch, groups, parse_snapshot(settings), generation)
+        groups = find_living_groups(view.mirror, view.connection)
+        return cls(view.mirror, groups, parse_snapshot(settings), int(settings.get(GENERATION_SETTING) or 0))
 
 
 class StaleStateError(Exception):
@@ -272,7 +266,7 @@ class DerivedData:
         with convert_row_errors("documents and links"):
             mirror = run_without_collector(partial(advance_mirror, held.mirror, connection, stamp))
             held = self._held = replace(held, mirror=mirror)
-            if mirror.change == stamp.change and (is_sparse(mirror) or mirror.epoch != stamp.epoch):
+            if mirror.change == stamp.change and is_sparse(mirror):
                 try:
                     held = self._held = held.with_rows_of(pack_mirror(mirror, connection, stamp))
                 except MemoryError:
@@ -358,7 +352,6 @@ class DerivedData:
             change=mirror.change,
             last_key=mirror.last_key,
             last_group=mirror.last_group,
-            epoch=state.epoch,
             documents=mirror.living,
             dimension=mirror.dimension,
             graph=graph,

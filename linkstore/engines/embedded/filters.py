@@ -182,7 +182,7 @@ def _judge_links(
     written: list[str] = [stored.get(key) or "" for key in keys]
     weights = np.full(len(entries), _NO_WEIGHT, np.float32)
     if condition.matches({}):
-        weights[:] = mirror.link_weight.take(entries)
+        weights[:] = mirror.sides[side].weight.take(entries)
     told = np.array([DATA_FIELD in links for links in written], np.bool_)[owner]
     with convert_row_errors("documents"):
         passing = {

@@ -13,13 +13,13 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 import apsw
 import numpy as np
 
 from linkstore.core.arguments import require_at_least, require_within
-from linkstore.core.arrays import Ints
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.database import Database, fetch_rows
 from linkstore.engines.embedded.derived import (
@@ -46,7 +46,6 @@ from linkstore.engines.embedded.schema import (
     read_settings,
     record_names,
 )
-from linkstore.engines.embedded.writing import GroupKeyCache
 from linkstore.errors import StoreBusyError, StoreClosedError, StoreFullError, StoreMovedError
 
 T = TypeVar("T")
@@ -59,74 +58,53 @@ _POSTPONING_ERRORS = (OSError, MemoryError, StoreBusyError, StoreClosedError, St
 """Errors that postpone the making of derived files; documents are safe and searches correct without them."""
 UNLISTED: Final = "unlisted"
 """The setting that counts the removals that are no longer listed."""
-EPOCH: Final = "epoch"
 _LEAST_KEPT: Final = 1000
 """Even the smallest store keeps up to this many listed removals, and link groups without links."""
 _FREE_PAGES: Final = 256
 
 
-def is_cleaning_due(settings: dict[str, Any]) -> bool:
-    """Say whether the listed removals outnumber the documents (or 2,000, if more): then cleaning is cheap."""
-    documents: int = settings["documents"]
-    return _count_listed_removals(settings) > 2 * max(_LEAST_KEPT, documents // 2)
+def clean_tables(connection: apsw.Connection, *, everything: bool = False) -> None:
+    """Delete the rows that no document needs, once they are many, in an open write transaction.
 
-
-def clean_tables(connection: apsw.Connection, view: StoreView, *, everything: bool = False) -> None:
-    """Delete unneeded rows, in an open write transaction.
-
-    A mirror that has not seen a removal that is no longer listed must be loaded again. A link group that is
-    deleted and later used again gets a new key.
+    These are old records of removals, and link groups without links. A mirror that has not seen a removal
+    that is no longer listed must be loaded again. A link group that is used again later gets a new key.
 
     Args:
         connection: In the write transaction.
-        view: A view of the state that the transaction began with.
         everything: Whether to delete also what is cheaper to keep.
     """
     settings = read_settings(connection)
-    kept = 0 if everything else max(_LEAST_KEPT, settings["documents"] // 2)
-    rows = fetch_rows(
-        connection, "SELECT change FROM departed ORDER BY change DESC LIMIT 1 OFFSET ?", (kept,)
+    gone, kept = settings["last_key"] - settings["documents"], max(_LEAST_KEPT, settings["documents"] // 2)
+    if everything:
+        kept = 0
+    elif gone - int(settings.get(UNLISTED) or 0) <= 2 * kept:
+        return
+    query = "SELECT change FROM departed ORDER BY change DESC LIMIT 1 OFFSET ?"
+    for (change,) in fetch_rows(connection, query, (kept,)):
+        connection.execute("DELETE FROM departed WHERE change <= ?", (change,))
+        _write_setting(connection, FLOOR, change)
+    _write_setting(connection, UNLISTED, gone - connection.execute("SELECT count(*) FROM departed").get)
+    groups, used = (
+        np.fromiter(chain.from_iterable(connection.execute(query)), np.int64)
+        for query in ("SELECT key FROM link_group", "SELECT link_group FROM link")
     )
-    if rows:
-        connection.execute("DELETE FROM departed WHERE change <= ?", rows[0])
-        _write_setting(connection, FLOOR, rows[0][0])
-    listed = connection.execute("SELECT count(*) FROM departed").get
-    _write_setting(connection, UNLISTED, settings["last_key"] - settings["documents"] - listed)
-    orphans, living = _find_orphan_groups(view)
-    if len(orphans) > (0 if everything else max(_LEAST_KEPT, living)):
-        connection.executemany("DELETE FROM link_group WHERE key = ?", [(key,) for key in orphans.tolist()])
-        begin_epoch(connection)
-
-
-def begin_epoch(connection: apsw.Connection) -> None:
-    """Make every process forget the keys of link groups, in an open write transaction."""
-    _write_setting(connection, EPOCH, read_settings(connection).get(EPOCH, 0) + 1)
-
-
-def return_free_pages(connection: apsw.Connection) -> None:
-    """Return free pages to the file system if there are many, in an open write transaction."""
+    orphans = np.setdiff1d(groups, used)
+    connection.executemany("DELETE FROM link_group WHERE key = ?", [(key,) for key in orphans.tolist()])
     free, pages = connection.pragma("freelist_count"), connection.pragma("page_count")
     if free > max(_FREE_PAGES, pages // 2):
         connection.execute("PRAGMA incremental_vacuum").fetchall()
 
 
-def _count_listed_removals(settings: dict[str, Any]) -> int:
-    gone: int = settings["last_key"] - settings["documents"]
-    return gone - int(settings.get(UNLISTED) or 0)
+def _erase(connection: apsw.Connection) -> None:
+    """Delete all that no document needs, also from the indexes, in an open write transaction."""
+    clean_tables(connection, everything=True)
+    lexical.optimize_word_index(connection)
+    connection.execute(FORGET_NAMES)
+    record_names(connection, collect_names(connection))
 
 
 def _write_setting(connection: apsw.Connection, name: str, value: int) -> None:
     connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
-
-
-def _find_orphan_groups(view: StoreView) -> tuple[Ints, int]:
-    """Return the keys of the link groups without members, and how many link groups have members."""
-    mirror, end = view.mirror, len(view.mirror.link_group)
-    groups = mirror.link_group.rows(0, end)
-    there = mirror.visible(mirror.link_document.rows(0, end).astype(np.int64))
-    used = np.zeros(len(mirror.group_keys), np.bool_)
-    used[groups if there is None else groups[there]] = True
-    return mirror.group_keys.take(np.flatnonzero(~used)), int(np.count_nonzero(used))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +147,6 @@ class OpenStore:
         pid: The process that opened the store.
         database: Its tables.
         derived: What this process has derived from them, and its files.
-        groups: Cached keys of link groups.
     """
 
     def __init__(self, place: Place | None, settings: EmbeddedSettings) -> None:
@@ -181,7 +158,6 @@ class OpenStore:
         else:
             self.database = Database(place, durable=settings.durable)
             self.derived = DerivedData(place.folder)
-        self.groups = GroupKeyCache()
         self._exact_below = settings.exact_below
         self._grow_share = settings.grow_share
 
@@ -205,13 +181,11 @@ class OpenStore:
         )
 
     def after_write(self, settings: dict[str, Any]) -> None:
-        """Do the maintenance that is due after a write: cleaning, or a snapshot.
+        """Take a snapshot if it is due after a write, or remove it from a store that has become small.
 
         Args:
             settings: The settings as committed by the write.
         """
-        if is_cleaning_due(settings):
-            self._try_or_postpone(self._clean)
         if SNAPSHOT_SETTING in settings and 2 * settings["documents"] <= self._exact_below:
             self._try_or_postpone(lambda: self.database.run_alone(self._remove_snapshot, wait=False))
         elif self._is_snapshot_due(settings, self._grow_share):
@@ -292,8 +266,7 @@ class OpenStore:
         self.database.run_alone(self._compact, wait=True)
 
     def _compact(self) -> None:
-        self._load()
-        self.database.write(lambda connection: self._clean_tables(connection, everything=True))
+        self.database.write(_erase)
         if self.database.read(read_settings)["documents"] > self._exact_below:
             kept = [self._write(afresh=True)]
         else:
@@ -302,22 +275,6 @@ class OpenStore:
         self.derived.remove_others(kept)
         self.database.rewrite()
         self.derived.forget()
-
-    def _load(self) -> None:
-        """Load the derived data before the store is locked for writing, because loading takes time."""
-        self.read_view(lambda view: view)
-
-    def _clean(self) -> None:
-        self._load()
-        self.database.write(lambda connection: self._clean_tables(connection, everything=False))
-
-    def _clean_tables(self, connection: apsw.Connection, *, everything: bool) -> None:
-        clean_tables(connection, self.derived.view(connection), everything=everything)
-        if everything:
-            lexical.optimize_word_index(connection)
-            connection.execute(FORGET_NAMES)
-            record_names(connection, collect_names(connection))
-        return_free_pages(connection)
 
     def _try_or_postpone(self, work: Callable[[], object]) -> None:
         try:
@@ -346,9 +303,9 @@ class OpenStore:
 
     def _is_snapshot_due(self, settings: dict[str, Any], share: float | None) -> bool:
         """Say whether enough documents were added or removed since the last snapshot (None: any at all)."""
-        stamp, last = make_stamp(settings), parse_snapshot(settings)
         if settings["documents"] <= self._exact_below:
             return False
+        stamp, last = make_stamp(settings), parse_snapshot(settings)
         if last is None:
             return True
         came = stamp.last_key - last.last_key

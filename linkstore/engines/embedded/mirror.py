@@ -25,11 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstore.core.arrays import Bools, Ints, expand_ranges
+from linkstore.core.plans import Side
 
 Array = npt.NDArray[Any]
 NEVER_REMOVED: Final = np.iinfo(np.int64).max
-OUT, IN = 1, 2
-SIDE_BITS: Final = {"out": OUT, "in": IN}
+SIDES: Final[tuple[Side, Side]] = ("out", "in")
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,14 +254,6 @@ class SortedRuns:
             runs[-1] = runs[-1].merged(later)
         return SortedRuns(tuple(runs))
 
-    def flat(self) -> tuple[Array, Array]:
-        """Return all entries, run by run: their groups (n,), and the entries (n,)."""
-        groups = [np.repeat(run.groups, np.diff(run.starts)) for run in self.parts]
-        entries = [run.entries for run in self.parts]
-        if not entries:
-            return np.empty(0, np.int32), np.empty(0, np.int32)
-        return np.concatenate(groups), np.concatenate(entries)
-
     def counts(self, groups: Ints) -> Ints:
         """Count the entries of each group (g,)."""
         total = np.zeros(len(groups), dtype=np.int64)
@@ -293,6 +285,25 @@ def compute_offsets(counts: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkSide:
+    """One side of all links.
+
+    Args:
+        weight: The highest weight of the links of each entry that are on this side, or -1 if none is.
+        runs: The entries that are on this side, by link group.
+    """
+
+    weight: Column
+    runs: SortedRuns
+
+    def extended(self, weight: Array, group: Array) -> LinkSide:
+        """Return this side with further entries (n,), of groups (n,)."""
+        added = np.flatnonzero(weight >= 0)
+        entries = (len(self.weight) + added).astype(np.int32)
+        return LinkSide(self.weight.extended(weight), self.runs.extended(group[added], entries))
+
+
+@dataclass(frozen=True, slots=True)
 class Stamp:
     """Which state of the store a reader sees.
 
@@ -301,14 +312,12 @@ class Stamp:
         last_key: Largest document key given out.
         last_group: Largest link group key given out.
         documents: How many documents there are.
-        epoch: How many times link groups have been deleted.
     """
 
     change: int
     last_key: int
     last_group: int
     documents: int
-    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +329,6 @@ class Mirror:
         change: The last change that the mirror includes.
         last_key: The largest document key at that change.
         last_group: The largest link group key at that change.
-        epoch: The epoch (see :class:`Stamp`) in which its link groups were last compared with the table.
         dead: How many of its documents have been removed.
         keys: Document keys, ascending.
         ids: Document ids.
@@ -329,20 +337,17 @@ class Mirror:
         links_at: Where the link entries of each document begin, and the end of the last.
         link_group: Rows of link groups, by entry.
         link_document: Rows of documents, by entry.
-        link_bits: Sides, by entry.
-        link_weight: Weights, by entry.
         group_keys: Link group keys, ascending.
         group_kind: Positions in ``kinds``, by link group.
         tags: Tags of the link groups.
         kinds: The kinds that occur.
-        sides: Entries by link group, for each side.
+        sides: Weights by entry, and entries by link group, for each side.
     """
 
     dimension: int
     change: int
     last_key: int
     last_group: int
-    epoch: int
     dead: int
     keys: Column
     ids: Strings
@@ -351,13 +356,11 @@ class Mirror:
     links_at: Column
     link_group: Column
     link_document: Column
-    link_bits: Column
-    link_weight: Column
     group_keys: Column
     group_kind: Column
     tags: Strings
     kinds: tuple[str, ...]
-    sides: Mapping[int, SortedRuns]
+    sides: Mapping[Side, LinkSide]
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array], vectors: Array, stamp: Stamp) -> Mirror:
@@ -368,7 +371,6 @@ class Mirror:
             change=stamp.change,
             last_key=stamp.last_key,
             last_group=stamp.last_group,
-            epoch=stamp.epoch,
             dead=0,
             keys=Column.of(arrays["keys"]),
             ids=Strings.of(arrays["id_offsets"], arrays["id_blob"]),
@@ -377,13 +379,11 @@ class Mirror:
             links_at=Column.of(arrays["links_at"]),
             link_group=Column.of(arrays["link_group"]),
             link_document=Column.of(arrays["link_document"]),
-            link_bits=Column.of(arrays["link_bits"]),
-            link_weight=Column.of(arrays["link_weight"]),
             group_keys=Column.of(arrays["group_keys"]),
             group_kind=Column.of(arrays["group_kind"]),
             tags=Strings.of(arrays["tag_offsets"], arrays["tag_blob"]),
             kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
-            sides={bit: SortedRuns(_make_run(arrays, bit)) for bit in (OUT, IN)},
+            sides={side: LinkSide(Column.of(arrays[side]), _make_runs(arrays, side)) for side in SIDES},
         )
 
     @property
@@ -421,16 +421,15 @@ def make_empty_columns() -> dict[str, Array]:
         "links_at": one,
         "link_group": empty32,
         "link_document": empty32,
-        "link_bits": np.empty(0, np.uint8),
-        "link_weight": np.empty(0, np.float32),
         "group_keys": empty64,
         "group_kind": empty32,
         "tag_offsets": one,
         "tag_blob": np.empty(0, np.uint8),
         "kinds": np.empty(0, np.uint8),
     }
-    for bit in (OUT, IN):
-        arrays |= {f"run{bit}_groups": empty32, f"run{bit}_starts": one, f"run{bit}_entries": empty32}
+    for side in SIDES:
+        arrays[side] = np.empty(0, np.float32)
+        arrays |= {f"{side}_groups": empty32, f"{side}_starts": one, f"{side}_entries": empty32}
     return arrays
 
 
@@ -439,6 +438,6 @@ def make_empty_mirror(dimension: int) -> Mirror:
     return Mirror.of(make_empty_columns(), np.empty((0, dimension), np.float32), Stamp(0, 0, 0, 0))
 
 
-def _make_run(arrays: Mapping[str, Array], bit: int) -> tuple[SortedRun, ...]:
-    run = SortedRun(arrays[f"run{bit}_groups"], arrays[f"run{bit}_starts"], arrays[f"run{bit}_entries"])
-    return (run,) if len(run) else ()
+def _make_runs(arrays: Mapping[str, Array], side: Side) -> SortedRuns:
+    run = SortedRun(*(arrays[f"{side}_{part}"] for part in ("groups", "starts", "entries")))
+    return SortedRuns((run,) if len(run) else ())

@@ -38,7 +38,7 @@ from linkstore.engines.contract import LexicalReader, immediate
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.filters import FilterCache, ScopeDocuments
-from linkstore.engines.embedded.mirror import SIDE_BITS, Mirror, SortedRuns
+from linkstore.engines.embedded.mirror import Mirror, SortedRuns
 from linkstore.engines.embedded.schema import convert_row_errors, read_metadata
 from linkstore.engines.embedded.vectors import PROPOSALS, AnnIndex
 from linkstore.engines.embedded.writing import FIND_GROUPS
@@ -198,13 +198,13 @@ class EmbeddedReader(LexicalReader):
         """Read the documents' link entries."""
         mirror = self._mirror
         document, entry = mirror.links_of(fetch.refs)
-        chosen = (mirror.link_bits.take(entry) & SIDE_BITS[fetch.side]) != 0
+        on_side: Bools = mirror.sides[fetch.side].weight.take(entry) >= 0
         group = mirror.link_group.take(entry)
         kind = mirror.group_kind.take(group.astype(np.int64))
         if fetch.kinds is not None:
             codes = [code for code, name in enumerate(mirror.kinds) if name in fetch.kinds]
-            chosen &= is_member(kind, np.array(codes, dtype=np.int64))
-        chosen = np.flatnonzero(chosen)
+            on_side &= is_member(kind, np.array(codes, dtype=np.int64))
+        chosen = np.flatnonzero(on_side)
         weight = self._link_weights(fetch, entry[chosen])
         passing = weight >= 0
         chosen = chosen[passing]
@@ -220,7 +220,7 @@ class EmbeddedReader(LexicalReader):
     def _link_weights(self, fetch: Groups | Members, entries: Ints) -> Floats:
         """Return for each entry (m,) the highest weight of its links that pass, or -1 if none passes."""
         if fetch.links.always:
-            return self._mirror.link_weight.take(entries)
+            return self._mirror.sides[fetch.side].weight.take(entries)
         view = self._view
         return view.cache.find_weights(fetch.links, fetch.side, entries, self._mirror, view.connection)
 
@@ -238,7 +238,7 @@ class EmbeddedReader(LexicalReader):
     @immediate
     def members(self, fetch: Members) -> ReachedMembers:
         """Read the runs of that side, and score every member once, however many groups it is in."""
-        mirror, side = self._mirror, self._mirror.sides[SIDE_BITS[fetch.side]]
+        mirror, side = self._mirror, self._mirror.sides[fetch.side].runs
         sizes = side.counts(fetch.groups)
         open_groups = np.flatnonzero(~self._find_hubs(side, fetch.groups, sizes, fetch.cap))
         owner, entry = side.gather(fetch.groups[open_groups])

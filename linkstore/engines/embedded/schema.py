@@ -88,7 +88,7 @@ CREATE TABLE note (
 INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('documents', 0);
 """
 COUNTERS: Final = ("change", "last_key", "last_group", "documents")
-_OPTIONAL_COUNTERS: Final = ("epoch", "floor", "unlisted", "generation")
+_OPTIONAL_COUNTERS: Final = ("floor", "unlisted", "generation")
 _LARGEST_COUNTER: Final = {"last_key": MOST_KEYS, "last_group": MOST_KEYS}
 _HIGHEST: Final = (
     "SELECT (SELECT max(key) FROM document), (SELECT max(key) FROM vector), (SELECT max(key) FROM departed),"
@@ -157,6 +157,7 @@ def _migrate_from_4(connection: apsw.Connection) -> None:
         "INSERT INTO note SELECT name, value FROM setting WHERE substr(name, 1, 5) = 'note ';"
         "DELETE FROM setting WHERE substr(name, 1, 5) = 'note '"
     )
+    connection.execute("DELETE FROM setting WHERE name = 'epoch'")
     record_names(connection, collect_names(connection))
 
 

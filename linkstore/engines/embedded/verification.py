@@ -11,12 +11,13 @@ import numpy as np
 import orjson
 
 from linkstore.core.links import Link, parse_links
+from linkstore.core.plans import Side
 from linkstore.engines.contract import Change, Finding, Record
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.derived import FLOOR, DerivedData, Snapshot, make_stamp, read_snapshot
 from linkstore.engines.embedded.maintenance import UNLISTED
-from linkstore.engines.embedded.mirror import Mirror, make_empty_mirror
+from linkstore.engines.embedded.mirror import SIDES, Mirror, make_empty_mirror
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.refresh import advance_mirror, collect_columns, find_living_groups
 from linkstore.engines.embedded.schema import (
@@ -28,7 +29,7 @@ from linkstore.engines.embedded.schema import (
     restore_counters,
 )
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall, get_codes
-from linkstore.engines.embedded.writing import ChangeWriter, GroupKeyCache
+from linkstore.engines.embedded.writing import ChangeWriter
 from linkstore.errors import StoreFormatError
 
 _EXAMPLES: Final = 5
@@ -175,14 +176,12 @@ def rebuild_tables(connection: apsw.Connection) -> None:
         "DELETE FROM link_group",
     ):
         connection.execute(query)
-    settings = read_settings(connection)
-    connection.execute("INSERT OR REPLACE INTO setting VALUES ('epoch', ?)", (settings.get("epoch", 0) + 1,))
     lost = [
         row[0]
         for check in ("documents without a vector", "vectors of the wrong length")
         for row in connection.execute(_CHECKS[check])
     ]
-    writer = ChangeWriter(connection, GroupKeyCache())
+    writer = ChangeWriter(connection)
     writer.apply(Change(remove=lost), [])
     rows: Iterator[Any] = iter(fetch_rows(connection, "SELECT key, id, links FROM document ORDER BY key"))
     while part := list(islice(rows, _ROWS_AT_ONCE)):
@@ -234,9 +233,7 @@ def inspect_derived(view: StoreView, derived: DerivedData, recorded: Snapshot | 
 
 
 def _compare_mirrors(view: StoreView, fresh: Mirror, mirror: Mirror, place: str) -> Iterator[Finding]:
-    ours, theirs = (
-        collect_columns(one, find_living_groups(one, view.connection, -1)) for one in (fresh, mirror)
-    )
+    ours, theirs = (collect_columns(one, find_living_groups(one, view.connection)) for one in (fresh, mirror))
     wrong = [name for name in ours if ours[name].tobytes() != theirs[name].tobytes()]
     if "keys" not in wrong:
         rows, others = fresh.all_visible(), mirror.all_visible()
@@ -247,21 +244,21 @@ def _compare_mirrors(view: StoreView, fresh: Mirror, mirror: Mirror, place: str)
             for part in parts
         ):
             wrong.append("vectors")
-    if not all(_has_right_members(mirror, bit) for bit in mirror.sides):
+    if not all(_has_right_members(mirror, side) for side in SIDES):
         wrong.append("members of link groups")
     yield from _make_finding(f"columns that differ from the tables {place}", wrong)
 
 
-def _has_right_members(mirror: Mirror, bit: int) -> bool:
+def _has_right_members(mirror: Mirror, side: Side) -> bool:
     """Check that the runs of a side have every entry of every existing document under its link group."""
-    groups, entries = mirror.sides[bit].flat()
-    if len(entries) and (entries.max() >= len(mirror.link_group) or entries.min() < 0):
+    total, groups = len(mirror.link_group), np.arange(len(mirror.group_keys))
+    owner, entries = mirror.sides[side].runs.gather(groups)
+    if len(entries) and (entries.max() >= total or entries.min() < 0):
         return False
-    if (mirror.link_group.take(entries) != groups).any():
+    if (mirror.link_group.take(entries) != owner).any():
         return False
-    total = len(mirror.link_group)
     there = mirror.visible(mirror.link_document.rows(0, total).astype(np.int64))
-    wanted = (mirror.link_bits.rows(0, total) & bit) != 0
+    wanted = mirror.sides[side].weight.rows(0, total) >= 0
     if there is not None:
         wanted &= there
     counts = np.bincount(entries, minlength=total)
