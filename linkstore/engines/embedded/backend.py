@@ -31,7 +31,7 @@ from linkstore.engines.contract import (
     check_dimension,
     immediate,
 )
-from linkstore.engines.embedded import bookkeeping, verification
+from linkstore.engines.embedded import tables, verification
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.location import FORKS, Place
@@ -210,7 +210,7 @@ class EmbeddedBackend(Backend):
     def touch(self, times: Mapping[str, int]) -> int:
         """Write to the table of access times, in one transaction that changes nothing else."""
         return (
-            self._current().write(lambda connection: bookkeeping.record_accesses(connection, times))
+            self._current().write(lambda connection: tables.record_accesses(connection, times))
             if times
             else 0
         )
@@ -218,29 +218,27 @@ class EmbeddedBackend(Backend):
     @immediate
     def accessed(self, ids: Sequence[str]) -> dict[str, int]:
         """Read the table of access times."""
-        return self._current().read(lambda connection: bookkeeping.read_accesses(connection, ids))
+        return self._current().read(lambda connection: tables.read_accesses(connection, ids))
 
     @immediate
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
         """Read the table of pages."""
-        return self._current().read(
-            lambda connection: bookkeeping.read_page_entries(connection, source, urls)
-        )
+        return self._current().read(lambda connection: tables.read_page_entries(connection, source, urls))
 
     @immediate
     def page_digests(self, source: str | None) -> dict[tuple[str, str], str]:
         """Read the table of pages without the ids in it: seven times as fast as reading whole entries."""
-        return self._current().read(lambda connection: bookkeeping.read_page_digests(connection, source))
+        return self._current().read(lambda connection: tables.read_page_digests(connection, source))
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
         """Read the tables in the order of the index on ids."""
-        return self._current().read(lambda connection: verification.read_records(connection, after, limit))
+        return self._current().read(lambda connection: tables.read_records(connection, after, limit))
 
     @immediate
     def links(self) -> StoredLinks:
         """Read the mirror's columns."""
-        return self._view(bookkeeping.read_links)
+        return self._view(tables.read_links)
 
     @immediate
     def read_notes(self, names: Sequence[str] | None) -> dict[str, str]:
@@ -248,7 +246,7 @@ class EmbeddedBackend(Backend):
         database = self._current()
         if names is not None and not names:
             return {}
-        return database.read(lambda connection: bookkeeping.read_notes(connection, names))
+        return database.read(lambda connection: tables.read_notes(connection, names))
 
     @immediate
     def add_notes(self, names: Collection[str]) -> None:
@@ -260,7 +258,7 @@ class EmbeddedBackend(Backend):
     def exchange_note(self, name: str, value: str | None, expected: str | None) -> str | None:
         """Write to the table of notes, in one transaction."""
         return self._current().write(
-            lambda connection: bookkeeping.exchange_note(connection, name, value, expected)
+            lambda connection: tables.exchange_note(connection, name, value, expected)
         )
 
     @immediate

@@ -251,10 +251,13 @@ def read_raw_settings(connection: apsw.Connection) -> dict[str, Any]:
 def find_counter_problems(connection: apsw.Connection) -> list[str]:
     """Return the problems of the counters, by themselves and compared with the tables."""
     settings = read_raw_settings(connection)
-    return find_setting_problems(settings) or [
-        f"the setting {name!r} is {settings[name]}, and the tables have {highest}"
-        for name, highest in _read_highest(connection).items()
-        if settings[name] < highest
+    if problems := find_setting_problems(settings):
+        return problems
+    counted = connection.execute("SELECT count(*) FROM document").get
+    return [
+        f"the setting {name!r} is {settings[name]}, and the tables have {found}"
+        for name, found in (*_read_highest(connection).items(), ("documents", counted))
+        if settings[name] < found or (name == "documents" and settings[name] > found)
     ]
 
 

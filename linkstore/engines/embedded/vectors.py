@@ -153,7 +153,8 @@ class Twins:
         return found
 
 
-NO_TWINS: Final = Twins(np.empty(0, np.int64), np.empty(0, np.int64))
+_NO_KEYS: Final = np.empty(0, np.int64)
+NO_TWINS: Final = Twins(_NO_KEYS, _NO_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,15 +264,16 @@ class _BaseGraph(NamedTuple):
     entry: int
 
 
-def find_lost_keys(saved: Bytes) -> Ints:
-    """Return the keys of the documents in a saved index that no search can reach.
+def find_lost_keys(path: Path) -> Ints:
+    """Return the keys of the documents in a file that usearch saved that no search can reach."""
+    return _find_lost(np.memmap(path, np.uint8, "r").view(np.ndarray)) if path.stat().st_size else _NO_KEYS
 
-    Args:
-        saved: What usearch saved. If its layout is unknown, the result is empty.
-    """
+
+def _find_lost(saved: Bytes) -> Ints:
+    """Return these keys for what usearch saved; none if its layout is unknown."""
     graph = _parse_graph(saved)
     if graph is None:
-        return np.empty(0, np.int64)
+        return _NO_KEYS
     reached = _find_reached(graph)
     if reached.sum() * 2 < len(reached):  # the entry itself lies in the small, separated part
         reached = ~reached
@@ -435,7 +437,7 @@ class AnnIndex:
 
     def mend(self, saved: Bytes) -> bool:
         """Add again the documents that no search can reach in what was saved, and return whether any were."""
-        lost = find_lost_keys(saved)
+        lost = _find_lost(saved)
         if len(lost):
             codes = get_codes(self.index, lost)
             self.index.remove(lost)

@@ -1,4 +1,4 @@
-"""Operations on the whole store: reading all records, comparing derived data with the tables, rebuilding."""
+"""Derives again what is derived from the documents, compares, and rebuilds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 
 from linkstore.core.links import Link, parse_links
 from linkstore.core.plans import Side
-from linkstore.engines.contract import Change, Finding, Record
+from linkstore.engines.contract import Change, Finding
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.derived import FLOOR, DerivedData, Snapshot, make_stamp, read_snapshot
@@ -21,7 +21,6 @@ from linkstore.engines.embedded.mirror import SIDES, Mirror, make_empty_mirror
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.refresh import advance_mirror, collect_columns, find_living_groups
 from linkstore.engines.embedded.schema import (
-    convert_row_errors,
     find_counter_problems,
     read_metadata,
     read_raw_settings,
@@ -59,6 +58,7 @@ _CHECKS = {
         "SELECT CAST(id AS BLOB) FROM access WHERE typeof(id) != 'text' OR typeof(at) != 'integer'"
         " OR id NOT IN (SELECT id FROM document)"
     ),
+    "documents whose words are not indexed": lexical.SELECT_UNINDEXED,
     "notes that are not texts": (
         "SELECT CAST(name AS BLOB) FROM note WHERE typeof(name) != 'text' OR typeof(text) != 'text'"
     ),
@@ -67,23 +67,6 @@ _CHECKS = {
         " (SELECT document FROM link WHERE link_group NOT IN (SELECT key FROM link_group))"
     ),
 }
-
-
-def read_records(connection: apsw.Connection, after: str | None, limit: int) -> list[Record]:
-    """Return up to ``limit`` records with ids greater than ``after``, ordered by id."""
-    rows = connection.execute(
-        "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key)"
-        " WHERE id > ? ORDER BY id LIMIT ?",
-        (after or "", limit),
-    )
-    with convert_row_errors("documents"):
-        return [_make_record(*row) for row in rows]
-
-
-def _make_record(id: str, text: str, metadata: str, links: str | None, embedding: bytes) -> Record:
-    fields = read_metadata(metadata, links)
-    vector = np.frombuffer(embedding, dtype="<f4")
-    return Record(id=id, text=text, metadata=fields, vector=vector, links=parse_links(fields, id))
 
 
 def inspect_tables(connection: apsw.Connection, damaged: list[str]) -> Iterator[Finding]:
@@ -102,15 +85,8 @@ def inspect_tables(connection: apsw.Connection, damaged: list[str]) -> Iterator[
     for problem, query in _CHECKS.items():
         yield from _make_finding(problem, _read_ids(connection, query))
     yield from _make_finding(
-        "documents whose words are not indexed", _read_ids(connection, lexical.SELECT_UNINDEXED)
-    )
-    yield from _make_finding(
         "documents whose links differ from their metadata", _find_inconsistent_links(connection)
     )
-    counted = connection.execute("SELECT count(*) FROM document").get
-    noted = connection.execute("SELECT value FROM setting WHERE name = 'documents'").get
-    if counted != noted:
-        yield Finding(problem=f"{counted} documents, but {noted} noted", count=abs(counted - noted))
 
 
 def _read_ids(connection: apsw.Connection, query: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The small tables beside the documents: notes, indexed pages and access times; and the links, read whole.
+"""What is read from the tables as it is: records, notes, indexed pages, access times; and all links.
 
 Access times have a table of their own, so that recording one rewrites nothing else.
 """
@@ -12,11 +12,12 @@ import apsw
 import numpy as np
 import orjson
 
-from linkstore.engines.contract import PageEntry, StoredLinks
+from linkstore.core.links import parse_links
+from linkstore.engines.contract import PageEntry, Record, StoredLinks
 from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.mirror import SIDES
 from linkstore.engines.embedded.reader import StoreView
-from linkstore.engines.embedded.schema import convert_row_errors
+from linkstore.engines.embedded.schema import convert_row_errors, read_metadata
 from linkstore.errors import StoreFormatError
 
 _GET_NOTES: Final = (
@@ -143,3 +144,20 @@ def record_accesses(connection: apsw.Connection, times: Mapping[str, int]) -> in
 def read_accesses(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, int]:
     """Return the access times of the given documents, without documents that have none."""
     return dict(fetch_rows(connection, _ACCESSED, (_to_json(ids),)))
+
+
+def read_records(connection: apsw.Connection, after: str | None, limit: int) -> list[Record]:
+    """Return up to ``limit`` records with ids greater than ``after``, ordered by id."""
+    rows = connection.execute(
+        "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key)"
+        " WHERE id > ? ORDER BY id LIMIT ?",
+        (after or "", limit),
+    )
+    with convert_row_errors("documents"):
+        return [_make_record(*row) for row in rows]
+
+
+def _make_record(id: str, text: str, metadata: str, links: str | None, embedding: bytes) -> Record:
+    fields = read_metadata(metadata, links)
+    vector = np.frombuffer(embedding, dtype="<f4")
+    return Record(id=id, text=text, metadata=fields, vector=vector, links=parse_links(fields, id))
