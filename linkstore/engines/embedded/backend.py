@@ -35,7 +35,7 @@ from linkstore.engines.embedded import tables, verification
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.location import FORKS, Place
-from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore, clean_tables
+from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
 from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.reader import EmbeddedReader, StoreView
 from linkstore.engines.embedded.schema import (
@@ -195,9 +195,7 @@ class EmbeddedBackend(Backend):
         """Run one write transaction, then take a snapshot if enough has changed since the last one."""
 
         def work(connection: apsw.Connection) -> tuple[Written, dict[str, Any]]:
-            written = apply(connection, ChangeWriter(connection))
-            clean_tables(connection)
-            return written, read_settings(connection)
+            return apply(connection, ChangeWriter(connection)), read_settings(connection)
 
         written, settings = self._current().write(
             lambda connection: run_without_collector(lambda: work(connection))

@@ -64,7 +64,7 @@ _FREE_PAGES: Final = 256
 
 
 def clean_tables(connection: apsw.Connection, *, everything: bool = False) -> None:
-    """Delete the rows that no document needs, once they are many, in an open write transaction.
+    """Delete the rows that no document needs, in an open write transaction.
 
     These are old records of removals, and link groups without links. A mirror that has not seen a removal
     that is no longer listed must be loaded again. A link group that is used again later gets a new key.
@@ -74,11 +74,8 @@ def clean_tables(connection: apsw.Connection, *, everything: bool = False) -> No
         everything: Whether to delete also what is cheaper to keep.
     """
     settings = read_settings(connection)
-    gone, kept = settings["last_key"] - settings["documents"], max(_LEAST_KEPT, settings["documents"] // 2)
-    if everything:
-        kept = 0
-    elif gone - int(settings.get(UNLISTED) or 0) <= 2 * kept:
-        return
+    gone = settings["last_key"] - settings["documents"]
+    kept = 0 if everything else _count_kept(settings)
     query = "SELECT change FROM departed ORDER BY change DESC LIMIT 1 OFFSET ?"
     for (change,) in fetch_rows(connection, query, (kept,)):
         connection.execute("DELETE FROM departed WHERE change <= ?", (change,))
@@ -93,6 +90,11 @@ def clean_tables(connection: apsw.Connection, *, everything: bool = False) -> No
     free, pages = connection.pragma("freelist_count"), connection.pragma("page_count")
     if free > max(_FREE_PAGES, pages // 2):
         connection.execute("PRAGMA incremental_vacuum").fetchall()
+
+
+def _count_kept(settings: dict[str, Any]) -> int:
+    """Return how many removals are listed after cleaning, which is due when they are twice as many."""
+    return max(_LEAST_KEPT, int(settings["documents"]) // 2)
 
 
 def _erase(connection: apsw.Connection) -> None:
@@ -181,11 +183,14 @@ class OpenStore:
         )
 
     def after_write(self, settings: dict[str, Any]) -> None:
-        """Take a snapshot if it is due after a write, or remove it from a store that has become small.
+        """Do what is due after a write: clean the tables, take a snapshot, or remove that of a small store.
 
         Args:
             settings: The settings as committed by the write.
         """
+        listed = settings["last_key"] - settings["documents"] - int(settings.get(UNLISTED) or 0)
+        if listed > 2 * _count_kept(settings):
+            self._try_or_postpone(lambda: self.database.write(clean_tables))
         if SNAPSHOT_SETTING in settings and 2 * settings["documents"] <= self._exact_below:
             self._try_or_postpone(lambda: self.database.run_alone(self._remove_snapshot, wait=False))
         elif self._is_snapshot_due(settings, self._grow_share):
