@@ -42,6 +42,8 @@ from linkstore.engines.embedded.schema import (
     ADD_NOTE,
     collect_names,
     convert_row_errors,
+    exchange_note,
+    read_notes,
     read_raw_settings,
     read_settings,
 )
@@ -244,7 +246,7 @@ class EmbeddedBackend(Backend):
         database = self._current()
         if names is not None and not names:
             return {}
-        return database.read(lambda connection: tables.read_notes(connection, names))
+        return database.read(lambda connection: read_notes(connection, names))
 
     @immediate
     def add_notes(self, names: Collection[str]) -> None:
@@ -255,9 +257,7 @@ class EmbeddedBackend(Backend):
     @immediate
     def exchange_note(self, name: str, value: str | None, expected: str | None) -> str | None:
         """Write to the table of notes, in one transaction."""
-        return self._current().write(
-            lambda connection: tables.exchange_note(connection, name, value, expected)
-        )
+        return self._current().write(lambda connection: exchange_note(connection, name, value, expected))
 
     @immediate
     def collect_names(self) -> Vocabulary:

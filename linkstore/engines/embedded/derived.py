@@ -1,6 +1,6 @@
 """The derived data of one process: columns and usearch's graph, loaded, brought up to date, and written.
 
-A snapshot is derived data in three files that the next process can map: ``graph-N.bin`` (ids and links),
+A snapshot is derived data in three files that the next process can map: ``graph-N.bin`` (keys and links),
 ``vectors-N.f32`` and ``ann-N.usearch``. The database row that describes a snapshot is written last, so it
 never names an incomplete file. What was changed since is read from the tables.
 """
@@ -68,7 +68,7 @@ class Snapshot:
         last_group: The largest link group key at that change.
         documents: How many documents existed.
         dimension: The length of the vectors.
-        graph: Hash of the file of ids and links.
+        graph: Hash of the file of keys and links.
         vectors: Hash of the file of vectors.
         ann: Hash of the index file.
         format: The format of the files.

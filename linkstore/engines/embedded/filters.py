@@ -24,7 +24,7 @@ from linkstore.core.plans import Side
 from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.lexical import read_lengths
 from linkstore.engines.embedded.mirror import Array, Column, Mirror
-from linkstore.engines.embedded.schema import DATA_FIELD, convert_row_errors, read_metadata
+from linkstore.engines.embedded.schema import DATA_FIELD, convert_row_errors, read_metadata, read_tags
 
 K = TypeVar("K")
 R = TypeVar("R", Column, "ScopeDocuments")
@@ -190,9 +190,8 @@ def _judge_links(
             for at in np.unique(owner[told]).tolist()
         }
     groups = mirror.link_group.take(entries[told]).astype(np.int64)
-    kinds, tags = mirror.group_kind.take(groups).tolist(), mirror.tags.take(groups)
+    tags = read_tags(connection, mirror.group_keys.take(groups))
     weights[told] = [
-        passing[at].get((mirror.kinds[kind], tag), _NO_WEIGHT)
-        for at, kind, tag in zip(owner[told].tolist(), kinds, tags, strict=True)
+        passing[at].get(tag, _NO_WEIGHT) for at, tag in zip(owner[told].tolist(), tags, strict=True)
     ]
     return weights

@@ -1,4 +1,4 @@
-"""The mirror: ids, vectors and links as columns, which queries read instead of the tables.
+"""The mirror: keys, vectors and links as columns, which queries read instead of the tables.
 
 A mirror is a value: the store after some change. :mod:`~linkstore.engines.embedded.refresh` makes the next
 mirror from it. The holder of the current mirror replaces it by a single assignment; so even after an
@@ -17,7 +17,7 @@ merged into the one before it while it is more than half as large (a log-structu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -128,69 +128,6 @@ class Column:
         at = np.minimum(at, len(self) - 1)
         found: Bools = self.take(at) == values
         return at, found
-
-
-@dataclass(frozen=True, slots=True)
-class Strings:
-    """A column of strings; the first ones are packed as UTF-8.
-
-    Args:
-        offsets: (n + 1,) where each packed string starts in ``blob``.
-        blob: The bytes of the packed strings, one after another.
-        tail: Further strings; the first ``size`` belong to the column.
-        size: How many strings of ``tail`` belong to the column.
-    """
-
-    offsets: Array
-    blob: Array
-    tail: list[str]
-    size: int
-
-    @classmethod
-    def of(cls, offsets: Array, blob: Array) -> Strings:
-        """Make a column of these packed strings."""
-        return cls(offsets, blob, [], 0)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1 + self.size
-
-    def extended(self, strings: Sequence[str]) -> Strings:
-        """Return a column with strings added at the end."""
-        self.tail[self.size :] = strings
-        return Strings(self.offsets, self.blob, self.tail, self.size + len(strings))
-
-    def take(self, at: Ints) -> list[str]:
-        """Return the strings at the given positions."""
-        split = len(self.offsets) - 1
-        if not split:
-            return [self.tail[i] for i in at.tolist()]
-        if not len(at):
-            return []
-        early = np.minimum(at, split - 1)
-        starts, stops = self.offsets[early].tolist(), self.offsets[early + 1].tolist()
-        blob = self.blob.data
-        return [
-            str(blob[start:stop], "utf-8") if i < split else self.tail[i - split]
-            for i, start, stop in zip(at.tolist(), starts, stops, strict=True)
-        ]
-
-    def packed(self, at: Ints) -> tuple[Array, Array]:
-        """Return the strings at the given ascending positions, as offsets and blob."""
-        split = len(self.offsets) - 1
-        early = at[at < split]
-        later = [self.tail[i - split].encode() for i in at[len(early) :].tolist()]
-        lengths = np.concatenate(
-            (
-                self.offsets[early + 1] - self.offsets[early],
-                np.fromiter(map(len, later), np.int64, len(later)),
-            )
-        )
-        offsets = np.zeros(len(at) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        kept = np.zeros(split, np.bool_)
-        kept[early] = True
-        blob = self.blob[np.repeat(kept, np.diff(self.offsets))]
-        return offsets, np.concatenate((blob, np.frombuffer(b"".join(later), dtype=np.uint8)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +268,6 @@ class Mirror:
         last_group: The largest link group key at that change.
         dead: How many of its documents have been removed.
         keys: Document keys, ascending.
-        ids: Document ids.
         vectors: Document vectors.
         removed_at: The change that removed each document.
         links_at: Where the link entries of each document begin, and the end of the last.
@@ -339,7 +275,6 @@ class Mirror:
         link_document: Rows of documents, by entry.
         group_keys: Link group keys, ascending.
         group_kind: Positions in ``kinds``, by link group.
-        tags: Tags of the link groups.
         kinds: The kinds that occur.
         sides: Weights by entry, and entries by link group, for each side.
     """
@@ -350,7 +285,6 @@ class Mirror:
     last_group: int
     dead: int
     keys: Column
-    ids: Strings
     vectors: Column
     removed_at: Column
     links_at: Column
@@ -358,7 +292,6 @@ class Mirror:
     link_document: Column
     group_keys: Column
     group_kind: Column
-    tags: Strings
     kinds: tuple[str, ...]
     sides: Mapping[Side, LinkSide]
 
@@ -373,7 +306,6 @@ class Mirror:
             last_group=stamp.last_group,
             dead=0,
             keys=Column.of(arrays["keys"]),
-            ids=Strings.of(arrays["id_offsets"], arrays["id_blob"]),
             vectors=Column.of(vectors),
             removed_at=Column.of(np.full(len(arrays["keys"]), NEVER_REMOVED)),
             links_at=Column.of(arrays["links_at"]),
@@ -381,7 +313,6 @@ class Mirror:
             link_document=Column.of(arrays["link_document"]),
             group_keys=Column.of(arrays["group_keys"]),
             group_kind=Column.of(arrays["group_kind"]),
-            tags=Strings.of(arrays["tag_offsets"], arrays["tag_blob"]),
             kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
             sides={side: LinkSide(Column.of(arrays[side]), _make_runs(arrays, side)) for side in SIDES},
         )
@@ -416,15 +347,11 @@ def make_empty_columns() -> dict[str, Array]:
     empty32, empty64, one = np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64)
     arrays: dict[str, Array] = {
         "keys": empty64,
-        "id_offsets": one,
-        "id_blob": np.empty(0, np.uint8),
         "links_at": one,
         "link_group": empty32,
         "link_document": empty32,
         "group_keys": empty64,
         "group_kind": empty32,
-        "tag_offsets": one,
-        "tag_blob": np.empty(0, np.uint8),
         "kinds": np.empty(0, np.uint8),
     }
     for side in SIDES:

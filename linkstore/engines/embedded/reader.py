@@ -39,7 +39,7 @@ from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.filters import FilterCache, ScopeDocuments
 from linkstore.engines.embedded.mirror import Mirror, SortedRuns
-from linkstore.engines.embedded.schema import convert_row_errors, read_metadata
+from linkstore.engines.embedded.schema import convert_row_errors, read_ids, read_metadata, read_tags
 from linkstore.engines.embedded.vectors import PROPOSALS, AnnIndex
 from linkstore.engines.embedded.writing import FIND_GROUPS
 
@@ -70,7 +70,7 @@ class StoreView:
 
 
 class EmbeddedReader(LexicalReader):
-    """Answers from the mirror; only texts, metadata and words come from tables. Refs are the mirror's rows.
+    """Answers from the mirror; only what is text comes from tables. Refs are the mirror's rows.
 
     Args:
         view: The data to read.
@@ -144,7 +144,7 @@ class EmbeddedReader(LexicalReader):
         unfiltered = fetch.filter.always and self._scope.always
         take = fetch.k if unfiltered else max(4 * fetch.k, PROPOSALS)
         while True:
-            order = finish_ranking(rank_best(scores, take), lambda at: self._mirror.ids.take(rows[at]))
+            order = finish_ranking(rank_best(scores, take), lambda at: self._read_ids(rows[at]))
             passing = order[self._holds(rows[order])]
             passing = passing[self._passes(fetch.filter, rows[passing])]
             if len(passing) >= fetch.k or take >= len(rows):
@@ -286,7 +286,7 @@ class EmbeddedReader(LexicalReader):
             owner, rows, weight = owner[passing], rows[passing], weight[passing]
         once, where = _find_distinct(rows)
         scores = self._score(once, fetch.vector)[where]
-        order = select_by_group(owner, scores, fetch.take, lambda at: self._mirror.ids.take(rows[at]))
+        order = select_by_group(owner, scores, fetch.take, lambda at: self._read_ids(rows[at]))
         return ReachedMembers(
             group=owner[order],
             refs=rows[order],
@@ -336,7 +336,7 @@ class EmbeddedReader(LexicalReader):
         return LexicalMatches(refs=chosen.refs, score=chosen.similarity, left_out=found.left_out)
 
     def _select_best_matches(self, rows: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
-        order = finish_ranking(rank_best(scores, k), lambda at: self._mirror.ids.take(rows[at]))
+        order = finish_ranking(rank_best(scores, k), lambda at: self._read_ids(rows[at]))
         return rows[order], scores[order]
 
     @immediate
@@ -351,15 +351,16 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def ids(self, fetch: Ids) -> list[str]:
-        """Read the mirror's ids."""
-        return self._mirror.ids.take(fetch.refs)
+        """Read the table of documents."""
+        return self._read_ids(fetch.refs)
+
+    def _read_ids(self, rows: Ints) -> list[str]:
+        return read_ids(self._view.connection, self._mirror.keys.take(rows))
 
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
-        """Read the mirror's tags."""
-        kinds, codes = self._mirror.kinds, self._mirror.group_kind.take(fetch.groups)
-        tags = self._mirror.tags.take(fetch.groups)
-        return [(kinds[code], tag) for code, tag in zip(codes.tolist(), tags, strict=True)]
+        """Read the table of link groups."""
+        return read_tags(self._view.connection, self._mirror.group_keys.take(fetch.groups))
 
     @immediate
     def documents(self, fetch: Documents) -> list[StoredDocument]:

@@ -5,7 +5,7 @@ To pack a mirror is to make new columns without the rows of removed documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -25,7 +25,7 @@ from linkstore.engines.embedded.mirror import (
     Stamp,
     compute_offsets,
 )
-from linkstore.engines.embedded.schema import convert_row_errors
+from linkstore.engines.embedded.schema import check_texts, convert_row_errors
 from linkstore.errors import BackendError
 
 _MOST_ENTRIES: Final = np.iinfo(np.int32).max
@@ -74,12 +74,6 @@ def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
     return LinkRows(document[first], group[first], weights)
 
 
-def _check_texts(values: Iterable[object]) -> None:
-    for value in values:
-        if type(value) is not str:
-            raise TypeError(f"{value!r} is not a text")
-
-
 def advance_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
     """Return a mirror with everything committed up to ``stamp``, or ``mirror`` itself if it has all of that.
 
@@ -101,18 +95,17 @@ def advance_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) ->
 
 def _add_groups(mirror: Mirror, connection: apsw.Connection, last: int) -> Mirror:
     """Add the link groups with greater keys up to ``last``."""
-    query = "SELECT key, kind, tag FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
+    query = "SELECT key, kind FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
     rows = fetch_rows(connection, query, (mirror.last_group, last))
     with convert_row_errors("link groups"):
-        _check_texts(chain.from_iterable(row[1:] for row in rows))
-    kinds = tuple(dict.fromkeys((*mirror.kinds, *(kind for _, kind, _ in rows))))
+        check_texts(kind for _, kind in rows)
+    kinds = tuple(dict.fromkeys((*mirror.kinds, *(kind for _, kind in rows))))
     codes = {kind: code for code, kind in enumerate(kinds)}
     return replace(
         mirror,
         kinds=kinds,
-        group_keys=mirror.group_keys.extended(np.array([key for key, _, _ in rows], dtype=np.int64)),
-        group_kind=mirror.group_kind.extended(np.array([codes[kind] for _, kind, _ in rows], dtype=np.int32)),
-        tags=mirror.tags.extended([tag for _, _, tag in rows]),
+        group_keys=mirror.group_keys.extended(np.array([key for key, _ in rows], dtype=np.int64)),
+        group_kind=mirror.group_kind.extended(np.array([codes[kind] for _, kind in rows], dtype=np.int32)),
     )
 
 
@@ -120,22 +113,20 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection, last: int) -> Mi
     """Add the documents with greater keys up to ``last``, except those without a whole vector."""
     rows = fetch_rows(
         connection,
-        "SELECT document.key, id, embedding FROM document JOIN vector USING (key)"
+        "SELECT document.key, embedding FROM document JOIN vector USING (key)"
         " WHERE document.key > ? AND document.key <= ? AND length(embedding) = ? ORDER BY document.key",
         (mirror.last_key, last, 4 * mirror.dimension),
     )
     if not rows:
         return mirror
-    numbers, ids, blobs = zip(*rows, strict=True)
+    numbers, blobs = zip(*rows, strict=True)
     keys = np.array(numbers, dtype=np.int64)
     with convert_row_errors("documents"):
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
-        _check_texts(ids)
     links = _convert_to_rows(load_links(connection, mirror.last_key, last), mirror, keys)
     added = replace(
         mirror,
         keys=mirror.keys.extended(keys),
-        ids=mirror.ids.extended(ids),
         vectors=mirror.vectors.extended(vectors),
         removed_at=mirror.removed_at.extended(np.full(len(rows), NEVER_REMOVED)),
     )
@@ -225,19 +216,13 @@ def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
     kinds = sorted({mirror.kinds[code] for code in np.unique(mirror.group_kind.take(groups)).tolist()})
     codes = {kind: code for code, kind in enumerate(kinds)}
     new_code = np.array([codes.get(kind, 0) for kind in mirror.kinds], np.int32)
-    id_offsets, id_blob = mirror.ids.packed(rows)
-    tag_offsets, tag_blob = mirror.tags.packed(groups)
     arrays: dict[str, Array] = {
         "keys": mirror.keys.take(rows),
-        "id_offsets": id_offsets,
-        "id_blob": id_blob,
         "links_at": compute_offsets(np.bincount(document, minlength=len(rows))),
         "link_group": group,
         "link_document": document,
         "group_keys": mirror.group_keys.take(groups),
         "group_kind": new_code[mirror.group_kind.take(groups)],
-        "tag_offsets": tag_offsets,
-        "tag_blob": tag_blob,
         "kinds": np.frombuffer("\0".join(kinds).encode(), dtype=np.uint8),
     }
     for side in SIDES:

@@ -7,12 +7,14 @@ they are read, because another program may have changed the file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import apsw
 import orjson
 
+from linkstore.core.arrays import Ints
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import list_name_notes
@@ -25,6 +27,9 @@ MOST_TEXT_BYTES: Final = 16 << 20
 """The largest text of a document, and the largest metadata and links as JSON, in bytes of UTF-8."""
 MOST_WORDS_BYTES: Final = 2 * MOST_TEXT_BYTES
 """The most bytes of one document's words: case folding turns a few characters into up to eighteen."""
+_GET_NOTES: Final = (
+    "SELECT name, text FROM note WHERE ?1 IS NULL OR name IN (SELECT value FROM json_each(?1))"
+)
 FORGET_NAMES: Final = "DELETE FROM note WHERE substr(name, 1, 5) <> 'note '"
 ADD_NOTE: Final = "INSERT OR IGNORE INTO note VALUES (?, '')"
 DATA_FIELD: Final = '"data":'
@@ -294,6 +299,67 @@ def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
     if links is not None:
         fields[LINKS_KEY] = orjson.loads(links)
     return fields
+
+
+def read_notes(connection: apsw.Connection, names: Sequence[str] | None) -> dict[str, str]:
+    """Return the notes with these names (None: all).
+
+    Raises:
+        StoreFormatError: If a note is not a text.
+    """
+    wanted = None if names is None else orjson.dumps(list(names)).decode()
+    rows: list[Any] = connection.execute(_GET_NOTES, (wanted,)).fetchall()
+    notes: dict[Any, Any] = dict(rows)
+    for name, value in notes.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise StoreFormatError(f"{connection.filename}: the note {name!r} is {value!r}, not a text")
+    return notes
+
+
+def exchange_note(
+    connection: apsw.Connection, name: str, value: str | None, expected: str | None
+) -> str | None:
+    """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards."""
+    found = read_notes(connection, [name]).get(name)
+    if found != expected or found == value:
+        return found
+    if value is None:
+        connection.execute("DELETE FROM note WHERE name = ?", (name,))
+    else:
+        connection.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, value))
+    return value
+
+
+def read_ids(connection: apsw.Connection, keys: Ints) -> list[str]:
+    """Return the ids of documents (n,) that exist."""
+    return [id for (id,) in _read_texts(connection, "SELECT key, id FROM document", keys)]
+
+
+def read_tags(connection: apsw.Connection, keys: Ints) -> list[tuple[str, str]]:
+    """Return the kinds and tags of link groups (n,) that exist."""
+    rows = _read_texts(connection, "SELECT key, kind, tag FROM link_group", keys)
+    return [(kind, tag) for kind, tag in rows]
+
+
+def _read_texts(connection: apsw.Connection, query: str, keys: Ints) -> list[list[str]]:
+    wanted = keys.tolist()
+    where = f"{query} WHERE key IN (SELECT value FROM json_each(?))"
+    with convert_row_errors("documents and link groups"):
+        rows: list[Any] = connection.execute(where, (orjson.dumps(wanted).decode(),)).fetchall()
+        texts = {key: texts for key, *texts in rows}
+        check_texts(chain.from_iterable(texts.values()))
+        return [texts[key] for key in wanted]
+
+
+def check_texts(values: Iterable[object]) -> None:
+    """Check that values from a row are texts.
+
+    Raises:
+        TypeError: If one is not.
+    """
+    for value in values:
+        if type(value) is not str:
+            raise TypeError(f"{value!r} is not a text")
 
 
 def record_names(connection: apsw.Connection, names: Vocabulary) -> None:

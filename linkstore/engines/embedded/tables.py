@@ -1,4 +1,4 @@
-"""What is read from the tables as it is: records, notes, indexed pages, access times; and all links.
+"""What is read from the tables as it is: records, indexed pages and access times; and all links.
 
 Access times have a table of their own, so that recording one rewrites nothing else.
 """
@@ -18,11 +18,7 @@ from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.mirror import SIDES
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import convert_row_errors, read_metadata
-from linkstore.errors import StoreFormatError
 
-_GET_NOTES: Final = (
-    "SELECT name, text FROM note WHERE ?1 IS NULL OR name IN (SELECT value FROM json_each(?1))"
-)
 _ENTRIES: Final = "SELECT source, url, digest, ids FROM page"
 _OF_SOURCE: Final = f"{_ENTRIES} WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
 _OF_SOURCE_NAMED: Final = (
@@ -49,37 +45,11 @@ _MERGED: Final = (
 )
 
 
-def read_notes(connection: apsw.Connection, names: Sequence[str] | None) -> dict[str, str]:
-    """Return the notes with these names (None: all).
-
-    Raises:
-        StoreFormatError: If a note is not a text.
-    """
-    notes = dict(fetch_rows(connection, _GET_NOTES, (None if names is None else _to_json(names),)))
-    for name, value in notes.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise StoreFormatError(f"{connection.filename}: the note {name!r} is {value!r}, not a text")
-    return notes
-
-
-def exchange_note(
-    connection: apsw.Connection, name: str, value: str | None, expected: str | None
-) -> str | None:
-    """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards."""
-    found = read_notes(connection, [name]).get(name)
-    if found != expected or found == value:
-        return found
-    if value is None:
-        connection.execute("DELETE FROM note WHERE name = ?", (name,))
-    else:
-        connection.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, value))
-    return value
-
-
 def read_links(view: StoreView) -> StoredLinks:
     """Return the links of all documents, from the mirror: from the table it takes ten times as long.
 
-    The mirror merges links of a document with one tag. How many they are stands in the table.
+    The mirror merges links of a document with one tag. How many they are stands in the table. It may have
+    link groups without links that are gone from the table.
     """
     mirror, rows, end = view.mirror, view.mirror.all_visible(), len(view.mirror.link_group)
     position = np.full(len(mirror.keys), -1)
@@ -95,10 +65,12 @@ def read_links(view: StoreView) -> StoredLinks:
     known &= found  # all of them, unless the store is damaged
     wanted = position[of[known]] * groups + at[known]
     count[np.searchsorted(pairs, wanted)] = merged[known, 2]
-    kinds, tags = mirror.group_kind.rows(0, groups).tolist(), mirror.tags.take(np.arange(groups))
+    ids = dict(fetch_rows(view.connection, "SELECT key, id FROM document"))
+    named = fetch_rows(view.connection, "SELECT key, kind, tag FROM link_group")
+    tags = {key: (kind, tag) for key, kind, tag in named}
     return StoredLinks(
-        ids=mirror.ids.take(rows),
-        groups=[(mirror.kinds[kind], tag) for kind, tag in zip(kinds, tags, strict=True)],
+        ids=[ids[key] for key in mirror.keys.take(rows).tolist()],
+        groups=[tags.get(key, ("", "")) for key in mirror.group_keys.rows(0, groups).tolist()],
         document=document,
         group=group,
         leads_out=out,

@@ -22,6 +22,7 @@ from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.refresh import advance_mirror, collect_columns, find_living_groups
 from linkstore.engines.embedded.schema import (
     find_counter_problems,
+    read_ids,
     read_metadata,
     read_raw_settings,
     read_settings,
@@ -205,7 +206,7 @@ def inspect_derived(view: StoreView, derived: DerivedData, recorded: Snapshot | 
         yield from _compare_mirrors(view, fresh, mirror, "in the snapshot")
     index = derived.map_ann(recorded) if recorded else None
     if index is not None:
-        yield from _compare_index(fresh, index)
+        yield from _compare_index(fresh, index, view.connection)
 
 
 def _compare_mirrors(view: StoreView, fresh: Mirror, mirror: Mirror, place: str) -> Iterator[Finding]:
@@ -241,7 +242,7 @@ def _has_right_members(mirror: Mirror, side: Side) -> bool:
     return bool((counts[wanted] == 1).all() and (counts <= 1).all())
 
 
-def _compare_index(fresh: Mirror, index: AnnIndex) -> Iterator[Finding]:
+def _compare_index(fresh: Mirror, index: AnnIndex, connection: apsw.Connection) -> Iterator[Finding]:
     """Compare the keys and vectors of an index with the documents that it covers, and measure it."""
     keys = np.sort(np.concatenate((np.asarray(index.index.keys, dtype=np.int64), index.twins.keys)))
     rows = fresh.all_visible()
@@ -252,7 +253,7 @@ def _compare_index(fresh: Mirror, index: AnnIndex) -> Iterator[Finding]:
         part = np.flatnonzero(~wrong[start : start + _ROWS_AT_ONCE]) + start
         held = get_codes(index.index, index.twins.nodes_of(wanted[part]))
         wrong[part] = (held != index.codes(fresh.vectors.take(rows[part]))).any(axis=1)
-    lacking = fresh.ids.take(rows[: len(wanted)][wrong])
+    lacking = read_ids(connection, wanted[wrong])
     yield from _make_finding("documents that the index lacks or differs in", lacking)
     if len(keys) != len(np.unique(keys)) or (len(keys) and keys[-1] > index.covered):
         yield Finding(problem="entries of the index without documents", count=1)
