@@ -402,4 +402,6 @@ class MemoryDerivedData(DerivedData):
         return []
 
     def remove_others(self, kept: Iterable[Snapshot]) -> None:
-        """Do nothing: the index replaced the one before."""
+        """Forget the index unless a snapshot is kept."""
+        if not list(kept):
+            self._index = None

@@ -6,6 +6,7 @@ Access times have a table of their own, so that recording one rewrites nothing e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import apsw
@@ -17,7 +18,7 @@ from linkstore.engines.contract import PageEntry, Record, StoredLinks
 from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.mirror import SIDES
 from linkstore.engines.embedded.reader import StoreView
-from linkstore.engines.embedded.schema import convert_row_errors, read_metadata
+from linkstore.engines.embedded.schema import check_texts, convert_row_errors, read_metadata
 
 _ENTRIES: Final = "SELECT source, url, digest, ids FROM page"
 _OF_SOURCE: Final = f"{_ENTRIES} WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
@@ -68,8 +69,11 @@ def read_links(view: StoreView) -> StoredLinks:
     ids = dict(fetch_rows(view.connection, "SELECT key, id FROM document"))
     named = fetch_rows(view.connection, "SELECT key, kind, tag FROM link_group")
     tags = {key: (kind, tag) for key, kind, tag in named}
+    with convert_row_errors("documents and link groups"):
+        check_texts(chain(ids.values(), chain.from_iterable(tags.values())))
+        found_ids = [ids[key] for key in mirror.keys.take(rows).tolist()]
     return StoredLinks(
-        ids=[ids[key] for key in mirror.keys.take(rows).tolist()],
+        ids=found_ids,
         groups=[tags.get(key, ("", "")) for key in mirror.group_keys.rows(0, groups).tolist()],
         document=document,
         group=group,
