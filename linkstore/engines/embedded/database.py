@@ -12,10 +12,10 @@ import random
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import apsw
 
@@ -213,21 +213,6 @@ def _explain_unopened(operation: str, path: Path) -> BackendError:
             " change its permissions, or run as its owner"
         )
     return BackendError(f"{operation} {path}: the system does not open it, or not its -wal and -shm files")
-
-
-def fetch_rows(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
-    """Return all rows of a query, as tuples. The types of their values are not checked.
-
-    Raises:
-        StoreFormatError: If a text is not valid UTF-8.
-    """
-    try:
-        return connection.execute(query, tuple(bindings)).fetchall()
-    except UnicodeDecodeError as error:
-        raise StoreFormatError(
-            f"{connection.filename}: a text is not valid UTF-8 ({error}); run verify, or restore the"
-            " store from a copy"
-        ) from error
 
 
 class Database:

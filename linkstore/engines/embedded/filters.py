@@ -14,17 +14,21 @@ from typing import Any, Final, TypeVar
 
 import apsw
 import numpy as np
-import orjson
 
 from linkstore.core.arrays import Bools, Floats, Ints
 from linkstore.core.documents import collect_weights
 from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.plans import Side
-from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.lexical import read_lengths
 from linkstore.engines.embedded.mirror import Array, Column, Mirror
-from linkstore.engines.embedded.schema import DATA_FIELD, convert_row_errors, read_metadata, read_tags
+from linkstore.engines.embedded.schema import (
+    DATA_FIELD,
+    convert_row_errors,
+    fetch_rows,
+    read_metadata,
+    read_tags,
+)
 
 K = TypeVar("K")
 R = TypeVar("R", Column, "ScopeDocuments")
@@ -162,7 +166,7 @@ def _trim(results: OrderedDict[K, R], latest: K, least: int) -> None:
 def _judge_documents(condition: Condition, keys: Ints, connection: apsw.Connection) -> Array:
     """Return the verdict on each of the keys. A document that was removed does not pass."""
     columns = "metadata, links" if LINKS_KEY in condition.key else "metadata, NULL"
-    rows = fetch_rows(connection, _SELECT.format(columns), (orjson.dumps(keys.tolist()).decode(),))
+    rows = fetch_rows(connection, _SELECT.format(columns), (keys.tolist(),))
     passing = []
     for key, metadata, links in rows:
         with convert_row_errors("documents"):
@@ -178,7 +182,7 @@ def _judge_links(
     rows = mirror.link_document.take(entries).astype(np.int64)
     distinct, owner = np.unique(rows, return_inverse=True)
     keys = mirror.keys.take(distinct).tolist()
-    stored = dict(fetch_rows(connection, _SELECT.format("links"), (orjson.dumps(keys).decode(),)))
+    stored = dict(fetch_rows(connection, _SELECT.format("links"), (keys,)))
     written: list[str] = [stored.get(key) or "" for key in keys]
     weights = np.full(len(entries), _NO_WEIGHT, np.float32)
     if condition.matches({}):

@@ -21,7 +21,7 @@ import numpy as np
 
 from linkstore.core.arguments import require_at_least, require_within
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded.database import Database, fetch_rows
+from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import (
     FLOOR,
     SNAPSHOT_SETTING,
@@ -41,6 +41,7 @@ from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import (
     FORGET_NAMES,
     collect_names,
+    fetch_rows,
     find_setting_problems,
     read_raw_settings,
     read_settings,

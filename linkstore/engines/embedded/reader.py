@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import apsw
 import numpy as np
-import orjson
 
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities, is_member, sort_unique
 from linkstore.core.filters import Condition
@@ -36,10 +35,15 @@ from linkstore.core.plans import (
 )
 from linkstore.engines.contract import LexicalReader, immediate
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.filters import FilterCache, ScopeDocuments
 from linkstore.engines.embedded.mirror import Mirror, SortedRuns
-from linkstore.engines.embedded.schema import convert_row_errors, read_ids, read_metadata, read_tags
+from linkstore.engines.embedded.schema import (
+    convert_row_errors,
+    fetch_rows,
+    read_ids,
+    read_metadata,
+    read_tags,
+)
 from linkstore.engines.embedded.vectors import PROPOSALS, AnnIndex
 from linkstore.engines.embedded.writing import FIND_GROUPS
 
@@ -183,7 +187,7 @@ class EmbeddedReader(LexicalReader):
         """Look the ids up in the index on ids."""
         found = dict.fromkeys(fetch.ids)
         query = "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))"
-        by_id = dict(fetch_rows(self._view.connection, query, (_to_json(list(found)),)))
+        by_id = dict(fetch_rows(self._view.connection, query, (list(found),)))
         rows = self._find_rows(np.array([by_id[id] for id in found if id in by_id], dtype=np.int64))
         rows = rows[self._holds(rows)]
         passing = self._passes(fetch.filter, rows)
@@ -227,7 +231,7 @@ class EmbeddedReader(LexicalReader):
     @immediate
     def resolve(self, fetch: Resolve) -> Ints:
         """Look the tags up in the index on tags."""
-        wanted = _to_json(list(dict.fromkeys(fetch.tags)))
+        wanted = list(dict.fromkeys(fetch.tags))
         by_tag = {
             (kind, tag): key for kind, tag, key in fetch_rows(self._view.connection, FIND_GROUPS, (wanted,))
         }
@@ -370,17 +374,13 @@ class EmbeddedReader(LexicalReader):
             " WHERE key IN (SELECT value FROM json_each(?))"
         )
         keys = self._mirror.keys.take(fetch.refs).tolist()
-        stored = {key: row for key, *row in fetch_rows(self._view.connection, query, (_to_json(keys),))}
+        stored = {key: row for key, *row in fetch_rows(self._view.connection, query, (keys,))}
         with convert_row_errors("documents"):
             return [_make_stored(*stored[key]) for key in keys]
 
 
 def _make_stored(id: str, text: str, metadata: str, links: str | None) -> StoredDocument:
     return StoredDocument(id=id, text=text, metadata=read_metadata(metadata, links))
-
-
-def _to_json(value: Any) -> str:
-    return orjson.dumps(value).decode()
 
 
 def _find_distinct(rows: Ints) -> tuple[Ints, Ints]:

@@ -15,7 +15,6 @@ import numpy as np
 
 from linkstore.core.arrays import Bools
 from linkstore.core.plans import Side
-from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.mirror import (
     NEVER_REMOVED,
     SIDES,
@@ -25,7 +24,7 @@ from linkstore.engines.embedded.mirror import (
     Stamp,
     compute_offsets,
 )
-from linkstore.engines.embedded.schema import check_texts, convert_row_errors
+from linkstore.engines.embedded.schema import check_texts, convert_row_errors, fetch_rows
 from linkstore.errors import BackendError
 
 _MOST_ENTRIES: Final = np.iinfo(np.int32).max

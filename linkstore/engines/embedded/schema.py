@@ -175,6 +175,27 @@ MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {
 """For each older format version, the function that migrates a file to the next one."""
 
 
+def fetch_rows(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
+    """Return all rows of a query, as tuples. The types of their values are not checked.
+
+    Args:
+        connection: The connection.
+        query: The statement.
+        bindings: Its values. A list is given as JSON, for ``json_each``.
+
+    Raises:
+        StoreFormatError: If a text is not valid UTF-8.
+    """
+    values = [orjson.dumps(value).decode() if isinstance(value, list) else value for value in bindings]
+    try:
+        return connection.execute(query, values).fetchall()
+    except UnicodeDecodeError as error:
+        raise StoreFormatError(
+            f"{connection.filename}: a text is not valid UTF-8 ({error}); run verify, or restore the"
+            " store from a copy"
+        ) from error
+
+
 def create_or_migrate(connection: apsw.Connection, path: str) -> None:
     """Create or migrate the database to the current format, in one transaction.
 
@@ -307,9 +328,7 @@ def read_notes(connection: apsw.Connection, names: Sequence[str] | None) -> dict
     Raises:
         StoreFormatError: If a note is not a text.
     """
-    wanted = None if names is None else orjson.dumps(list(names)).decode()
-    rows: list[Any] = connection.execute(_GET_NOTES, (wanted,)).fetchall()
-    notes: dict[Any, Any] = dict(rows)
+    notes = dict(fetch_rows(connection, _GET_NOTES, (None if names is None else list(names),)))
     for name, value in notes.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise StoreFormatError(f"{connection.filename}: the note {name!r} is {value!r}, not a text")
@@ -345,8 +364,7 @@ def _read_texts(connection: apsw.Connection, query: str, keys: Ints) -> list[lis
     wanted = keys.tolist()
     where = f"{query} WHERE key IN (SELECT value FROM json_each(?))"
     with convert_row_errors("documents and link groups"):
-        rows: list[Any] = connection.execute(where, (orjson.dumps(wanted).decode(),)).fetchall()
-        texts = {key: texts for key, *texts in rows}
+        texts = {key: texts for key, *texts in fetch_rows(connection, where, (wanted,))}
         check_texts(chain.from_iterable(texts.values()))
         return [texts[key] for key in wanted]
 

@@ -15,10 +15,9 @@ import orjson
 
 from linkstore.core.links import parse_links
 from linkstore.engines.contract import PageEntry, Record, StoredLinks
-from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.mirror import SIDES
 from linkstore.engines.embedded.reader import StoreView
-from linkstore.engines.embedded.schema import check_texts, convert_row_errors, read_metadata
+from linkstore.engines.embedded.schema import check_texts, convert_row_errors, fetch_rows, read_metadata
 
 _ENTRIES: Final = "SELECT source, url, digest, ids FROM page"
 _OF_SOURCE: Final = f"{_ENTRIES} WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
@@ -90,9 +89,9 @@ def read_page_entries(
     if urls is None:
         rows = fetch_rows(connection, _OF_SOURCE, (source,))
     elif source is None:
-        rows = fetch_rows(connection, _NAMED, (_to_json(urls),))
+        rows = fetch_rows(connection, _NAMED, (list(urls),))
     else:
-        rows = fetch_rows(connection, _OF_SOURCE_NAMED, (source, _to_json(urls)))
+        rows = fetch_rows(connection, _OF_SOURCE_NAMED, (source, list(urls)))
     with convert_row_errors("pages"):
         return [
             PageEntry(source=of, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
@@ -106,10 +105,6 @@ def read_page_digests(connection: apsw.Connection, source: str | None) -> dict[t
         return {(of, url): digest for of, url, digest in connection.execute(_DIGESTS, (source,))}
 
 
-def _to_json(values: Sequence[str]) -> str:
-    return orjson.dumps(list(values)).decode()
-
-
 def record_accesses(connection: apsw.Connection, times: Mapping[str, int]) -> int:
     """Record access times, keep the latest of each document, and return how many documents are stored."""
     before = connection.total_changes()
@@ -119,7 +114,7 @@ def record_accesses(connection: apsw.Connection, times: Mapping[str, int]) -> in
 
 def read_accesses(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, int]:
     """Return the access times of the given documents, without documents that have none."""
-    return dict(fetch_rows(connection, _ACCESSED, (_to_json(ids),)))
+    return dict(fetch_rows(connection, _ACCESSED, (list(ids),)))
 
 
 def read_records(connection: apsw.Connection, after: str | None, limit: int) -> list[Record]:

@@ -14,13 +14,13 @@ from linkstore.core.links import Link, parse_links
 from linkstore.core.plans import Side
 from linkstore.engines.contract import Change, Finding
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.derived import FLOOR, DerivedData, Snapshot, make_stamp, read_snapshot
 from linkstore.engines.embedded.maintenance import UNLISTED
 from linkstore.engines.embedded.mirror import SIDES, Mirror, make_empty_mirror
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.refresh import advance_mirror, collect_columns, find_living_groups
 from linkstore.engines.embedded.schema import (
+    fetch_rows,
     find_counter_problems,
     read_ids,
     read_metadata,

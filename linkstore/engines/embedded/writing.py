@@ -18,10 +18,10 @@ from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.engines.bookkeeping import collect_record_names
 from linkstore.engines.contract import Change, PageEntry, Record, Written
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.schema import (
     check_keys,
     check_sizes,
+    fetch_rows,
     read_metadata,
     read_settings,
     record_names,
@@ -101,7 +101,7 @@ def _find_present(connection: apsw.Connection, ids: list[str]) -> dict[str, tupl
     rows = fetch_rows(
         connection,
         "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))",
-        (orjson.dumps(ids).decode(),),
+        (ids,),
     )
     return {id: (key, digest) for id, key, digest in rows}
 
@@ -221,7 +221,7 @@ class ChangeWriter:
     def _group_keys(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
         """Return the key of each link group, given by kind and tag, and insert new link groups."""
         distinct = list(dict.fromkeys(wanted))
-        rows = fetch_rows(self._connection, FIND_GROUPS, (orjson.dumps(distinct).decode(),))
+        rows = fetch_rows(self._connection, FIND_GROUPS, (distinct,))
         known = {(kind, tag): key for kind, tag, key in rows}
         new = [pair for pair in distinct if pair not in known]
         check_keys("link groups", self._last_group + len(new))
@@ -267,13 +267,13 @@ def prepare_relinked(
         kinds: Links of these kinds are removed.
         links: The links that replace them, by document id.
     """
-    known = fetch_rows(connection, _SELECT_LINKS_BY_ID, (_ids_to_json(list(links)),))
+    known = fetch_rows(connection, _SELECT_LINKS_BY_ID, (list(links),))
     changed = {
         id: written
         for id, stored in known
         if (written := replace_kinds(read_metadata("{}", stored), kinds, links[id])) is not None
     }
-    rows = fetch_rows(connection, _SELECT_DOCUMENTS_BY_ID, (_ids_to_json(list(changed)),))
+    rows = fetch_rows(connection, _SELECT_DOCUMENTS_BY_ID, (list(changed),))
     return prepare_records(_make_relinked_record(row, changed[row[0]]) for row in rows), len(known) - len(
         changed
     )
@@ -289,7 +289,3 @@ def _make_relinked_record(row: tuple[str, str, str, bytes], links: list[Any]) ->
         vector=np.frombuffer(vector, np.float32),
         links=parse_links(fields, id),
     )
-
-
-def _ids_to_json(ids: list[str]) -> str:
-    return orjson.dumps(ids).decode()
