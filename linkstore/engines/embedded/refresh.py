@@ -67,7 +67,9 @@ def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
     new = np.ones(len(rows), np.bool_)
     new[1:] = (document[1:] != document[:-1]) | (group[1:] != group[:-1])
     first, weight = np.flatnonzero(new), flat[:, 3].astype(np.float32)
-    weights = {side: np.where(bits & bit, weight, np.float32(-1)) for bit, side in enumerate(SIDES, 1)}
+    weights: dict[Side, Array] = {
+        side: np.where(bits & bit, weight, np.float32(-1)) for bit, side in enumerate(SIDES, 1)
+    }
     if len(rows):
         weights = {side: np.maximum.reduceat(weight, first) for side, weight in weights.items()}
     return LinkRows(document[first], group[first], weights)
