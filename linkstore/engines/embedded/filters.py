@@ -1,4 +1,4 @@
-"""What filters said of documents and links, kept for recent filters by the rows and entries of one mirror.
+"""What filters said of documents and links, and ids, kept by the rows and entries of one mirror.
 
 The metadata, links and words of a mirror's row never change (an update makes a new row), so a result stays
 valid as long as the mirror's rows are numbered as they are. Link data are in no table and no column: a search
@@ -26,6 +26,7 @@ from linkstore.engines.embedded.schema import (
     DATA_FIELD,
     convert_row_errors,
     fetch_rows,
+    read_ids,
     read_metadata,
     read_tags,
 )
@@ -118,6 +119,15 @@ class FilterCache:
             return np.where(found[at] == wanted, counts[at], 0) if len(found) else np.zeros(len(wanted))
 
         return self._look_up(None, np.dtype(np.int32), rows, read).astype(np.int64)
+
+    def find_ids(self, rows: Ints, keys: Column, connection: apsw.Connection) -> list[str]:
+        """Return the ids of documents (n,): the same ones decide many ties."""
+
+        def read(unknown: Ints) -> Array:
+            return np.array(read_ids(connection, keys.take(unknown)), object)
+
+        found: list[str] = self._look_up("ids", np.dtype(object), rows, read).tolist()
+        return found
 
     def find_inside(self, scope: Condition, change: int, find: Callable[[], Ints]) -> ScopeDocuments:
         """Return the documents of a scope at a change. ``find`` returns their rows if they are not known."""

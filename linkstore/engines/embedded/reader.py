@@ -40,7 +40,6 @@ from linkstore.engines.embedded.mirror import Mirror, SortedRuns
 from linkstore.engines.embedded.schema import (
     convert_row_errors,
     fetch_rows,
-    read_ids,
     read_metadata,
     read_tags,
 )
@@ -359,7 +358,7 @@ class EmbeddedReader(LexicalReader):
         return self._read_ids(fetch.refs)
 
     def _read_ids(self, rows: Ints) -> list[str]:
-        return read_ids(self._view.connection, self._mirror.keys.take(rows))
+        return self._view.cache.find_ids(rows, self._mirror.keys, self._view.connection)
 
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
