@@ -10,7 +10,7 @@ import pytest
 from stores import SNAPSHOTS, backend, exact, nearest, put, vectors
 
 from linkstore.engines.contract import Change
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, maintenance
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.engines.embedded import vectors as ann
 from linkstore.errors import StoreFullError
 
@@ -97,26 +97,6 @@ def test_a_write_counts_though_there_is_no_space_for_its_snapshot(
     assert list((small_disk / "kb").glob("ann-*.usearch"))
     assert nearest(store, ASKED) == exact(range(2030), ASKED)
     assert store.run(store.verify()).sound
-    store.close()
-
-
-def test_a_process_that_finds_no_space_for_the_index_spoils_nothing(small_disk, monkeypatch) -> None:
-    monkeypatch.setattr(maintenance, "BACKLOG", 100)
-    settings = EmbeddedSettings(exact_below=2000, durable=False)
-    store = almost_full(small_disk, settings, 2000, leave=400_000)
-    indexer = store._store.indexer
-    put(store, 2000, 2200)  # past the bound, so the process is started
-    assert indexer.running
-    store.run(store.flush())
-    assert "space" in str(indexer.problem)
-    assert nearest(store, ASKED) == exact(range(2200), ASKED)
-    (small_disk / "ballast").unlink()
-    put(store, 2200, 2300)
-    store.run(store.flush())
-    assert list((small_disk / "kb").glob("ann-*.usearch"))
-    store.run(store.repair())
-    assert store.run(store.verify()).sound
-    assert nearest(store, ASKED) == exact(range(2300), ASKED)
     store.close()
 
 

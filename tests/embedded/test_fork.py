@@ -9,8 +9,9 @@ import threading
 import time
 from collections.abc import Callable
 
+import apsw
 import pytest
-from stores import backend, exact, nearest, put, vectors
+from stores import backend, exact, nearest, put, sql, vectors
 
 from linkstore.core.processes import run_without_collector
 from linkstore.engines.embedded import backend as embedded
@@ -288,3 +289,62 @@ def test_a_collector_that_was_off_stays_off_in_a_child() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_no_connection_is_used_unless_a_fork_waits_for_it(tmp_path, monkeypatch) -> None:
+    """Compaction was none of the uses for which a fork waits."""
+    used: list[str] = []
+
+    def watch(connection: apsw.Connection) -> None:
+        def trace(cursor, sql: str, bindings) -> bool:
+            own = threading.get_ident()
+            if all(thread != own for thread, _ in FORKS.under_way.values()):
+                used.append(sql)
+            return True
+
+        connection.exec_trace = trace
+
+    monkeypatch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, watch])
+    store = backend(tmp_path / "kb")
+    put(store, 0, 200)
+    store.run(store.flush())
+    put(store, 0, 100, version=1)
+    assert len(nearest(store, ASKED)) == 10
+    store.run(store.compact())
+    sql(tmp_path / "kb", "DELETE FROM link WHERE document > 250")
+    assert [text for text in used if "DELETE FROM link" not in text] == []  # that was not the store
+    used.clear()
+    assert not store.run(store.repair()).sound
+    assert store.run(store.verify()).sound
+    store.close()
+    assert used == []
+
+
+def test_a_fork_in_the_middle_of_a_compaction_waits_for_its_end(tmp_path, monkeypatch) -> None:
+    """SQLite's mutex of the connection was held in the child, which could not close it."""
+    inside = threading.Event()
+
+    def watch(connection: apsw.Connection) -> None:
+        def trace(cursor, sql: str, bindings) -> bool:
+            if sql == "VACUUM":
+                connection.set_progress_handler(slow, 100)
+            return True
+
+        def slow() -> bool:
+            connection.set_progress_handler(None)
+            inside.set()
+            time.sleep(0.5)
+            return False
+
+        connection.exec_trace = trace
+
+    monkeypatch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, watch])
+    store = backend(tmp_path / "kb")
+    put(store, 0, 100)
+    compacting = threading.Thread(target=lambda: store.run(store.compact()))
+    compacting.start()
+    assert inside.wait(SECONDS)
+    in_child(lambda: nearest(store, ASKED) == exact(range(100), ASKED))
+    compacting.join()
+    assert store.run(store.verify()).sound
+    store.close()

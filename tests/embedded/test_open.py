@@ -119,19 +119,6 @@ def test_the_embedding_is_recorded_with_the_first_document(tmp_path) -> None:
         assert str(recorded.embedding).endswith("DeterministicFakeEmbedding")
 
 
-def test_a_store_in_memory_is_gone_when_closed_or_forgotten() -> None:
-    store = LinkStore.open(":memory:", embedding())
-    store.add_documents(documents(0, 2))
-    folder = store.backend.folder
-    store.close()
-    assert not folder.exists()
-    store = LinkStore.from_texts(["a"], embedding())
-    folder = store.backend.folder
-    assert folder.exists()
-    del store
-    assert not folder.exists()
-
-
 DAMAGE = {
     "links removed": ["DELETE FROM link WHERE document % 5 = 0"],
     "links of other directions": ["UPDATE link SET direction = 'in' WHERE document = 7"],

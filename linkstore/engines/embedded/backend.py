@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
@@ -34,16 +31,19 @@ from linkstore.engines.contract import (
     check_dimension,
     immediate,
 )
-from linkstore.engines.embedded import bookkeeping, verification
+from linkstore.engines.embedded import tables, verification
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.location import FORKS, Place
 from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
+from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.reader import EmbeddedReader, StoreView
 from linkstore.engines.embedded.schema import (
     ADD_NOTE,
     collect_names,
     convert_row_errors,
+    exchange_note,
+    read_notes,
     read_raw_settings,
     read_settings,
 )
@@ -54,10 +54,9 @@ from linkstore.engines.embedded.writing import (
     prepare_records,
     prepare_relinked,
 )
-from linkstore.errors import BackendError, CapabilityError, StoreClosedError
+from linkstore.errors import BackendError, CapabilityError, StoreClosedError, StoreNotFoundError
 
 T = TypeVar("T")
-MEMORY: Final = ":memory:"
 
 
 class EmbeddedBackend(Backend):
@@ -65,7 +64,7 @@ class EmbeddedBackend(Backend):
 
     Args:
         path: The folder. It is made absolute and its symbolic links are followed once, here. With
-            ``":memory:"`` the store lies in a temporary folder that is removed on close.
+            ``":memory:"`` the store is in memory, and gone once it is closed or the process ends.
         create: Create the store if it does not exist.
         settings: See :class:`EmbeddedSettings`.
 
@@ -77,23 +76,22 @@ class EmbeddedBackend(Backend):
             before it can be read.
     """
 
+    _is_owner = True
+    """Whether the store is closed with this backend, and not with one that it lies beside."""
+
     def __init__(
         self, path: str | Path, *, create: bool = True, settings: EmbeddedSettings | None = None
     ) -> None:
-        self._temporary = str(path) == MEMORY
-        place = Place(tempfile.mkdtemp(prefix="linkstore-") if self._temporary else path)
-        self.folder = place.folder
         require(EmbeddedSettings, "an EmbeddedSettings", **omit_none(settings=settings))
-        self._settings = settings or EmbeddedSettings(durable=not self._temporary)
-        removal = (
-            weakref.finalize(self, _remove_folder, self.folder, os.getpid()) if self._temporary else None
-        )
-        self._remove_temporary = removal
-        place.prepare(create=create or self._temporary)
+        self._settings = settings or EmbeddedSettings()
+        self._place = None if str(path) == MEMORY else Place(path)
+        self.folder = Path(MEMORY) if self._place is None else self._place.folder
         self._closed = False
         self._manifest = Manifest()
-        self._place = place
-        self._opened = OpenStore(place, self._settings)
+        self._beside: dict[str, OpenStore] = {}
+        if self._place is not None:
+            self._place.prepare(create=create)
+        self._opened = OpenStore(self._place, self._settings)
         self._opened.at_open()
 
     def beside(self, name: str, *, create: bool) -> EmbeddedBackend:
@@ -102,7 +100,15 @@ class EmbeddedBackend(Backend):
         Raises:
             StoreNotFoundError: If there is none and ``create`` is False.
         """
-        return EmbeddedBackend(self.folder / name, create=create, settings=self._settings)
+        if self._place is not None:
+            return EmbeddedBackend(self.folder / name, create=create, settings=self._settings)
+        if name not in self._beside:
+            if not create:
+                raise StoreNotFoundError(f"there is no store {name!r} beside this one in memory")
+            self._beside[name] = OpenStore(None, self._settings)
+        made = EmbeddedBackend(MEMORY, settings=self._settings)
+        made._opened, made._is_owner = self._beside[name], False
+        return made
 
     @property
     def _store(self) -> OpenStore:
@@ -119,6 +125,9 @@ class EmbeddedBackend(Backend):
                 f"{inherited.database.path}: this process was forked while a transaction was under"
                 " way; fork between uses of a store, or start processes by spawn or forkserver"
             )
+        if self._place is None:
+            inherited.pid = os.getpid()
+            return inherited
         # The child must not free the rest: a thread of the parent may have been changing it.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
         return OpenStore(self._place, self._settings)
@@ -130,7 +139,7 @@ class EmbeddedBackend(Backend):
     def _current(self) -> Database:
         """Return the database as opened by this process."""
         if self._closed:
-            place = "in memory" if self._temporary else f"at {self.folder}"
+            place = "in memory" if self._place is None else f"at {self.folder}"
             raise StoreClosedError(f"the store {place} is closed; open it again")
         return self._database
 
@@ -187,14 +196,12 @@ class EmbeddedBackend(Backend):
     def _write(self, apply: Callable[[apsw.Connection, ChangeWriter], Written]) -> Written:
         """Run one write transaction, then take a snapshot if enough has changed since the last one."""
 
-        def work(connection: apsw.Connection) -> tuple[ChangeWriter, Written, dict[str, Any]]:
-            writer = ChangeWriter(connection, self._store.groups)
-            return writer, apply(connection, writer), read_settings(connection)
+        def work(connection: apsw.Connection) -> tuple[Written, dict[str, Any]]:
+            return apply(connection, ChangeWriter(connection)), read_settings(connection)
 
-        writer, written, settings = self._current().write(
+        written, settings = self._current().write(
             lambda connection: run_without_collector(lambda: work(connection))
         )
-        self._store.groups.learn(writer.epoch, writer.learned)
         if not self._closed:  # a signal handler may have closed the store meanwhile; the change is committed
             self._store.after_write(settings)
         return written
@@ -203,7 +210,7 @@ class EmbeddedBackend(Backend):
     def touch(self, times: Mapping[str, int]) -> int:
         """Write to the table of access times, in one transaction that changes nothing else."""
         return (
-            self._current().write(lambda connection: bookkeeping.record_accesses(connection, times))
+            self._current().write(lambda connection: tables.record_accesses(connection, times))
             if times
             else 0
         )
@@ -211,29 +218,27 @@ class EmbeddedBackend(Backend):
     @immediate
     def accessed(self, ids: Sequence[str]) -> dict[str, int]:
         """Read the table of access times."""
-        return self._current().read(lambda connection: bookkeeping.read_accesses(connection, ids))
+        return self._current().read(lambda connection: tables.read_accesses(connection, ids))
 
     @immediate
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
         """Read the table of pages."""
-        return self._current().read(
-            lambda connection: bookkeeping.read_page_entries(connection, source, urls)
-        )
+        return self._current().read(lambda connection: tables.read_page_entries(connection, source, urls))
 
     @immediate
     def page_digests(self, source: str | None) -> dict[tuple[str, str], str]:
         """Read the table of pages without the ids in it: seven times as fast as reading whole entries."""
-        return self._current().read(lambda connection: bookkeeping.read_page_digests(connection, source))
+        return self._current().read(lambda connection: tables.read_page_digests(connection, source))
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
         """Read the tables in the order of the index on ids."""
-        return self._current().read(lambda connection: verification.read_records(connection, after, limit))
+        return self._current().read(lambda connection: tables.read_records(connection, after, limit))
 
     @immediate
     def links(self) -> StoredLinks:
         """Read the mirror's columns."""
-        return self._view(bookkeeping.read_links)
+        return self._view(tables.read_links)
 
     @immediate
     def read_notes(self, names: Sequence[str] | None) -> dict[str, str]:
@@ -241,7 +246,7 @@ class EmbeddedBackend(Backend):
         database = self._current()
         if names is not None and not names:
             return {}
-        return database.read(lambda connection: bookkeeping.read_notes(connection, names))
+        return database.read(lambda connection: read_notes(connection, names))
 
     @immediate
     def add_notes(self, names: Collection[str]) -> None:
@@ -252,9 +257,7 @@ class EmbeddedBackend(Backend):
     @immediate
     def exchange_note(self, name: str, value: str | None, expected: str | None) -> str | None:
         """Write to the table of notes, in one transaction."""
-        return self._current().write(
-            lambda connection: bookkeeping.exchange_note(connection, name, value, expected)
-        )
+        return self._current().write(lambda connection: exchange_note(connection, name, value, expected))
 
     @immediate
     def collect_names(self) -> Vocabulary:
@@ -279,8 +282,6 @@ class EmbeddedBackend(Backend):
         found = self._current().read(self._inspect_tables, anew=True)
         if not found:  # if the tables are damaged, the derived data differ in any case
             found = self._store.read_view(self._compare_derived, anew=True)
-        if problem := self._store.indexer.problem:
-            found.append(Finding(problem=f"the process that builds the index {problem}", count=1))
         if repair and found:
             self._rebuild()
         return found
@@ -301,7 +302,6 @@ class EmbeddedBackend(Backend):
                 verification.rebuild_tables(connection)
             forget_snapshot(connection)  # its files may have the recorded hashes and still be wrong
 
-        self._store.indexer.end()
         self._current().write(rebuild)
         self._store.derived.forget()
         self._store.flush()
@@ -325,7 +325,7 @@ class EmbeddedBackend(Backend):
         return await run_in_thread(self.run, operation)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({MEMORY if self._temporary else str(self.folder)!r})"
+        return f"{type(self).__name__}({str(self.folder)!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Support pickle and deepcopy: the copy opens the folder again.
@@ -335,7 +335,7 @@ class EmbeddedBackend(Backend):
             StoreClosedError: If the store is closed.
         """
         self._current()
-        if self._temporary:
+        if self._place is None:
             raise CapabilityError(
                 "a store in memory cannot be pickled or copied: it is deleted when it is closed;"
                 " keep it in a folder, LinkStore.open(path)"
@@ -351,15 +351,13 @@ class EmbeddedBackend(Backend):
         if self._closed:
             return
         try:
-            if self._opened.pid == os.getpid() and not self._temporary and not self._database.interrupted:
+            if self._opened.pid == os.getpid() and self._place is not None and not self._database.interrupted:
                 self._store.at_close()
         finally:
             self._closed = True
-            if self._opened.pid == os.getpid():
-                self._opened.indexer.end()
-                self._opened.database.close()
-            if self._remove_temporary:
-                self._remove_temporary()
+            if self._opened.pid == os.getpid() and self._is_owner:
+                for store in (self._opened, *self._beside.values()):
+                    store.database.close()
 
     def _view(self, use: Callable[[StoreView], T]) -> T:
         self._current()
@@ -369,12 +367,6 @@ class EmbeddedBackend(Backend):
 def _reopen_backend(kind: type[EmbeddedBackend], folder: Path, settings: EmbeddedSettings) -> EmbeddedBackend:
     """Open the store in a folder, which must still exist."""
     return kind(folder, create=False, settings=settings)
-
-
-def _remove_folder(folder: Path, owner: int) -> None:
-    """Delete a temporary store, unless this is a forked child of the process that owns it."""
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_manifest(settings: dict[str, Any]) -> Manifest:

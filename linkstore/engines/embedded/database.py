@@ -12,13 +12,14 @@ import random
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import apsw
 
-from linkstore.engines.embedded.location import FORKS, Place
+from linkstore.engines.embedded.location import FORKS, Place, run_exclusively
 from linkstore.engines.embedded.schema import check_format, create_or_migrate
 from linkstore.errors import (
     BackendError,
@@ -106,11 +107,11 @@ def _configure_connection(connection: apsw.Connection, place: Place) -> None:
         connection.pragma(name, value)
     connection.execute("SELECT 1 FROM sqlite_schema").fetchall()  # opens the log too, by its path
     place.check()
-    if has_moved(connection):
+    if _has_moved(connection):
         raise StoreMovedError(f"{place.database} was replaced while it was being opened; open it again")
 
 
-def has_moved(connection: apsw.Connection) -> bool:
+def _has_moved(connection: apsw.Connection) -> bool:
     """Say whether the file of a connection was moved or replaced, as far as the system can tell."""
     moved = ctypes.c_int(0)
     connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
@@ -214,23 +215,11 @@ def _explain_unopened(operation: str, path: Path) -> BackendError:
     return BackendError(f"{operation} {path}: the system does not open it, or not its -wal and -shm files")
 
 
-def fetch_rows(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
-    """Return all rows of a query, as tuples. The types of their values are not checked.
-
-    Raises:
-        StoreFormatError: If a text is not valid UTF-8.
-    """
-    try:
-        return connection.execute(query, tuple(bindings)).fetchall()
-    except UnicodeDecodeError as error:
-        raise StoreFormatError(
-            f"{connection.filename}: a text is not valid UTF-8 ({error}); run verify, or restore the"
-            " store from a copy"
-        ) from error
-
-
 class Database:
     """The SQLite file of one store, for use by the process that made this object.
+
+    Connections are used in :meth:`_use` alone, which delays any fork until it ends: a child could neither use
+    nor close a connection that another thread of its parent was using.
 
     Args:
         place: Where the store lies; the file is created if missing.
@@ -256,8 +245,7 @@ class Database:
         self.read_only = not place.writable
         self._contents = place.contents() if self.read_only else None
         FORKS.opened(self)
-        with self._use(), self._convert_errors("open"):
-            self._open()
+        self._use("open", self._open)
 
     def read(self, work: Callable[[apsw.Connection], T], *, anew: bool = False) -> T:
         """Return the result of ``work(connection)`` in a read transaction, which sees one state of the store.
@@ -272,32 +260,11 @@ class Database:
             StoreMovedError: If the folder was deleted, renamed or replaced.
             StoreBusyError: If this process can only read the store, and another wrote to it meanwhile.
         """
-        use = object()
-        try:
-            FORKS.enter(use, self)
-            self._check_usable()
-            with self._convert_errors("read"):
-                connection = self._connect() if anew else self._checkout()
-                try:
-                    connection.execute("BEGIN")
-                    result = work(connection)
-                    connection.execute("COMMIT")
-                except BaseException:
-                    self._close_connection(connection)
-                    raise
-                self._give_back(connection)
-        finally:
-            FORKS.under_way.pop(use, None)
-        if self._contents is not None and self.place.contents() != self._contents:
-            raise StoreBusyError(f"{self.path} was written by another process while it was read; try again")
-        return result
+        self._check_usable()
+        return self._use("read", lambda: self._read(work, anew=anew))
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run ``work(connection)`` in the only write transaction, commit or roll back, and return the result.
-
-        A signal handler may raise anywhere in here. Each step has then either not begun, or the ``finally``
-        blocks undo it. These blocks make calls into C, which a signal cannot interrupt before they take
-        effect. A signal could interrupt a context manager written in Python.
 
         Raises:
             StoreBusyError: If another writer holds the store for more than 5 s.
@@ -305,33 +272,87 @@ class Database:
             StoreReadOnlyError: If this process can only read the store.
             StoreMovedError: If the folder was deleted, renamed or replaced.
         """
-        ends, turn, writer, pid = time.monotonic() + BUSY_SECONDS, object(), None, os.getpid()
+        return self._take_turn("write", lambda ends: self._write(work, ends))
+
+    def rewrite(self) -> None:
+        """Rewrite the whole file without deleted content, and empty the log.
+
+        Raises:
+            StoreBusyError: If others read or write for more than 5 s.
+            StoreFullError: If there is not enough space for the new file.
+        """
+        self._take_turn("rewrite", self._rewrite)
+
+    def run_alone(self, work: Callable[[], T], *, wait: bool) -> T | None:
+        """Do some work alone among all processes, or return None if another does and ``wait`` is False."""
+        return run_exclusively(self.place.folder / "snapshot.lock", work, wait=wait)
+
+    def _use(self, operation: str, work: Callable[[], T]) -> T:
+        """Do something with connections, while no fork can happen.
+
+        A signal handler may raise anywhere in here. Each step has then either not begun, or the ``finally``
+        block undoes it. That block is a call into C, which a signal cannot interrupt before it takes effect,
+        while it could interrupt a context manager written in Python.
+        """
+        use = object()
+        try:
+            FORKS.enter(use, self)
+            with convert_sqlite_errors(operation, self.path, self._describe_holder):
+                return work()
+        finally:
+            FORKS.under_way.pop(use, None)
+
+    def _take_turn(self, operation: str, work: Callable[[float], T]) -> T:
+        """Do something with the writer's connection. ``work`` gets the time at which it gives up."""
+        ends, turn = time.monotonic() + BUSY_SECONDS, object()
         self._check_usable(write=True)
         try:
             self._wait_for_turn(turn, ends)
-            FORKS.enter(turn, self)
-            writer = self._open_writer()
-            with self._convert_errors("write"):
-                if writer.in_transaction:  # an earlier rollback failed for lack of memory
-                    writer.execute("ROLLBACK")
-                writer.set_busy_handler(make_busy_handler(ends))
-                writer.execute("BEGIN IMMEDIATE")
-                self._write_pid()
-                result = work(writer)
-                writer.execute("COMMIT")
-                self._shorten_log(writer)
+            return self._use(operation, lambda: work(ends))
+        finally:
+            self._turn.pop(turn, None)
+            if self._closed:
+                self._close_writer()
+
+    def _read(self, work: Callable[[apsw.Connection], T], *, anew: bool) -> T:
+        connection = self._connect() if anew else self._checkout()
+        try:
+            connection.execute("BEGIN")
+            result = work(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            self._close_connection(connection)
+            raise
+        self._give_back(connection)
+        if self._contents is not None and self.place.contents() != self._contents:
+            raise StoreBusyError(f"{self.path} was written by another process while it was read; try again")
+        return result
+
+    def _write(self, work: Callable[[apsw.Connection], T], ends: float) -> T:
+        writer, pid = self._open_writer(), os.getpid()
+        try:
+            if writer.in_transaction:  # an earlier rollback failed for lack of memory
+                writer.execute("ROLLBACK")
+            writer.set_busy_handler(make_busy_handler(ends))
+            writer.execute("BEGIN IMMEDIATE")
+            self._write_pid()
+            result = work(writer)
+            writer.execute("COMMIT")
+            self._shorten_log(writer)
             return result
         finally:
-            try:
-                if writer is not None and writer.in_transaction and pid == os.getpid():
-                    writer.execute("ROLLBACK")
-            finally:
-                try:
-                    self._turn.pop(turn, None)
-                finally:
-                    FORKS.under_way.pop(turn, None)
-                    if self._closed:
-                        self._close_writer()
+            if writer.in_transaction and pid == os.getpid():
+                writer.execute("ROLLBACK")
+
+    def _rewrite(self, ends: float) -> None:
+        writer = self._open_writer()
+        writer.set_busy_handler(make_busy_handler(ends))
+        writer.pragma("secure_delete", 1)
+        writer.pragma("auto_vacuum", 2)  # for stores made without it; takes effect with VACUUM
+        writer.execute("VACUUM")
+        writer.set_busy_handler(make_busy_handler())
+        writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self.place.sync()  # a power cut does not bring back what was erased, here or in files before
 
     def _shorten_log(self, writer: apsw.Connection) -> None:
         """Empty the log if it is large and no reader stays that uses it. The change is committed already.
@@ -353,40 +374,6 @@ class Database:
             self._log_left = size
         except apsw.Error as error:
             _LOG.warning("the log of %s could not be folded in, and will be later: %s", self.path, error)
-
-    @contextlib.contextmanager
-    def _use(self) -> Iterator[None]:
-        """Delay any fork until the block ends."""
-        use = object()
-        try:
-            FORKS.enter(use, self)
-            yield
-        finally:
-            FORKS.under_way.pop(use, None)
-
-    def rewrite(self) -> None:
-        """Rewrite the whole file without deleted content, and empty the log.
-
-        Raises:
-            StoreBusyError: If others read or write for more than 5 s.
-            StoreFullError: If there is not enough space for the new file.
-        """
-        ends, turn = time.monotonic() + BUSY_SECONDS, object()
-        self._check_usable(write=True)
-        try:
-            self._wait_for_turn(turn, ends)
-            writer = self._open_writer()
-            with self._convert_errors("rewrite"):
-                writer.set_busy_handler(make_busy_handler(ends))
-                writer.pragma("secure_delete", 1)
-                writer.pragma("auto_vacuum", 2)  # for stores made without it; takes effect with VACUUM
-                writer.execute("VACUUM")
-                writer.set_busy_handler(make_busy_handler())
-                writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        finally:
-            self._turn.pop(turn, None)
-            if self._closed:
-                self._close_writer()
 
     def _check_usable(self, *, write: bool = False) -> None:
         """Check where a transaction begins that the store is open, at its place, and perhaps writable."""
@@ -426,10 +413,9 @@ class Database:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
-        with self._use():
-            for connection in idle:
-                self._close_connection(connection)
-            self._close_writer()
+        for connection in idle:
+            self._use("close", partial(self._close_connection, connection))
+        self._close_writer()
 
     def close_inherited(self) -> None:
         """Close all connections without touching the files, in a forked child, between transactions."""
@@ -448,7 +434,7 @@ class Database:
                 self._wait_for_turn(turn, math.inf)
                 writer, self._writer = self._writer, None
                 if writer is not None:
-                    self._close_connection(writer)
+                    self._use("close", partial(self._close_connection, writer))
         finally:
             self._turn.pop(turn, None)
 
@@ -556,6 +542,3 @@ class Database:
             f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s; wait until its"
             " write is done, or end it, and try again"
         )
-
-    def _convert_errors(self, operation: str) -> contextlib.AbstractContextManager[None]:
-        return convert_sqlite_errors(operation, self.path, self._describe_holder)

@@ -1,6 +1,6 @@
 """The derived data of one process: columns and usearch's graph, loaded, brought up to date, and written.
 
-A snapshot is derived data in three files that the next process can map: ``graph-N.bin`` (ids and links),
+A snapshot is derived data in three files that the next process can map: ``graph-N.bin`` (keys and links),
 ``vectors-N.f32`` and ``ann-N.usearch``. The database row that describes a snapshot is written last, so it
 never names an incomplete file. What was changed since is read from the tables.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from linkstore.engines.embedded.location import (
     write_arrays,
     write_file,
 )
+from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.mirror import Mirror, Stamp, make_empty_mirror
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.refresh import (
@@ -46,7 +47,7 @@ SNAPSHOT_SETTING: Final = "snapshot"
 GENERATION_SETTING: Final = "generation"
 FLOOR: Final = "floor"
 """The setting with the last change whose removals are no longer listed."""
-SNAPSHOT_FORMAT: Final = 3
+SNAPSHOT_FORMAT: Final = 4
 """The format of the three files. It changes with what they hold and what ``verify`` compares them with.
 Files of another format are not damaged, but older, and are made anew when a store is opened."""
 REBUILD_SHARE: Final = 0.25
@@ -65,10 +66,9 @@ class Snapshot:
         change: The change at which it was taken.
         last_key: The largest document key at that change.
         last_group: The largest link group key at that change.
-        epoch: How many times link groups had been deleted.
         documents: How many documents existed.
         dimension: The length of the vectors.
-        graph: Hash of the file of ids and links.
+        graph: Hash of the file of keys and links.
         vectors: Hash of the file of vectors.
         ann: Hash of the index file.
         format: The format of the files.
@@ -79,7 +79,6 @@ class Snapshot:
     change: int
     last_key: int
     last_group: int
-    epoch: int
     documents: int
     dimension: int
     graph: str
@@ -91,7 +90,7 @@ class Snapshot:
     @property
     def stamp(self) -> Stamp:
         """The state at which the snapshot was taken."""
-        return Stamp(self.change, self.last_key, self.last_group, self.documents, self.epoch)
+        return Stamp(self.change, self.last_key, self.last_group, self.documents)
 
 
 def read_snapshot(settings: dict[str, Any]) -> Snapshot | None:
@@ -147,7 +146,6 @@ def make_stamp(settings: dict[str, Any]) -> Stamp:
         last_key=settings["last_key"],
         last_group=settings["last_group"],
         documents=settings["documents"],
-        epoch=settings.get("epoch", 0),
     )
 
 
@@ -157,14 +155,12 @@ class StoreState:
 
     Args:
         mirror: A mirror of that state.
-        epoch: How many times link groups had been deleted.
         groups: (g,) whether each link group of the mirror was in the table.
         before: The snapshot that was recorded.
         generation: The number of the last snapshot that was ever recorded; 0 if there was none.
     """
 
     mirror: Mirror
-    epoch: int
     groups: Bools
     before: Snapshot | None
     generation: int
@@ -173,9 +169,8 @@ class StoreState:
     def of(cls, view: StoreView) -> StoreState:
         """Return the state that a view sees."""
         settings = read_settings(view.connection)
-        epoch, generation = settings.get("epoch", 0), int(settings.get(GENERATION_SETTING) or 0)
-        groups = find_living_groups(view.mirror, view.connection, epoch)
-        return cls(view.mirror, epoch, groups, parse_snapshot(settings), generation)
+        groups = find_living_groups(view.mirror, view.connection)
+        return cls(view.mirror, groups, parse_snapshot(settings), int(settings.get(GENERATION_SETTING) or 0))
 
 
 class StaleStateError(Exception):
@@ -219,16 +214,12 @@ class DerivedData:
 
     Args:
         folder: Where the store lies.
-        told: Called while the index grows, with the largest document key that it covers. It is given in a
-            process that only builds the index; that process keeps the index in memory between snapshots.
     """
 
-    def __init__(self, folder: Path, told: Callable[[int], None] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._told = told
         self._lock = threading.Lock()
         self._held: LoadedData | None = None
-        self._grown: AnnIndex | None = None
 
     def view(self, connection: apsw.Connection) -> StoreView:
         """Return the view for a reader in this read transaction.
@@ -247,18 +238,13 @@ class DerivedData:
         return StoreView(connection, held.mirror, held.cache, held.ann)
 
     @property
-    def covered(self) -> int:
-        """The largest document key that the index in memory covers; only an index process has one."""
-        return 0 if self._grown is None else self._grown.covered
-
-    @property
     def mirror(self) -> Mirror | None:
         """The mirror as it is loaded now, or None before the first read."""
         return None if self._held is None else self._held.mirror
 
     def forget(self) -> None:
         """Discard all loaded data, which the next read loads again."""
-        self._held = self._grown = None
+        self._held = None
 
     def _update(
         self, connection: apsw.Connection, stamp: Stamp, snapshot: Snapshot | None, settings: dict[str, Any]
@@ -280,7 +266,7 @@ class DerivedData:
         with convert_row_errors("documents and links"):
             mirror = run_without_collector(partial(advance_mirror, held.mirror, connection, stamp))
             held = self._held = replace(held, mirror=mirror)
-            if mirror.change == stamp.change and (is_sparse(mirror) or mirror.epoch != stamp.epoch):
+            if mirror.change == stamp.change and is_sparse(mirror):
                 try:
                     held = self._held = held.with_rows_of(pack_mirror(mirror, connection, stamp))
                 except MemoryError:
@@ -344,22 +330,29 @@ class DerivedData:
         columns = collect_columns(mirror, state.groups)
         vectors = write_file(self._path("vectors", generation), write_vectors)
         graph = write_file(self._path("graph", generation), lambda path: write_arrays(path, columns))
-        index = self.extend(state, afresh=afresh)
-        path = self._path("ann", generation)
-        ann, recall = index.save(path), estimate_recall(index, mirror)
+        index = self._extend(state, afresh=afresh)
+        ann = index.save(self._path("ann", generation))
+        return self._describe(state, self._measure(index, mirror), graph=graph, vectors=vectors, ann=ann)
+
+    def _measure(self, index: AnnIndex, mirror: Mirror) -> float:
+        recall = estimate_recall(index, mirror)
         if recall < LEAST_RECALL:
             _LOG.info(
-                "%s finds %.0f %% of the ten nearest of a sample, so searches compare with all documents",
-                path,
+                "the index of %s finds %.0f %% of the ten nearest of a sample, so searches compare with all"
+                " documents",
+                self._folder,
                 100 * recall,
             )
+        return recall
+
+    def _describe(self, state: StoreState, recall: float, *, graph: str, vectors: str, ann: str) -> Snapshot:
+        mirror = state.mirror
         return Snapshot(
-            generation=generation,
+            generation=state.generation + 1,
             change=mirror.change,
             last_key=mirror.last_key,
             last_group=mirror.last_group,
-            epoch=state.epoch,
-            documents=len(rows),
+            documents=mirror.living,
             dimension=mirror.dimension,
             graph=graph,
             vectors=vectors,
@@ -368,26 +361,47 @@ class DerivedData:
             format=SNAPSHOT_FORMAT,
         )
 
-    def extend(self, state: StoreState, *, afresh: bool = False) -> AnnIndex:
-        """Return an index with all documents of a state: the one in memory, or the last snapshot's, extended.
-
-        An interrupted addition leaves an index in an undefined state: it is taken out of this object first.
-        """
+    def _extend(self, state: StoreState, *, afresh: bool = False) -> AnnIndex:
+        """Return an index with all documents of a state: the last snapshot's, extended, or a new one."""
         mirror, before = state.mirror, state.before
-        index, self._grown = self._grown, None
-        if afresh:
-            index = None
-        elif before is not None and (index is None or index.covered < before.last_key):
-            index = self.map_ann(before, view=False)
+        index = None if before is None or afresh else self.map_ann(before, view=False)
         if index is None or len(index) > (1 + REBUILD_SHARE) * mirror.living:
             index = AnnIndex.make(mirror.dimension)
         keys = mirror.keys.take(mirror.all_visible(mirror.keys.count_up_to(index.covered)))
-        index = index.extended(
+        return index.extended(
             keys,
             lambda wanted: mirror.vectors.take(mirror.keys.find(wanted)[0]),
             max(index.covered, mirror.last_key),
-            self._told,
         )
-        if self._told is not None:
-            self._grown = index
-        return index
+
+
+class MemoryDerivedData(DerivedData):
+    """The derived data of a store in memory. A snapshot of it is an index, and nothing is written."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(MEMORY))
+        self._index: AnnIndex | None = None
+
+    def write(self, state: StoreState, *, afresh: bool = False) -> Snapshot:
+        """Make the index of a new snapshot, which the caller records."""
+        index = self._extend(state, afresh=afresh)
+        index.mend(np.frombuffer(index.index.save(), np.uint8))
+        recall = self._measure(index, state.mirror)
+        self._index = replace(index, recall=recall)
+        return self._describe(state, recall, graph="", vectors="", ann="")
+
+    def map_ann(self, snapshot: Snapshot, *, view: bool = True) -> AnnIndex | None:
+        """Return the index, or a copy to add to."""
+        return self._index if view or self._index is None else self._index.copied()
+
+    def load_mirror(self, snapshot: Snapshot) -> Mirror | None:
+        """Return None: the mirror that is loaded goes on."""
+
+    def find_damaged_files(self, snapshot: Snapshot) -> list[str]:
+        """Return nothing."""
+        return []
+
+    def remove_others(self, kept: Iterable[Snapshot]) -> None:
+        """Forget the index unless a snapshot is kept."""
+        if not list(kept):
+            self._index = None

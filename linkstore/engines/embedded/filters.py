@@ -1,4 +1,4 @@
-"""What filters said of documents and links, kept for recent filters by the rows and entries of one mirror.
+"""What filters said of documents and links, and ids, kept by the rows and entries of one mirror.
 
 The metadata, links and words of a mirror's row never change (an update makes a new row), so a result stays
 valid as long as the mirror's rows are numbered as they are. Link data are in no table and no column: a search
@@ -14,17 +14,22 @@ from typing import Any, Final, TypeVar
 
 import apsw
 import numpy as np
-import orjson
 
 from linkstore.core.arrays import Bools, Floats, Ints
 from linkstore.core.documents import collect_weights
 from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.plans import Side
-from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.lexical import read_lengths
 from linkstore.engines.embedded.mirror import Array, Column, Mirror
-from linkstore.engines.embedded.schema import DATA_FIELD, convert_row_errors, read_metadata
+from linkstore.engines.embedded.schema import (
+    DATA_FIELD,
+    convert_row_errors,
+    fetch_rows,
+    read_ids,
+    read_metadata,
+    read_tags,
+)
 
 K = TypeVar("K")
 R = TypeVar("R", Column, "ScopeDocuments")
@@ -115,6 +120,15 @@ class FilterCache:
 
         return self._look_up(None, np.dtype(np.int32), rows, read).astype(np.int64)
 
+    def find_ids(self, rows: Ints, keys: Column, connection: apsw.Connection) -> list[str]:
+        """Return the ids of documents (n,): the same ones decide many ties."""
+
+        def read(unknown: Ints) -> Array:
+            return np.array(read_ids(connection, keys.take(unknown)), object)
+
+        found: list[str] = self._look_up("ids", np.dtype(object), rows, read).tolist()
+        return found
+
     def find_inside(self, scope: Condition, change: int, find: Callable[[], Ints]) -> ScopeDocuments:
         """Return the documents of a scope at a change. ``find`` returns their rows if they are not known."""
         with self._lock:
@@ -162,7 +176,7 @@ def _trim(results: OrderedDict[K, R], latest: K, least: int) -> None:
 def _judge_documents(condition: Condition, keys: Ints, connection: apsw.Connection) -> Array:
     """Return the verdict on each of the keys. A document that was removed does not pass."""
     columns = "metadata, links" if LINKS_KEY in condition.key else "metadata, NULL"
-    rows = fetch_rows(connection, _SELECT.format(columns), (orjson.dumps(keys.tolist()).decode(),))
+    rows = fetch_rows(connection, _SELECT.format(columns), (keys.tolist(),))
     passing = []
     for key, metadata, links in rows:
         with convert_row_errors("documents"):
@@ -178,11 +192,11 @@ def _judge_links(
     rows = mirror.link_document.take(entries).astype(np.int64)
     distinct, owner = np.unique(rows, return_inverse=True)
     keys = mirror.keys.take(distinct).tolist()
-    stored = dict(fetch_rows(connection, _SELECT.format("links"), (orjson.dumps(keys).decode(),)))
+    stored = dict(fetch_rows(connection, _SELECT.format("links"), (keys,)))
     written: list[str] = [stored.get(key) or "" for key in keys]
     weights = np.full(len(entries), _NO_WEIGHT, np.float32)
     if condition.matches({}):
-        weights[:] = mirror.link_weight.take(entries)
+        weights[:] = mirror.sides[side].weight.take(entries)
     told = np.array([DATA_FIELD in links for links in written], np.bool_)[owner]
     with convert_row_errors("documents"):
         passing = {
@@ -190,9 +204,8 @@ def _judge_links(
             for at in np.unique(owner[told]).tolist()
         }
     groups = mirror.link_group.take(entries[told]).astype(np.int64)
-    kinds, tags = mirror.group_kind.take(groups).tolist(), mirror.tags.take(groups)
+    tags = read_tags(connection, mirror.group_keys.take(groups))
     weights[told] = [
-        passing[at].get((mirror.kinds[kind], tag), _NO_WEIGHT)
-        for at, kind, tag in zip(owner[told].tolist(), kinds, tags, strict=True)
+        passing[at].get(tag, _NO_WEIGHT) for at, tag in zip(owner[told].tolist(), tags, strict=True)
     ]
     return weights

@@ -1,4 +1,4 @@
-"""The mirror: ids, vectors and links as columns, which queries read instead of the tables.
+"""The mirror: keys, vectors and links as columns, which queries read instead of the tables.
 
 A mirror is a value: the store after some change. :mod:`~linkstore.engines.embedded.refresh` makes the next
 mirror from it. The holder of the current mirror replaces it by a single assignment; so even after an
@@ -17,7 +17,7 @@ merged into the one before it while it is more than half as large (a log-structu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,11 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstore.core.arrays import Bools, Ints, expand_ranges
+from linkstore.core.plans import Side
 
 Array = npt.NDArray[Any]
 NEVER_REMOVED: Final = np.iinfo(np.int64).max
-OUT, IN = 1, 2
-SIDE_BITS: Final = {"out": OUT, "in": IN}
+SIDES: Final[tuple[Side, Side]] = ("out", "in")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,69 +131,6 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Strings:
-    """A column of strings; the first ones are packed as UTF-8.
-
-    Args:
-        offsets: (n + 1,) where each packed string starts in ``blob``.
-        blob: The bytes of the packed strings, one after another.
-        tail: Further strings; the first ``size`` belong to the column.
-        size: How many strings of ``tail`` belong to the column.
-    """
-
-    offsets: Array
-    blob: Array
-    tail: list[str]
-    size: int
-
-    @classmethod
-    def of(cls, offsets: Array, blob: Array) -> Strings:
-        """Make a column of these packed strings."""
-        return cls(offsets, blob, [], 0)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1 + self.size
-
-    def extended(self, strings: Sequence[str]) -> Strings:
-        """Return a column with strings added at the end."""
-        self.tail[self.size :] = strings
-        return Strings(self.offsets, self.blob, self.tail, self.size + len(strings))
-
-    def take(self, at: Ints) -> list[str]:
-        """Return the strings at the given positions."""
-        split = len(self.offsets) - 1
-        if not split:
-            return [self.tail[i] for i in at.tolist()]
-        if not len(at):
-            return []
-        early = np.minimum(at, split - 1)
-        starts, stops = self.offsets[early].tolist(), self.offsets[early + 1].tolist()
-        blob = self.blob.data
-        return [
-            str(blob[start:stop], "utf-8") if i < split else self.tail[i - split]
-            for i, start, stop in zip(at.tolist(), starts, stops, strict=True)
-        ]
-
-    def packed(self, at: Ints) -> tuple[Array, Array]:
-        """Return the strings at the given ascending positions, as offsets and blob."""
-        split = len(self.offsets) - 1
-        early = at[at < split]
-        later = [self.tail[i - split].encode() for i in at[len(early) :].tolist()]
-        lengths = np.concatenate(
-            (
-                self.offsets[early + 1] - self.offsets[early],
-                np.fromiter(map(len, later), np.int64, len(later)),
-            )
-        )
-        offsets = np.zeros(len(at) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        kept = np.zeros(split, np.bool_)
-        kept[early] = True
-        blob = self.blob[np.repeat(kept, np.diff(self.offsets))]
-        return offsets, np.concatenate((blob, np.frombuffer(b"".join(later), dtype=np.uint8)))
-
-
-@dataclass(frozen=True, slots=True)
 class SortedRun:
     """Entries sorted by group; those of one group are in the order in which they were added.
 
@@ -254,14 +191,6 @@ class SortedRuns:
             runs[-1] = runs[-1].merged(later)
         return SortedRuns(tuple(runs))
 
-    def flat(self) -> tuple[Array, Array]:
-        """Return all entries, run by run: their groups (n,), and the entries (n,)."""
-        groups = [np.repeat(run.groups, np.diff(run.starts)) for run in self.parts]
-        entries = [run.entries for run in self.parts]
-        if not entries:
-            return np.empty(0, np.int32), np.empty(0, np.int32)
-        return np.concatenate(groups), np.concatenate(entries)
-
     def counts(self, groups: Ints) -> Ints:
         """Count the entries of each group (g,)."""
         total = np.zeros(len(groups), dtype=np.int64)
@@ -293,6 +222,25 @@ def compute_offsets(counts: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkSide:
+    """One side of all links.
+
+    Args:
+        weight: The highest weight of the links of each entry that are on this side, or -1 if none is.
+        runs: The entries that are on this side, by link group.
+    """
+
+    weight: Column
+    runs: SortedRuns
+
+    def extended(self, weight: Array, group: Array) -> LinkSide:
+        """Return this side with further entries (n,), of groups (n,)."""
+        added = np.flatnonzero(weight >= 0)
+        entries = (len(self.weight) + added).astype(np.int32)
+        return LinkSide(self.weight.extended(weight), self.runs.extended(group[added], entries))
+
+
+@dataclass(frozen=True, slots=True)
 class Stamp:
     """Which state of the store a reader sees.
 
@@ -301,14 +249,12 @@ class Stamp:
         last_key: Largest document key given out.
         last_group: Largest link group key given out.
         documents: How many documents there are.
-        epoch: How many times link groups have been deleted.
     """
 
     change: int
     last_key: int
     last_group: int
     documents: int
-    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,44 +266,34 @@ class Mirror:
         change: The last change that the mirror includes.
         last_key: The largest document key at that change.
         last_group: The largest link group key at that change.
-        epoch: The epoch (see :class:`Stamp`) in which its link groups were last compared with the table.
         dead: How many of its documents have been removed.
         keys: Document keys, ascending.
-        ids: Document ids.
         vectors: Document vectors.
         removed_at: The change that removed each document.
         links_at: Where the link entries of each document begin, and the end of the last.
         link_group: Rows of link groups, by entry.
         link_document: Rows of documents, by entry.
-        link_bits: Sides, by entry.
-        link_weight: Weights, by entry.
         group_keys: Link group keys, ascending.
         group_kind: Positions in ``kinds``, by link group.
-        tags: Tags of the link groups.
         kinds: The kinds that occur.
-        sides: Entries by link group, for each side.
+        sides: Weights by entry, and entries by link group, for each side.
     """
 
     dimension: int
     change: int
     last_key: int
     last_group: int
-    epoch: int
     dead: int
     keys: Column
-    ids: Strings
     vectors: Column
     removed_at: Column
     links_at: Column
     link_group: Column
     link_document: Column
-    link_bits: Column
-    link_weight: Column
     group_keys: Column
     group_kind: Column
-    tags: Strings
     kinds: tuple[str, ...]
-    sides: Mapping[int, SortedRuns]
+    sides: Mapping[Side, LinkSide]
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array], vectors: Array, stamp: Stamp) -> Mirror:
@@ -368,22 +304,17 @@ class Mirror:
             change=stamp.change,
             last_key=stamp.last_key,
             last_group=stamp.last_group,
-            epoch=stamp.epoch,
             dead=0,
             keys=Column.of(arrays["keys"]),
-            ids=Strings.of(arrays["id_offsets"], arrays["id_blob"]),
             vectors=Column.of(vectors),
             removed_at=Column.of(np.full(len(arrays["keys"]), NEVER_REMOVED)),
             links_at=Column.of(arrays["links_at"]),
             link_group=Column.of(arrays["link_group"]),
             link_document=Column.of(arrays["link_document"]),
-            link_bits=Column.of(arrays["link_bits"]),
-            link_weight=Column.of(arrays["link_weight"]),
             group_keys=Column.of(arrays["group_keys"]),
             group_kind=Column.of(arrays["group_kind"]),
-            tags=Strings.of(arrays["tag_offsets"], arrays["tag_blob"]),
             kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
-            sides={bit: SortedRuns(_make_run(arrays, bit)) for bit in (OUT, IN)},
+            sides={side: LinkSide(Column.of(arrays[side]), _make_runs(arrays, side)) for side in SIDES},
         )
 
     @property
@@ -416,21 +347,16 @@ def make_empty_columns() -> dict[str, Array]:
     empty32, empty64, one = np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64)
     arrays: dict[str, Array] = {
         "keys": empty64,
-        "id_offsets": one,
-        "id_blob": np.empty(0, np.uint8),
         "links_at": one,
         "link_group": empty32,
         "link_document": empty32,
-        "link_bits": np.empty(0, np.uint8),
-        "link_weight": np.empty(0, np.float32),
         "group_keys": empty64,
         "group_kind": empty32,
-        "tag_offsets": one,
-        "tag_blob": np.empty(0, np.uint8),
         "kinds": np.empty(0, np.uint8),
     }
-    for bit in (OUT, IN):
-        arrays |= {f"run{bit}_groups": empty32, f"run{bit}_starts": one, f"run{bit}_entries": empty32}
+    for side in SIDES:
+        arrays[side] = np.empty(0, np.float32)
+        arrays |= {f"{side}_groups": empty32, f"{side}_starts": one, f"{side}_entries": empty32}
     return arrays
 
 
@@ -439,6 +365,6 @@ def make_empty_mirror(dimension: int) -> Mirror:
     return Mirror.of(make_empty_columns(), np.empty((0, dimension), np.float32), Stamp(0, 0, 0, 0))
 
 
-def _make_run(arrays: Mapping[str, Array], bit: int) -> tuple[SortedRun, ...]:
-    run = SortedRun(arrays[f"run{bit}_groups"], arrays[f"run{bit}_starts"], arrays[f"run{bit}_entries"])
-    return (run,) if len(run) else ()
+def _make_runs(arrays: Mapping[str, Array], side: Side) -> SortedRuns:
+    run = SortedRun(*(arrays[f"{side}_{part}"] for part in ("groups", "starts", "entries")))
+    return SortedRuns((run,) if len(run) else ())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import apsw
 import numpy as np
-import orjson
 
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities, is_member, sort_unique
 from linkstore.core.filters import Condition
@@ -36,10 +35,14 @@ from linkstore.core.plans import (
 )
 from linkstore.engines.contract import LexicalReader, immediate
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.filters import FilterCache, ScopeDocuments
-from linkstore.engines.embedded.mirror import SIDE_BITS, Mirror, SortedRuns
-from linkstore.engines.embedded.schema import convert_row_errors, read_metadata
+from linkstore.engines.embedded.mirror import Mirror, SortedRuns
+from linkstore.engines.embedded.schema import (
+    convert_row_errors,
+    fetch_rows,
+    read_metadata,
+    read_tags,
+)
 from linkstore.engines.embedded.vectors import PROPOSALS, AnnIndex
 from linkstore.engines.embedded.writing import FIND_GROUPS
 
@@ -70,7 +73,7 @@ class StoreView:
 
 
 class EmbeddedReader(LexicalReader):
-    """Answers from the mirror; only texts, metadata and words come from tables. Refs are the mirror's rows.
+    """Answers from the mirror; only what is text comes from tables. Refs are the mirror's rows.
 
     Args:
         view: The data to read.
@@ -144,7 +147,7 @@ class EmbeddedReader(LexicalReader):
         unfiltered = fetch.filter.always and self._scope.always
         take = fetch.k if unfiltered else max(4 * fetch.k, PROPOSALS)
         while True:
-            order = finish_ranking(rank_best(scores, take), lambda at: self._mirror.ids.take(rows[at]))
+            order = finish_ranking(rank_best(scores, take), lambda at: self._read_ids(rows[at]))
             passing = order[self._holds(rows[order])]
             passing = passing[self._passes(fetch.filter, rows[passing])]
             if len(passing) >= fetch.k or take >= len(rows):
@@ -183,7 +186,7 @@ class EmbeddedReader(LexicalReader):
         """Look the ids up in the index on ids."""
         found = dict.fromkeys(fetch.ids)
         query = "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))"
-        by_id = dict(fetch_rows(self._view.connection, query, (_to_json(list(found)),)))
+        by_id = dict(fetch_rows(self._view.connection, query, (list(found),)))
         rows = self._find_rows(np.array([by_id[id] for id in found if id in by_id], dtype=np.int64))
         rows = rows[self._holds(rows)]
         passing = self._passes(fetch.filter, rows)
@@ -198,13 +201,13 @@ class EmbeddedReader(LexicalReader):
         """Read the documents' link entries."""
         mirror = self._mirror
         document, entry = mirror.links_of(fetch.refs)
-        chosen = (mirror.link_bits.take(entry) & SIDE_BITS[fetch.side]) != 0
+        on_side: Bools = mirror.sides[fetch.side].weight.take(entry) >= 0
         group = mirror.link_group.take(entry)
         kind = mirror.group_kind.take(group.astype(np.int64))
         if fetch.kinds is not None:
             codes = [code for code, name in enumerate(mirror.kinds) if name in fetch.kinds]
-            chosen &= is_member(kind, np.array(codes, dtype=np.int64))
-        chosen = np.flatnonzero(chosen)
+            on_side &= is_member(kind, np.array(codes, dtype=np.int64))
+        chosen = np.flatnonzero(on_side)
         weight = self._link_weights(fetch, entry[chosen])
         passing = weight >= 0
         chosen = chosen[passing]
@@ -220,14 +223,14 @@ class EmbeddedReader(LexicalReader):
     def _link_weights(self, fetch: Groups | Members, entries: Ints) -> Floats:
         """Return for each entry (m,) the highest weight of its links that pass, or -1 if none passes."""
         if fetch.links.always:
-            return self._mirror.link_weight.take(entries)
+            return self._mirror.sides[fetch.side].weight.take(entries)
         view = self._view
         return view.cache.find_weights(fetch.links, fetch.side, entries, self._mirror, view.connection)
 
     @immediate
     def resolve(self, fetch: Resolve) -> Ints:
         """Look the tags up in the index on tags."""
-        wanted = _to_json(list(dict.fromkeys(fetch.tags)))
+        wanted = list(dict.fromkeys(fetch.tags))
         by_tag = {
             (kind, tag): key for kind, tag, key in fetch_rows(self._view.connection, FIND_GROUPS, (wanted,))
         }
@@ -238,7 +241,7 @@ class EmbeddedReader(LexicalReader):
     @immediate
     def members(self, fetch: Members) -> ReachedMembers:
         """Read the runs of that side, and score every member once, however many groups it is in."""
-        mirror, side = self._mirror, self._mirror.sides[SIDE_BITS[fetch.side]]
+        mirror, side = self._mirror, self._mirror.sides[fetch.side].runs
         sizes = side.counts(fetch.groups)
         open_groups = np.flatnonzero(~self._find_hubs(side, fetch.groups, sizes, fetch.cap))
         owner, entry = side.gather(fetch.groups[open_groups])
@@ -286,7 +289,7 @@ class EmbeddedReader(LexicalReader):
             owner, rows, weight = owner[passing], rows[passing], weight[passing]
         once, where = _find_distinct(rows)
         scores = self._score(once, fetch.vector)[where]
-        order = select_by_group(owner, scores, fetch.take, lambda at: self._mirror.ids.take(rows[at]))
+        order = select_by_group(owner, scores, fetch.take, lambda at: self._read_ids(rows[at]))
         return ReachedMembers(
             group=owner[order],
             refs=rows[order],
@@ -336,7 +339,7 @@ class EmbeddedReader(LexicalReader):
         return LexicalMatches(refs=chosen.refs, score=chosen.similarity, left_out=found.left_out)
 
     def _select_best_matches(self, rows: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
-        order = finish_ranking(rank_best(scores, k), lambda at: self._mirror.ids.take(rows[at]))
+        order = finish_ranking(rank_best(scores, k), lambda at: self._read_ids(rows[at]))
         return rows[order], scores[order]
 
     @immediate
@@ -351,15 +354,16 @@ class EmbeddedReader(LexicalReader):
 
     @immediate
     def ids(self, fetch: Ids) -> list[str]:
-        """Read the mirror's ids."""
-        return self._mirror.ids.take(fetch.refs)
+        """Read the table of documents."""
+        return self._read_ids(fetch.refs)
+
+    def _read_ids(self, rows: Ints) -> list[str]:
+        return self._view.cache.find_ids(rows, self._mirror.keys, self._view.connection)
 
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
-        """Read the mirror's tags."""
-        kinds, codes = self._mirror.kinds, self._mirror.group_kind.take(fetch.groups)
-        tags = self._mirror.tags.take(fetch.groups)
-        return [(kinds[code], tag) for code, tag in zip(codes.tolist(), tags, strict=True)]
+        """Read the table of link groups."""
+        return read_tags(self._view.connection, self._mirror.group_keys.take(fetch.groups))
 
     @immediate
     def documents(self, fetch: Documents) -> list[StoredDocument]:
@@ -369,17 +373,13 @@ class EmbeddedReader(LexicalReader):
             " WHERE key IN (SELECT value FROM json_each(?))"
         )
         keys = self._mirror.keys.take(fetch.refs).tolist()
-        stored = {key: row for key, *row in fetch_rows(self._view.connection, query, (_to_json(keys),))}
+        stored = {key: row for key, *row in fetch_rows(self._view.connection, query, (keys,))}
         with convert_row_errors("documents"):
             return [_make_stored(*stored[key]) for key in keys]
 
 
 def _make_stored(id: str, text: str, metadata: str, links: str | None) -> StoredDocument:
     return StoredDocument(id=id, text=text, metadata=read_metadata(metadata, links))
-
-
-def _to_json(value: Any) -> str:
-    return orjson.dumps(value).decode()
 
 
 def _find_distinct(rows: Ints) -> tuple[Ints, Ints]:

@@ -5,7 +5,7 @@ To pack a mirror is to make new columns without the rows of removed documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -14,16 +14,17 @@ import apsw
 import numpy as np
 
 from linkstore.core.arrays import Bools
-from linkstore.engines.embedded.database import fetch_rows
+from linkstore.core.plans import Side
 from linkstore.engines.embedded.mirror import (
     NEVER_REMOVED,
+    SIDES,
     Array,
     Mirror,
     SortedRun,
     Stamp,
     compute_offsets,
 )
-from linkstore.engines.embedded.schema import convert_row_errors
+from linkstore.engines.embedded.schema import check_texts, convert_row_errors, fetch_rows
 from linkstore.errors import BackendError
 
 _MOST_ENTRIES: Final = np.iinfo(np.int32).max
@@ -35,87 +36,43 @@ REMOVED_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LinkRows:
-    """Link entries ordered by document; a document is on each side of a group at most once.
+    """Link entries ordered by document, then by link group; a document is in a group at most once.
 
     Args:
         document: (m,) document keys, int32.
         group: (m,) link group keys, int32.
-        bits: (m,) 1 for the out side, 2 for the in side, 3 for both, uint8.
-        weight: (m,) float32.
+        weights: For each side (m,) the highest weight of the links that are on it, or -1 if none is, float32.
     """
 
     document: Array
     group: Array
-    bits: Array
-    weight: Array
+    weights: Mapping[Side, Array]
 
 
 def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
-    """Load the link entries of documents with keys from ``after + 1`` to ``last``."""
+    """Load the link entries of documents with keys from ``after + 1`` to ``last``.
+
+    A document may have, say, an incoming and a bidirectional link with the same tag.
+    """
     rows = fetch_rows(
         connection,
         "SELECT document, link_group,"
         " CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END, weight"
-        " FROM link WHERE document > ? AND document <= ?",
+        " FROM link WHERE document > ? AND document <= ? ORDER BY document, link_group",
         (after, last),
     )
     with convert_row_errors("links"):
         flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=4 * len(rows)).reshape(-1, 4)
-    return merge_repeats(
-        LinkRows(
-            flat[:, 0].astype(np.int32),
-            flat[:, 1].astype(np.int32),
-            flat[:, 2].astype(np.uint8),
-            flat[:, 3].astype(np.float32),
-        )
-    )
-
-
-def merge_repeats(rows: LinkRows) -> LinkRows:
-    """Merge entries of the same document and group, so that the document counts once on each side.
-
-    A document may have, say, an incoming and a bidirectional link with the same tag. Each side then
-    gets the highest weight of the links on that side.
-    """
-    repeated = find_repeats(rows.document, rows.group)
-    if not repeated.any():
-        return rows
-    pair = np.concatenate(([0], np.cumsum(~repeated)))
-    first = np.flatnonzero(np.concatenate(([True], ~repeated)))
-    out, into = (_find_highest_weights(pair, rows, bit) for bit in (1, 2))
-    both = (out == into).nonzero()[0]
-    sides = [(both, 3, out)] + [
-        (np.flatnonzero((mine != other) & (mine >= 0)), bit, mine)
-        for bit, mine, other in ((1, out, into), (2, into, out))
-    ]
-    at = np.concatenate([pairs for pairs, _, _ in sides])
-    order = np.argsort(at, kind="stable")
-    kept = first[at[order]]
-    return LinkRows(
-        rows.document[kept],
-        rows.group[kept],
-        np.concatenate([np.full(len(pairs), bit, np.uint8) for pairs, bit, _ in sides])[order],
-        np.concatenate([weights[pairs] for pairs, _, weights in sides])[order],
-    )
-
-
-def find_repeats(document: Array, group: Array) -> Bools:
-    """Say for each entry but the first (m - 1,) whether it repeats its predecessor's document and group."""
-    same: Bools = (document[1:] == document[:-1]) & (group[1:] == group[:-1])
-    return same
-
-
-def _find_highest_weights(pair: Array, rows: LinkRows, bit: int) -> Array:
-    """Return the highest weight of each pair of document and group on one side, or -1 if it is not there."""
-    highest = np.full(int(pair[-1]) + 1, -1, dtype=np.float32)
-    np.maximum.at(highest, pair, np.where(rows.bits & bit, rows.weight, np.float32(-1)))
-    return highest
-
-
-def _check_texts(values: Iterable[object]) -> None:
-    for value in values:
-        if type(value) is not str:
-            raise TypeError(f"{value!r} is not a text")
+    document, group, bits = flat[:, :3].T.astype(np.int32)
+    new = np.ones(len(rows), np.bool_)
+    new[1:] = (document[1:] != document[:-1]) | (group[1:] != group[:-1])
+    first, weight = np.flatnonzero(new), flat[:, 3].astype(np.float32)
+    weights: dict[Side, Array] = {
+        side: np.where(bits & bit, weight, np.float32(-1)) for bit, side in enumerate(SIDES, 1)
+    }
+    if len(rows):
+        weights = {side: np.maximum.reduceat(weight, first) for side, weight in weights.items()}
+    return LinkRows(document[first], group[first], weights)
 
 
 def advance_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
@@ -139,18 +96,17 @@ def advance_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) ->
 
 def _add_groups(mirror: Mirror, connection: apsw.Connection, last: int) -> Mirror:
     """Add the link groups with greater keys up to ``last``."""
-    query = "SELECT key, kind, tag FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
+    query = "SELECT key, kind FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
     rows = fetch_rows(connection, query, (mirror.last_group, last))
     with convert_row_errors("link groups"):
-        _check_texts(chain.from_iterable(row[1:] for row in rows))
-    kinds = tuple(dict.fromkeys((*mirror.kinds, *(kind for _, kind, _ in rows))))
+        check_texts(kind for _, kind in rows)
+    kinds = tuple(dict.fromkeys((*mirror.kinds, *(kind for _, kind in rows))))
     codes = {kind: code for code, kind in enumerate(kinds)}
     return replace(
         mirror,
         kinds=kinds,
-        group_keys=mirror.group_keys.extended(np.array([key for key, _, _ in rows], dtype=np.int64)),
-        group_kind=mirror.group_kind.extended(np.array([codes[kind] for _, kind, _ in rows], dtype=np.int32)),
-        tags=mirror.tags.extended([tag for _, _, tag in rows]),
+        group_keys=mirror.group_keys.extended(np.array([key for key, _ in rows], dtype=np.int64)),
+        group_kind=mirror.group_kind.extended(np.array([codes[kind] for _, kind in rows], dtype=np.int32)),
     )
 
 
@@ -158,22 +114,20 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection, last: int) -> Mi
     """Add the documents with greater keys up to ``last``, except those without a whole vector."""
     rows = fetch_rows(
         connection,
-        "SELECT document.key, id, embedding FROM document JOIN vector USING (key)"
+        "SELECT document.key, embedding FROM document JOIN vector USING (key)"
         " WHERE document.key > ? AND document.key <= ? AND length(embedding) = ? ORDER BY document.key",
         (mirror.last_key, last, 4 * mirror.dimension),
     )
     if not rows:
         return mirror
-    numbers, ids, blobs = zip(*rows, strict=True)
+    numbers, blobs = zip(*rows, strict=True)
     keys = np.array(numbers, dtype=np.int64)
     with convert_row_errors("documents"):
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
-        _check_texts(ids)
     links = _convert_to_rows(load_links(connection, mirror.last_key, last), mirror, keys)
     added = replace(
         mirror,
         keys=mirror.keys.extended(keys),
-        ids=mirror.ids.extended(ids),
         vectors=mirror.vectors.extended(vectors),
         removed_at=mirror.removed_at.extended(np.full(len(rows), NEVER_REMOVED)),
     )
@@ -188,8 +142,7 @@ def _convert_to_rows(links: LinkRows, mirror: Mirror, keys: Array) -> LinkRows:
     return LinkRows(
         (len(mirror.keys) + documents[known]).astype(np.int32),
         groups[known].astype(np.int32),
-        links.bits[known],
-        links.weight[known],
+        {side: weight[known] for side, weight in links.weights.items()},
     )
 
 
@@ -201,19 +154,14 @@ def _add_links(mirror: Mirror, links: LinkRows, documents: int) -> Mirror:
             f"the store holds more than {_MOST_ENTRIES} links; an embedded store cannot follow so many:"
             " split it, or use Cassandra"
         )
-    entries = np.arange(start, start + len(links.group), dtype=np.int32)
     counts = np.bincount(links.document - first, minlength=documents)
-    chosen = {bit: (links.bits & bit) != 0 for bit in mirror.sides}
     return replace(
         mirror,
         link_group=mirror.link_group.extended(links.group),
         link_document=mirror.link_document.extended(links.document),
-        link_bits=mirror.link_bits.extended(links.bits),
-        link_weight=mirror.link_weight.extended(links.weight),
         links_at=mirror.links_at.extended(start + np.cumsum(counts)),
         sides={
-            bit: runs.extended(links.group[chosen[bit]], entries[chosen[bit]])
-            for bit, runs in mirror.sides.items()
+            side: entries.extended(links.weights[side], links.group) for side, entries in mirror.sides.items()
         },
     )
 
@@ -243,15 +191,13 @@ def pack_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mi
         connection: In a transaction that sees that state.
         stamp: The state.
     """
-    columns = collect_columns(mirror, find_living_groups(mirror, connection, stamp.epoch))
+    columns = collect_columns(mirror, find_living_groups(mirror, connection))
     return Mirror.of(columns, mirror.vectors.take(mirror.all_visible()), stamp)
 
 
-def find_living_groups(mirror: Mirror, connection: apsw.Connection, epoch: int) -> Bools:
+def find_living_groups(mirror: Mirror, connection: apsw.Connection) -> Bools:
     """Say whether each link group (g,) is still in the table."""
-    if mirror.epoch == epoch:
-        return np.ones(len(mirror.group_keys), np.bool_)
-    keys = np.fromiter((row[0] for row in connection.execute("SELECT key FROM link_group")), np.int64)
+    keys = np.fromiter(chain.from_iterable(connection.execute("SELECT key FROM link_group")), np.int64)
     return np.isin(mirror.group_keys.rows(0, len(mirror.group_keys)), keys)
 
 
@@ -268,35 +214,23 @@ def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
     document, group = mirror.link_document.rows(0, end), mirror.link_group.rows(0, end)
     entries = chosen[document] & living[group]
     document, group = _number_chosen(chosen)[document[entries]], _number_chosen(living)[group[entries]]
-    bits = mirror.link_bits.rows(0, end)[entries]
     kinds = sorted({mirror.kinds[code] for code in np.unique(mirror.group_kind.take(groups)).tolist()})
     codes = {kind: code for code, kind in enumerate(kinds)}
     new_code = np.array([codes.get(kind, 0) for kind in mirror.kinds], np.int32)
-    id_offsets, id_blob = mirror.ids.packed(rows)
-    tag_offsets, tag_blob = mirror.tags.packed(groups)
     arrays: dict[str, Array] = {
         "keys": mirror.keys.take(rows),
-        "id_offsets": id_offsets,
-        "id_blob": id_blob,
         "links_at": compute_offsets(np.bincount(document, minlength=len(rows))),
         "link_group": group,
         "link_document": document,
-        "link_bits": bits,
-        "link_weight": mirror.link_weight.rows(0, end)[entries],
         "group_keys": mirror.group_keys.take(groups),
         "group_kind": new_code[mirror.group_kind.take(groups)],
-        "tag_offsets": tag_offsets,
-        "tag_blob": tag_blob,
         "kinds": np.frombuffer("\0".join(kinds).encode(), dtype=np.uint8),
     }
-    for bit in mirror.sides:
-        there = np.flatnonzero(bits & bit)
+    for side in SIDES:
+        arrays[side] = mirror.sides[side].weight.rows(0, end)[entries]
+        there = np.flatnonzero(arrays[side] >= 0)
         run = SortedRun.of(group[there], there.astype(np.int32))
-        arrays |= {
-            f"run{bit}_groups": run.groups,
-            f"run{bit}_starts": run.starts,
-            f"run{bit}_entries": run.entries,
-        }
+        arrays |= {f"{side}_groups": run.groups, f"{side}_starts": run.starts, f"{side}_entries": run.entries}
     return arrays
 
 

@@ -7,12 +7,14 @@ they are read, because another program may have changed the file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import apsw
 import orjson
 
+from linkstore.core.arrays import Ints
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import list_name_notes
@@ -25,6 +27,9 @@ MOST_TEXT_BYTES: Final = 16 << 20
 """The largest text of a document, and the largest metadata and links as JSON, in bytes of UTF-8."""
 MOST_WORDS_BYTES: Final = 2 * MOST_TEXT_BYTES
 """The most bytes of one document's words: case folding turns a few characters into up to eighteen."""
+_GET_NOTES: Final = (
+    "SELECT name, text FROM note WHERE ?1 IS NULL OR name IN (SELECT value FROM json_each(?1))"
+)
 FORGET_NAMES: Final = "DELETE FROM note WHERE substr(name, 1, 5) <> 'note '"
 ADD_NOTE: Final = "INSERT OR IGNORE INTO note VALUES (?, '')"
 DATA_FIELD: Final = '"data":'
@@ -88,7 +93,7 @@ CREATE TABLE note (
 INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('documents', 0);
 """
 COUNTERS: Final = ("change", "last_key", "last_group", "documents")
-_OPTIONAL_COUNTERS: Final = ("epoch", "floor", "unlisted", "generation")
+_OPTIONAL_COUNTERS: Final = ("floor", "unlisted", "generation")
 _LARGEST_COUNTER: Final = {"last_key": MOST_KEYS, "last_group": MOST_KEYS}
 _HIGHEST: Final = (
     "SELECT (SELECT max(key) FROM document), (SELECT max(key) FROM vector), (SELECT max(key) FROM departed),"
@@ -157,6 +162,7 @@ def _migrate_from_4(connection: apsw.Connection) -> None:
         "INSERT INTO note SELECT name, value FROM setting WHERE substr(name, 1, 5) = 'note ';"
         "DELETE FROM setting WHERE substr(name, 1, 5) = 'note '"
     )
+    connection.execute("DELETE FROM setting WHERE name = 'epoch'")
     record_names(connection, collect_names(connection))
 
 
@@ -167,6 +173,27 @@ MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {
     4: _migrate_from_4,
 }
 """For each older format version, the function that migrates a file to the next one."""
+
+
+def fetch_rows(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
+    """Return all rows of a query, as tuples. The types of their values are not checked.
+
+    Args:
+        connection: The connection.
+        query: The statement.
+        bindings: Its values. A list is given as JSON, for ``json_each``.
+
+    Raises:
+        StoreFormatError: If a text is not valid UTF-8.
+    """
+    values = [orjson.dumps(value).decode() if isinstance(value, list) else value for value in bindings]
+    try:
+        return connection.execute(query, values).fetchall()
+    except UnicodeDecodeError as error:
+        raise StoreFormatError(
+            f"{connection.filename}: a text is not valid UTF-8 ({error}); run verify, or restore the"
+            " store from a copy"
+        ) from error
 
 
 def create_or_migrate(connection: apsw.Connection, path: str) -> None:
@@ -250,10 +277,13 @@ def read_raw_settings(connection: apsw.Connection) -> dict[str, Any]:
 def find_counter_problems(connection: apsw.Connection) -> list[str]:
     """Return the problems of the counters, by themselves and compared with the tables."""
     settings = read_raw_settings(connection)
-    return find_setting_problems(settings) or [
-        f"the setting {name!r} is {settings[name]}, and the tables have {highest}"
-        for name, highest in _read_highest(connection).items()
-        if settings[name] < highest
+    if problems := find_setting_problems(settings):
+        return problems
+    counted = connection.execute("SELECT count(*) FROM document").get
+    return [
+        f"the setting {name!r} is {settings[name]}, and the tables have {found}"
+        for name, found in (*_read_highest(connection).items(), ("documents", counted))
+        if settings[name] < found or (name == "documents" and settings[name] > found)
     ]
 
 
@@ -290,6 +320,64 @@ def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
     if links is not None:
         fields[LINKS_KEY] = orjson.loads(links)
     return fields
+
+
+def read_notes(connection: apsw.Connection, names: Sequence[str] | None) -> dict[str, str]:
+    """Return the notes with these names (None: all).
+
+    Raises:
+        StoreFormatError: If a note is not a text.
+    """
+    notes = dict(fetch_rows(connection, _GET_NOTES, (None if names is None else list(names),)))
+    for name, value in notes.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise StoreFormatError(f"{connection.filename}: the note {name!r} is {value!r}, not a text")
+    return notes
+
+
+def exchange_note(
+    connection: apsw.Connection, name: str, value: str | None, expected: str | None
+) -> str | None:
+    """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards."""
+    found = read_notes(connection, [name]).get(name)
+    if found != expected or found == value:
+        return found
+    if value is None:
+        connection.execute("DELETE FROM note WHERE name = ?", (name,))
+    else:
+        connection.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, value))
+    return value
+
+
+def read_ids(connection: apsw.Connection, keys: Ints) -> list[str]:
+    """Return the ids of documents (n,) that exist."""
+    return [id for (id,) in _read_texts(connection, "SELECT key, id FROM document", keys)]
+
+
+def read_tags(connection: apsw.Connection, keys: Ints) -> list[tuple[str, str]]:
+    """Return the kinds and tags of link groups (n,) that exist."""
+    rows = _read_texts(connection, "SELECT key, kind, tag FROM link_group", keys)
+    return [(kind, tag) for kind, tag in rows]
+
+
+def _read_texts(connection: apsw.Connection, query: str, keys: Ints) -> list[list[str]]:
+    wanted = keys.tolist()
+    where = f"{query} WHERE key IN (SELECT value FROM json_each(?))"
+    with convert_row_errors("documents and link groups"):
+        texts = {key: texts for key, *texts in fetch_rows(connection, where, (wanted,))}
+        check_texts(chain.from_iterable(texts.values()))
+        return [texts[key] for key in wanted]
+
+
+def check_texts(values: Iterable[object]) -> None:
+    """Check that values from a row are texts.
+
+    Raises:
+        TypeError: If one is not.
+    """
+    for value in values:
+        if type(value) is not str:
+            raise TypeError(f"{value!r} is not a text")
 
 
 def record_names(connection: apsw.Connection, names: Vocabulary) -> None:

@@ -153,7 +153,8 @@ class Twins:
         return found
 
 
-NO_TWINS: Final = Twins(np.empty(0, np.int64), np.empty(0, np.int64))
+_NO_KEYS: Final = np.empty(0, np.int64)
+NO_TWINS: Final = Twins(_NO_KEYS, _NO_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,14 +265,15 @@ class _BaseGraph(NamedTuple):
 
 
 def find_lost_keys(path: Path) -> Ints:
-    """Return the keys of the documents in a saved index that no search can reach.
+    """Return the keys of the documents in a file that usearch saved that no search can reach."""
+    return _find_lost(np.memmap(path, np.uint8, "r").view(np.ndarray)) if path.stat().st_size else _NO_KEYS
 
-    Args:
-        path: A file that usearch saved. If its layout is unknown, the result is empty.
-    """
-    graph = _parse_graph(np.memmap(path, np.uint8, "r").view(np.ndarray)) if path.stat().st_size else None
+
+def _find_lost(saved: Bytes) -> Ints:
+    """Return these keys for what usearch saved; none if its layout is unknown."""
+    graph = _parse_graph(saved)
     if graph is None:
-        return np.empty(0, np.int64)
+        return _NO_KEYS
     reached = _find_reached(graph)
     if reached.sum() * 2 < len(reached):  # the entry itself lies in the small, separated part
         reached = ~reached
@@ -396,7 +398,6 @@ class AnnIndex:
         keys: Ints,
         vectors: Callable[[Ints], Floats],
         covered: int,
-        told: Callable[[int], None] | None = None,
     ) -> AnnIndex:
         """Return this index with documents added. This one, which shares the graph, is not to be used again.
 
@@ -404,7 +405,6 @@ class AnnIndex:
             keys: Keys of the documents that the index lacks, ascending.
             vectors: Looks up vectors by key.
             covered: The key up to which the index is complete afterwards.
-            told: Called after each batch with the key up to which the index is complete by then.
         """
         grown = self
         if len(keys) and not len(self):
@@ -421,8 +421,6 @@ class AnnIndex:
             own = nodes == batch
             _add_codes(grown.index, batch[own], codes[own], threads=0 if len(batch) >= PARALLEL_FROM else 1)
             grown = replace(grown, twins=grown.twins.extended(nodes[~own], batch[~own]), table=table)
-            if told is not None:
-                told(int(batch[-1]))
         return replace(grown, covered=covered)
 
     def save(self, path: Path) -> str:
@@ -430,16 +428,28 @@ class AnnIndex:
 
         def write(temporary: Path) -> None:
             self._write(temporary)
-            lost = find_lost_keys(temporary)
-            if len(lost):
-                codes = get_codes(self.index, lost)
-                self.index.remove(lost)
-                _add_codes(self.index, lost, codes, threads=1)
+            if self.mend(np.memmap(temporary, np.uint8, "r").view(np.ndarray)):
                 self._write(temporary)
             if self.centre is not None:
                 append_tail(temporary, self.centre, self.twins)
 
         return write_file(path, write)
+
+    def mend(self, saved: Bytes) -> bool:
+        """Add again the documents that no search can reach in what was saved, and return whether any were."""
+        lost = _find_lost(saved)
+        if len(lost):
+            codes = get_codes(self.index, lost)
+            self.index.remove(lost)
+            _add_codes(self.index, lost, codes, threads=1)
+        return bool(len(lost))
+
+    def copied(self) -> AnnIndex:
+        """Return a copy, to add documents to while this one is searched."""
+        _require_memory(self.index.memory_usage)
+        copy = self.index.copy()
+        copy.expansion_search = EXPANSION_SEARCH
+        return replace(self, index=copy)
 
     def _write(self, path: Path) -> None:
         try:

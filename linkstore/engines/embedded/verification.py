@@ -1,4 +1,4 @@
-"""Operations on the whole store: reading all records, comparing derived data with the tables, rebuilding."""
+"""Derives again what is derived from the documents, compares, and rebuilds."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ import numpy as np
 import orjson
 
 from linkstore.core.links import Link, parse_links
-from linkstore.engines.contract import Change, Finding, Record
+from linkstore.core.plans import Side
+from linkstore.engines.contract import Change, Finding
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.derived import FLOOR, DerivedData, Snapshot, make_stamp, read_snapshot
 from linkstore.engines.embedded.maintenance import UNLISTED
-from linkstore.engines.embedded.mirror import Mirror, make_empty_mirror
+from linkstore.engines.embedded.mirror import SIDES, Mirror, make_empty_mirror
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.refresh import advance_mirror, collect_columns, find_living_groups
 from linkstore.engines.embedded.schema import (
-    convert_row_errors,
+    fetch_rows,
     find_counter_problems,
+    read_ids,
     read_metadata,
     read_raw_settings,
     read_settings,
     restore_counters,
 )
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall, get_codes
-from linkstore.engines.embedded.writing import ChangeWriter, GroupKeyCache
+from linkstore.engines.embedded.writing import ChangeWriter
 from linkstore.errors import StoreFormatError
 
 _EXAMPLES: Final = 5
@@ -58,6 +59,7 @@ _CHECKS = {
         "SELECT CAST(id AS BLOB) FROM access WHERE typeof(id) != 'text' OR typeof(at) != 'integer'"
         " OR id NOT IN (SELECT id FROM document)"
     ),
+    "documents whose words are not indexed": lexical.SELECT_UNINDEXED,
     "notes that are not texts": (
         "SELECT CAST(name AS BLOB) FROM note WHERE typeof(name) != 'text' OR typeof(text) != 'text'"
     ),
@@ -66,23 +68,6 @@ _CHECKS = {
         " (SELECT document FROM link WHERE link_group NOT IN (SELECT key FROM link_group))"
     ),
 }
-
-
-def read_records(connection: apsw.Connection, after: str | None, limit: int) -> list[Record]:
-    """Return up to ``limit`` records with ids greater than ``after``, ordered by id."""
-    rows = connection.execute(
-        "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key)"
-        " WHERE id > ? ORDER BY id LIMIT ?",
-        (after or "", limit),
-    )
-    with convert_row_errors("documents"):
-        return [_make_record(*row) for row in rows]
-
-
-def _make_record(id: str, text: str, metadata: str, links: str | None, embedding: bytes) -> Record:
-    fields = read_metadata(metadata, links)
-    vector = np.frombuffer(embedding, dtype="<f4")
-    return Record(id=id, text=text, metadata=fields, vector=vector, links=parse_links(fields, id))
 
 
 def inspect_tables(connection: apsw.Connection, damaged: list[str]) -> Iterator[Finding]:
@@ -101,15 +86,8 @@ def inspect_tables(connection: apsw.Connection, damaged: list[str]) -> Iterator[
     for problem, query in _CHECKS.items():
         yield from _make_finding(problem, _read_ids(connection, query))
     yield from _make_finding(
-        "documents whose words are not indexed", _read_ids(connection, lexical.SELECT_UNINDEXED)
-    )
-    yield from _make_finding(
         "documents whose links differ from their metadata", _find_inconsistent_links(connection)
     )
-    counted = connection.execute("SELECT count(*) FROM document").get
-    noted = connection.execute("SELECT value FROM setting WHERE name = 'documents'").get
-    if counted != noted:
-        yield Finding(problem=f"{counted} documents, but {noted} noted", count=abs(counted - noted))
 
 
 def _read_ids(connection: apsw.Connection, query: str) -> list[str]:
@@ -175,14 +153,12 @@ def rebuild_tables(connection: apsw.Connection) -> None:
         "DELETE FROM link_group",
     ):
         connection.execute(query)
-    settings = read_settings(connection)
-    connection.execute("INSERT OR REPLACE INTO setting VALUES ('epoch', ?)", (settings.get("epoch", 0) + 1,))
     lost = [
         row[0]
         for check in ("documents without a vector", "vectors of the wrong length")
         for row in connection.execute(_CHECKS[check])
     ]
-    writer = ChangeWriter(connection, GroupKeyCache())
+    writer = ChangeWriter(connection)
     writer.apply(Change(remove=lost), [])
     rows: Iterator[Any] = iter(fetch_rows(connection, "SELECT key, id, links FROM document ORDER BY key"))
     while part := list(islice(rows, _ROWS_AT_ONCE)):
@@ -230,13 +206,11 @@ def inspect_derived(view: StoreView, derived: DerivedData, recorded: Snapshot | 
         yield from _compare_mirrors(view, fresh, mirror, "in the snapshot")
     index = derived.map_ann(recorded) if recorded else None
     if index is not None:
-        yield from _compare_index(fresh, index)
+        yield from _compare_index(fresh, index, view.connection)
 
 
 def _compare_mirrors(view: StoreView, fresh: Mirror, mirror: Mirror, place: str) -> Iterator[Finding]:
-    ours, theirs = (
-        collect_columns(one, find_living_groups(one, view.connection, -1)) for one in (fresh, mirror)
-    )
+    ours, theirs = (collect_columns(one, find_living_groups(one, view.connection)) for one in (fresh, mirror))
     wrong = [name for name in ours if ours[name].tobytes() != theirs[name].tobytes()]
     if "keys" not in wrong:
         rows, others = fresh.all_visible(), mirror.all_visible()
@@ -247,28 +221,28 @@ def _compare_mirrors(view: StoreView, fresh: Mirror, mirror: Mirror, place: str)
             for part in parts
         ):
             wrong.append("vectors")
-    if not all(_has_right_members(mirror, bit) for bit in mirror.sides):
+    if not all(_has_right_members(mirror, side) for side in SIDES):
         wrong.append("members of link groups")
     yield from _make_finding(f"columns that differ from the tables {place}", wrong)
 
 
-def _has_right_members(mirror: Mirror, bit: int) -> bool:
+def _has_right_members(mirror: Mirror, side: Side) -> bool:
     """Check that the runs of a side have every entry of every existing document under its link group."""
-    groups, entries = mirror.sides[bit].flat()
-    if len(entries) and (entries.max() >= len(mirror.link_group) or entries.min() < 0):
+    total, groups = len(mirror.link_group), np.arange(len(mirror.group_keys))
+    owner, entries = mirror.sides[side].runs.gather(groups)
+    if len(entries) and (entries.max() >= total or entries.min() < 0):
         return False
-    if (mirror.link_group.take(entries) != groups).any():
+    if (mirror.link_group.take(entries) != owner).any():
         return False
-    total = len(mirror.link_group)
     there = mirror.visible(mirror.link_document.rows(0, total).astype(np.int64))
-    wanted = (mirror.link_bits.rows(0, total) & bit) != 0
+    wanted = mirror.sides[side].weight.rows(0, total) >= 0
     if there is not None:
         wanted &= there
     counts = np.bincount(entries, minlength=total)
     return bool((counts[wanted] == 1).all() and (counts <= 1).all())
 
 
-def _compare_index(fresh: Mirror, index: AnnIndex) -> Iterator[Finding]:
+def _compare_index(fresh: Mirror, index: AnnIndex, connection: apsw.Connection) -> Iterator[Finding]:
     """Compare the keys and vectors of an index with the documents that it covers, and measure it."""
     keys = np.sort(np.concatenate((np.asarray(index.index.keys, dtype=np.int64), index.twins.keys)))
     rows = fresh.all_visible()
@@ -279,7 +253,7 @@ def _compare_index(fresh: Mirror, index: AnnIndex) -> Iterator[Finding]:
         part = np.flatnonzero(~wrong[start : start + _ROWS_AT_ONCE]) + start
         held = get_codes(index.index, index.twins.nodes_of(wanted[part]))
         wrong[part] = (held != index.codes(fresh.vectors.take(rows[part]))).any(axis=1)
-    lacking = fresh.ids.take(rows[: len(wanted)][wrong])
+    lacking = read_ids(connection, wanted[wrong])
     yield from _make_finding("documents that the index lacks or differs in", lacking)
     if len(keys) != len(np.unique(keys)) or (len(keys) and keys[-1] > index.covered):
         yield Finding(problem="entries of the index without documents", count=1)

@@ -18,10 +18,10 @@ from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.engines.bookkeeping import collect_record_names
 from linkstore.engines.contract import Change, PageEntry, Record, Written
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.schema import (
     check_keys,
     check_sizes,
+    fetch_rows,
     read_metadata,
     read_settings,
     record_names,
@@ -67,35 +67,6 @@ class PreparedRecord:
     digest: bytes
 
 
-class GroupKeyCache:
-    """A cache of committed link group keys, so that a popular tag is looked up once.
-
-    Args:
-        limit: The most keys in the cache.
-    """
-
-    def __init__(self, limit: int = 500_000) -> None:
-        self._limit = limit
-        self._state: tuple[int, dict[tuple[str, str], int]] = 0, {}  # one tuple, replaced atomically
-
-    def at(self, epoch: int) -> Mapping[tuple[str, str], int]:
-        """Return the known keys of existing link groups, by kind and tag.
-
-        Args:
-            epoch: How many times link groups have been deleted.
-        """
-        known_at, known = self._state
-        return known if known_at == epoch else {}
-
-    def learn(self, epoch: int, committed: Mapping[tuple[str, str], int]) -> None:
-        """Add keys that were in the table in an epoch, and drop all others if there would be too many."""
-        known_at, known = self._state
-        if epoch > known_at or len(known) + len(committed) > self._limit:
-            self._state = epoch, dict(committed)
-        elif epoch == known_at:
-            known.update(committed)
-
-
 def prepare_records(records: Iterable[Record]) -> list[PreparedRecord]:
     """Serialise records before the store is locked, and of several with the same id only the last.
 
@@ -130,7 +101,7 @@ def _find_present(connection: apsw.Connection, ids: list[str]) -> dict[str, tupl
     rows = fetch_rows(
         connection,
         "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))",
-        (orjson.dumps(ids).decode(),),
+        (ids,),
     )
     return {id: (key, digest) for id, key, digest in rows}
 
@@ -158,19 +129,11 @@ class ChangeWriter:
 
     Args:
         connection: In a write transaction.
-        groups: The cache of link group keys.
-
-    Attributes:
-        learned: Keys of further link groups, to be added to the cache once they are committed.
-        epoch: How many times link groups have been deleted.
     """
 
-    def __init__(self, connection: apsw.Connection, groups: GroupKeyCache) -> None:
+    def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._groups = groups
-        self.learned: dict[tuple[str, str], int] = {}
         settings = read_settings(connection)
-        self.epoch: int = settings.get("epoch", 0)
         self._change: int = settings["change"] + 1
         self._last_key: int = settings["last_key"]
         self._last_group: int = settings["last_group"]
@@ -257,29 +220,16 @@ class ChangeWriter:
 
     def _group_keys(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
         """Return the key of each link group, given by kind and tag, and insert new link groups."""
-        known = self._groups.at(self.epoch)
-        found = list(map(known.get, wanted))
-        missing = {pair: None for pair, key in zip(wanted, found, strict=True) if key is None}
-        if missing:
-            self._learn(list(missing), all_known=len(known) == self._last_group)
-        return [self.learned[pair] if key is None else key for pair, key in zip(wanted, found, strict=True)]
-
-    def _learn(self, missing: list[tuple[str, str]], *, all_known: bool) -> None:
-        """Find the keys of link groups that are not in the cache, and insert new link groups.
-
-        Args:
-            missing: Each once.
-            all_known: Whether the cache has all link groups of the table, so that all of these are new.
-        """
-        if not all_known:
-            rows = fetch_rows(self._connection, FIND_GROUPS, (orjson.dumps(missing).decode(),))
-            self.learned.update({(kind, tag): key for kind, tag, key in rows})
-            missing = [pair for pair in missing if pair not in self.learned]
-        check_keys("link groups", self._last_group + len(missing))
-        made = dict(zip(missing, count(self._last_group + 1)))
+        distinct = list(dict.fromkeys(wanted))
+        rows = fetch_rows(self._connection, FIND_GROUPS, (distinct,))
+        known = {(kind, tag): key for kind, tag, key in rows}
+        new = [pair for pair in distinct if pair not in known]
+        check_keys("link groups", self._last_group + len(new))
+        made = dict(zip(new, count(self._last_group + 1)))
         self._connection.executemany(_INSERT_GROUP, [(key, *pair) for pair, key in made.items()])
-        self.learned.update(made)
         self._last_group += len(made)
+        known |= made
+        return [known[pair] for pair in wanted]
 
     def _pages(self, put: Sequence[PageEntry], remove: Sequence[tuple[str, str]]) -> None:
         self._connection.executemany("DELETE FROM page WHERE source = ? AND url = ?", list(remove))
@@ -317,13 +267,13 @@ def prepare_relinked(
         kinds: Links of these kinds are removed.
         links: The links that replace them, by document id.
     """
-    known = fetch_rows(connection, _SELECT_LINKS_BY_ID, (_ids_to_json(list(links)),))
+    known = fetch_rows(connection, _SELECT_LINKS_BY_ID, (list(links),))
     changed = {
         id: written
         for id, stored in known
         if (written := replace_kinds(read_metadata("{}", stored), kinds, links[id])) is not None
     }
-    rows = fetch_rows(connection, _SELECT_DOCUMENTS_BY_ID, (_ids_to_json(list(changed)),))
+    rows = fetch_rows(connection, _SELECT_DOCUMENTS_BY_ID, (list(changed),))
     return prepare_records(_make_relinked_record(row, changed[row[0]]) for row in rows), len(known) - len(
         changed
     )
@@ -339,7 +289,3 @@ def _make_relinked_record(row: tuple[str, str, str, bytes], links: list[Any]) ->
         vector=np.frombuffer(vector, np.float32),
         links=parse_links(fields, id),
     )
-
-
-def _ids_to_json(ids: list[str]) -> str:
-    return orjson.dumps(ids).decode()

@@ -1,4 +1,4 @@
-"""The small tables beside the documents: notes, indexed pages and access times; and the links, read whole.
+"""What is read from the tables as it is: records, indexed pages and access times; and all links.
 
 Access times have a table of their own, so that recording one rewrites nothing else.
 """
@@ -6,22 +6,19 @@ Access times have a table of their own, so that recording one rewrites nothing e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import apsw
 import numpy as np
 import orjson
 
-from linkstore.engines.contract import PageEntry, StoredLinks
-from linkstore.engines.embedded.database import fetch_rows
-from linkstore.engines.embedded.mirror import IN, OUT
+from linkstore.core.links import parse_links
+from linkstore.engines.contract import PageEntry, Record, StoredLinks
+from linkstore.engines.embedded.mirror import SIDES
 from linkstore.engines.embedded.reader import StoreView
-from linkstore.engines.embedded.schema import convert_row_errors
-from linkstore.errors import StoreFormatError
+from linkstore.engines.embedded.schema import check_texts, convert_row_errors, fetch_rows, read_metadata
 
-_GET_NOTES: Final = (
-    "SELECT name, text FROM note WHERE ?1 IS NULL OR name IN (SELECT value FROM json_each(?1))"
-)
 _ENTRIES: Final = "SELECT source, url, digest, ids FROM page"
 _OF_SOURCE: Final = f"{_ENTRIES} WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
 _OF_SOURCE_NAMED: Final = (
@@ -48,37 +45,11 @@ _MERGED: Final = (
 )
 
 
-def read_notes(connection: apsw.Connection, names: Sequence[str] | None) -> dict[str, str]:
-    """Return the notes with these names (None: all).
-
-    Raises:
-        StoreFormatError: If a note is not a text.
-    """
-    notes = dict(fetch_rows(connection, _GET_NOTES, (None if names is None else _to_json(names),)))
-    for name, value in notes.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise StoreFormatError(f"{connection.filename}: the note {name!r} is {value!r}, not a text")
-    return notes
-
-
-def exchange_note(
-    connection: apsw.Connection, name: str, value: str | None, expected: str | None
-) -> str | None:
-    """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards."""
-    found = read_notes(connection, [name]).get(name)
-    if found != expected or found == value:
-        return found
-    if value is None:
-        connection.execute("DELETE FROM note WHERE name = ?", (name,))
-    else:
-        connection.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, value))
-    return value
-
-
 def read_links(view: StoreView) -> StoredLinks:
     """Return the links of all documents, from the mirror: from the table it takes ten times as long.
 
-    The mirror merges links of a document with one tag where it can. How many they are stands in the table.
+    The mirror merges links of a document with one tag. How many they are stands in the table. It may have
+    link groups without links that are gone from the table.
     """
     mirror, rows, end = view.mirror, view.mirror.all_visible(), len(view.mirror.link_group)
     position = np.full(len(mirror.keys), -1)
@@ -86,22 +57,27 @@ def read_links(view: StoreView) -> StoredLinks:
     document = position[mirror.link_document.rows(0, end)]
     kept = document >= 0
     document, group = document[kept], mirror.link_group.rows(0, end)[kept].astype(np.int64)
-    bits, groups = mirror.link_bits.rows(0, end)[kept], len(mirror.group_keys)
+    out, into = (mirror.sides[side].weight.rows(0, end)[kept] >= 0 for side in SIDES)
+    groups = len(mirror.group_keys)
     pairs, count = document * groups + group, np.ones(len(document), np.int64)  # pairs ascend
     merged = np.array(fetch_rows(view.connection, _MERGED), np.int64).reshape(-1, 3)
     (of, known), (at, found) = mirror.keys.find(merged[:, 0]), mirror.group_keys.find(merged[:, 1])
     known &= found  # all of them, unless the store is damaged
     wanted = position[of[known]] * groups + at[known]
-    first = np.searchsorted(pairs, wanted)
-    count[first] += merged[known, 2] - (np.searchsorted(pairs, wanted, "right") - first)
-    kinds, tags = mirror.group_kind.rows(0, groups).tolist(), mirror.tags.take(np.arange(groups))
+    count[np.searchsorted(pairs, wanted)] = merged[known, 2]
+    ids = dict(fetch_rows(view.connection, "SELECT key, id FROM document"))
+    named = fetch_rows(view.connection, "SELECT key, kind, tag FROM link_group")
+    tags = {key: (kind, tag) for key, kind, tag in named}
+    with convert_row_errors("documents and link groups"):
+        check_texts(chain(ids.values(), chain.from_iterable(tags.values())))
+        found_ids = [ids[key] for key in mirror.keys.take(rows).tolist()]
     return StoredLinks(
-        ids=mirror.ids.take(rows),
-        groups=[(mirror.kinds[kind], tag) for kind, tag in zip(kinds, tags, strict=True)],
+        ids=found_ids,
+        groups=[tags.get(key, ("", "")) for key in mirror.group_keys.rows(0, groups).tolist()],
         document=document,
         group=group,
-        leads_out=(bits & OUT) != 0,
-        leads_in=(bits & IN) != 0,
+        leads_out=out,
+        leads_in=into,
         count=count,
     )
 
@@ -113,9 +89,9 @@ def read_page_entries(
     if urls is None:
         rows = fetch_rows(connection, _OF_SOURCE, (source,))
     elif source is None:
-        rows = fetch_rows(connection, _NAMED, (_to_json(urls),))
+        rows = fetch_rows(connection, _NAMED, (list(urls),))
     else:
-        rows = fetch_rows(connection, _OF_SOURCE_NAMED, (source, _to_json(urls)))
+        rows = fetch_rows(connection, _OF_SOURCE_NAMED, (source, list(urls)))
     with convert_row_errors("pages"):
         return [
             PageEntry(source=of, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
@@ -129,10 +105,6 @@ def read_page_digests(connection: apsw.Connection, source: str | None) -> dict[t
         return {(of, url): digest for of, url, digest in connection.execute(_DIGESTS, (source,))}
 
 
-def _to_json(values: Sequence[str]) -> str:
-    return orjson.dumps(list(values)).decode()
-
-
 def record_accesses(connection: apsw.Connection, times: Mapping[str, int]) -> int:
     """Record access times, keep the latest of each document, and return how many documents are stored."""
     before = connection.total_changes()
@@ -142,4 +114,21 @@ def record_accesses(connection: apsw.Connection, times: Mapping[str, int]) -> in
 
 def read_accesses(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, int]:
     """Return the access times of the given documents, without documents that have none."""
-    return dict(fetch_rows(connection, _ACCESSED, (_to_json(ids),)))
+    return dict(fetch_rows(connection, _ACCESSED, (list(ids),)))
+
+
+def read_records(connection: apsw.Connection, after: str | None, limit: int) -> list[Record]:
+    """Return up to ``limit`` records with ids greater than ``after``, ordered by id."""
+    rows = connection.execute(
+        "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key)"
+        " WHERE id > ? ORDER BY id LIMIT ?",
+        (after or "", limit),
+    )
+    with convert_row_errors("documents"):
+        return [_make_record(*row) for row in rows]
+
+
+def _make_record(id: str, text: str, metadata: str, links: str | None, embedding: bytes) -> Record:
+    fields = read_metadata(metadata, links)
+    vector = np.frombuffer(embedding, dtype="<f4")
+    return Record(id=id, text=text, metadata=fields, vector=vector, links=parse_links(fields, id))
