@@ -30,6 +30,7 @@ COLUMNS = {
     "link": ("document", "link_group", "direction", "label", "weight"),
     "departed": ("key", "change"),
     "page": ("source", "url", "digest", "ids"),
+    "note": ("name", "text"),
 }
 
 
