@@ -54,13 +54,37 @@ _DriverRows: Any = protocol.ProtocolHandler.message_types_by_opcode[protocol.Res
 """The driver's class for results."""
 
 
+class ConcurrencyLimit:
+    """The maximum number of concurrent statements: halved by overload, recovers within a minute.
+
+    The operations of a store share it, so an overload slows down later operations too. Threads may call it
+    without a lock. At worst, one of two simultaneous halvings is lost.
+
+    Args:
+        top: The maximum without overload.
+    """
+
+    def __init__(self, top: int) -> None:
+        self._top = top
+        self._eased = (float(top), 0.0)
+
+    def at(self, now: float) -> int:
+        """Return the maximum number of concurrent statements at time ``now`` in seconds, at least 1."""
+        level, since = self._eased
+        return max(1, min(self._top, int(level + self._top * (now - since) / _RECOVERY_SECONDS)))
+
+    def ease(self, now: float) -> None:
+        """Halve the maximum after an overload."""
+        self._eased = (max(1.0, self.at(now) / 2), now)
+
+
 @dataclass(slots=True, eq=False)
 class Attempts:
     """The attempts of one statement.
 
     Args:
         position: Its place among the statements of the operation.
-        statement: The statement. None: its text is only prepared.
+        statement: The statement.
         rows: The pages of its answer received so far.
         page: Paging state of the previous page, None for the first page.
         failures: The failed attempts (of this page), by how many of their kind are allowed.
@@ -69,12 +93,58 @@ class Attempts:
     """
 
     position: int
-    statement: Statement | None = None
+    statement: Statement
     rows: list[Row] = field(default_factory=list)
     page: bytes | None = None
     failures: Counter[int] = field(default_factory=Counter)
     since: float = 0.0
     future: Any = None
+
+
+class Flight:
+    """The statements of one operation.
+
+    Args:
+        requests: The operation.
+
+    Attributes:
+        answers: The rows of each statement.
+        ready: Statements to send.
+        running: How many are under way.
+        failed: Those that failed since statements were sent last.
+        wait: Seconds until they are sent again.
+        overload: Whether one of them failed by overload.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self.requests = requests
+        self.answers: list[list[Row]] = [[] for _ in requests.statements]
+        self.ready = deque(Attempts(*each) for each in enumerate(requests.statements))
+        self.running = 0
+        self.failed: list[Attempts] = []
+        self.wait, self.overload = 0.0, False
+
+    def turn_back(self, limit: ConcurrencyLimit) -> float:
+        """Make ready what failed, before all else, and return the seconds to wait until it is sent."""
+        if self.overload:
+            limit.ease(time.monotonic())
+        self.ready.extendleft(reversed(self.failed))
+        wait, self.failed, self.wait, self.overload = self.wait, [], 0.0, False
+        return wait
+
+    def take_page(self, attempts: Attempts, future: Any, rows: list[Row]) -> None:
+        """Add a page to the answer of a statement, and make it ready for the next page if there is one."""
+        if self.requests.take:
+            self.requests.take(rows)
+        else:
+            attempts.rows += rows
+        limit = attempts.statement.page_limit
+        if future.has_more_pages and (limit is None or len(attempts.rows) < limit):
+            attempts.page = future.result().paging_state
+            attempts.failures, attempts.since = Counter(), 0.0
+            self.ready.appendleft(attempts)
+        else:
+            self.answers[attempts.position] = attempts.rows[:limit]
 
 
 class Inbox:
@@ -112,30 +182,6 @@ class Inbox:
                 async with asyncio.timeout(seconds):
                     await event.wait()
         return bool(self.items)
-
-
-class ConcurrencyLimit:
-    """The maximum number of concurrent statements: halved by overload, recovers within a minute.
-
-    The operations of a store share it, so an overload slows down later operations too. Threads may call it
-    without a lock. At worst, one of two simultaneous halvings is lost.
-
-    Args:
-        top: The maximum without overload.
-    """
-
-    def __init__(self, top: int) -> None:
-        self._top = top
-        self._eased = (float(top), 0.0)
-
-    def at(self, now: float) -> int:
-        """Return the maximum number of concurrent statements at time ``now`` in seconds, at least 1."""
-        level, since = self._eased
-        return max(1, min(self._top, int(level + self._top * (now - since) / _RECOVERY_SECONDS)))
-
-    def ease(self, now: float) -> None:
-        """Halve the maximum after an overload."""
-        self._eased = (max(1.0, self.at(now) / 2), now)
 
 
 def compute_backoff(tries: int) -> float:
@@ -202,48 +248,23 @@ class Executor:
         if not self.session.cluster.scheduler.is_alive():
             raise self._ended(requests.what)
         for cql in {statement.cql: None for statement in requests.statements if statement.level != "schema"}:
-            if cql not in self._prepared:
-                yield from self._prepare_patiently(cql, requests.what)
-        answers: list[list[Row]] = [[] for _ in requests.statements]
-        ready = deque(Attempts(*each) for each in enumerate(requests.statements))
-        failed: list[Attempts] = []
-        inbox, running, wait, overload = Inbox(), 0, 0.0, False
-        writes = any(statement.level == "write" for statement in requests.statements)
-        limit = self._writing if writes else self._reading
-        while ready or running or failed:
-            if failed and not running:
-                if overload:
-                    limit.ease(time.monotonic())
-                yield _pause(wait)
-                ready.extendleft(reversed(failed))
-                failed, wait, overload = [], 0.0, False
-            started = time.monotonic()
-            while ready and not failed and running < limit.at(started):
-                self._send(ready.popleft(), inbox, requests.what)
-                running += 1
-            if not (yield Call(inbox.wait, inbox.arrive, (self._longest(requests) + _REPORT_GRACE,))):
-                raise self._failure(_LOST_FAULT, requests.what, spent=time.monotonic() - started)
+            yield from self._prepare_patiently(cql, requests.what)
+        flight, inbox = Flight(requests), Inbox()
+        levels = {statement.level for statement in requests.statements}
+        limit = self._writing if "write" in levels else self._reading
+        longest = max((self._find_timeout(level) for level in levels), default=0.0) + _REPORT_GRACE
+        while flight.ready or flight.running or flight.failed:
+            if flight.failed and not flight.running:
+                yield _pause(flight.turn_back(limit))
+            now = time.monotonic()
+            while flight.ready and not flight.failed and flight.running < limit.at(now):
+                self._send(flight.ready.popleft(), inbox, requests.what)
+                flight.running += 1
+            if not (yield Call(inbox.wait, inbox.arrive, (longest,))):
+                raise self._failure(_LOST_FAULT, requests.what, spent=time.monotonic() - now)
             while inbox.items:
-                attempts, future, is_error, result = inbox.items.popleft()
-                if attempts.future is not future:
-                    continue  # the driver may call twice for one request
-                attempts.future = None
-                running -= 1
-                _release(future)
-                if is_error:
-                    fault = diagnose(result)
-                    host = getattr(future, "coordinator_host", None)
-                    wait = max(wait, self._find_wait(attempts, fault, result, requests.what, host))
-                    overload |= fault.overload
-                    failed.append(attempts)
-                elif self._take_page(attempts, future, result, requests, answers):
-                    ready.appendleft(attempts)
-        return answers
-
-    def _longest(self, requests: Requests) -> float:
-        """Return the timeout of the slowest of the statements."""
-        schema = any(statement.level == "schema" for statement in requests.statements)
-        return self.settings.schema_timeout if schema else self.settings.timeout
+                self._take(flight, *inbox.items.popleft())
+        return flight.answers
 
     def _send(self, attempts: Attempts, inbox: Inbox, what: str) -> None:
         """Send a statement without waiting for its answer, which goes to the inbox.
@@ -251,50 +272,37 @@ class Executor:
         This is the driver's ``execute_async``, with another row factory and protocol handler, which leaves
         vectors, sets and tuples as bytes.
         """
-        now, statement = time.monotonic(), attempts.statement
-        assert statement is not None
-        attempts.since = attempts.since or now
-        each = self.settings.schema_timeout if statement.level == "schema" else self.settings.timeout
-        left = self._find_deadline(statement.level) - (now - attempts.since)
+        statement, session = attempts.statement, self.session
+        attempts.since = attempts.since or time.monotonic()
+        left = self._find_deadline(statement.level) - (time.monotonic() - attempts.since)
+        timeout = max(_MIN_ATTEMPT_SECONDS, min(self._find_timeout(statement.level), left))
         try:
-            bound = self.bind(statement)
+            bound = self._bind(statement)
         except (AttributeError, TypeError, ValueError) as error:  # the first for a text that is not a str
-            raise BackendError(
-                f"could not {what}: a value does not fit its column in Cassandra: {error}"
-            ) from error
-        future = self.session._create_response_future(  # noqa: SLF001 - see above
-            bound,
-            None,
-            False,
-            {},
-            max(_MIN_ATTEMPT_SECONDS, min(each, left)),
-            paging_state=attempts.page,
+            message = f"could not {what}: a value does not fit its column in Cassandra: {error}"
+            raise BackendError(message) from error
+        future = session._create_response_future(  # noqa: SLF001 - see above
+            bound, None, False, {}, timeout, paging_state=attempts.page
         )
         future.row_factory = query.tuple_factory
         future._protocol_handler = _PackedHandler  # noqa: SLF001 - see above
         attempts.future = future
-        self.session._on_request(future)  # noqa: SLF001 - see above
+        session._on_request(future)  # noqa: SLF001 - see above
         future.send_request()
-        future.add_callbacks(
-            partial(inbox.put, attempts, future, False), partial(inbox.put, attempts, future, True)
-        )
+        put = partial(inbox.put, attempts, future)
+        future.add_callbacks(partial(put, False), partial(put, True))
 
-    def bind(self, statement: Statement) -> Any:
-        """Return the driver's form of a statement, whose text must be prepared.
-
-        Raises:
-            TypeError: If a value cannot be turned into its column's type.
-            ValueError: Likewise.
-        """
+    def _bind(self, statement: Statement) -> Any:
+        """Return the driver's form of a statement, whose text must be prepared."""
         if statement.level == "schema":
             bound = query.SimpleStatement(statement.cql)
         else:
             bound = _RoutedStatement(self._prepared[statement.cql])
+            bound.given_key = statement.routing
             if statement.packed:
                 bound.values = list(statement.values)
             else:
                 bound.bind(statement.values)
-            bound.given_key = statement.routing
         limit = PAGE_ROWS if statement.level == "one" else statement.page_limit or PAGE_ROWS
         bound.consistency_level = self._levels[statement.level]
         bound.retry_policy = self._policy
@@ -302,26 +310,20 @@ class Executor:
         bound.fetch_size = min(PAGE_ROWS, limit)
         return bound
 
-    def _take_page(
-        self,
-        attempts: Attempts,
-        future: Any,
-        rows: list[Row] | None,
-        requests: Requests,
-        answers: list[list[Row]],
-    ) -> bool:
-        """Add a page to the answer of a statement, and say whether there is another to ask for."""
-        if requests.take:
-            requests.take(rows or [])
-        else:
-            attempts.rows += rows or []
-        limit = attempts.statement.page_limit if attempts.statement else None
-        if future.has_more_pages and (limit is None or len(attempts.rows) < limit):
-            attempts.page = future.result().paging_state
-            attempts.failures, attempts.since = Counter(), 0.0
-            return True
-        answers[attempts.position] = attempts.rows[:limit]
-        return False
+    def _take(self, flight: Flight, attempts: Attempts, future: Any, is_error: bool, result: Any) -> None:
+        """Take what a request came to: rows, after which there may be more to ask for, or an error."""
+        if attempts.future is not future:
+            return  # the driver may call twice for one request
+        attempts.future = None
+        flight.running -= 1
+        _release(future)
+        if not is_error:
+            flight.take_page(attempts, future, result or [])
+            return
+        fault, host = diagnose(result), getattr(future, "coordinator_host", None)
+        flight.wait = max(flight.wait, self._find_wait(attempts, fault, result, flight.requests.what, host))
+        flight.overload |= fault.overload
+        flight.failed.append(attempts)
 
     def _find_wait(
         self, attempts: Attempts, fault: Fault, error: BaseException, what: str, host: object = None
@@ -336,11 +338,13 @@ class Executor:
         attempts.failures[fault.tries] += 1
         tries, spent = attempts.failures.total(), time.monotonic() - attempts.since
         wait = compute_backoff(tries)
-        level = attempts.statement.level if attempts.statement else "read"
-        late = spent + wait + _MIN_ATTEMPT_SECONDS > self._find_deadline(level)
+        late = spent + wait + _MIN_ATTEMPT_SECONDS > self._find_deadline(attempts.statement.level)
         if late or attempts.failures[fault.tries] >= fault.tries:
             raise self._failure(fault, what, tries=tries, spent=spent, host=host) from error
         return wait
+
+    def _find_timeout(self, level: Level) -> float:
+        return self.settings.schema_timeout if level == "schema" else self.settings.timeout
 
     def _find_deadline(self, level: Level) -> float:
         return self.settings.schema_timeout if level == "schema" else self.settings.deadline
@@ -367,8 +371,8 @@ class Executor:
         return StoreClosedError(f"could not {what}: the session with Cassandra {why}")
 
     def _prepare_patiently(self, cql: str, what: str) -> Operation[None]:
-        """Prepare a text, with the same timeouts and retries as for running statements."""
-        attempts = Attempts(0, since=time.monotonic())
+        """Prepare a text unless it is prepared, with the same retries as for running statements."""
+        attempts = Attempts(0, Statement(cql=cql), since=time.monotonic())
         while cql not in self._prepared:
             try:
                 yield Call(self._prepare, arguments=(cql,))  # the driver blocks meanwhile
@@ -383,9 +387,8 @@ class Executor:
         """
         with self._preparing:
             if cql not in self._prepared:
-                kind: Any = type(self.session)
                 hurried = _HurriedSession(self.session, self.settings.timeout)
-                self._prepared[cql] = kind.prepare(hurried, cql)
+                self._prepared[cql] = type(self.session).prepare(hurried, cql)
 
 
 def _pause(seconds: float) -> Call:

@@ -30,7 +30,7 @@ from linkstore.core.plans import Members, Operation, ReachedMembers, Side, selec
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket, pack_member_state
-from linkstore.engines.cassandra.reading import MetDocuments, RecentValues, RowFetcher, ScopeCheck
+from linkstore.engines.cassandra.reading import MetDocuments, RowFetcher, ScopeCheck, remember
 from linkstore.engines.cassandra.statements import Requests, Statement, Tables
 
 ReadMember = tuple[str, str, bytes]
@@ -77,7 +77,7 @@ class GroupReader:
         self._tables = tables
         self._fetcher = fetcher
         self._buckets = list(range(buckets))
-        self._hubs: RecentValues[tuple[str, str, Side], int] = RecentValues(MAX_REMEMBERED_HUBS)
+        self._hubs: dict[tuple[str, str, Side], int] = {}
 
     def read(self, groups: Sequence[GroupKey], side: Side, limit: int) -> Operation[list[GroupRows]]:
         """Read the members on one side of each link group, up to ``limit`` per partition."""
@@ -94,7 +94,7 @@ class GroupReader:
             if found[group].size < limit:
                 self._hubs.pop((*group, side), None)
             else:
-                self._hubs.remember((*group, side), found[group].size)
+                remember(self._hubs, (*group, side), found[group].size, MAX_REMEMBERED_HUBS)
         return [found[group] for group in groups]
 
     def read_within(
@@ -319,7 +319,7 @@ def _decode_states(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Flo
         return _NO_FLOATS, _NO_FLOATS, _NO_FLOATS
     start = codec.SINGLE_STATE_OFFSET + WEIGHT_FORMAT.size
     width = start + codec.compute_code_width(len(vector))
-    unclear = codec.pack_states(pack_member_state(1.0, codec.make_unknown_code(len(vector))))
+    unclear = codec.pack_set(pack_member_state(1.0, codec.make_unknown_code(len(vector))))
     usable = (
         states if set(map(len, states)) == {width} else [s if len(s) == width else unclear for s in states]
     )
