@@ -117,8 +117,8 @@ class DocumentVersion:
         """
         if len(record.id) > LONGEST_ID or len(record.id.encode()) > LONGEST_ID:
             raise DocumentError(
-                f"document {record.id[:60]!r}… cannot be stored: its id has {len(record.id.encode()):,} bytes,"
-                f" and in Cassandra it may have {LONGEST_ID:,} at most"
+                f"document {record.id[:60]!r}… cannot be stored: its id has {len(record.id.encode()):,}"
+                f" bytes, and in Cassandra it may have {LONGEST_ID:,} at most"
             )
         try:
             text = record.text.encode()

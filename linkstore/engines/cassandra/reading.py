@@ -139,7 +139,7 @@ class MetDocuments:
 
 
 def scan_rows(tables: Tables, after: str | None, limit: int) -> Operation[list[Row]]:
-    """Read the next rows of documents in token order, with the columns of :func:`.statements.read_versions`."""
+    """Read the next rows of documents in token order, as :func:`.statements.read_versions` has them."""
     values = (limit,) if after is None else (after, limit)
     text = cql.scan_versions(tables, after=after is not None)
     return ask("read documents", text, *values, page_limit=limit)

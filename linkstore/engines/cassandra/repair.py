@@ -20,7 +20,7 @@ from linkstore.core.batches import split_batches
 from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.derived import DerivedRows, RowKey
+from linkstore.engines.cassandra.derived import DerivedRows, RowKey, Rows
 from linkstore.engines.cassandra.documents import (
     DocumentVersion,
     has_content,
@@ -77,35 +77,39 @@ class Differences:
     """Rows that differ from documents.
 
     Args:
+        horizon: Rows with a later timestamp may belong to a write in progress.
         strays: Rows without a document that should have them, with the last write time of each.
         missing: Rows that do not exist or lack a state, with the state to add to each.
         mixed: Rows with wrong or additional states, with the last write time and the correct state.
     """
 
+    horizon: int
     strays: dict[RowKey, int] = field(default_factory=dict)
     missing: dict[RowKey, bytes] = field(default_factory=dict)
     mixed: dict[RowKey, tuple[int, bytes]] = field(default_factory=dict)
 
-    def take(
-        self, key: RowKey, states: Sequence[bytes], right: bytes | None, written: int, *, settled: bool
-    ) -> None:
-        """Compare one row.
+    def take(self, rows: Iterable[Row], right: Rows, *, changed: bool) -> None:
+        """Compare the rows of a document.
 
         Args:
-            key: Its key.
-            states: Its states.
-            right: The correct state, None if the row should not exist.
-            written: Its last write time.
-            settled: Whether it is too old to belong to a write in progress.
+            rows: Those that are stored.
+            right: Those that it should have.
+            changed: Whether it changed while rows were read. Then only strays are certain.
         """
-        if right is None:
-            if settled:
+        missing = dict(right)
+        for *columns, packed, times in rows:
+            key, states = tuple(columns), codec.unpack_set(packed)
+            state, written = missing.pop(key, None), max(times or (), default=0)
+            if state is None and written <= self.horizon:
                 self.strays[key] = written
-        elif states != [right]:
-            if settled:
-                self.mixed[key] = written, right
-            elif right not in states:
-                self.missing[key] = right
+            elif state is None or changed or states == [state]:
+                continue
+            elif written <= self.horizon:
+                self.mixed[key] = written, state
+            elif state not in states:
+                self.missing[key] = state
+        if not changed:
+            self.missing.update(missing)
 
     def findings(self, table: DerivedTable) -> Iterator[Finding]:
         """Yield the differences as findings. Rows that are shown alike are counted once."""
@@ -186,6 +190,8 @@ class RowInspection:
     def _compare(
         self, number: int, table: DerivedTable, sums: defaultdict[str, int]
     ) -> Operation[Differences]:
+        """Compare the rows of a table, and once more those of documents whose rows differ."""
+
         def subtract(rows: Iterable[Row]) -> None:
             for *key, states, _ in rows:
                 sums[key[-1]] -= _hash_row(key, codec.unpack_set(states))
@@ -200,23 +206,14 @@ class RowInspection:
 
         if rows_of:
             yield from _read_rows(table, collect)
-        differences = Differences()
+        differences = Differences(self._horizon)
         for part in split_batches(rows_of, DOCUMENTS_PER_PAGE):
             versions = yield from self._fetcher.versions(part)
             derived = self._derived.derive(list(versions.values()))
             for id in part:
-                right = dict(derived[id][number]) if id in derived else {}
-                unchanged = id in versions and self._seen.get(id) == versions[id].written
-                for *key, states, times in rows_of[id]:
-                    expected = right.pop(tuple(key), None)
-                    if unchanged or expected is None:
-                        written = max(times or (), default=0)
-                        settled = written <= self._horizon
-                        differences.take(
-                            tuple(key), codec.unpack_set(states), expected, written, settled=settled
-                        )
-                if unchanged:
-                    differences.missing.update(right)
+                right = derived[id][number] if id in derived else {}
+                changed = id in versions and self._seen.get(id) != versions[id].written
+                differences.take(rows_of[id], right, changed=changed)
         return differences
 
 
