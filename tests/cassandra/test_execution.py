@@ -10,7 +10,6 @@ import threading
 import time
 import weakref
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +31,6 @@ from cassandra.protocol import OverloadedErrorMessage, ServerError, SyntaxExcept
 from cassandra.query import tuple_factory
 from fake_cassandra import FakeSession
 
-from linkstore.engines.cassandra import execution
 from linkstore.engines.cassandra.execution import ConcurrencyLimit, Executor, compute_backoff
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement
@@ -79,15 +77,7 @@ def test_answers_stand_in_the_order_of_the_statements(run, delay):
 
 
 def test_answered_requests_are_freed_without_the_garbage_collector(run):
-    class Timed(FakeSession):
-        """Its requests have timers that refer to them, as the driver's have."""
-
-        def _create_response_future(self, *given, **options):
-            request = FakeSession._create_response_future(self, *given, **options)
-            request._timer = SimpleNamespace(callback=request.fail)
-            return request
-
-    session = Timed(echo, delay=None)
+    session = FakeSession(echo, delay=None)
     kept = []
     gc.disable()
     try:
@@ -147,20 +137,14 @@ def test_an_answer_that_comes_twice_counts_once(run):
 # --- how statements are sent ------------------------------------------------------------------
 
 
-def test_levels_timeouts_and_profiles_go_with_each_statement():
+def test_levels_and_row_factories_go_with_each_statement():
     session = FakeSession(echo)
-    settings = CassandraSettings(
-        read_consistency="ONE", write_consistency="ALL", timeout=7, schema_timeout=33
-    )
-    executor = Executor(session, settings)
+    executor = Executor(session, CassandraSettings(read_consistency="ONE", write_consistency="ALL"))
     for level in ("read", "write", "one"):
         executor.run(requests("a", level=level))
     executor.run(Requests(statements=(Statement(cql="CREATE", level="schema"),), what="create"))
-    read, write, one, schema = session.requests
     levels = [request.query.consistency_level for request in session.requests]
     assert levels[:3] == [ConsistencyLevel.ONE, ConsistencyLevel.ALL, ConsistencyLevel.LOCAL_ONE]
-    assert [request.timeout for request in (read, write, one)] == pytest.approx([7, 7, 7])
-    assert schema.timeout == pytest.approx(33)
     assert all(request.query.is_idempotent for request in session.requests)
     assert all(request.row_factory is tuple_factory for request in session.requests)
     assert session.prepared == ["SELECT a FROM t WHERE a = ?"]
@@ -413,14 +397,40 @@ def test_a_login_that_fails_on_all_nodes_is_not_tried_again(run):
     assert len(session.requests) == 1
 
 
-def test_a_try_may_take_no_longer_than_is_left_of_the_deadline(run):
-    session = FakeSession(lambda request: request.fail(OperationTimedOut()), delay=0.3)
+@pytest.mark.parametrize(("level", "seconds"), [("read", 0.3), ("write", 0.3), ("schema", 0.8)])
+def test_an_attempt_that_is_not_answered_is_given_up_in_time(run, level, seconds):
+    """By the caller: also where the driver's thread has died."""
+    held = []
+    session = FakeSession(lambda request: held.append(request) if len(held) < 1 else echo(request))
+    executor = Executor(session, CassandraSettings(timeout=0.3, schema_timeout=0.8))
+    schema = Statement(cql="CREATE", level="schema")
+    if level == "schema":
+        with pytest.raises(StoreUnavailableError, match="no answer came in time"):
+            run(executor, Requests(statements=(schema,), what="create"))
+    else:
+        assert run(executor, requests("a", level=level)) == [[("a",)]]
+    assert held[0].timed_out == pytest.approx(seconds, abs=0.25)
+
+
+def test_an_attempt_is_given_up_in_time_while_others_are_answered(run):
+    def serve(request):
+        if request.values != ("n0",) or len([one for one in session.requests if one.values == ("n0",)]) > 1:
+            echo(request)
+
+    session = FakeSession(serve, delay=0.02)
+    executor = Executor(session, CassandraSettings(timeout=0.3, in_flight=2))
+    assert run(executor, requests(*names(60))) == [[(name,)] for name in names(60)]
+    assert session.requests[0].timed_out == pytest.approx(0.3, abs=0.25)
+
+
+def test_an_attempt_may_take_no_longer_than_is_left_of_the_deadline(run):
+    session = FakeSession(lambda request: None)
     with pytest.raises(StoreUnavailableError):
-        run(Executor(session, CassandraSettings(timeout=0.9, deadline=1.0)), requests("x"))
-    timeouts = [request.timeout for request in session.requests]
-    assert timeouts[0] == pytest.approx(0.9)
-    assert timeouts == sorted(timeouts, reverse=True)
-    assert timeouts[-1] < 0.7
+        run(Executor(session, CassandraSettings(timeout=0.9, deadline=1.3)), requests("x"))
+    timeouts = [request.timed_out for request in session.requests]
+    assert timeouts[0] == pytest.approx(0.9, abs=0.25)
+    assert len(timeouts) > 1
+    assert timeouts[-1] < 0.6
 
 
 def test_each_statement_has_its_own_deadline(run):
@@ -485,14 +495,6 @@ def test_a_value_that_fits_no_column_is_an_error(run):
     with pytest.raises(BackendError, match="a value does not fit"):
         run(Executor(session), requests("\ud800"))
     assert session.requests == []
-
-
-def test_a_driver_that_never_comes_back_is_not_waited_for(run, monkeypatch):
-    """As when its thread has died."""
-    monkeypatch.setattr(execution, "_REPORT_GRACE", 0.1)
-    session = FakeSession(lambda request: None)
-    with pytest.raises(BackendError, match="neither answered nor gave up"):
-        run(Executor(session, CassandraSettings(timeout=0.3)), requests("x"))
 
 
 def test_the_first_failure_ends_the_operation_and_starts_nothing_more(run):

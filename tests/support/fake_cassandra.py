@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from types import SimpleNamespace
 
+from cassandra import OperationTimedOut
 from cassandra.cqltypes import UTF8Type
 from cassandra.protocol import ColumnMetadata
 from cassandra.query import PreparedStatement
@@ -24,7 +25,7 @@ class Request:
         self.cql = getattr(query, "query_string", None) or query.prepared_statement.query_string
         self.options = options
         self.page = options.get("paging_state")
-        self.timeout = options["timeout"]
+        self.timed_out = None
         self.sent = None
         self._send = send
         self.coordinator_host = None
@@ -39,6 +40,11 @@ class Request:
         self.sent = time.monotonic()
         if self._send:
             self._send(self)
+
+    def _on_timeout(self):
+        """As the driver does where its timer is over."""
+        self.timed_out = time.monotonic() - self.sent
+        self.fail(OperationTimedOut())
 
     def add_callbacks(self, callback, errback):
         """As the driver does: at once if the outcome is there, else when it comes."""

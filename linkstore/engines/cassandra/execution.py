@@ -41,12 +41,6 @@ _LONGEST_WAIT: Final = 2.0
 _RECOVERY_SECONDS: Final = 60.0
 _MIN_ATTEMPT_SECONDS: Final = 0.25
 """Minimum time in seconds for another attempt."""
-_REPORT_GRACE: Final = 5.0
-"""Seconds after the timeout of a statement within which the driver should report it."""
-_LOST_FAULT: Final = Fault(
-    "the driver neither answered nor gave up",
-    "Its thread may have died: close the session, and open the store again over another.",
-)
 _CUSTOM_TYPE_CODE: Final = 0
 """The native protocol's code for types given by name, such as vectors."""
 _VECTOR_TYPE: Final = ".VectorType("
@@ -89,7 +83,8 @@ class Attempts:
         page: Paging state of the previous page, None for the first page.
         failures: The failed attempts (of this page), by how many of their kind are allowed.
         since: When the first attempt started, 0 before.
-        future: The request that is under way.
+        expires: When the attempt under way times out.
+        future: Its request.
     """
 
     position: int
@@ -98,6 +93,7 @@ class Attempts:
     page: bytes | None = None
     failures: Counter[int] = field(default_factory=Counter)
     since: float = 0.0
+    expires: float = 0.0
     future: Any = None
 
 
@@ -110,7 +106,7 @@ class Flight:
     Attributes:
         answers: The rows of each statement.
         ready: Statements to send.
-        running: How many are under way.
+        running: Statements under way.
         failed: Those that failed since statements were sent last.
         wait: Seconds until they are sent again.
         overload: Whether one of them failed by overload.
@@ -120,7 +116,7 @@ class Flight:
         self.requests = requests
         self.answers: list[list[Row]] = [[] for _ in requests.statements]
         self.ready = deque(Attempts(*each) for each in enumerate(requests.statements))
-        self.running = 0
+        self.running: set[Attempts] = set()
         self.failed: list[Attempts] = []
         self.wait, self.overload = 0.0, False
 
@@ -131,6 +127,11 @@ class Flight:
         self.ready.extendleft(reversed(self.failed))
         wait, self.failed, self.wait, self.overload = self.wait, [], 0.0, False
         return wait
+
+    def expire(self, now: float) -> None:
+        """Have the driver give up the requests whose time is over, as its own timers do."""
+        for attempts in [one for one in self.running if one.expires <= now]:
+            attempts.future._on_timeout()  # noqa: SLF001 - see Executor._send
 
     def take_page(self, attempts: Attempts, future: Any, rows: list[Row]) -> None:
         """Add a page to the answer of a statement, and make it ready for the next page if there is one."""
@@ -252,16 +253,17 @@ class Executor:
         flight, inbox = Flight(requests), Inbox()
         levels = {statement.level for statement in requests.statements}
         limit = self._writing if "write" in levels else self._reading
-        longest = max((self._find_timeout(level) for level in levels), default=0.0) + _REPORT_GRACE
         while flight.ready or flight.running or flight.failed:
             if flight.failed and not flight.running:
                 yield _pause(flight.turn_back(limit))
             now = time.monotonic()
-            while flight.ready and not flight.failed and flight.running < limit.at(now):
-                self._send(flight.ready.popleft(), inbox, requests.what)
-                flight.running += 1
-            if not (yield Call(inbox.wait, inbox.arrive, (longest,))):
-                raise self._failure(_LOST_FAULT, requests.what, spent=time.monotonic() - now)
+            while flight.ready and not flight.failed and len(flight.running) < limit.at(now):
+                attempts = flight.ready.popleft()
+                self._send(attempts, inbox, requests.what)
+                flight.running.add(attempts)
+            soonest = min(attempts.expires for attempts in flight.running)
+            yield Call(inbox.wait, inbox.arrive, (max(0.0, soonest - time.monotonic()),))
+            flight.expire(time.monotonic())
             while inbox.items:
                 self._take(flight, *inbox.items.popleft())
         return flight.answers
@@ -270,19 +272,20 @@ class Executor:
         """Send a statement without waiting for its answer, which goes to the inbox.
 
         This is the driver's ``execute_async``, with another row factory and protocol handler, which leaves
-        vectors, sets and tuples as bytes.
+        vectors, sets and tuples as bytes. It has no timeout, because the driver makes a timer for each, and
+        wakes its thread for it; see :meth:`Flight.expire`.
         """
-        statement, session = attempts.statement, self.session
-        attempts.since = attempts.since or time.monotonic()
-        left = self._find_deadline(statement.level) - (time.monotonic() - attempts.since)
-        timeout = max(_MIN_ATTEMPT_SECONDS, min(self._find_timeout(statement.level), left))
+        statement, session, now = attempts.statement, self.session, time.monotonic()
+        attempts.since = attempts.since or now
+        left = self._find_deadline(statement.level) - (now - attempts.since)
+        attempts.expires = now + max(_MIN_ATTEMPT_SECONDS, min(self._find_timeout(statement.level), left))
         try:
             bound = self._bind(statement)
         except (AttributeError, TypeError, ValueError) as error:  # the first for a text that is not a str
             message = f"could not {what}: a value does not fit its column in Cassandra: {error}"
             raise BackendError(message) from error
         future = session._create_response_future(  # noqa: SLF001 - see above
-            bound, None, False, {}, timeout, paging_state=attempts.page
+            bound, None, False, {}, None, paging_state=attempts.page
         )
         future.row_factory = query.tuple_factory
         future._protocol_handler = _PackedHandler  # noqa: SLF001 - see above
@@ -315,8 +318,8 @@ class Executor:
         if attempts.future is not future:
             return  # the driver may call twice for one request
         attempts.future = None
-        flight.running -= 1
-        _release(future)
+        flight.running.discard(attempts)
+        future.clear_callbacks()  # which refer to it: so it is freed without the garbage collector
         if not is_error:
             flight.take_page(attempts, future, result or [])
             return
@@ -393,16 +396,6 @@ class Executor:
 
 def _pause(seconds: float) -> Call:
     return Call(time.sleep, asyncio.sleep, (seconds,))
-
-
-def _release(future: Any) -> None:
-    """Break the reference cycles of an answered request, so that it is freed without the garbage collector.
-
-    Its callbacks refer to it, and so does its timer, which was cancelled. A request has some forty objects,
-    and thousands of requests would have the collector look at all objects of the process again and again.
-    """
-    future.clear_callbacks()
-    future._timer = None  # noqa: SLF001 - the driver keeps it
 
 
 class _HurriedSession:
