@@ -146,11 +146,6 @@ def list_name_notes(names: Vocabulary) -> Iterator[str]:
         yield from (prefix + name for name in sorted(getattr(names, field)))
 
 
-def records_name(note: str) -> bool:
-    """Say whether a note records the name of a kind or field."""
-    return note.startswith(tuple(_NAME_PREFIXES.values()))
-
-
 def _parse_names(notes: Collection[str]) -> Vocabulary:
     return Vocabulary(
         **{

@@ -56,7 +56,7 @@ def read_notes(connection: apsw.Connection, names: Sequence[str] | None) -> dict
     """
     notes = dict(fetch_rows(connection, _GET_NOTES, (None if names is None else _to_json(names),)))
     for name, value in notes.items():
-        if not isinstance(value, str):
+        if not isinstance(name, str) or not isinstance(value, str):
             raise StoreFormatError(f"{connection.filename}: the note {name!r} is {value!r}, not a text")
     return notes
 

@@ -38,9 +38,9 @@ from linkstore.engines.embedded.index_process import Indexer
 from linkstore.engines.embedded.location import Place, run_exclusively
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import (
+    FORGET_NAMES,
     collect_names,
     find_setting_problems,
-    forget_names,
     read_raw_settings,
     read_settings,
     record_names,
@@ -357,7 +357,7 @@ class OpenStore:
         clean_tables(connection, self.derived.view(connection), everything=everything)
         if everything:
             lexical.optimize_word_index(connection)
-            forget_names(connection)
+            connection.execute(FORGET_NAMES)
             record_names(connection, collect_names(connection))
         return_free_pages(connection)
 

@@ -15,7 +15,7 @@ import orjson
 
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.vocabulary import Vocabulary
-from linkstore.engines.bookkeeping import list_name_notes, records_name
+from linkstore.engines.bookkeeping import list_name_notes
 from linkstore.engines.embedded import lexical
 from linkstore.errors import DocumentError, LinkStoreError, StoreFormatError, StoreLimitError
 
@@ -25,6 +25,7 @@ MOST_TEXT_BYTES: Final = 16 << 20
 """The largest text of a document, and the largest metadata and links as JSON, in bytes of UTF-8."""
 MOST_WORDS_BYTES: Final = 2 * MOST_TEXT_BYTES
 """The most bytes of one document's words: case folding turns a few characters into up to eighteen."""
+FORGET_NAMES: Final = "DELETE FROM note WHERE substr(name, 1, 5) <> 'note '"
 ADD_NOTE: Final = "INSERT OR IGNORE INTO note VALUES (?, '')"
 DATA_FIELD: Final = '"data":'
 """The JSON of links contains this string if one of them has data."""
@@ -294,12 +295,6 @@ def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
 def record_names(connection: apsw.Connection, names: Vocabulary) -> None:
     """Record the names of kinds and fields, in an open write transaction."""
     connection.executemany(ADD_NOTE, [(name,) for name in list_name_notes(names)])
-
-
-def forget_names(connection: apsw.Connection) -> None:
-    """Delete the recorded names of kinds and fields, in an open write transaction."""
-    names = [row[:1] for row in connection.execute("SELECT name FROM note") if records_name(row[0])]
-    connection.executemany("DELETE FROM note WHERE name = ?", names)
 
 
 def collect_names(connection: apsw.Connection) -> Vocabulary:
