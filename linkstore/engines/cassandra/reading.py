@@ -25,7 +25,7 @@ STATEMENTS_PER_NODE: Final = 4
 """Number of statements that the keys of one node are split into. A node handles the keys of a statement one
 after another, but several statements in parallel."""
 MIN_KEYS_PER_STATEMENT: Final = 16
-"""Minimum number of keys in a statement, if there are as many."""
+"""Fewer keys are not split. Those of several statements are split evenly, as the slowest one decides."""
 DOCUMENTS_PER_PAGE: Final = 1_000
 """Number of documents that are read at once where all are read."""
 MAX_REMEMBERED_FILTERS: Final = 1_000
@@ -231,11 +231,10 @@ class RowFetcher:
     def parts(self, keys: Sequence[tuple[bytes, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
         """Yield, for each statement, the positions of its partition keys and its routing key."""
         for share in self.by_replica(keys):
-            size = min(
-                MAX_KEYS_PER_STATEMENT,
-                max(MIN_KEYS_PER_STATEMENT, -(-len(share.positions) // STATEMENTS_PER_NODE)),
-            )
-            for part in split_batches(share.positions, size):
+            number = len(share.positions)
+            several = min(STATEMENTS_PER_NODE, -(-number // MIN_KEYS_PER_STATEMENT))
+            count = max(several, -(-number // MAX_KEYS_PER_STATEMENT))
+            for part in split_batches(share.positions, -(-number // count)):
                 yield part, share.routing
 
     def by_replica(self, keys: Sequence[tuple[bytes, ...]]) -> list[NodeShare]:
