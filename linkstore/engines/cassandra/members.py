@@ -7,8 +7,7 @@ among the members taken from its group, or if it may be among the best documents
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import itemgetter
@@ -41,7 +40,7 @@ _LARGEST_MEMBER_PAGE: Final = 2_000
 _MEMBER_PAGE_GROWTH: Final = 4
 MAX_REMEMBERED_HUBS: Final = 10_000
 """How many hubs are remembered."""
-_FIRST_BUCKET: Final = struct.pack(">i", 0)
+_FIRST_BUCKET: Final = codec.SIZE.pack(0)
 _NO_FLOATS: Final = np.empty(0, np.float32)
 _BELOW_ALL: Final = np.float32(-np.inf)
 _MAX_CELLS: Final = 32
@@ -79,22 +78,41 @@ class GroupReader:
         self._buckets = list(range(buckets))
         self._hubs: dict[tuple[str, str, Side], int] = {}
 
-    def read(self, groups: Sequence[GroupKey], side: Side, limit: int) -> Operation[list[GroupRows]]:
-        """Read the members on one side of each link group, up to ``limit`` per partition."""
-        asked = list(dict.fromkeys(groups))
-        large = [group for group in asked if self._hubs.get((*group, side), 0) >= limit]
-        known = set(large)
-        found = yield from self._read_rows(
-            [group for group in asked if group not in known], large, side, limit
-        )
-        smaller = [group for group in large if found[group].size < limit]
-        if smaller:
-            found |= yield from self._read_rows(smaller, [], side, limit)
-        for group in asked:
-            if found[group].size < limit:
+    def read(
+        self, groups: Sequence[GroupKey], side: Side, limit: int, *, whole: bool = False
+    ) -> Operation[list[GroupRows]]:
+        """Read the members on one side of each link group, up to ``limit`` per partition.
+
+        Args:
+            groups: The link groups.
+            side: Which members.
+            limit: How many members per partition.
+            whole: Whether the members of groups with at least as many are wanted too.
+        """
+        found = {group: GroupRows() for group in groups}
+        hubs = set() if whole else {group for group in found if self._hubs.get((*group, side), 0) >= limit}
+        full = [group for group in found if group not in hubs]
+        asked = [
+            *self._make_statements(cql.read_members(self._tables), full, side, limit),
+            *self._make_statements(cql.count_members(self._tables), hubs, side, limit),
+        ]
+        if asked:
+            statements = tuple(statement for _, statement in asked)
+            answers = yield Requests(statements=statements, what="read link groups")
+            for (kind, _), rows in zip(asked, answers, strict=True):
+                for tag, of in groupby(rows, itemgetter(0)):
+                    found[kind, tag].rows += of
+        for group, members in found.items():
+            members.size = len(members.rows)
+            if members.size < limit:
                 self._hubs.pop((*group, side), None)
             else:
-                remember(self._hubs, (*group, side), found[group].size, MAX_REMEMBERED_HUBS)
+                remember(self._hubs, (*group, side), members.size, MAX_REMEMBERED_HUBS)
+            if group in hubs:
+                members.rows.clear()
+        if smaller := [group for group in found if group in hubs and found[group].size < limit]:
+            again = yield from self.read(smaller, side, limit)
+            found.update(zip(smaller, again, strict=True))
         return [found[group] for group in groups]
 
     def read_within(
@@ -109,7 +127,7 @@ class GroupReader:
             held: Tells which documents are in the scope.
         """
         asked = list(dict.fromkeys(groups))
-        found = yield from self._read_rows(asked, [], side, limit)
+        found = dict(zip(asked, (yield from self.read(asked, side, limit, whole=True)), strict=True))
         pages: dict[tuple[GroupKey, int], list[ReadMember]] = {}
         for group in asked:
             for row in found[group].rows:
@@ -133,30 +151,8 @@ class GroupReader:
             members.size = len(members.rows)
         return [found[group] for group in groups]
 
-    def _read_rows(
-        self, full: Sequence[GroupKey], light: Sequence[GroupKey], side: Side, limit: int
-    ) -> Operation[dict[GroupKey, GroupRows]]:
-        """Read the members of the groups in ``full``, and the sizes of those in ``light``."""
-        found, counted = {group: GroupRows() for group in (*full, *light)}, set(light)
-        asked = [
-            *self._make_statements(cql.read_members(self._tables), full, side, limit),
-            *self._make_statements(cql.count_members(self._tables), light, side, limit),
-        ]
-        if asked:
-            answers = yield Requests(
-                statements=tuple(statement for _, statement in asked), what="read link groups"
-            )
-            for (kind, _), rows in zip(asked, answers, strict=True):
-                for tag, of in groupby(rows, itemgetter(0)):
-                    found[kind, tag].rows += of
-        for group, members in found.items():
-            members.size = len(members.rows)
-            if group in counted:
-                members.rows.clear()
-        return found
-
     def _make_statements(
-        self, text: str, groups: Sequence[GroupKey], side: Side, limit: int
+        self, text: str, groups: Collection[GroupKey], side: Side, limit: int
     ) -> Iterator[tuple[str, Statement]]:
         """Yield a link kind and a statement that reads groups of this kind."""
         for kind in dict.fromkeys(kind for kind, _ in groups):

@@ -286,11 +286,11 @@ class Scope:
         self.condition = condition
         self.history = history
         self.limit = limit
-        self._judged = 0
+        self._charged = 0
         self.tables = tables
         self.fetcher = fetcher
         self._verdicts: dict[str, bool] = {}
-        self._listed: set[str] | None = None
+        self._complete = False
         self._equalities = select_searchable(dict(condition.equalities))
 
     @property
@@ -317,15 +317,18 @@ class Scope:
             FilterError: If more documents would have to be checked than the limit allows.
         """
         asked = dict.fromkeys(ids)
-        unknown = self._list_unknown(asked)
-        if at_most := self._count_worth_listing(unknown):
-            yield from self._list(at_most)
-            unknown = self._list_unknown(asked)
+        unknown = self._find_unknown(asked)
+        if unknown and self._equalities:
+            yield from self._list(len(unknown))
+            unknown = self._find_unknown(asked)
         if not sample:
             self.charge(len(unknown))
+        statement = cql.read_attributes(self.tables)
         for part in split_batches(unknown, _CHECKS_PER_READ):
-            yield from self._check(part)
-        return {id for id in asked if self._verdict(id)}
+            rows = yield from self.fetcher.by_id(statement, part, "read what filters ask for")
+            self._verdicts.update(dict.fromkeys(part, False))
+            self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
+        return {id for id in asked if self._verdicts.get(id, False)}
 
     def charge(self, documents: int) -> None:
         """Count documents that are checked.
@@ -333,55 +336,36 @@ class Scope:
         Raises:
             FilterError: If there are now more than the limit allows.
         """
-        self._judged += documents
-        if self._judged > self.limit:
+        self._charged += documents
+        if self._charged > self.limit:
             raise FilterError(
                 f"more than scan_limit ({self.limit:,}) documents must be looked at to tell what the filter"
                 " leaves: add an equality that few documents have, which the server looks up, or raise"
                 " scan_limit"
             )
 
-    def _list_unknown(self, ids: Iterable[str]) -> list[str]:
-        return [] if self._listed is not None else [id for id in ids if id not in self._verdicts]
+    def _find_unknown(self, ids: Iterable[str]) -> list[str]:
+        return [] if self._complete else [id for id in ids if id not in self._verdicts]
 
-    def _verdict(self, id: str) -> bool:
-        known = self._verdicts.get(id)
-        return known if known is not None else self._listed is not None and id in self._listed
-
-    def _check(self, ids: Sequence[str]) -> Operation[None]:
-        """Check documents by their metadata."""
-        statement = cql.read_attributes(self.tables)
-        rows = yield from self.fetcher.by_id(statement, ids, "read what filters ask for")
-        self._verdicts.update(dict.fromkeys(ids, False))
-        self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
-
-    def _count_worth_listing(self, unknown: Sequence[str]) -> int:
-        """Return the number of documents to ask the server's index for.
-
-        The number is 0 if the unknown ones are checked by id.
-        """
-        if not unknown or not self._equalities:
-            return 0
-        if self._judged + len(unknown) > self.limit:
-            return _MAX_LISTED
-        to_check = min(len(self._verdicts) + len(unknown), _MAX_LISTED)
-        more_than = self.history.more_than.get(frozenset(self._equalities.items()), 0)
-        return to_check if to_check > max(_MAX_CHECKED_BY_ID, _LISTING_GROWTH * more_than) else 0
-
-    def _list(self, at_most: int) -> Operation[None]:
-        """List the documents of the scope by the server's index, only some of them if there are more."""
+    def _list(self, unknown: int) -> Operation[None]:
+        """List the documents of the scope by the server's index, if that is cheaper than checks by id."""
+        equalities = frozenset(self._equalities.items())
+        at_most = min(len(self._verdicts) + unknown, _MAX_LISTED)
+        more_than = self.history.more_than.get(equalities, 0)
+        if self._charged + unknown > self.limit:
+            at_most = _MAX_LISTED
+        elif at_most <= max(_MAX_CHECKED_BY_ID, _LISTING_GROWTH * more_than):
+            return
         values = (*(part for pair in self._equalities.items() for part in pair), at_most + 1)
         text = cql.read_equal(self.tables, len(self._equalities))
         rows = yield from ask("look up the documents of a filter", text, *values)
-        if len(rows) <= at_most:
-            self._listed = {id for id, attributes in rows if self._passes(attributes)}
-            return
-        remember(self.history.more_than, frozenset(self._equalities.items()), at_most, MAX_REMEMBERED_FILTERS)
         for id, attributes in rows:
-            if id not in self._verdicts:
-                self._verdicts[id] = self._passes(attributes)
-        if at_most == _MAX_LISTED:
-            self._equalities = {}
+            self._verdicts.setdefault(id, self._passes(attributes))
+        self._complete = len(rows) <= at_most
+        if not self._complete:
+            remember(self.history.more_than, equalities, at_most, MAX_REMEMBERED_FILTERS)
+            if at_most == _MAX_LISTED:
+                self._equalities = {}
 
     def _passes(self, attributes: str | None) -> bool:
         return attributes is not None and self.condition.matches(orjson.loads(attributes))
