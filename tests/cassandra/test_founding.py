@@ -161,6 +161,7 @@ def test_a_store_is_made_when_its_indexes_answer(opened, monkeypatch) -> None:
         refused.append(attempts)
         assert other.run(other.manifest()) == Manifest()
         attempts.since = attempts.since or time.monotonic()
+        attempts.expires = time.monotonic() + 9
         attempts.future = Request(0, SimpleNamespace(query_string=attempts.statement.cql), {"timeout": 1})
         inbox.put(attempts, attempts.future, True, NO_INDEX)
 
