@@ -33,8 +33,8 @@ from linkstore import LinkStore
 from linkstore.engines.cassandra import codec as codes
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.codec import derive_memberships, make_link_set
 from linkstore.engines.cassandra.derived import pack_member_state
-from linkstore.engines.cassandra.documents import derive_memberships, make_link_set
 from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement

@@ -19,14 +19,14 @@ from linkstore.core.arrays import cosine_similarities, damp_similarity, normaliz
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Members
 from linkstore.engines.cassandra import codec as codes
-from linkstore.engines.cassandra.derived import pack_member_state
-from linkstore.engines.cassandra.documents import (
+from linkstore.engines.cassandra.codec import (
     DocumentVersion,
     extract_links_json,
     make_link_set,
     pack_links,
     unpack_links,
 )
+from linkstore.engines.cassandra.derived import pack_member_state
 from linkstore.engines.cassandra.members import GroupRows, MemberPool, _decode_states, _find_nth_of_group
 from linkstore.engines.cassandra.reading import MetDocuments
 

@@ -11,7 +11,7 @@ from cassandra.cqltypes import lookup_casstype
 
 from linkstore import Link
 from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.cassandra.documents import DocumentVersion, make_link_set, select_searchable
+from linkstore.engines.cassandra.codec import DocumentVersion, make_link_set, select_searchable
 from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.statements import Tables
 from linkstore.engines.cassandra.writing import make_document_writes

@@ -16,8 +16,8 @@ from linkstore.core.plans import Operation, Plan
 from linkstore.core.vocabulary import Vocabulary, collect_names
 from linkstore.engines.bookkeeping import Backend, collect_record_names
 from linkstore.engines.cassandra import tables, writing
+from linkstore.engines.cassandra.codec import DocumentVersion
 from linkstore.engines.cassandra.derived import DerivedRows
-from linkstore.engines.cassandra.documents import DocumentVersion
 from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.execution import Executor, Placement
 from linkstore.engines.cassandra.lexical import CorpusStatistics, WordSearch

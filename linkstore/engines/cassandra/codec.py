@@ -1,4 +1,4 @@
-"""Values in the format of the native protocol, codes of vectors, and batches of rows.
+"""The content of rows: documents, their links, codes of vectors, sets of states, and batches of rows.
 
 A collection is its length followed by its elements, a tuple is its parts. Each element or part is preceded by
 its size in bytes, -1 for null. All numbers are 32-bit big-endian integers. Parsing and packing this here is
@@ -13,20 +13,35 @@ bound. A code has the high 8 bits of all components, then the low 4 bits, two co
 A row of members or words has a set of blobs, one for each recorded state of the document. A write adds its
 state to a row, then writes the document, then removes the other states. So a row always has the current state
 of its document. Nearly all rows have exactly one state, which is then the current one.
+
+The links of a document are one column: a tuple of their JSON, as in the metadata, and the set of the parsed
+links. Both always come from the same write. Links that were replaced since are in another column, which has a
+cell for each kind; :func:`merge_replaced_links` puts both together.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate, chain
-from typing import Final, TypeVar
+from operator import itemgetter
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import orjson
+import xxhash
 
 from linkstore.core.arrays import Floats
-from linkstore.engines.cassandra.statements import Statement
+from linkstore.core.documents import collect_weights
+from linkstore.core.filters import Condition
+from linkstore.core.links import LINKS_KEY, Link, parse_links
+from linkstore.core.plans import Side
+from linkstore.engines.cassandra.statements import Row, Statement
+from linkstore.engines.contract import Record
+from linkstore.errors import DocumentError
 
 BATCH_BYTES: Final = 4_500
 """The server warns about batches of more than 5 KiB."""
@@ -179,3 +194,338 @@ def pack_batch(
     """
     values = [LONG.pack(at), *chain.from_iterable(rows)]
     return Statement(cql=text, values=values, packed=True, level="write", routing=routing)
+
+
+Membership = tuple[str, str, Side]
+"""A side of a link group: kind, tag, side."""
+StoredLink = tuple[str, str, str, float]
+"""A link in the column of links: kind, tag, direction, weight."""
+ReplacedLinks = Mapping[str, str]
+"""The column of replaced links: for each kind, see :func:`make_replacement`."""
+LONGEST_KEY: Final = 65_535
+"""Maximum length of a key in bytes."""
+LONGEST_ID: Final = 65_000
+"""Maximum length of an id in bytes of UTF-8; together with a word and a hash it must fit into a key."""
+LONGEST_TERM: Final = 512
+"""Longer values (bytes of UTF-8) are not searchable; the server's index accepts at most 1,024 bytes."""
+_REQUIRED_COLUMNS: Final = 6
+_MAX_UTF8_BYTES: Final = 4
+_MAX_KEY_BYTES: Final = 200_000
+"""Upper limit of the bytes of an id and a vector."""
+_WEIGHT: Final = struct.Struct(">f")
+_MAX_CACHED_LINKS: Final = 1 << 14
+"""How many different links are kept parsed."""
+_MAX_CACHED_BYTES: Final = 512
+"""Links of at most this many bytes are."""
+_SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"out": ("out",), "in": ("in",), "bidir": ("out", "in")}
+_DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {
+    "out": (join_sized((b"out",)), join_sized((b"bidir",))),
+    "in": (join_sized((b"in",)), join_sized((b"bidir",))),
+}
+"""The packed directions of links on each side."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentVersion:
+    """A version of a document, stored or about to be written.
+
+    Args:
+        id: Its id.
+        text: Its content.
+        attributes: Its metadata without links, as JSON.
+        packed: The column of links, with the replaced ones.
+        digest: Hash of text, metadata without links, and vector.
+        vector: (d,) float32 of unit length.
+        relinked: The links that were replaced since it was written.
+        written: Latest write time of its columns, 0 if it is not written yet, or was read to be searched.
+        lifetime: Seconds until it expires. None: never.
+        born: When the document was added, None if an older linkstore did.
+    """
+
+    id: str
+    text: str
+    attributes: str
+    packed: bytes | None
+    digest: bytes
+    vector: Floats
+    relinked: ReplacedLinks = field(default_factory=dict)
+    written: int = 0
+    lifetime: int | None = None
+    born: int | None = None
+
+    @classmethod
+    def of_row(cls, row: Row) -> DocumentVersion:
+        """Make a version from the columns that are read to search, or from those that are read to write.
+
+        See :func:`.statements.read_documents` and :func:`.statements.read_versions`.
+        """
+        id, text, attributes, links, digest, vector, relinked, *more = row
+        relinked = dict(relinked or {})
+        packed = merge_replaced_links(links, relinked)
+        version = id, text, attributes, packed, digest, unpack_vector(vector), relinked
+        if not more:
+            return cls(*version)
+        lifetime, born, *_ = more
+        return cls(*version, find_last_write(row), lifetime, born)
+
+    @classmethod
+    def of_record(cls, record: Record) -> DocumentVersion:
+        """Make the version that a record describes.
+
+        Raises:
+            DocumentError: If the metadata is not JSON, or the id is too long. The message names the document.
+        """
+        if len(record.id) > LONGEST_ID or len(record.id.encode()) > LONGEST_ID:
+            raise DocumentError(
+                f"document {record.id[:60]!r}… cannot be stored: its id has {len(record.id.encode()):,}"
+                f" bytes, and in Cassandra it may have {LONGEST_ID:,} at most"
+            )
+        try:
+            text = record.text.encode()
+            fields = dict(record.metadata)
+            links = orjson.dumps(fields.pop(LINKS_KEY)) if LINKS_KEY in fields else b""
+            attributes = orjson.dumps(fields)
+        except (TypeError, ValueError) as error:
+            raise DocumentError(
+                f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
+            ) from error
+        digest = xxhash.xxh3_128(text)
+        digest.update(b"\0%d\0" % len(text) + attributes)
+        digest.update(record.vector.data)
+        packed = pack_links(links, make_link_set(record.links))
+        return cls(record.id, record.text, attributes.decode(), packed, digest.digest(), record.vector)
+
+    def pack(self, born: int | None) -> tuple[bytes | None, ...]:
+        """Return its columns as :func:`.statements.write_documents` has them, with when it was added."""
+        return (
+            self.id.encode(),
+            self.text.encode(),
+            self.attributes.encode(),
+            pack_map(select_searchable(orjson.loads(self.attributes))),
+            self.packed,
+            self.digest,
+            pack_vector(self.vector),
+            None if born is None else LONG.pack(born),
+        )
+
+    def check_size(self, limit: int) -> None:
+        """Check that it fits into one write.
+
+        Raises:
+            DocumentError: If it takes more bytes than the limit. The message names the document.
+        """
+        letters = len(self.text) + len(self.attributes)
+        if 2 * _MAX_UTF8_BYTES * letters + len(self.packed or b"") + _MAX_KEY_BYTES < limit:
+            return  # even if each letter took most bytes, and all were stored twice
+        size = sum(len(column or b"") for column in self.pack(0))
+        if size > limit:
+            raise DocumentError(
+                f"document {self.id[:60]!r} takes {size:,} bytes in Cassandra, and {limit:,} are allowed"
+                " (max_document_bytes): split it; or raise the limits of the server, commitlog_segment_size"
+                " and native_transport_max_frame_size, and then this one"
+            )
+
+    @property
+    def links_json(self) -> bytes:
+        """The JSON of its links as in its metadata, empty if it has none."""
+        return extract_links_json(self.packed)
+
+    @property
+    def links(self) -> list[StoredLink]:
+        """Its links."""
+        return unpack_links(self.packed)
+
+    @property
+    def parsed_links(self) -> tuple[Link, ...]:
+        """Its links with their labels and data, duplicates merged."""
+        written = self.links_json
+        return parse_links({LINKS_KEY: orjson.loads(written)}, self.id) if written else ()
+
+    def metadata(self) -> dict[str, Any]:
+        """Return the metadata as it was added, as a new dict."""
+        fields: dict[str, Any] = orjson.loads(self.attributes)
+        written = self.links_json
+        return {**fields, LINKS_KEY: orjson.loads(written)} if written else fields
+
+    def weight(self, kind: str, tag: str, side: Side) -> float | None:
+        """Return the highest weight of the links to a link group on one side, or None without such a link.
+
+        This searches the packed bytes. A match is always a link: kinds, tags and JSON contain no NUL, and the
+        size before each part starts with one.
+        """
+        packed, start = self.packed or b"", join_sized((kind.encode(), tag.encode()))
+        found = []
+        for direction in _DIRECTIONS[side]:
+            at = packed.find(start + direction)
+            if at >= 0:
+                at += len(start) + len(direction)
+                found.append(_WEIGHT.unpack_from(packed, at + SIZE.size)[0])
+        return max(found, default=None)
+
+    def weights(self) -> dict[Side, dict[tuple[str, str], float]]:
+        """Return the link groups of the document on each side, with the highest weight of its links."""
+        found: dict[Side, dict[tuple[str, str], float]] = {"out": {}, "in": {}}
+        for (kind, tag, side), weight in derive_memberships(self.links).items():
+            found[side][kind, tag] = weight
+        return found
+
+    def passing(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
+        """Return the groups of one side for links whose data pass a condition.
+
+        The data are only in the JSON.
+        """
+        if self.packed is None or b'"data":' not in self.packed:
+            return self.weights()[side] if condition.matches({}) else {}
+        return collect_weights(self.parsed_links, side, condition)
+
+    def record(self) -> Record:
+        """Return the record that was written."""
+        return Record(
+            id=self.id, text=self.text, metadata=self.metadata(), vector=self.vector, links=self.parsed_links
+        )
+
+
+def is_whole(row: Row) -> bool:
+    """Say whether a row is a document, which has every column that a document must have.
+
+    These columns are the first six of each statement that reads documents.
+
+    A row that lacks one is treated as missing by all reads, and reported by ``verify``. If a document
+    expires, its links may outlive the other columns by a second.
+    """
+    return None not in row[:_REQUIRED_COLUMNS]
+
+
+def has_content(row: Row) -> bool:
+    """Say whether a row of :func:`.statements.read_versions` has a column of a document.
+
+    Links alone do not count, because they may outlive the other columns.
+    """
+    *_, body, attributes, digest, vector, _ = row
+    return any(time is not None for time in (body, attributes, digest, vector))
+
+
+def find_last_write(row: Row) -> int:
+    """Return the latest write time in a row of :func:`.statements.read_versions`, 0 without any."""
+    _, _, _, _, _, _, relinked, _, _, *times = row
+    replaced = (at for _, (at, _) in _parse_cells(relinked)) if relinked else ()
+    return max((time for time in (*times, *replaced) if time is not None), default=0)
+
+
+def unpack_links(packed: bytes | None) -> list[StoredLink]:
+    """Return the links in the column of links."""
+    if packed is None:
+        return []
+    (size,) = SIZE.unpack_from(packed)
+    links = split_sized(packed, 3 * SIZE.size + size)  # after the JSON, the size of the set, and its length
+    return [(_unpack_link if len(one) > _MAX_CACHED_BYTES else _unpack_short_link)(one) for one in links]
+
+
+def _unpack_link(packed: bytes) -> StoredLink:
+    """Read one link of the set."""
+    kind, tag, direction, weight = split_sized(packed)
+    return kind.decode(), tag.decode(), direction.decode(), _WEIGHT.unpack(weight)[0]
+
+
+_unpack_short_link = lru_cache(maxsize=_MAX_CACHED_LINKS)(_unpack_link)
+"""Many documents have the same link."""
+
+
+def extract_links_json(packed: bytes | None) -> bytes:
+    """Return the JSON in the column of links, empty if there are none."""
+    if packed is None:
+        return b""
+    (size,) = SIZE.unpack_from(packed)
+    return packed[SIZE.size : SIZE.size + size]
+
+
+def pack_links(written: bytes, links: Iterable[StoredLink]) -> bytes:
+    """Pack the column of links: their JSON (empty: none), and the parsed links."""
+    each = [
+        (_pack_link if len(link[1]) > _MAX_CACHED_BYTES else _pack_short_link)(link) for link in sorted(links)
+    ]
+    return join_sized((written, pack_set(*each)))
+
+
+def _pack_link(link: StoredLink) -> bytes:
+    """Pack one link of the set."""
+    *names, weight = link
+    return join_sized((*map(str.encode, names), _WEIGHT.pack(weight)))
+
+
+_pack_short_link = lru_cache(maxsize=_MAX_CACHED_LINKS)(_pack_link)
+"""Many documents have the same link."""
+
+
+def make_link_set(links: Iterable[Link]) -> set[StoredLink]:
+    """Return the set of links in the column of links."""
+    return {(link.kind, link.tag, link.direction, link.weight) for link in links}
+
+
+def make_replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str, Any]]) -> ReplacedLinks:
+    """Return the cells of the column of replaced links that replace the links of these kinds at one time.
+
+    Each kind is a cell, so clients that replace links of different kinds do not write the same cell. A cell
+    is JSON: when it was written, and the links with their positions among all that were written with them.
+    """
+    found: dict[str, list[tuple[int, Any]]] = {kind: [] for kind in kinds}
+    for position, link in enumerate(links):
+        found[link["kind"]].append((position, link))
+    return {kind: orjson.dumps([at, of]).decode() for kind, of in found.items()}
+
+
+def merge_replaced_links(packed: bytes | None, relinked: ReplacedLinks) -> bytes | None:
+    """Return the column of links with the links that were replaced since it was written.
+
+    Links of other kinds keep their order. The replaced ones follow, those replaced last at the end.
+    """
+    if not relinked:
+        return packed
+    links = [
+        link for link in orjson.loads(extract_links_json(packed) or b"[]") if link["kind"] not in relinked
+    ]
+    cells = _parse_cells(relinked)
+    later = [(at, position, kind, link) for kind, (at, of) in cells for position, link in of]
+    links += [link for *_, link in sorted(later, key=itemgetter(0, 1, 2))]
+    return pack_links(orjson.dumps(links), make_link_set(parse_links({LINKS_KEY: links}, "")))
+
+
+def _parse_cells(relinked: ReplacedLinks) -> Iterator[tuple[str, tuple[int, list[tuple[int, Any]]]]]:
+    return ((kind, orjson.loads(cell)) for kind, cell in relinked.items())
+
+
+def derive_memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:
+    """Return the sides of link groups of a document with these links, each with the highest weight."""
+    found: dict[Membership, float] = {}
+    for kind, tag, direction, weight in links:
+        for side in _SIDES[direction]:
+            key = (kind, tag, side)
+            found[key] = max(weight, found.get(key, 0.0))
+    return found
+
+
+def select_searchable(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields that the server can look up for a filter, which have one short value."""
+    entries = {
+        name: format_term(value) for name, value in metadata.items() if len(name.encode()) <= LONGEST_TERM
+    }
+    return {name: found for name, found in entries.items() if found is not None}
+
+
+def format_term(value: object) -> str | None:
+    """Return a string that is the same for all values that filters treat as equal, None if not searchable.
+
+    Equal numbers have the same string. A number, a string and a boolean never have the same string.
+    """
+    if isinstance(value, bool):
+        return f"b{value:d}"
+    if isinstance(value, str):
+        return f"s{value}" if len(value.encode()) <= LONGEST_TERM else None
+    if isinstance(value, int | float):
+        return f"n{int(value)}" if value == int(value) else f"n{value!r}"
+    return None
+
+
+def is_possible_id(id: str) -> bool:
+    """Say whether a document can have this id. Other ids are not sent to the server."""
+    return len(id) <= LONGEST_KEY and len(id.encode()) <= LONGEST_KEY

@@ -26,7 +26,7 @@ import xxhash
 from linkstore.core.lexical import extract_document_terms, get_document_name
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.documents import DocumentVersion, derive_memberships
+from linkstore.engines.cassandra.codec import DocumentVersion, derive_memberships
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.statements import DerivedTable, Statement, Tables
 

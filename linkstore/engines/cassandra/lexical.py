@@ -29,7 +29,7 @@ from linkstore.core.lexical import (
 )
 from linkstore.core.plans import Lexical, LexicalMatches, Operation, finish_ranking, rank_best
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.codec import SINGLE_STATE, SINGLE_STATE_OFFSET, unpack_set
+from linkstore.engines.cassandra.codec import SINGLE_STATE, SINGLE_STATE_OFFSET, DocumentVersion, unpack_set
 from linkstore.engines.cassandra.derived import (
     EVERY_DOCUMENT,
     EVERY_DOCUMENT_SHARDS,
@@ -39,7 +39,6 @@ from linkstore.engines.cassandra.derived import (
     compute_stamp,
     list_partitions,
 )
-from linkstore.engines.cassandra.documents import DocumentVersion
 from linkstore.engines.cassandra.reading import MetDocuments, Scope
 from linkstore.engines.cassandra.statements import Requests, Statement, Tables
 from linkstore.errors import CapabilityError, FilterError

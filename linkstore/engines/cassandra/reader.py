@@ -17,7 +17,7 @@ from linkstore.core import plans
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities
 from linkstore.core.filters import Condition
 from linkstore.core.plans import Operation, Side
-from linkstore.engines.cassandra.documents import DocumentVersion, is_whole, select_searchable
+from linkstore.engines.cassandra.codec import DocumentVersion, is_whole, select_searchable
 from linkstore.engines.cassandra.lexical import LexicalCandidates, WordSearch
 from linkstore.engines.cassandra.members import GroupReader, GroupRows, MemberPool
 from linkstore.engines.cassandra.reading import (

@@ -13,8 +13,14 @@ from linkstore.core.batches import split_batches
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.plans import Operation, Side
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.codec import SIZE, pack_vector
-from linkstore.engines.cassandra.documents import DocumentVersion, is_possible_id, is_whole, select_searchable
+from linkstore.engines.cassandra.codec import (
+    SIZE,
+    DocumentVersion,
+    is_possible_id,
+    is_whole,
+    pack_vector,
+    select_searchable,
+)
 from linkstore.engines.cassandra.execution import NodeShare, Placement
 from linkstore.engines.cassandra.statements import Requests, Row, Statement, Tables, ask
 from linkstore.errors import FilterError

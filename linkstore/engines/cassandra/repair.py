@@ -20,14 +20,14 @@ from linkstore.core.batches import split_batches
 from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.derived import DerivedRows, RowKey, Rows
-from linkstore.engines.cassandra.documents import (
+from linkstore.engines.cassandra.codec import (
     DocumentVersion,
     has_content,
     is_whole,
     merge_replaced_links,
     unpack_links,
 )
+from linkstore.engines.cassandra.derived import DerivedRows, RowKey, Rows
 from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, scan_rows
 from linkstore.engines.cassandra.statements import (
     DerivedTable,

@@ -309,7 +309,7 @@ def insert_setting(tables: Tables) -> str:
 
 
 _DOCUMENT_COLUMNS: Final = "id, body, attributes, links, digest, vector, relinked"
-"""What a document must have comes first: see :func:`.documents.is_whole`."""
+"""What a document must have comes first: see :func:`.codec.is_whole`."""
 _VERSION_COLUMNS: Final = (
     f"{_DOCUMENT_COLUMNS}, TTL(digest), born,"
     " WRITETIME(body), WRITETIME(attributes), WRITETIME(digest), WRITETIME(vector), WRITETIME(links)"

@@ -45,8 +45,7 @@ from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.derived import NO_ROWS, DerivedRows, RowChange, RowSet, get_words
-from linkstore.engines.cassandra.documents import (
+from linkstore.engines.cassandra.codec import (
     DocumentVersion,
     find_last_write,
     has_content,
@@ -55,6 +54,7 @@ from linkstore.engines.cassandra.documents import (
     make_replacement,
     pack_links,
 )
+from linkstore.engines.cassandra.derived import NO_ROWS, DerivedRows, RowChange, RowSet, get_words
 from linkstore.engines.cassandra.lexical import CorpusStatistics, CountedDocument
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
