@@ -289,8 +289,9 @@ def in_any_order(seed: int):
 
 
 def stops(clients, case: Case, seed: int) -> Iterator[tuple[bool, Records]]:
-    """After none of a change's statements, after one (a sample: two), and so on: whether that was too few, and
-    what is there.
+    """After none of a change's statements, after one, and so on: whether that was too few, and what is there.
+
+    A sample leaves out every other number.
 
     The store is made again what it was before the next stop.
     """
