@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,11 +115,15 @@ class TestCodes:
             codes.pack_set(first, second),
             codes.pack_set(),
             codes.pack_set(b"of other dimensions"),
+            codes.pack_set(b"\xff" * len(first)),
+            codes.pack_set(b"\x7e" * len(first)),
         ]
-        weight, estimated, loss = _decode_states(several, vectors[0])
-        assert weight.tolist() == [0.5, 1, 1, 1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            weight, estimated, loss = _decode_states(several, vectors[0])
+        assert weight.tolist() == [0.5, 1, 1, 1, 1, 1]
         assert estimated[0] == pytest.approx(1, abs=1e-4)
-        assert loss.tolist()[1:] == [2, 2, 2]
+        assert loss.tolist()[1:] == [2, 2, 2, 2, 2]
 
 
 @given(SEEDS)

@@ -308,8 +308,8 @@ def _order_by_id(ids: Sequence[str]) -> tuple[Floats, Floats, Floats]:
 def _decode_states(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:
     """Return weights, similarities and error bounds of members, (n,) each.
 
-    A member has several states if a write is in progress or was interrupted. Such a member gets an error
-    bound that covers every similarity, so its document is read.
+    A member has several states if a write is in progress or was interrupted. Such a member, and one whose
+    state is damaged, gets an error bound that covers every similarity, so its document is read.
     """
     if not states:
         return _NO_FLOATS, _NO_FLOATS, _NO_FLOATS
@@ -321,7 +321,11 @@ def _decode_states(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Flo
     )
     raw = np.frombuffer(b"".join(usable), dtype=np.uint8).reshape(len(states), width)
     weight = raw[:, codec.SINGLE_STATE_OFFSET : start].copy().view("<f4")[:, 0]
-    return weight, *codec.estimate_similarities(raw[:, start:], vector)
+    with np.errstate(all="ignore"):
+        similarity, loss = codec.estimate_similarities(raw[:, start:], vector)
+        damaged = ~(np.abs(similarity) <= 1 + loss)
+    weight[damaged], similarity[damaged], loss[damaged] = 1, 0, 2
+    return weight, similarity, loss
 
 
 def _find_nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
