@@ -37,7 +37,7 @@ from linkstore.core.links import strip_links
 from linkstore.core.plans import Operation, StoredDocument
 from linkstore.engines.contract import Manifest
 from linkstore.errors import BudgetError
-from linkstore.store import operations
+from linkstore.store.documents import read_access_times
 from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.strategies.base import Strategy
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY
@@ -222,9 +222,7 @@ class ContextCompiler(Runnable[str, Compiled]):
         stored = {str(hit.document.id): hit.document.metadata for hit in hits}
         stored |= {one.id: one.metadata for one in (*pinned, *around.documents.values())}
         fading = [name for name, one in stored.items() if settings.decay.may_fade(one)]
-        accessed: dict[str, datetime] = (
-            (yield from operations.read_access_times(backend, fading)) if fading else {}
-        )
+        accessed: dict[str, datetime] = (yield from read_access_times(backend, fading)) if fading else {}
         moment = now or datetime.now(UTC)
 
         def assemble() -> Compiled:

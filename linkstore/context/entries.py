@@ -29,7 +29,7 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hits, Path
 from linkstore.core.plans import StoredDocument
 from linkstore.errors import StrategyError
-from linkstore.store.searching import choose_strategy
+from linkstore.store.search import choose_strategy
 from linkstore.strategies.base import Strategy
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY, PageRank
 

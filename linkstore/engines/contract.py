@@ -204,7 +204,7 @@ class StoredLinks:
 
 
 class StorageEngine(ABC):
-    """What only a storage engine can do. :class:`.Backend` adds what all engines do alike.
+    """What only a storage engine can do. ``bookkeeping.Backend`` adds what all engines do alike.
 
     Beside documents and page entries an engine keeps notes, short texts by name.
     """

@@ -29,7 +29,7 @@ from linkstore.memory.sessions import export_session, list_sessions, list_turns
 from linkstore.memory.turns import SessionKey, Turn, check_parts
 from linkstore.memory.writing import BackgroundWriter, TurnInput, record_turn
 from linkstore.store.linkstore import LinkStore, require_store
-from linkstore.store.searching import choose_strategy
+from linkstore.store.search import choose_strategy
 from linkstore.strategies.base import Reranker, Strategy
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY
 

@@ -39,7 +39,7 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open, an event loop runs in this thread
 def browser():
     if BROWSER is None:
         if os.environ.get("LINKSTORE_REQUIRE_BROWSER"):
