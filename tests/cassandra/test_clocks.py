@@ -121,7 +121,7 @@ def test_clients_that_add_and_delete_in_turns_do_not_write_ahead_of_their_clocks
     for turn in range(15):
         assert b.write(put=[make_record("d", 0.5, link_both("x"), text=f"zebra {turn}")]) == Written(added=1)
         assert b.stored("d")[0].text == f"zebra {turn}"
-        written = b.do(second._derived.stored(["d"]))["d"].written
+        written = b.do(second._fetcher.versions(["d"]))["d"].written
         assert written <= time.time_ns() // 1000 + 60_000
         assert b.write(put=[make_record("d", 0.5, link_both("y"))]) == Written(updated=1)
         assert a.write(remove=["d"]) == Written(removed=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -18,7 +19,7 @@ from stores import times
 
 from linkstore.core.arrays import normalize_vector
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.execution import Sender
+from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.contract import Change, Manifest
 from linkstore.errors import BackendError, EmbeddingError, StoreNotFoundError
@@ -91,8 +92,6 @@ def test_a_first_add_may_stop_anywhere(opened, cassandra_session, space) -> None
 
 
 def test_making_the_small_tables_may_stop_anywhere(cassandra_session, space, monkeypatch) -> None:
-    from linkstore.engines.cassandra.execution import Executor
-
     run = Executor.run
     for allowed in points(20):
         name, left = f"s{next(NUMBERS)}", [allowed]
@@ -153,18 +152,20 @@ def tables_of(session, keyspace: str, start: str) -> set[str]:
 
 def test_a_store_is_made_when_its_indexes_answer(opened, monkeypatch) -> None:
     """A node that is slow to use a new index refuses searches; until it does not, there is no store."""
-    send, refused, other = Sender.send, [], opened()
+    send, refused, other = Executor._send, [], opened()
 
-    def slowly(self, statement, **options):
-        if " ANN OF " not in statement.cql or len(refused) == 5:
-            return send(self, statement, **options)
-        refused.append(statement)
+    def slowly(self, attempts, inbox, what):
+        if " ANN OF " not in attempts.statement.cql or len(refused) == 5:
+            send(self, attempts, inbox, what)
+            return
+        refused.append(attempts)
         assert other.run(other.manifest()) == Manifest()
-        request = Request(0, SimpleNamespace(query_string=statement.cql), options)
-        request.fail(NO_INDEX)
-        return request
+        attempts.since = attempts.since or time.monotonic()
+        attempts.expires = time.monotonic() + 9
+        attempts.future = Request(0, SimpleNamespace(query_string=attempts.statement.cql), {"timeout": 1})
+        inbox.put(attempts, attempts.future, True, NO_INDEX)
 
-    monkeypatch.setattr(Sender, "send", slowly)
+    monkeypatch.setattr(Executor, "_send", slowly)
     backend = opened()
     assert backend.run(backend.claim(CLAIM)) == CLAIM
     assert len(refused) == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +20,11 @@ from linkstore.core.arrays import cosine_similarities, damp_similarity, normaliz
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Members
 from linkstore.engines.cassandra import codec as codes
-from linkstore.engines.cassandra import codec as states
 from linkstore.engines.cassandra.codec import (
-    DocumentRow,
+    DocumentVersion,
     extract_links_json,
     make_link_set,
-    pack_cell,
+    pack_links,
     unpack_links,
 )
 from linkstore.engines.cassandra.derived import pack_member_state
@@ -74,7 +74,7 @@ def test_links_are_read_as_the_driver_reads_them(links) -> None:
     st.text(max_size=20),
 )
 def test_links_are_packed_as_the_driver_packs_them(links, written) -> None:
-    assert pack_cell((written, links)) == LINKS.serialize((written, sorted(links)), 5)
+    assert pack_links(written.encode(), links) == LINKS.serialize((written, sorted(links)), 5)
 
 
 def test_no_links_are_none() -> None:
@@ -111,15 +111,19 @@ class TestCodes:
         vectors = normalize_vectors(np.eye(4))
         first, second = (pack_member_state(0.5, code) for code in codes.encode_vectors(vectors)[:2])
         several = [
-            states.pack_states(first),
-            states.pack_states(first, second),
-            states.pack_states(),
-            states.pack_states(b"of other dimensions"),
+            codes.pack_set(first),
+            codes.pack_set(first, second),
+            codes.pack_set(),
+            codes.pack_set(b"of other dimensions"),
+            codes.pack_set(b"\xff" * len(first)),
+            codes.pack_set(b"\x7e" * len(first)),
         ]
-        weight, estimated, loss = _decode_states(several, vectors[0])
-        assert weight.tolist() == [0.5, 1, 1, 1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            weight, estimated, loss = _decode_states(several, vectors[0])
+        assert weight.tolist() == [0.5, 1, 1, 1, 1, 1]
         assert estimated[0] == pytest.approx(1, abs=1e-4)
-        assert loss.tolist()[1:] == [2, 2, 2]
+        assert loss.tolist()[1:] == [2, 2, 2, 2, 2]
 
 
 @given(SEEDS)
@@ -169,12 +173,12 @@ def graph_of(random, documents: int, groups: int, late: float) -> Graph:
         for n in range(documents):
             if random.random() < 0.5:
                 weight = float(np.float32(random.choice([0.2, 0.5, 0.9, 1.0, 1.0, 1.0])))
-                members[group, n] = states.pack_states(pack_member_state(weight, packed[n]))
+                members[group, n] = codes.pack_set(pack_member_state(weight, packed[n]))
                 if n not in gone and random.random() >= late:
                     lying[group, n] = weight
                     if random.random() < late:
                         other = pack_member_state(0.5, packed[random.integers(documents)])
-                        members[group, n] = states.pack_states(pack_member_state(weight, packed[n]), other)
+                        members[group, n] = codes.pack_set(pack_member_state(weight, packed[n]), other)
     return Graph(vectors, lying, members, gone)
 
 
@@ -197,7 +201,7 @@ def fill(known: MetDocuments, graph: Graph, refs) -> None:
                 for (group, of), weight in graph.lying.items()
                 if of == n
             ]
-            known.keep(DocumentRow(str(n), "", "{}", packed(*links), graph.vectors[n]))
+            known.keep(DocumentVersion(str(n), "", "{}", packed(*links), b"", graph.vectors[n]))
     known.mark_read(refs)
 
 
@@ -285,7 +289,7 @@ def test_a_document_that_is_gone_gives_its_place_to_a_stronger_link() -> None:
     weights = {(0, 0): 0.1, (0, 1): 1.0, (0, 2): 1.0, (1, 3): 1.0, (1, 4): 1.0}
     packed = codes.encode_vectors(vectors)
     members = {
-        key: states.pack_states(pack_member_state(weight, packed[key[1]])) for key, weight in weights.items()
+        key: codes.pack_set(pack_member_state(weight, packed[key[1]])) for key, weight in weights.items()
     }
     lying = {key: weight for key, weight in weights.items() if key != (0, 0)}
     fetch = Members(
@@ -307,7 +311,7 @@ def test_few_are_read_where_few_are_asked_about() -> None:
     vectors = normalize_vectors(random.standard_normal((documents, 256)))
     packed = codes.encode_vectors(vectors)
     lying = {(group, int(n)): 1.0 for group in range(groups) for n in random.permutation(documents)[:150]}
-    members = {(group, n): states.pack_states(pack_member_state(1.0, packed[n])) for group, n in lying}
+    members = {(group, n): codes.pack_set(pack_member_state(1.0, packed[n])) for group, n in lying}
     graph = Graph(vectors, lying, members, set())
     fetch = Members(
         groups=np.arange(groups),

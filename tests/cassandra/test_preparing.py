@@ -11,10 +11,10 @@ from cassandra.cqltypes import lookup_casstype
 
 from linkstore import Link
 from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.cassandra.codec import make_link_cell, select_searchable
+from linkstore.engines.cassandra.codec import DocumentVersion, make_link_set, select_searchable
 from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.statements import Tables
-from linkstore.engines.cassandra.writing import make_document_writes, prepare_records
+from linkstore.engines.cassandra.writing import make_document_writes
 from linkstore.engines.contract import Record
 
 LINKS = "TupleType(UTF8Type, FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType))))"
@@ -33,7 +33,8 @@ class OneNode:
 
 
 def statements(records, lifetime=None):
-    return list(make_document_writes(Tables("k", "t"), OneNode(), prepare_records(records), 7, {}, lifetime))
+    versions = list(map(DocumentVersion.of_record, records))
+    return list(make_document_writes(Tables("k", "t"), OneNode(), versions, 7, {}, lifetime))
 
 
 def record(n, text="", dimension=4, **metadata):
@@ -46,10 +47,9 @@ def record(n, text="", dimension=4, **metadata):
 @pytest.mark.parametrize("lifetime", [None, 60])
 def test_a_document_is_packed_as_the_driver_packs_it(lifetime):
     one = record(1, text="Œuvre", title="ü", number=2, flag=True, other=[1])
-    (prepared,) = prepare_records([one])
-    links = make_link_cell(prepared.links, one.links)
-    columns = [one.id, one.text, prepared.attributes, select_searchable(one.metadata), links, prepared.digest]
-    columns[4] = (links[0], sorted(links[1]))
+    version = DocumentVersion.of_record(one)
+    links = version.links_json.decode(), sorted(make_link_set(one.links))
+    columns = [one.id, one.text, version.attributes, select_searchable(one.metadata), links, version.digest]
     (statement,) = statements([one], lifetime)
     stamp, *sent = statement.values
     expected = [kind.serialize(value, 5) for kind, value in zip(COLUMNS, columns, strict=True)]

@@ -21,6 +21,7 @@ from stores import LONG, long
 
 from linkstore.core.plans import Ids, Lexical
 from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.reading import scan_documents
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables
 from linkstore.engines.contract import Change, Manifest
@@ -138,10 +139,8 @@ class Waiting:
 
 def latest_write(store) -> int:
     """The latest write time of a document."""
-    states, after = [], None
-    while page := store.run(store._derived.after(after)):
-        states, after = [*states, *page], page[-1].id
-    return max((state.written for state in states), default=0)
+    versions = store.run(scan_documents(store._tables, None, 100_000))
+    return max((version.written for version in versions), default=0)
 
 
 def played(clients, seeds) -> list[Schedule]:

@@ -28,7 +28,7 @@ from linkstore.engines.cassandra import derived
 from linkstore.engines.cassandra import lexical as corpus
 from linkstore.engines.cassandra import lexical as wordsearch
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.codec import split_batches
+from linkstore.engines.cassandra.codec import split_rows
 from linkstore.engines.cassandra.derived import POSTING_HEAD, DerivedRows, compute_stamp, derive_postings
 from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.lexical import CorpusStatistics, CorpusTotals, estimate_count
@@ -182,7 +182,7 @@ class TestRows:
 
     def test_batches_hold_all_rows_once(self):
         rows = [(b"%d" % n, b"x" * (n % 7) * 300) for n in range(200)]
-        parts = list(split_batches(rows, derived.MIXED_BATCH_SIZES))
+        parts = list(split_rows(rows, derived.MIXED_BATCH_SIZES))
         assert [row for part in parts for row in part] == rows
         assert {len(part) for part in parts} <= set(derived.MIXED_BATCH_SIZES)
         assert all(

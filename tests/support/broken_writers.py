@@ -11,7 +11,7 @@ import orjson
 
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.engines.cassandra import writing
-from linkstore.engines.cassandra.derived import DerivedRows
+from linkstore.engines.cassandra.derived import DerivedRows, RowChange, RowSet
 from linkstore.engines.cassandra.statements import run_writes
 from linkstore.engines.cassandra.writing import ChangeWriter
 
@@ -21,14 +21,15 @@ _finish = DerivedRows.finish
 _put = ChangeWriter._put
 _put_part = ChangeWriter._put_part
 _add = DerivedRows.add
-_step = writing._plan_relink
+_plan = writing._plan_relink
 
 
 def deletes_at_the_time_of_day() -> Patches:
     """What went is taken out with a new timestamp, which reaches what others added meanwhile."""
 
-    def finish(self, steps, at, lifetime=None):
-        return _finish(self, steps, time.time_ns() // 1_000, lifetime)
+    def finish(self, changes):
+        now = time.time_ns() // 1_000
+        return _finish(self, [replace(change, at=now, gone_at=now) for change in changes])
 
     return [(DerivedRows, "finish", finish)]
 
@@ -36,16 +37,17 @@ def deletes_at_the_time_of_day() -> Patches:
 def skips_rows_that_seem_to_be_there() -> Patches:
     """A row that the stored document has already is not added again."""
 
-    def put_part(self, prepared):
-        before = yield from self.derived.stored([item.record.id for item in prepared])
+    def put_part(self, versions):
+        stored = yield from self.fetcher.versions([version.id for version in versions])
+        before = self.derived.derive(list(stored.values()))
 
-        def add(states, at, lifetime=None):
-            return _add(self.derived, [_without(state, before.get(state.id)) for state in states], at)
+        def add(changes):
+            return _add(self.derived, [_without(change, before) for change in changes])
 
         mine = _Overlaid(self.derived, {"add": add})
         writer, self.derived = self.derived, mine
         try:
-            return (yield from _put_part(self, prepared))
+            return (yield from _put_part(self, versions))
         finally:
             self.derived = writer
 
@@ -60,23 +62,24 @@ def relinks_with_later_timestamps() -> Patches:
 def adds_rows_after_the_document() -> Patches:
     """Whoever stops in between leaves a document without its members and words."""
 
-    def put(self, changed, new):
-        steps = yield from _put(self, changed, new)
-        yield from run_writes("write members and words", _add(self.derived, new.values(), self._at))
-        return steps
+    def put(self, versions, rows):
+        changes = yield from _put(self, versions, rows)
+        adding = [self._make_change(rows[version.id]) for version in versions]
+        yield from run_writes("write members and words", _add(self.derived, adding))
+        return changes
 
-    return [(DerivedRows, "add", lambda self, states, at, lifetime=None: ()), (ChangeWriter, "_put", put)]
+    return [(DerivedRows, "add", lambda self, changes: ()), (ChangeWriter, "_put", put)]
 
 
 def relinks_all_that_it_read() -> Patches:
     """Links of other kinds are written as they were read, so what others made of them meanwhile is lost."""
 
-    def step(before, kinds, links, buckets):
-        known = parse_links({LINKS_KEY: orjson.loads(before.links or "[]")}, before.id)
+    def plan(before, kinds, links):
+        known = parse_links({LINKS_KEY: orjson.loads(before.links_json or "[]")}, before.id)
         others = [link for link in known if link.kind not in kinds]
-        return _step(before, {*kinds, *(link.kind for link in others)}, [*links, *others], buckets)
+        return _plan(before, {*kinds, *(link.kind for link in others)}, [*links, *others])
 
-    return [(writing, "_plan_relink", step)]
+    return [(writing, "_plan_relink", plan)]
 
 
 def adds_without_a_look() -> Patches:
@@ -109,10 +112,8 @@ class _Overlaid:
         return getattr(self._whole, name)
 
 
-def _without(state: Any, before: Any) -> Any:
-    """A state without the members and words that the document has already."""
-    if before is None:
-        return state
-    members = {key: state for key, state in state.members.items() if key not in before.members}
-    postings = {key: state for key, state in state.postings.items() if key not in before.postings}
-    return replace(state, members=members, postings=postings)
+def _without(change: RowChange, before: Mapping[str, RowSet]) -> RowChange:
+    """A change without the rows that the documents have already."""
+    known = {key for row_set in before.values() for rows in row_set for key in rows}
+    now = tuple({key: state for key, state in rows.items() if key not in known} for rows in change.now)
+    return replace(change, now=now)

@@ -26,7 +26,7 @@ def new_name(start: str) -> str:
 def own_keyspace(session: Any, start: str) -> Iterator[str]:
     """A new keyspace (RF 1), dropped in the end: the tables of a whole run would fill the server's memory."""
     name = new_name(start)
-    create_keyspace(session, name)
+    create_keyspace(session, name, durable=False)
     yield name
     session.execute(f'DROP KEYSPACE "{name}"', timeout=_DROP_SECONDS)
 

@@ -7,30 +7,44 @@ import time
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile, _ConfigMode
+from cassandra import OperationTimedOut
 from cassandra.cqltypes import UTF8Type
 from cassandra.protocol import ColumnMetadata
 from cassandra.query import PreparedStatement
 
 
 class Request:
-    """One request as the driver was given it, and the future it gave back."""
+    """One request as the driver was given it, and the future it gave back; it is sent when told so."""
 
-    def __init__(self, number, query, options):
+    row_factory = None
+
+    def __init__(self, number, query, options, send=None):
         self.number = number
         self.query = query
         self.values = tuple(getattr(query, "raw_values", ()))
         self.cql = getattr(query, "query_string", None) or query.prepared_statement.query_string
         self.options = options
         self.page = options.get("paging_state")
-        self.timeout = options["timeout"]
-        self.sent = time.monotonic()
+        self.timed_out = None
+        self.sent = None
+        self._send = send
         self.coordinator_host = None
         self.has_more_pages = False
         self._heard = None
         self._next_page = None
         self._lock = threading.Lock()
         self._outcome = None
+
+    def send_request(self):
+        """As the driver does."""
+        self.sent = time.monotonic()
+        if self._send:
+            self._send(self)
+
+    def _on_timeout(self):
+        """As the driver does where its timer is over."""
+        self.timed_out = time.monotonic() - self.sent
+        self.fail(OperationTimedOut())
 
     def add_callbacks(self, callback, errback):
         """As the driver does: at once if the outcome is there, else when it comes."""
@@ -52,7 +66,7 @@ class Request:
     def answer(self, rows=None, next_page=None):
         """Give rows, and the state of the next page if there is one."""
         self._next_page, self.has_more_pages = next_page, next_page is not None
-        self._finish((0, rows))
+        self._finish((0, rows and self.row_factory(["a"], rows)))
 
     def fail(self, error):
         """Give an error."""
@@ -76,10 +90,9 @@ class FakeSession:
     Args:
         serve: Calls ``answer`` or ``fail`` on the request, now or later, or never.
         delay: Seconds until it is called.
-        legacy: Configured by attributes instead of execution profiles.
     """
 
-    def __init__(self, serve: Callable[[Request], None], *, delay=0.001, legacy=False):
+    def __init__(self, serve: Callable[[Request], None], *, delay=0.001):
         self.requests: list[Request] = []
         self.prepared: list[str] = []
         self.is_shutdown = False
@@ -89,7 +102,6 @@ class FakeSession:
         self.on_prepare = lambda cql: None
         node = SimpleNamespace(endpoint="10.0.0.7:9042", is_up=True)
         self.cluster = SimpleNamespace(
-            _config_mode=_ConfigMode.LEGACY if legacy else _ConfigMode.UNCOMMITTED,
             metadata=SimpleNamespace(all_hosts=lambda: ["10.0.0.7:9042"], keyspaces={}, node=node),
             control_connection=SimpleNamespace(wait_for_schema_agreement=lambda *, wait_time: True),
             scheduler=SimpleNamespace(is_alive=lambda: True),
@@ -102,10 +114,6 @@ class FakeSession:
         """How many requests were under way at once, at most."""
         return max(self._counts)
 
-    def execution_profile_clone_update(self, profile, **changes):
-        assert profile is EXEC_PROFILE_DEFAULT
-        return ExecutionProfile(**changes)
-
     def prepare(self, cql):
         self.on_prepare(cql)
         self.prepared.append(cql)
@@ -115,10 +123,18 @@ class FakeSession:
     def prepare_on_all_hosts(self, cql, excluded_host, keyspace=None):
         raise AssertionError("there is one host")
 
-    def execute_async(self, query, **options):
+    def _create_response_future(self, query, parameters, trace, payload, timeout, *, paging_state):
+        options = {"timeout": timeout, "paging_state": paging_state}
         with self._lock:
-            request = Request(len(self.requests), query, options)
+            request = Request(len(self.requests), query, options, self._send)
             self.requests.append(request)
+        return request
+
+    def _on_request(self, request):
+        assert request in self.requests
+
+    def _send(self, request):
+        with self._lock:
             self._under_way.add(request.number)
             self._counts.append(len(self._under_way))
         if self._delay is None:
@@ -127,7 +143,6 @@ class FakeSession:
             timer = threading.Timer(self._delay, self._run, (request,))
             timer.daemon = True
             timer.start()
-        return request
 
     def _run(self, request):
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
-from typing import Final, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from linkstore.core.plans import Operation, Plan
 from linkstore.core.vocabulary import Vocabulary, collect_names
 from linkstore.engines.bookkeeping import Backend, collect_record_names
 from linkstore.engines.cassandra import tables, writing
+from linkstore.engines.cassandra.codec import DocumentVersion
 from linkstore.engines.cassandra.derived import DerivedRows
 from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.execution import Executor, Placement
 from linkstore.engines.cassandra.lexical import CorpusStatistics, WordSearch
 from linkstore.engines.cassandra.members import GroupReader
-from linkstore.engines.cassandra.reader import CassandraReader, read_scan_page
-from linkstore.engines.cassandra.reading import FilterHistory, RowFetcher, Scope
+from linkstore.engines.cassandra.reader import CassandraReader
+from linkstore.engines.cassandra.reading import FilterHistory, RowFetcher, Scope, scan_documents
 from linkstore.engines.cassandra.repair import RowInspection, read_links
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables, can_name_tables
@@ -39,7 +40,6 @@ from linkstore.engines.contract import (
 from linkstore.errors import CapabilityError, StoreClosedError, StoreNotFoundError
 
 T = TypeVar("T")
-_EXAMPLES: Final = 3
 
 
 class CassandraBackend(Backend):
@@ -93,7 +93,9 @@ class CassandraBackend(Backend):
         self._corpus = CorpusStatistics()
         self._history = FilterHistory()
         self._words = WordSearch(self._tables, self._buckets, self._corpus, indexed=recorded.lexical)
-        self._derived = DerivedRows(self._tables, self._fetcher, self._buckets, lexical=recorded.lexical)
+        parts = self._tables, self._fetcher, recorded.buckets
+        self._derived = DerivedRows(*parts, lexical=recorded.lexical)
+        self._derived_members = DerivedRows(*parts, lexical=False)
 
     def beside(self, name: str, *, create: bool) -> CassandraBackend:
         """Open a further store over the same session, in tables whose names end with this name.
@@ -150,18 +152,20 @@ class CassandraBackend(Backend):
             remove_pages=tuple(change.remove_pages),
         )
         check_dimension(put, dimension)
-        prepared = writing.prepare_records(put)
-        writing.check_document_sizes(prepared, self._settings.max_document_bytes)
+        versions = {record.id: DocumentVersion.of_record(record) for record in put}
+        for version in versions.values():
+            version.check_size(self._settings.max_document_bytes)
         yield from self.record_names(collect_record_names(put))
         parts = self._tables, self._fetcher, self._clock, self._derived, self._settings, self._corpus
-        return (yield from writing.ChangeWriter(*parts).apply(change, prepared))
+        return (yield from writing.ChangeWriter(*parts).apply(change, list(versions.values())))
 
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
         """Write only the column of links and the members derived from it."""
         if not (yield from self._is_claimed()):
             return Written()
         yield from self.record_names(collect_names({}, chain.from_iterable(links.values())))
-        return (yield from writing.Relinker(self._tables, self._fetcher, self._buckets).replace(kinds, links))
+        relinker = writing.Relinker(self._tables, self._fetcher, self._derived_members)
+        return (yield from relinker.replace(kinds, links))
 
     def touch(self, times: Mapping[str, int]) -> Operation[int]:
         """Write to the table of accesses."""
@@ -184,8 +188,8 @@ class CassandraBackend(Backend):
         """Read documents in token order."""
         if not (yield from self._is_claimed()) or limit < 1:
             return []
-        rows = yield from read_scan_page(self._tables, after, limit)
-        return [row.record() for row in rows]
+        versions = yield from scan_documents(self._tables, after, limit)
+        return [version.record() for version in versions]
 
     def links(self) -> Operation[StoredLinks]:
         """Read the links of all documents."""
@@ -234,16 +238,8 @@ class CassandraBackend(Backend):
         if not (yield from self._is_claimed()):
             return []
         horizon = self._clock.now() - round(self._settings.settle * 1e6)
-        findings: list[Finding] = []
-        for table, differences in (yield from RowInspection(self._derived, horizon).compare()):
-            findings += differences.findings(table)
-            if repair:
-                yield from differences.mend(self._derived, table, self._clock.now())
-        parts = yield from tables.find_partial_documents(self._tables)
-        if parts:
-            problem = "documents that lack a column and so are not found; add them again, or delete them"
-            findings.append(Finding(problem=problem, count=len(parts), examples=tuple(parts[:_EXAMPLES])))
-        return findings
+        inspection = RowInspection(self._tables, self._fetcher, self._derived, horizon)
+        return (yield from inspection.inspect(self._clock.now() if repair else None))
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation in the caller's thread."""

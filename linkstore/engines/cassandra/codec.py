@@ -1,8 +1,8 @@
 """The content of rows: documents, their links, codes of vectors, sets of states, and batches of rows.
 
-The number of rows of a batch is one of a few sizes, because each size needs a prepared statement. The server
-warns about a batch with more than ten partitions or 5 KiB. A batch within one partition is a single write,
-and may have any number of rows.
+A collection is its length followed by its elements, a tuple is its parts. Each element or part is preceded by
+its size in bytes, -1 for null. All numbers are 32-bit big-endian integers. Parsing and packing this here is
+several times faster than the driver.
 
 A code of a vector has 12 bits per component, with a bound on the error of a similarity: ``v ≈ scale · units``
 with integer units from -2,047 to 2,047. By the Cauchy-Schwarz inequality, the error of the similarity to a
@@ -13,15 +13,20 @@ bound. A code has the high 8 bits of all components, then the low 4 bits, two co
 A row of members or words has a set of blobs, one for each recorded state of the document. A write adds its
 state to a row, then writes the document, then removes the other states. So a row always has the current state
 of its document. Nearly all rows have exactly one state, which is then the current one.
+
+The links of a document are one column: a tuple of their JSON, as in the metadata, and the set of the parsed
+links. Both always come from the same write. Links that were replaced since are in another column, which has a
+cell for each kind; :func:`merge_replaced_links` puts both together.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, chain
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -34,7 +39,7 @@ from linkstore.core.documents import collect_weights
 from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import Side
-from linkstore.engines.cassandra.statements import Statement
+from linkstore.engines.cassandra.statements import Row, Statement
 from linkstore.engines.contract import Record
 from linkstore.errors import DocumentError
 
@@ -42,78 +47,78 @@ BATCH_BYTES: Final = 4_500
 """The server warns about batches of more than 5 KiB."""
 ROW_BYTES: Final = 60
 """Bytes that the server counts for a row in addition to its values."""
-_LONG: Final = struct.Struct(">q")
-Value = TypeVar("Value")
-PackedRow = TypeVar("PackedRow", bound=Sequence[bytes | None])
-
-
-def split_batches(
-    rows: Sequence[PackedRow], sizes: Sequence[int], most: int = BATCH_BYTES
-) -> Iterator[Sequence[PackedRow]]:
-    """Split rows into batches, limited by number of rows and by bytes.
-
-    Args:
-        rows: The values of each row, packed. Their order is kept.
-        sizes: Numbers of rows that a batch may have, descending. A row that fits no such batch is alone.
-        most: The most bytes in a batch.
-    """
-    counted = (ROW_BYTES + sum([len(value) for value in row if value]) for row in rows)
-    ends = list(accumulate(counted, initial=0))
-    start = 0
-    while start < len(rows):
-        fitting = (
-            count
-            for count in sizes
-            if start + count < len(ends) and ends[start + count] - ends[start] <= most
-        )
-        count = next(fitting, 1)
-        yield rows[start : start + count]
-        start += count
-
-
-def split_list(values: Sequence[Value], size: int) -> list[Sequence[Value]]:
-    """Split a list into parts of a size, of which the last may be smaller."""
-    return [values[start : start + size] for start in range(0, len(values), size)]
-
-
-def pack_batch(
-    text: str, at: int, rows: Iterable[Iterable[bytes | None]], routing: bytes | None
-) -> Statement:
-    """Return the statement of a batch whose values are packed.
-
-    Args:
-        text: A batch with one timestamp.
-        at: The timestamp.
-        rows: The values of each row.
-        routing: The routing key.
-    """
-    values = [_LONG.pack(at), *chain.from_iterable(rows)]
-    return Statement(cql=text, values=values, packed=True, level="write", routing=routing)
-
-
+SIZE: Final = struct.Struct(">i")
+SINGLE_STATE: Final = SIZE.pack(1)
+SINGLE_STATE_OFFSET: Final = 2 * SIZE.size
+"""Bytes before the state in a set of one: the number of elements, and the size of the element."""
+LONG: Final = struct.Struct(">q")
 _CODE_HEAD: Final = np.dtype([("scale", "<f4"), ("loss", "<f4")])
 _MAX_UNIT: Final = np.float32(2047)
 _ROUNDING_ERROR: Final = np.float32(1e-5)
 """Upper limit of the rounding errors of float32 sums."""
-_VECTORS_PER_BLOCK: Final = 1_024
+_VECTORS_PER_BLOCK: Final = 512
 """Vectors whose products are computed together, so that they fit into the processor's cache."""
 _UNKNOWN_HEAD: Final = np.array([(0, 2)], _CODE_HEAD).tobytes()
 _CodeBytes = npt.NDArray[np.uint8]
+PackedRow = TypeVar("PackedRow", bound=Sequence[bytes | None])
+
+
+def pack_vector(vector: Floats) -> bytes:
+    """Pack a vector (d,)."""
+    return vector.astype(">f4").tobytes()
+
+
+def unpack_vector(packed: bytes) -> Floats:
+    """Return a vector (d,) float32."""
+    return np.frombuffer(packed, dtype=">f4").astype(np.float32)
+
+
+def pack_set(*elements: bytes) -> bytes:
+    """Pack a set of packed elements, such as states."""
+    return SIZE.pack(len(elements)) + join_sized(elements)
+
+
+def unpack_set(packed: bytes | None) -> list[bytes]:
+    """Return the packed elements of a set."""
+    return split_sized(packed, SIZE.size) if packed else []
+
+
+def pack_map(entries: Mapping[str, str]) -> bytes:
+    """Pack a map of texts."""
+    return SIZE.pack(len(entries)) + join_sized(part.encode() for part in chain(*entries.items()))
+
+
+def join_sized(values: Iterable[bytes]) -> bytes:
+    """Join values, each after its size."""
+    return b"".join([SIZE.pack(len(one)) + one for one in values])
+
+
+def split_sized(packed: bytes, at: int = 0) -> list[bytes]:
+    """Return the values from a position on, each of which follows its size."""
+    values = []
+    while at < len(packed):
+        (size,) = SIZE.unpack_from(packed, at)
+        at += SIZE.size + size
+        values.append(packed[at - size : at])
+    return values
 
 
 def encode_vectors(vectors: Floats) -> list[bytes]:
     """Encode unit vectors (n, d) as codes of 8 + 1.5 d bytes each."""
+    dimension = vectors.shape[1]
     scale = np.abs(vectors).max(axis=1, initial=0) / _MAX_UNIT
     units = np.rint(vectors / np.where(scale > 0, scale, 1)[:, None]).astype(np.int16)
     lost = vectors.astype(np.float64) - units * scale[:, None].astype(np.float64)
     heads = np.zeros(len(vectors), _CODE_HEAD)
     heads["scale"] = scale
     heads["loss"] = np.sqrt((lost**2).sum(axis=1)) + _ROUNDING_ERROR
-    high = (units >> 4).astype(np.int8).view(np.uint8)
-    packed = np.hstack(
-        (heads.view(np.uint8).reshape(-1, _CODE_HEAD.itemsize), high, _pack_nibbles(units & 15))
+    low = np.pad((units & 15).astype(np.uint8), ((0, 0), (0, dimension % 2)))
+    parts = (
+        heads.view(np.uint8).reshape(-1, _CODE_HEAD.itemsize),
+        (units >> 4).astype(np.int8).view(np.uint8),
+        low[:, 0::2] | low[:, 1::2] << 4,
     )
-    return [row.tobytes() for row in packed]
+    return [row.tobytes() for row in np.hstack(parts)]
 
 
 def compute_code_width(dimension: int) -> int:
@@ -129,106 +134,72 @@ def make_unknown_code(dimension: int) -> bytes:
 def estimate_similarities(codes: _CodeBytes, vector: Floats) -> tuple[Floats, Floats]:
     """Return similarities of encoded vectors to a unit vector, and bounds on their errors: (n,) and (n,).
 
+    This does without BLAS, whose idle threads spin, and slow down a server on the same cores.
+
     Args:
         codes: (n, width of a code) bytes.
         vector: (d,).
     """
     heads = np.ascontiguousarray(codes[:, : _CODE_HEAD.itemsize]).view(_CODE_HEAD)[:, 0]
-    return heads["scale"] * _compute_products(codes[:, _CODE_HEAD.itemsize :], vector), heads["loss"].copy()
+    body, dimension = codes[:, _CODE_HEAD.itemsize :], len(vector)
+    products = np.empty(len(codes), np.float32)
+    for at in range(0, len(codes), _VECTORS_PER_BLOCK):
+        block = body[at : at + _VECTORS_PER_BLOCK]
+        units, low = block[:, :dimension].view(np.int8).astype(np.float32), block[:, dimension:]
+        units *= 16
+        units[:, 0::2] += low & 15
+        units[:, 1::2] += low[:, : dimension // 2] >> 4
+        products[at : at + _VECTORS_PER_BLOCK] = np.einsum("ij,j->i", units, vector)
+    return heads["scale"] * products, heads["loss"].copy()
 
 
-def _compute_products(body: _CodeBytes, vector: Floats) -> Floats:
-    """Return the (n,) dot products of the units and a vector."""
-    parts = (
-        _compute_block_products(body[at : at + _VECTORS_PER_BLOCK], vector)
-        for at in range(0, len(body), _VECTORS_PER_BLOCK)
-    )
-    return np.concatenate([np.empty(0, np.float32), *parts])
+def split_rows(
+    rows: Sequence[PackedRow], counts: Sequence[int], most: int = BATCH_BYTES
+) -> Iterator[Sequence[PackedRow]]:
+    """Split rows into batches, limited by number of rows and by bytes.
 
+    The number of rows of a batch is one of a few, because each needs a prepared statement. The server warns
+    about a batch with more than ten partitions or 5 KiB. A batch within one partition is a single write, and
+    may have any number of rows.
 
-def _compute_block_products(body: _CodeBytes, vector: Floats) -> Floats:
-    dimension = len(vector)
-    high, low = body[:, :dimension].view(np.int8), body[:, dimension:]
-    first, second = vector[0::2], vector[1::2]
-    products: Floats = 16 * _compute_dot_products(high, vector)
-    products += _compute_dot_products(low & 15, first)
-    products += _compute_dot_products((low >> 4)[:, : len(second)], second)
-    return products
-
-
-def _compute_dot_products(units: npt.NDArray[np.generic], vector: Floats) -> Floats:
-    """Return (n,) dot products.
-
-    This does without BLAS, whose idle threads spin, and slow down a server on the same cores.
+    Args:
+        rows: The values of each row, packed. Their order is kept.
+        counts: Numbers of rows that a batch may have, descending. A row that fits no such batch is alone.
+        most: The most bytes in a batch.
     """
-    dots: Floats = np.einsum("ij,j->i", units.astype(np.float32), vector)
-    return dots
+    sizes = (ROW_BYTES + sum([len(value) for value in row if value]) for row in rows)
+    ends = list(accumulate(sizes, initial=0))
+    start = 0
+    while start < len(rows):
+        fitting = (
+            count
+            for count in counts
+            if start + count < len(ends) and ends[start + count] - ends[start] <= most
+        )
+        count = next(fitting, 1)
+        yield rows[start : start + count]
+        start += count
 
 
-def _pack_nibbles(nibbles: npt.NDArray[np.int16]) -> _CodeBytes:
-    """Pack two components into each byte, the first one in the low bits."""
-    first, second = nibbles[:, 0::2].astype(np.uint8), nibbles[:, 1::2].astype(np.uint8)
-    first[:, : second.shape[1]] |= second << 4
-    return first
+def pack_batch(
+    text: str, at: int, rows: Iterable[Iterable[bytes | None]], routing: bytes | None
+) -> Statement:
+    """Return the statement of a batch whose values are packed.
 
-
-_SIZE: Final = struct.Struct(">i")
-SINGLE_STATE: Final = _SIZE.pack(1)
-SINGLE_STATE_OFFSET: Final = 2 * _SIZE.size
-"""Bytes before the state in a set of one: the number of elements, and the size of the element."""
-
-
-def pack_vector(vector: Floats) -> bytes:
-    """Pack a vector (d,) in the format of the native protocol."""
-    return vector.astype(">f4").tobytes()
-
-
-def unpack_vector(packed: bytes) -> Floats:
-    """Return a vector (d,) float32."""
-    return np.frombuffer(packed, dtype=">f4").astype(np.float32)
-
-
-def pack_states(*states: bytes) -> bytes:
-    """Pack a set of states in the format of the native protocol."""
-    return _SIZE.pack(len(states)) + join_sized(states)
-
-
-def unpack_states(states: bytes | None) -> list[bytes]:
-    """Return the states in a set in the format of the native protocol."""
-    return split_sized(states, _SIZE.size) if states else []
-
-
-def pack_map(entries: Mapping[str, str]) -> bytes:
-    """Pack a map of texts in the format of the native protocol."""
-    return _SIZE.pack(len(entries)) + join_sized(
-        [part.encode() for entry in entries.items() for part in entry]
-    )
-
-
-def join_sized(values: Iterable[bytes]) -> bytes:
-    """Join values, each after its size."""
-    return b"".join([_SIZE.pack(len(one)) + one for one in values])
-
-
-def split_sized(packed: bytes, at: int = 0) -> list[bytes]:
-    """Return the values from a position on, each of which follows its size."""
-    values = []
-    while at < len(packed):
-        (size,) = _SIZE.unpack_from(packed, at)
-        at += _SIZE.size + size
-        values.append(packed[at - size : at])
-    return values
+    Args:
+        text: A batch with one timestamp.
+        at: The timestamp.
+        rows: The values of each row.
+        routing: The routing key.
+    """
+    values = [LONG.pack(at), *chain.from_iterable(rows)]
+    return Statement(cql=text, values=values, packed=True, level="write", routing=routing)
 
 
 Membership = tuple[str, str, Side]
 """A side of a link group: kind, tag, side."""
 StoredLink = tuple[str, str, str, float]
 """A link in the column of links: kind, tag, direction, weight."""
-LinkCell = tuple[str, frozenset[StoredLink]]
-"""The column of links: the JSON of ``metadata["links"]`` (empty: none), and the parsed links.
-
-Both are in one column, so that they always come from the same write.
-"""
 ReplacedLinks = Mapping[str, str]
 """The column of replaced links: for each kind, see :func:`make_replacement`."""
 LONGEST_KEY: Final = 65_535
@@ -238,47 +209,142 @@ LONGEST_ID: Final = 65_000
 LONGEST_TERM: Final = 512
 """Longer values (bytes of UTF-8) are not searchable; the server's index accepts at most 1,024 bytes."""
 _REQUIRED_COLUMNS: Final = 6
+_MAX_UTF8_BYTES: Final = 4
+_MAX_KEY_BYTES: Final = 200_000
+"""Upper limit of the bytes of an id and a vector."""
 _WEIGHT: Final = struct.Struct(">f")
 _MAX_CACHED_LINKS: Final = 1 << 14
 """How many different links are kept parsed."""
 _MAX_CACHED_BYTES: Final = 512
 """Links of at most this many bytes are."""
 _SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"out": ("out",), "in": ("in",), "bidir": ("out", "in")}
+_DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {
+    "out": (join_sized((b"out",)), join_sized((b"bidir",))),
+    "in": (join_sized((b"in",)), join_sized((b"bidir",))),
+}
+"""The packed directions of links on each side."""
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentRow:
-    """A stored document.
+class DocumentVersion:
+    """A version of a document, stored or about to be written.
 
     Args:
         id: Its id.
         text: Its content.
         attributes: Its metadata without links, as JSON.
-        packed: Its links as :func:`merge_replaced_links` gives them, see :func:`unpack_links`.
+        packed: The column of links, with the replaced ones.
+        digest: Hash of text, metadata without links, and vector.
         vector: (d,) float32 of unit length.
+        relinked: The links that were replaced since it was written.
+        written: Latest write time of its columns, 0 if it is not written yet, or was read to be searched.
+        lifetime: Seconds until it expires. None: never.
+        born: When the document was added, None if an older linkstore did.
     """
 
     id: str
     text: str
     attributes: str
     packed: bytes | None
+    digest: bytes
     vector: Floats
+    relinked: ReplacedLinks = field(default_factory=dict)
+    written: int = 0
+    lifetime: int | None = None
+    born: int | None = None
 
     @classmethod
-    def of(cls, row: tuple[Any, ...]) -> DocumentRow:
-        """Make a document from id, body, attributes, links, digest, vector, replaced links."""
-        id, text, attributes, links, _, vector, relinked = row
-        return cls(id, text, attributes, merge_replaced_links(links, relinked), unpack_vector(vector))
+    def of_row(cls, row: Row) -> DocumentVersion:
+        """Make a version from the columns that are read to search, or from those that are read to write.
+
+        See :func:`.statements.read_documents` and :func:`.statements.read_versions`.
+        """
+        id, text, attributes, links, digest, vector, relinked, *more = row
+        relinked = dict(relinked or {})
+        packed = merge_replaced_links(links, relinked)
+        version = id, text, attributes, packed, digest, unpack_vector(vector), relinked
+        if not more:
+            return cls(*version)
+        lifetime, born, *_ = more
+        return cls(*version, find_last_write(row), lifetime, born)
+
+    @classmethod
+    def of_record(cls, record: Record) -> DocumentVersion:
+        """Make the version that a record describes.
+
+        Raises:
+            DocumentError: If the metadata is not JSON, or the id is too long. The message names the document.
+        """
+        if len(record.id) > LONGEST_ID or len(record.id.encode()) > LONGEST_ID:
+            raise DocumentError(
+                f"document {record.id[:60]!r}… cannot be stored: its id has {len(record.id.encode()):,}"
+                f" bytes, and in Cassandra it may have {LONGEST_ID:,} at most"
+            )
+        try:
+            text = record.text.encode()
+            fields = dict(record.metadata)
+            links = orjson.dumps(fields.pop(LINKS_KEY)) if LINKS_KEY in fields else b""
+            attributes = orjson.dumps(fields)
+        except (TypeError, ValueError) as error:
+            raise DocumentError(
+                f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
+            ) from error
+        digest = xxhash.xxh3_128(text)
+        digest.update(b"\0%d\0" % len(text) + attributes)
+        digest.update(record.vector.data)
+        packed = pack_links(links, make_link_set(record.links))
+        return cls(record.id, record.text, attributes.decode(), packed, digest.digest(), record.vector)
+
+    def pack(self, born: int | None) -> tuple[bytes | None, ...]:
+        """Return its columns as :func:`.statements.write_documents` has them, with when it was added."""
+        return (
+            self.id.encode(),
+            self.text.encode(),
+            self.attributes.encode(),
+            pack_map(select_searchable(orjson.loads(self.attributes))),
+            self.packed,
+            self.digest,
+            pack_vector(self.vector),
+            None if born is None else LONG.pack(born),
+        )
+
+    def check_size(self, limit: int) -> None:
+        """Check that it fits into one write.
+
+        Raises:
+            DocumentError: If it takes more bytes than the limit. The message names the document.
+        """
+        letters = len(self.text) + len(self.attributes)
+        if 2 * _MAX_UTF8_BYTES * letters + len(self.packed or b"") + _MAX_KEY_BYTES < limit:
+            return  # even if each letter took most bytes, and all were stored twice
+        size = sum(len(column or b"") for column in self.pack(0))
+        if size > limit:
+            raise DocumentError(
+                f"document {self.id[:60]!r} takes {size:,} bytes in Cassandra, and {limit:,} are allowed"
+                " (max_document_bytes): split it; or raise the limits of the server, commitlog_segment_size"
+                " and native_transport_max_frame_size, and then this one"
+            )
+
+    @property
+    def links_json(self) -> bytes:
+        """The JSON of its links as in its metadata, empty if it has none."""
+        return extract_links_json(self.packed)
 
     @property
     def links(self) -> list[StoredLink]:
         """Its links."""
         return unpack_links(self.packed)
 
+    @property
+    def parsed_links(self) -> tuple[Link, ...]:
+        """Its links with their labels and data, duplicates merged."""
+        written = self.links_json
+        return parse_links({LINKS_KEY: orjson.loads(written)}, self.id) if written else ()
+
     def metadata(self) -> dict[str, Any]:
         """Return the metadata as it was added, as a new dict."""
         fields: dict[str, Any] = orjson.loads(self.attributes)
-        written = extract_links_json(self.packed)
+        written = self.links_json
         return {**fields, LINKS_KEY: orjson.loads(written)} if written else fields
 
     def weight(self, kind: str, tag: str, side: Side) -> float | None:
@@ -293,7 +359,7 @@ class DocumentRow:
             at = packed.find(start + direction)
             if at >= 0:
                 at += len(start) + len(direction)
-                found.append(_WEIGHT.unpack_from(packed, at + _SIZE.size)[0])
+                found.append(_WEIGHT.unpack_from(packed, at + SIZE.size)[0])
         return max(found, default=None)
 
     def weights(self) -> dict[Side, dict[tuple[str, str], float]]:
@@ -308,23 +374,18 @@ class DocumentRow:
 
         The data are only in the JSON.
         """
-        if not has_link_data(self.packed):
+        if self.packed is None or b'"data":' not in self.packed:
             return self.weights()[side] if condition.matches({}) else {}
-        return collect_weights(read_links(self.packed, self.id), side, condition)
+        return collect_weights(self.parsed_links, side, condition)
 
     def record(self) -> Record:
         """Return the record that was written."""
-        metadata = self.metadata()
         return Record(
-            id=self.id,
-            text=self.text,
-            metadata=metadata,
-            vector=self.vector,
-            links=parse_links(metadata, self.id),
+            id=self.id, text=self.text, metadata=self.metadata(), vector=self.vector, links=self.parsed_links
         )
 
 
-def is_whole(row: Sequence[Any]) -> bool:
+def is_whole(row: Row) -> bool:
     """Say whether a row is a document, which has every column that a document must have.
 
     These columns are the first six of each statement that reads documents.
@@ -332,27 +393,31 @@ def is_whole(row: Sequence[Any]) -> bool:
     A row that lacks one is treated as missing by all reads, and reported by ``verify``. If a document
     expires, its links may outlive the other columns by a second.
     """
-    return all(column is not None for column in row[:_REQUIRED_COLUMNS])
+    return None not in row[:_REQUIRED_COLUMNS]
 
 
-_DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {
-    "out": (join_sized((b"out",)), join_sized((b"bidir",))),
-    "in": (join_sized((b"in",)), join_sized((b"bidir",))),
-}
-"""The directions of links on each side, in the format of the native protocol."""
+def has_content(row: Row) -> bool:
+    """Say whether a row of :func:`.statements.read_versions` has a column of a document.
+
+    Links alone do not count, because they may outlive the other columns.
+    """
+    *_, body, attributes, digest, vector, _ = row
+    return any(time is not None for time in (body, attributes, digest, vector))
+
+
+def find_last_write(row: Row) -> int:
+    """Return the latest write time in a row of :func:`.statements.read_versions`, 0 without any."""
+    _, _, _, _, _, _, relinked, _, _, *times = row
+    replaced = (at for _, (at, _) in _parse_cells(relinked)) if relinked else ()
+    return max((time for time in (*times, *replaced) if time is not None), default=0)
 
 
 def unpack_links(packed: bytes | None) -> list[StoredLink]:
-    """Read a document's links from the native protocol's format, several times faster than the driver.
-
-    The column is a tuple of the JSON and the set of links. A collection is its length followed by its
-    elements, a tuple is its parts. Each element or part is preceded by its size in bytes, -1 for null. All
-    numbers are 32-bit big-endian integers.
-    """
+    """Return the links in the column of links."""
     if packed is None:
         return []
-    (size,) = _SIZE.unpack_from(packed)
-    links = split_sized(packed, 3 * _SIZE.size + size)  # after the JSON, the size of the set, and its length
+    (size,) = SIZE.unpack_from(packed)
+    links = split_sized(packed, 3 * SIZE.size + size)  # after the JSON, the size of the set, and its length
     return [(_unpack_link if len(one) > _MAX_CACHED_BYTES else _unpack_short_link)(one) for one in links]
 
 
@@ -362,29 +427,39 @@ def _unpack_link(packed: bytes) -> StoredLink:
     return kind.decode(), tag.decode(), direction.decode(), _WEIGHT.unpack(weight)[0]
 
 
-@lru_cache(maxsize=_MAX_CACHED_LINKS)
-def _unpack_short_link(packed: bytes) -> StoredLink:
-    """Read one link of the set, with a cache, because many documents have the same link."""
-    return _unpack_link(packed)
+_unpack_short_link = lru_cache(maxsize=_MAX_CACHED_LINKS)(_unpack_link)
+"""Many documents have the same link."""
 
 
 def extract_links_json(packed: bytes | None) -> bytes:
-    """Return the JSON of a document's links as in its metadata, empty if it has no links."""
+    """Return the JSON in the column of links, empty if there are none."""
     if packed is None:
         return b""
-    (size,) = _SIZE.unpack_from(packed)
-    return packed[_SIZE.size : _SIZE.size + size]
+    (size,) = SIZE.unpack_from(packed)
+    return packed[SIZE.size : SIZE.size + size]
 
 
-def has_link_data(packed: bytes | None) -> bool:
-    """Say whether a link of a document may have data."""
-    return packed is not None and b'"data":' in packed
+def pack_links(written: bytes, links: Iterable[StoredLink]) -> bytes:
+    """Pack the column of links: their JSON (empty: none), and the parsed links."""
+    each = [
+        (_pack_link if len(link[1]) > _MAX_CACHED_BYTES else _pack_short_link)(link) for link in sorted(links)
+    ]
+    return join_sized((written, pack_set(*each)))
 
 
-def read_links(packed: bytes | None, id: str) -> tuple[Link, ...]:
-    """Return a document's links with their labels and data, duplicates merged."""
-    written = extract_links_json(packed)
-    return parse_links({LINKS_KEY: orjson.loads(written)}, id) if written else ()
+def _pack_link(link: StoredLink) -> bytes:
+    """Pack one link of the set."""
+    *names, weight = link
+    return join_sized((*map(str.encode, names), _WEIGHT.pack(weight)))
+
+
+_pack_short_link = lru_cache(maxsize=_MAX_CACHED_LINKS)(_pack_link)
+"""Many documents have the same link."""
+
+
+def make_link_set(links: Iterable[Link]) -> set[StoredLink]:
+    """Return the set of links in the column of links."""
+    return {(link.kind, link.tag, link.direction, link.weight) for link in links}
 
 
 def make_replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str, Any]]) -> ReplacedLinks:
@@ -399,7 +474,7 @@ def make_replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str,
     return {kind: orjson.dumps([at, of]).decode() for kind, of in found.items()}
 
 
-def merge_replaced_links(packed: bytes | None, relinked: ReplacedLinks | None) -> bytes | None:
+def merge_replaced_links(packed: bytes | None, relinked: ReplacedLinks) -> bytes | None:
     """Return the column of links with the links that were replaced since it was written.
 
     Links of other kinds keep their order. The replaced ones follow, those replaced last at the end.
@@ -409,16 +484,10 @@ def merge_replaced_links(packed: bytes | None, relinked: ReplacedLinks | None) -
     links = [
         link for link in orjson.loads(extract_links_json(packed) or b"[]") if link["kind"] not in relinked
     ]
-    cells = [(at, kind, of) for kind, (at, of) in _parse_cells(relinked)]
-    later = sorted((at, position, kind, n) for at, kind, of in cells for n, (position, _) in enumerate(of))
-    of_kind = {kind: of for _, kind, of in cells}
-    links += [of_kind[kind][n][1] for _, _, kind, n in later]
-    return pack_cell(make_link_cell(orjson.dumps(links).decode(), parse_links({LINKS_KEY: links}, "")))
-
-
-def find_last_replaced(relinked: ReplacedLinks | None) -> int:
-    """Return when links were last replaced, 0 if never since the document was written."""
-    return max((at for _, (at, _) in _parse_cells(relinked)), default=0) if relinked else 0
+    cells = _parse_cells(relinked)
+    later = [(at, position, kind, link) for kind, (at, of) in cells for position, link in of]
+    links += [link for *_, link in sorted(later, key=itemgetter(0, 1, 2))]
+    return pack_links(orjson.dumps(links), make_link_set(parse_links({LINKS_KEY: links}, "")))
 
 
 def _parse_cells(relinked: ReplacedLinks) -> Iterator[tuple[str, tuple[int, list[tuple[int, Any]]]]]:
@@ -433,37 +502,6 @@ def derive_memberships(links: Iterable[StoredLink]) -> dict[Membership, float]:
             key = (kind, tag, side)
             found[key] = max(weight, found.get(key, 0.0))
     return found
-
-
-def make_link_set(links: Iterable[Link]) -> frozenset[StoredLink]:
-    """Return the set of links in the column of links."""
-    return frozenset((link.kind, link.tag, link.direction, link.weight) for link in links)
-
-
-def pack_cell(cell: LinkCell) -> bytes:
-    """Pack the column of links in the format of the native protocol, see :func:`unpack_links`."""
-    written, links = cell
-    each = [
-        (_pack_link if len(link[1]) > _MAX_CACHED_BYTES else _pack_short_link)(link) for link in sorted(links)
-    ]
-    return join_sized((written.encode(), pack_states(*each)))
-
-
-def _pack_link(link: StoredLink) -> bytes:
-    """Pack one link of the set."""
-    *names, weight = link
-    return join_sized((*map(str.encode, names), _WEIGHT.pack(weight)))
-
-
-@lru_cache(maxsize=_MAX_CACHED_LINKS)
-def _pack_short_link(link: StoredLink) -> bytes:
-    """Pack one link of the set, with a cache, because many documents have the same link."""
-    return _pack_link(link)
-
-
-def make_link_cell(written: str, links: Iterable[Link]) -> LinkCell:
-    """Return the column of links."""
-    return written, make_link_set(links)
 
 
 def select_searchable(metadata: Mapping[str, Any]) -> dict[str, str]:
@@ -491,34 +529,3 @@ def format_term(value: object) -> str | None:
 def is_possible_id(id: str) -> bool:
     """Say whether a document can have this id. Other ids are not sent to the server."""
     return len(id) <= LONGEST_KEY and len(id.encode()) <= LONGEST_KEY
-
-
-def serialise_attributes(record: Record) -> tuple[str, str]:
-    """Return a record's metadata without links, and its links (empty: none), as JSON.
-
-    Raises:
-        DocumentError: If the metadata is not JSON, or the id is too long. The message names the document.
-    """
-    if len(record.id) > LONGEST_ID or len(record.id.encode()) > LONGEST_ID:
-        raise DocumentError(
-            f"document {record.id[:60]!r}… cannot be stored: its id has {len(record.id.encode()):,} bytes,"
-            f" and in Cassandra it may have {LONGEST_ID:,} at most"
-        )
-    try:
-        record.text.encode()
-        fields = dict(record.metadata)
-        written = orjson.dumps(fields.pop(LINKS_KEY)).decode() if LINKS_KEY in fields else ""
-        return orjson.dumps(fields).decode(), written
-    except (TypeError, ValueError) as error:
-        raise DocumentError(
-            f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
-        ) from error
-
-
-def compute_digest(record: Record, attributes: str) -> bytes:
-    """Return a hash of text, metadata without links, and vector."""
-    text = record.text.encode()
-    digest = xxhash.xxh3_128(text)
-    digest.update(b"\0%d\0" % len(text) + attributes.encode())
-    digest.update(record.vector.data)
-    return digest.digest()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
@@ -24,15 +24,12 @@ import orjson
 import xxhash
 
 from linkstore.core.lexical import extract_document_terms, get_document_name
-from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
+from linkstore.engines.cassandra.codec import DocumentVersion, derive_memberships
 from linkstore.engines.cassandra.reading import RowFetcher
-from linkstore.engines.cassandra.statements import DerivedTable, Row, Statement, Tables, ask
-from linkstore.engines.contract import Record
+from linkstore.engines.cassandra.statements import DerivedTable, Statement, Tables
 
-DOCUMENTS_PER_PAGE: Final = 1_000
-"""Documents per page."""
 PARTITION_BATCH_SIZES: Final = (128, 64, 32, 16, 8)
 """Numbers of rows in a batch of one partition, which is a single write for the server."""
 PARTITION_BATCH_BYTES: Final = 1 << 19
@@ -56,14 +53,12 @@ HASH_BYTES: Final = 8
 """The hash is part of the key; the rest of a head is the state."""
 _POSTING_STATE: Final = struct.Struct(">IIQ")
 """The state of a posting: count, length, stamp."""
-_NO_POSTING: Final = _POSTING_STATE.pack(0, 0, 0)
 _TERMS_VERSION: Final = 1
 """Increment if the words of a text change: then all stamps differ, and ``repair`` writes all postings."""
-_INT: Final = struct.Struct(">i")
-_LONG: Final = struct.Struct(">Q")
+_HASH: Final = struct.Struct(">Q")
 _PACKERS: Final[Mapping[str, Callable[[Any], bytes]]] = {
     **dict.fromkeys(("kind", "tag", "side", "word", "id"), str.encode),
-    **dict.fromkeys(("bucket", "shard"), _INT.pack),
+    **dict.fromkeys(("bucket", "shard"), codec.SIZE.pack),
     "hash": bytes,
 }
 """How the columns of keys are packed in the format of the native protocol."""
@@ -71,234 +66,95 @@ RowKey = tuple[Any, ...]
 """The primary key of a row: kind, tag, side, bucket, id; or shard, bucket, word, hash of the id, id."""
 Rows = Mapping[RowKey, bytes]
 """The state of each row."""
+RowSet = tuple[Rows, ...]
+"""The rows of a document in each table: members, and words if the store indexes them."""
+NO_ROWS: Final[RowSet] = ({}, {})
 WordPartition = tuple[int, int]
 """Shard and bucket."""
 
 
-def derive_members(id: str, weights: Mapping[codec.Membership, float], code: bytes, buckets: int) -> Rows:
-    """Return the members of a document that belongs to these sides of link groups."""
-    at = find_bucket(id, buckets)
-    return {(*one, at, id): pack_member_state(weight, code) for one, weight in weights.items()}
-
-
-def pack_member_state(weight: float, code: bytes) -> bytes:
-    """Return the state of a member."""
-    return WEIGHT_FORMAT.pack(weight) + code
-
-
-def derive_postings(id: str, text: str, metadata: Mapping[str, Any], buckets: int) -> Rows:
-    """Return the postings of a document with this text and name."""
-    words = extract_document_terms(text, metadata)
-    length, stamp = len(words), compute_stamp(text, metadata)
-    at, number = find_bucket(id, buckets), _hash_text(id)
-    hashed = _LONG.pack(number)
-    shard = (number >> 32) % EVERY_DOCUMENT_SHARDS
-    return {
-        (shard, at, EVERY_DOCUMENT, hashed, id): _POSTING_STATE.pack(0, length, stamp),
-        **{
-            (compute_shard(word), at, word, hashed, id): _POSTING_STATE.pack(times, length, stamp)
-            for word, times in Counter(words).items()
-        },
-    }
-
-
-def compute_stamp(text: str, metadata: Mapping[str, Any]) -> int:
-    """Return a hash of everything that the words of a document are derived from."""
-    name = get_document_name(metadata).encode()
-    stamp = xxhash.xxh3_64(b"%d\0" % len(name) + name, seed=_TERMS_VERSION)
-    stamp.update(text.encode())
-    return stamp.intdigest()
-
-
-@lru_cache(maxsize=100_000)
-def compute_shard(word: str) -> int:
-    """Return the shard of a word."""
-    return _hash_text(word) % SHARDS
-
-
-def list_partitions(word: str, buckets: int) -> list[WordPartition]:
-    """Return the partitions with the documents of a word."""
-    shards = range(EVERY_DOCUMENT_SHARDS) if word == EVERY_DOCUMENT else (compute_shard(word),)
-    return [(shard, at) for shard in shards for at in range(buckets)]
-
-
-def find_bucket(id: str, buckets: int) -> int:
-    """Return the bucket that a document belongs to, within a side of a link group, or a word."""
-    return _hash_text(id) % buckets if buckets > 1 else 0
-
-
-def _hash_text(text: str) -> int:
-    return xxhash.xxh3_64_intdigest(text.encode())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentState:
-    """The state of a document, stored or about to be written, from which rows are derived.
+class RowChange:
+    """What the change of a document makes of its rows.
 
     Args:
-        id: The document.
-        written: Latest write time of its columns, 0 if it is not written yet.
-        born: When it was added, None if an older linkstore did.
-        lifetime: Seconds until it expires. None: never.
-        links: Its links as JSON, as in its metadata.
-        relinked: Those that were replaced since it was written.
-        attributes: Its metadata without links, as JSON.
-        code: The code of its vector.
-        members: Its rows of members.
-        postings: Its rows of words, none in a store without lexical search.
+        now: The rows to have.
+        before: The rows that it had.
+        at: The timestamp of rows that are written.
+        gone_at: The timestamp of deletions.
+        lifetime: Seconds until the rows expire. None: never.
     """
 
-    id: str
-    written: int = 0
-    born: int | None = None
+    now: RowSet
+    before: RowSet
+    at: int
+    gone_at: int
     lifetime: int | None = None
-    links: str = ""
-    relinked: codec.ReplacedLinks = field(default_factory=dict)
-    attributes: str
-    code: bytes
-    members: Rows
-    postings: Rows
-
-    @property
-    def rows(self) -> tuple[Rows, Rows]:
-        """The rows of both tables."""
-        return self.members, self.postings
-
-    @property
-    def words(self) -> tuple[int, int]:
-        """The number of its words, and the stamp of its name and text; zeros without postings."""
-        _, length, stamp = _POSTING_STATE.unpack(next(iter(self.postings.values()), _NO_POSTING))
-        return length, stamp
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentChange:
-    """The change of one document.
-
-    Args:
-        now: The state that was written, None if the document was deleted.
-        before: The previous state, None if the document did not exist.
-    """
-
-    now: DocumentState | None
-    before: DocumentState | None
 
 
 class DerivedRows:
-    """Reads the states of documents, and makes the statements that write members and postings.
+    """Derives rows from documents, and makes the statements that write and delete them.
 
     Args:
         tables: The tables of the store.
-        fetcher: Finds the nodes of partitions, and reads documents.
+        fetcher: Finds the nodes of partitions.
         buckets: Number of partitions of one side of a link group, and of a word.
         lexical: Whether postings are derived.
     """
 
-    def __init__(
-        self,
-        tables: Tables,
-        fetcher: RowFetcher,
-        buckets: int,
-        *,
-        lexical: bool,
-    ) -> None:
+    def __init__(self, tables: Tables, fetcher: RowFetcher, buckets: int, *, lexical: bool) -> None:
         self.tables = (tables.member_rows, tables.word_rows) if lexical else (tables.member_rows,)
-        self._documents = tables
         self._fetcher = fetcher
         self._buckets = buckets
-        self._lexical = lexical
 
-    def state(self, record: Record, attributes: str, code: bytes) -> DocumentState:
-        """Return the state of a document once a record is written."""
-        weights = codec.derive_memberships(codec.make_link_set(record.links))
-        return DocumentState(
-            id=record.id,
-            attributes=attributes,
-            code=code,
-            members=derive_members(record.id, weights, code, self._buckets),
-            postings=self._derive_postings(record.id, record.text, record.metadata, None),
-        )
-
-    def stored(
-        self, ids: Sequence[str], now: Mapping[str, DocumentState] | None = None
-    ) -> Operation[dict[str, DocumentState]]:
-        """Read the current states of documents, leaving out documents that do not exist.
+    def derive(
+        self, versions: Sequence[DocumentVersion], known: Mapping[str, RowSet] | None = None
+    ) -> dict[str, RowSet]:
+        """Return the rows of versions of documents, by id.
 
         Args:
-            ids: The documents.
-            now: The states about to be written. Their words are reused where the text is the same.
+            versions: One of each document.
+            known: The rows of other versions of them, which are reused where the words are the same.
         """
-        rows = yield from self._fetcher.by_id(cql.read_states(self._documents), ids, "read documents")
-        return {state.id: state for state in self._make_states(rows, now or {})}
-
-    def after(self, id: str | None) -> Operation[list[DocumentState]]:
-        """Read the next documents in token order. The result is empty after the last document."""
-        rows = yield from read_documents_after(self._documents, id)
-        while rows and not any(map(codec.is_whole, rows)):
-            rows = yield from read_documents_after(self._documents, rows[-1][0])
-        return self._make_states(rows, {})
-
-    def _make_states(self, rows: Sequence[Row], now: Mapping[str, DocumentState]) -> list[DocumentState]:
-        rows = [row for row in rows if codec.is_whole(row)]
-        if not rows:
-            return []
-        codes = codec.encode_vectors(np.stack([codec.unpack_vector(row[5]) for row in rows]))
-        return [self._make_state(row, code, now.get(row[0])) for row, code in zip(rows, codes, strict=True)]
-
-    def _make_state(self, row: Row, code: bytes, now: DocumentState | None) -> DocumentState:
-        id, written, stored, text, attributes, _, lifetime, born, relinked = row
-        links = codec.merge_replaced_links(stored, relinked)
-        weights = codec.derive_memberships(codec.unpack_links(links))
-        return DocumentState(
-            id=id,
-            written=max(written, codec.find_last_replaced(relinked)),
-            born=born,
-            lifetime=lifetime,
-            links=codec.extract_links_json(links).decode(),
-            relinked=dict(relinked or {}),
-            attributes=attributes,
-            code=code,
-            members=derive_members(id, weights, code, self._buckets),
-            postings=self._derive_postings(id, text, orjson.loads(attributes), now) if self._lexical else {},
-        )
-
-    def _derive_postings(
-        self, id: str, text: str, metadata: Mapping[str, Any], known: DocumentState | None
-    ) -> Rows:
-        """Return the postings of a document, those of the known state if it has the same text and name."""
-        if not self._lexical:
+        if not versions:
             return {}
-        if known and known.words[1] == compute_stamp(text, metadata):
-            return known.postings
-        return derive_postings(id, text, metadata, self._buckets)
+        codes = codec.encode_vectors(np.stack([version.vector for version in versions]))
+        found: dict[str, RowSet] = {}
+        for version, code in zip(versions, codes, strict=True):
+            members = derive_members(version, code, self._buckets)
+            found[version.id] = (members,)
+            if len(self.tables) > 1:
+                like = known.get(version.id, NO_ROWS)[1] if known else {}
+                found[version.id] = members, self._derive_postings(version, like)
+        return found
 
-    def add(
-        self, states: Iterable[DocumentState], at: int, lifetime: int | None = None
-    ) -> Iterator[Statement]:
-        """Add the rows derived from states that are about to be written."""
-        states = list(states)
-        for number, table in enumerate(self.tables):
-            rows = (row for state in states for row in state.rows[number].items())
-            yield from self.write(table, rows, at, lifetime=lifetime)
+    def _derive_postings(self, version: DocumentVersion, like: Rows) -> Rows:
+        metadata = orjson.loads(version.attributes)
+        if like and get_words(like)[1] == compute_stamp(version.text, metadata):
+            return like
+        return derive_postings(version.id, version.text, metadata, self._buckets)
 
-    def finish(
-        self, steps: Sequence[DocumentChange], at: int, lifetime: int | None = None
-    ) -> Iterator[Statement]:
-        """Remove rows derived from the previous states but not from the written ones."""
-        for number, table in enumerate(self.tables):
-            differing: list[tuple[RowKey, bytes]] = []
-            gone: list[RowKey] = []
-            for step in steps:
-                if step.before is None:
-                    continue
-                before, now = step.before.rows[number], step.now.rows[number] if step.now else {}
-                if now is not before:
-                    differing += (
-                        (key, state) for key, state in now.items() if before.get(key, state) != state
-                    )
-                    gone += (key for key in before if key not in now)
-            yield from self.write(table, differing, at, replace=True, lifetime=lifetime)
-            yield from self.delete(table, gone, at)
+    def add(self, changes: Iterable[RowChange]) -> Iterator[Statement]:
+        """Add the rows to have, before the documents are written."""
+        for alike in _group_changes(changes):
+            for number, table in enumerate(self.tables):
+                rows = (row for change in alike for row in change.now[number].items())
+                yield from self.write(table, rows, alike[0].at, lifetime=alike[0].lifetime)
+
+    def finish(self, changes: Iterable[RowChange]) -> Iterator[Statement]:
+        """Remove the previous states of rows, and rows that are not needed any more."""
+        for alike in _group_changes(changes):
+            for number, table in enumerate(self.tables):
+                differing: list[tuple[RowKey, bytes]] = []
+                gone: list[RowKey] = []
+                for change in alike:
+                    now, before = change.now[number], change.before[number]
+                    if now is not before:
+                        differing += ((key, one) for key, one in now.items() if before.get(key, one) != one)
+                        gone += (key for key in before if key not in now)
+                at, lifetime = alike[0].at, alike[0].lifetime
+                yield from self.write(table, differing, at, replace=True, lifetime=lifetime)
+                yield from self.delete(table, gone, alike[0].gone_at)
 
     def write(
         self,
@@ -318,9 +174,9 @@ class DerivedRows:
             replace: Whether to remove all states that were added before.
             lifetime: Seconds until written rows expire. None: never.
         """
-        expiry = [] if lifetime is None else [_INT.pack(lifetime)]
+        expiry = [] if lifetime is None else [codec.SIZE.pack(lifetime)]
         pack_key = _make_key_packer(table)
-        packed = ((*expiry, codec.pack_states(state), *pack_key(key)) for key, state in rows)
+        packed = ((*expiry, codec.pack_set(state), *pack_key(key)) for key, state in rows)
         make_text = cache(partial(cql.write_rows, table, replace=replace, lifetime=bool(expiry)))
         for part, routing in self._make_batches(table, packed):
             yield codec.pack_batch(make_text(len(part)), at, part, routing)
@@ -350,13 +206,21 @@ class DerivedRows:
                 if len(own) < PARTITION_BATCH_SIZES[-1]:
                     loose += own
                     continue
-                for part in codec.split_batches(own, PARTITION_BATCH_SIZES, PARTITION_BATCH_BYTES):
+                for part in codec.split_rows(own, PARTITION_BATCH_SIZES, PARTITION_BATCH_BYTES):
                     if len(part) > 1:
                         yield part, None
                     else:
                         loose += part
-            for part in codec.split_batches(loose, MIXED_BATCH_SIZES, codec.BATCH_BYTES):
+            for part in codec.split_rows(loose, MIXED_BATCH_SIZES):
                 yield part, share.routing
+
+
+def _group_changes(changes: Iterable[RowChange]) -> Iterable[list[RowChange]]:
+    """Group changes with the same timestamps and lifetime."""
+    groups: defaultdict[Any, list[RowChange]] = defaultdict(list)
+    for change in changes:
+        groups[change.at, change.gone_at, change.lifetime].append(change)
+    return groups.values()
 
 
 def _make_key_packer(table: DerivedTable) -> Callable[[RowKey], tuple[bytes, ...]]:
@@ -365,12 +229,64 @@ def _make_key_packer(table: DerivedTable) -> Callable[[RowKey], tuple[bytes, ...
     return lambda key: tuple([pack(value) for pack, value in zip(packers, key, strict=True)])
 
 
-def read_documents_after(tables: Tables, after: str | None) -> Operation[list[Row]]:
-    """Read the next documents in token order, with the columns of :func:`.statements.read_states`."""
-    return ask(
-        "read documents",
-        cql.scan_states(tables, after=after is not None),
-        *(() if after is None else (after,)),
-        DOCUMENTS_PER_PAGE,
-        page_limit=DOCUMENTS_PER_PAGE,
-    )
+def derive_members(version: DocumentVersion, code: bytes, buckets: int) -> Rows:
+    """Return the members of a document, one on each side of its link groups."""
+    at = find_bucket(version.id, buckets)
+    weights = derive_memberships(version.links)
+    return {(*one, at, version.id): pack_member_state(weight, code) for one, weight in weights.items()}
+
+
+def pack_member_state(weight: float, code: bytes) -> bytes:
+    """Return the state of a member."""
+    return WEIGHT_FORMAT.pack(weight) + code
+
+
+def derive_postings(id: str, text: str, metadata: Mapping[str, Any], buckets: int) -> Rows:
+    """Return the postings of a document with this text and name."""
+    words = extract_document_terms(text, metadata)
+    length, stamp = len(words), compute_stamp(text, metadata)
+    at, number = find_bucket(id, buckets), _hash_text(id)
+    hashed = _HASH.pack(number)
+    shard = (number >> 32) % EVERY_DOCUMENT_SHARDS
+    return {
+        (shard, at, EVERY_DOCUMENT, hashed, id): _POSTING_STATE.pack(0, length, stamp),
+        **{
+            (compute_shard(word), at, word, hashed, id): _POSTING_STATE.pack(times, length, stamp)
+            for word, times in Counter(words).items()
+        },
+    }
+
+
+def get_words(postings: Rows) -> tuple[int, int]:
+    """Return the number of words of a document with these postings, and the stamp of its name and text."""
+    _, length, stamp = _POSTING_STATE.unpack(next(iter(postings.values())))
+    return length, stamp
+
+
+def compute_stamp(text: str, metadata: Mapping[str, Any]) -> int:
+    """Return a hash of everything that the words of a document are derived from."""
+    name = get_document_name(metadata).encode()
+    stamp = xxhash.xxh3_64(b"%d\0" % len(name) + name, seed=_TERMS_VERSION)
+    stamp.update(text.encode())
+    return stamp.intdigest()
+
+
+@lru_cache(maxsize=100_000)
+def compute_shard(word: str) -> int:
+    """Return the shard of a word."""
+    return _hash_text(word) % SHARDS
+
+
+def list_partitions(word: str, buckets: int) -> list[WordPartition]:
+    """Return the partitions with the documents of a word."""
+    shards = range(EVERY_DOCUMENT_SHARDS) if word == EVERY_DOCUMENT else (compute_shard(word),)
+    return [(shard, at) for shard in shards for at in range(buckets)]
+
+
+def find_bucket(id: str, buckets: int) -> int:
+    """Return the bucket that a document belongs to, within a side of a link group, or a word."""
+    return _hash_text(id) % buckets if buckets > 1 else 0
+
+
+def _hash_text(text: str) -> int:
+    return xxhash.xxh3_64_intdigest(text.encode())

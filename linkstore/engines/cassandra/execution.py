@@ -1,8 +1,9 @@
 """Runs statements over a session of the driver, blocking or on an event loop: all waiting happens here.
 
-The statements of an operation are a flight. It belongs to one thread or one event loop, which calls
-:meth:`StatementFlight.advance` whenever the flight wakes it. The driver's thread only appends results to a
-queue. So sync and async callers share one state machine, which needs no locks.
+One generator carries out the statements of an operation, for blocking and awaiting callers alike: it sends
+them, a bounded number at once, and waits for what they come to, which the driver's thread puts into an
+:class:`Inbox`. After a failure it sends nothing until all statements under way are answered and a pause is
+over; then the failed ones come first.
 
 The driver converts a vector<float, n> to a list, at about 0.3 µs per component. So vectors are left as bytes,
 and sets and tuples too, which in these tables are links and states. :mod:`.codec` parses and packs them.
@@ -11,32 +12,23 @@ and sets and tuples too, which in these tables are links and states. :mod:`.code
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import heapq
 import random
 import struct
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
-from itertools import count
-from types import TracebackType
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple
 
-from linkstore.core.calls import run_in_thread
+from linkstore.core import calls
+from linkstore.core.calls import Call
+from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import driver
-from linkstore.engines.cassandra.driver import (
-    Session,
-    cassandra,
-    cluster,
-    cqltypes,
-    policies,
-    protocol,
-    query,
-)
+from linkstore.engines.cassandra.driver import Session, cassandra, cqltypes, policies, protocol, query
 from linkstore.engines.cassandra.errors import Fault, diagnose, make_error
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Level, Requests, Row, Statement
@@ -49,113 +41,11 @@ _LONGEST_WAIT: Final = 2.0
 _RECOVERY_SECONDS: Final = 60.0
 _MIN_ATTEMPT_SECONDS: Final = 0.25
 """Minimum time in seconds for another attempt."""
-_REPORT_GRACE: Final = 5.0
-"""Seconds after the timeout of a statement within which the driver should report it."""
-_LOST_FAULT: Final = Fault(
-    "the driver neither answered nor gave up",
-    "Its thread may have died: close the session, and open the store again over another.",
-)
 _CUSTOM_TYPE_CODE: Final = 0
 """The native protocol's code for types given by name, such as vectors."""
 _VECTOR_TYPE: Final = ".VectorType("
 _DriverRows: Any = protocol.ProtocolHandler.message_types_by_opcode[protocol.ResultMessage.opcode]
 """The driver's class for results."""
-
-
-class Executor:
-    """Runs requests over a session: with bounded concurrency, page by page, with retries.
-
-    Several threads and event loops may use it at once, also inside a running event loop. It does not change
-    the session.
-
-    Args:
-        session: The driver's.
-        settings: Consistency, timeouts, retries, concurrency.
-    """
-
-    def __init__(self, session: Session, settings: CassandraSettings | None = None) -> None:
-        self.session = session
-        self.settings = settings or CassandraSettings()
-        self._sender = Sender(session, self.settings)
-        self._reading = ConcurrencyLimit(self.settings.in_flight)
-        self._writing = ConcurrencyLimit(self.settings.in_flight)
-
-    def run(self, requests: Requests) -> list[list[Row]]:
-        """Run statements and wait for all of them.
-
-        Returns:
-            The rows of each statement, in the order of the statements.
-
-        Raises:
-            StoreClosedError: If the session was shut down, or opened before this process was forked.
-            StoreUnavailableError: If the server cannot be reached or did not answer within the deadline.
-            BackendError: If it refused a statement.
-        """
-        if requests.wait:
-            time.sleep(requests.wait)
-        self._prepare(requests, threading.Event())
-        woken = threading.Event()
-        with self._make_flight(requests, woken.set) as flight:
-            while not flight.advance():
-                woken.wait(flight.pause())
-                woken.clear()
-        return flight.answers
-
-    async def arun(self, requests: Requests) -> list[list[Row]]:
-        """Run statements like :meth:`run`, without blocking the event loop.
-
-        If this is cancelled, no more requests are started.
-        """
-        if requests.wait:
-            await asyncio.sleep(requests.wait)
-        if self._sender.unprepared(requests.statements):
-            stop = threading.Event()
-            try:
-                await run_in_thread(self._prepare, requests, stop)  # the driver blocks meanwhile
-            finally:
-                stop.set()
-        loop, woken = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits
-                loop.call_soon_threadsafe(woken.set)
-
-        with self._make_flight(requests, wake) as flight:
-            while not flight.advance():
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(flight.pause()):
-                        await woken.wait()
-                woken.clear()
-        return flight.answers
-
-    def _make_flight(self, requests: Requests, wake: Callable[[], object]) -> StatementFlight:
-        writes = any(statement.level == "write" for statement in requests.statements)
-        limit = self._writing if writes else self._reading
-        return StatementFlight(requests, self._sender, limit, self._make_rules(requests.what), wake)
-
-    def _make_rules(self, what: str) -> RetryRules:
-        """Return the retry rules of an operation, if its session can answer.
-
-        A session answers by threads, which end when it is shut down and do not exist in a forked child. There
-        the driver waits for ever, for instance while it prepares a statement.
-        """
-        rules = RetryRules(what, self.session, self.settings)
-        if not self.session.cluster.scheduler.is_alive():
-            raise rules.ended()
-        return rules
-
-    def _prepare(self, requests: Requests, stop: threading.Event) -> None:
-        """Prepare new statements, with the same timeouts and retries as for running statements."""
-        rules = self._make_rules(requests.what)
-        for cql in self._sender.unprepared(requests.statements):
-            began, failures, done = time.monotonic(), Counter[int](), False
-            while not done and not stop.is_set():
-                try:
-                    self._sender.prepare(cql)
-                    done = True
-                except driver.ERRORS as error:
-                    spent = time.monotonic() - began
-                    stop.wait(rules.wait(diagnose(error), error, failures, spent=spent))
 
 
 class ConcurrencyLimit:
@@ -172,15 +62,127 @@ class ConcurrencyLimit:
         self._top = top
         self._eased = (float(top), 0.0)
 
-    def limit(self, now: float) -> int:
+    def at(self, now: float) -> int:
         """Return the maximum number of concurrent statements at time ``now`` in seconds, at least 1."""
         level, since = self._eased
         return max(1, min(self._top, int(level + self._top * (now - since) / _RECOVERY_SECONDS)))
 
-    def ease(self, started: float, now: float) -> None:
-        """Halve the maximum after an overload, unless the statement started before the last halving."""
-        if started >= self._eased[1]:
-            self._eased = (max(1.0, self.limit(now) / 2), now)
+    def ease(self, now: float) -> None:
+        """Halve the maximum after an overload."""
+        self._eased = (max(1.0, self.at(now) / 2), now)
+
+
+@dataclass(slots=True, eq=False)
+class Attempts:
+    """The attempts of one statement.
+
+    Args:
+        position: Its place among the statements of the operation.
+        statement: The statement.
+        rows: The pages of its answer received so far.
+        page: Paging state of the previous page, None for the first page.
+        failures: The failed attempts (of this page), by how many of their kind are allowed.
+        since: When the first attempt started, 0 before.
+        expires: When the attempt under way times out.
+        future: Its request.
+    """
+
+    position: int
+    statement: Statement
+    rows: list[Row] = field(default_factory=list)
+    page: bytes | None = None
+    failures: Counter[int] = field(default_factory=Counter)
+    since: float = 0.0
+    expires: float = 0.0
+    future: Any = None
+
+
+class Flight:
+    """The statements of one operation.
+
+    Args:
+        requests: The operation.
+
+    Attributes:
+        answers: The rows of each statement.
+        ready: Statements to send.
+        running: Statements under way.
+        failed: Those that failed since statements were sent last.
+        wait: Seconds until they are sent again.
+        overload: Whether one of them failed by overload.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self.requests = requests
+        self.answers: list[list[Row]] = [[] for _ in requests.statements]
+        self.ready = deque(Attempts(*each) for each in enumerate(requests.statements))
+        self.running: set[Attempts] = set()
+        self.failed: list[Attempts] = []
+        self.wait, self.overload = 0.0, False
+
+    def turn_back(self, limit: ConcurrencyLimit) -> float:
+        """Make ready what failed, before all else, and return the seconds to wait until it is sent."""
+        if self.overload:
+            limit.ease(time.monotonic())
+        self.ready.extendleft(reversed(self.failed))
+        wait, self.failed, self.wait, self.overload = self.wait, [], 0.0, False
+        return wait
+
+    def expire(self, now: float) -> None:
+        """Have the driver give up the requests whose time is over, as its own timers do."""
+        for attempts in [one for one in self.running if one.expires <= now]:
+            attempts.future._on_timeout()  # noqa: SLF001 - see Executor._send
+
+    def take_page(self, attempts: Attempts, future: Any, rows: list[Row]) -> None:
+        """Add a page to the answer of a statement, and make it ready for the next page if there is one."""
+        if self.requests.take:
+            self.requests.take(rows)
+        else:
+            attempts.rows += rows
+        limit = attempts.statement.page_limit
+        if future.has_more_pages and (limit is None or len(attempts.rows) < limit):
+            attempts.page = future.result().paging_state
+            attempts.failures, attempts.since = Counter(), 0.0
+            self.ready.appendleft(attempts)
+        else:
+            self.answers[attempts.position] = attempts.rows[:limit]
+
+
+class Inbox:
+    """What requests came to: the driver's thread puts it in, one thread or event loop waits for it.
+
+    Attributes:
+        items: What was put in.
+    """
+
+    def __init__(self) -> None:
+        self.items: deque[tuple[Attempts, Any, bool, Any]] = deque()
+        self._event = threading.Event()
+        self._wake: Any = None
+
+    def put(self, attempts: Attempts, future: Any, failed: bool, result: Any) -> None:
+        """Add the rows or the error of a request, and wake whoever waits."""
+        self.items.append((attempts, future, failed, result))
+        wake, self._wake = self._wake, None
+        if wake:
+            with suppress(RuntimeError):  # the loop is closed, so nothing waits
+                wake()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until there is something, and say whether there is."""
+        self._event.clear()
+        self._wake = self._event.set
+        return bool(self.items) or self._event.wait(seconds)
+
+    async def arrive(self, seconds: float) -> bool:
+        """Wait as :meth:`wait` does, without blocking the event loop."""
+        event = asyncio.Event()
+        self._wake = partial(asyncio.get_running_loop().call_soon_threadsafe, event.set)
+        if not self.items:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await event.wait()
+        return bool(self.items)
 
 
 def compute_backoff(tries: int) -> float:
@@ -193,382 +195,233 @@ def compute_backoff(tries: int) -> float:
     return longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
-class RetryRules:
-    """The retry rules of one operation.
+class Executor:
+    """Runs requests over a session: with bounded concurrency, page by page, with retries.
 
-    The driver's own policy of retries knows neither deadlines nor pauses, so it only chooses another node.
+    Several threads and event loops may use it at once, also inside a running event loop. It does not change
+    the session. The driver's policy of retries, which knows neither deadlines nor pauses, asks the next node
+    at once where one is lost; all else is decided here.
 
     Args:
-        what: The operation, as in "could not {what}".
-        session: The driver's session, to name its nodes and to check whether it was shut down.
-        settings: Timeouts and deadlines.
+        session: The driver's, configured by execution profiles or, as before them, by its attributes.
+        settings: Consistency, timeouts, retries, concurrency.
     """
 
-    def __init__(self, what: str, session: Session, settings: CassandraSettings) -> None:
-        self._what = what
-        self._session = session
-        self._settings = settings
+    def __init__(self, session: Session, settings: CassandraSettings | None = None) -> None:
+        self.session = session
+        self.settings = settings or CassandraSettings()
+        self._reading = ConcurrencyLimit(self.settings.in_flight)
+        self._writing = ConcurrencyLimit(self.settings.in_flight)
+        self._prepared: dict[str, Any] = {}
+        self._preparing = threading.Lock()
+        self._policy = policies.RetryPolicy()
+        levels = cassandra.ConsistencyLevel.name_to_value
+        self._levels: dict[Level, int] = {
+            "read": levels[self.settings.read_consistency],
+            "write": levels[self.settings.write_consistency],
+            "one": cassandra.ConsistencyLevel.LOCAL_ONE,
+            "schema": levels[self.settings.write_consistency],
+        }
 
-    def timeout(self, level: Level, spent: float) -> float:
-        """Return the timeout of an attempt that starts ``spent`` seconds after the first one."""
-        each = self._settings.schema_timeout if level == "schema" else self._settings.timeout
-        return max(_MIN_ATTEMPT_SECONDS, min(each, self._find_deadline(level) - spent))
+    def run(self, requests: Requests) -> list[list[Row]]:
+        """Run statements and wait for all of them.
 
-    def wait(
-        self,
-        fault: Fault,
-        error: BaseException,
-        failures: Counter[int],
-        *,
-        spent: float,
-        level: Level = "read",
-        host: object = None,
+        Returns:
+            The rows of each statement, in the order of the statements.
+
+        Raises:
+            StoreClosedError: If the session was shut down, or opened before this process was forked.
+            StoreUnavailableError: If the server cannot be reached or did not answer within the deadline.
+            BackendError: If it refused a statement.
+        """
+        return calls.run(self._carry_out(requests))
+
+    async def arun(self, requests: Requests) -> list[list[Row]]:
+        """Run statements like :meth:`run`, without blocking the event loop.
+
+        If this is cancelled, no more requests are started.
+        """
+        return await calls.arun(self._carry_out(requests))
+
+    def _carry_out(self, requests: Requests) -> Operation[list[list[Row]]]:
+        if requests.wait:
+            yield _pause(requests.wait)
+        if not self.session.cluster.scheduler.is_alive():
+            raise self._ended(requests.what)
+        for cql in {statement.cql: None for statement in requests.statements if statement.level != "schema"}:
+            yield from self._prepare_patiently(cql, requests.what)
+        flight, inbox = Flight(requests), Inbox()
+        levels = {statement.level for statement in requests.statements}
+        limit = self._writing if "write" in levels else self._reading
+        while flight.ready or flight.running or flight.failed:
+            if flight.failed and not flight.running:
+                yield _pause(flight.turn_back(limit))
+            now = time.monotonic()
+            while flight.ready and not flight.failed and len(flight.running) < limit.at(now):
+                attempts = flight.ready.popleft()
+                self._send(attempts, inbox, requests.what)
+                flight.running.add(attempts)
+            soonest = min(attempts.expires for attempts in flight.running)
+            yield Call(inbox.wait, inbox.arrive, (max(0.0, soonest - time.monotonic()),))
+            flight.expire(time.monotonic())
+            while inbox.items:
+                self._take(flight, *inbox.items.popleft())
+        return flight.answers
+
+    def _send(self, attempts: Attempts, inbox: Inbox, what: str) -> None:
+        """Send a statement without waiting for its answer, which goes to the inbox.
+
+        This is the driver's ``execute_async``, with another row factory and protocol handler, which leaves
+        vectors, sets and tuples as bytes. It has no timeout, because the driver makes a timer for each, and
+        wakes its thread for it; see :meth:`Flight.expire`.
+        """
+        statement, session, now = attempts.statement, self.session, time.monotonic()
+        attempts.since = attempts.since or now
+        left = self._find_deadline(statement.level) - (now - attempts.since)
+        attempts.expires = now + max(_MIN_ATTEMPT_SECONDS, min(self._find_timeout(statement.level), left))
+        try:
+            bound = self._bind(statement)
+        except (AttributeError, TypeError, ValueError) as error:  # the first for a text that is not a str
+            message = f"could not {what}: a value does not fit its column in Cassandra: {error}"
+            raise BackendError(message) from error
+        future = session._create_response_future(  # noqa: SLF001 - see above
+            bound, None, False, {}, None, paging_state=attempts.page
+        )
+        future.row_factory = query.tuple_factory
+        future._protocol_handler = _PackedHandler  # noqa: SLF001 - see above
+        attempts.future = future
+        session._on_request(future)  # noqa: SLF001 - see above
+        future.send_request()
+        put = partial(inbox.put, attempts, future)
+        future.add_callbacks(partial(put, False), partial(put, True))
+
+    def _bind(self, statement: Statement) -> Any:
+        """Return the driver's form of a statement, whose text must be prepared."""
+        if statement.level == "schema":
+            bound = query.SimpleStatement(statement.cql)
+        else:
+            bound = _RoutedStatement(self._prepared[statement.cql])
+            bound.given_key = statement.routing
+            if statement.packed:
+                bound.values = list(statement.values)
+            else:
+                bound.bind(statement.values)
+        limit = PAGE_ROWS if statement.level == "one" else statement.page_limit or PAGE_ROWS
+        bound.consistency_level = self._levels[statement.level]
+        bound.retry_policy = self._policy
+        bound.is_idempotent = True
+        bound.fetch_size = min(PAGE_ROWS, limit)
+        return bound
+
+    def _take(self, flight: Flight, attempts: Attempts, future: Any, is_error: bool, result: Any) -> None:
+        """Take what a request came to: rows, after which there may be more to ask for, or an error."""
+        if attempts.future is not future:
+            return  # the driver may call twice for one request
+        attempts.future = None
+        flight.running.discard(attempts)
+        future.clear_callbacks()  # which refer to it: so it is freed without the garbage collector
+        if not is_error:
+            flight.take_page(attempts, future, result or [])
+            return
+        fault, host = diagnose(result), getattr(future, "coordinator_host", None)
+        flight.wait = max(flight.wait, self._find_wait(attempts, fault, result, flight.requests.what, host))
+        flight.overload |= fault.overload
+        flight.failed.append(attempts)
+
+    def _find_wait(
+        self, attempts: Attempts, fault: Fault, error: BaseException, what: str, host: object = None
     ) -> float:
-        """Return the seconds until the next attempt.
-
-        Args:
-            fault: The description of the error.
-            error: What the driver raised.
-            failures: The failures so far, by how many of their kind are allowed. This one is added.
-            spent: Seconds since the first attempt.
-            level: That of the statement.
-            host: The node that was asked.
+        """Return the seconds until the next attempt of what failed.
 
         Raises:
             BackendError: If there is no further attempt. It names the nodes, operation, cause and advice.
         """
-        if self._session.is_shutdown:
-            raise self.ended() from error
-        failures[fault.tries] += 1
-        tries = failures.total()
+        if self.session.is_shutdown:
+            raise self._ended(what) from error
+        attempts.failures[fault.tries] += 1
+        tries, spent = attempts.failures.total(), time.monotonic() - attempts.since
         wait = compute_backoff(tries)
-        late = spent + wait + _MIN_ATTEMPT_SECONDS > self._find_deadline(level)
-        if late or failures[fault.tries] >= fault.tries:
-            raise self.failure(fault, tries=tries, spent=spent, host=host) from error
+        late = spent + wait + _MIN_ATTEMPT_SECONDS > self._find_deadline(attempts.statement.level)
+        if late or attempts.failures[fault.tries] >= fault.tries:
+            raise self._failure(fault, what, tries=tries, spent=spent, host=host) from error
         return wait
 
-    def failure(
-        self, fault: Fault, *, tries: int = 1, spent: float = 0.0, host: object = None
-    ) -> BackendError:
-        """Return the exception to raise for a fault."""
-        hosts = (host,) if host else self._session.cluster.metadata.all_hosts()
-        return make_error(fault, self._what, hosts, tries=tries, spent=spent)
+    def _find_timeout(self, level: Level) -> float:
+        return self.settings.schema_timeout if level == "schema" else self.settings.timeout
 
-    def ended(self) -> BackendError:
-        """Return the exception to raise for a session that cannot answer any more."""
-        if self._session.is_shutdown:
+    def _find_deadline(self, level: Level) -> float:
+        return self.settings.schema_timeout if level == "schema" else self.settings.deadline
+
+    def _failure(
+        self, fault: Fault, what: str, *, tries: int = 1, spent: float = 0.0, host: object = None
+    ) -> BackendError:
+        hosts = (host,) if host else self.session.cluster.metadata.all_hosts()
+        return make_error(fault, what, hosts, tries=tries, spent=spent)
+
+    def _ended(self, what: str) -> BackendError:
+        """Return the exception to raise for a session that cannot answer any more.
+
+        A session answers by threads, which end when it is shut down and do not exist in a forked child. There
+        the driver waits for ever, for instance while it prepares a statement.
+        """
+        if self.session.is_shutdown:
             why = "was shut down; open the store again"
         else:
             why = (
                 "was opened before this process was forked, and does not work in both; open the store in the"
                 " process that uses it, over a session of that process"
             )
-        return StoreClosedError(f"could not {self._what}: the session with Cassandra {why}")
+        return StoreClosedError(f"could not {what}: the session with Cassandra {why}")
 
-    def refused(self, error: Exception) -> BackendError:
-        """Return the exception to raise for a value that the driver cannot send."""
-        return BackendError(f"could not {self._what}: a value does not fit its column in Cassandra: {error}")
+    def _prepare_patiently(self, cql: str, what: str) -> Operation[None]:
+        """Prepare a text unless it is prepared, with the same retries as for running statements."""
+        attempts = Attempts(0, Statement(cql=cql), since=time.monotonic())
+        while cql not in self._prepared:
+            try:
+                yield Call(self._prepare, arguments=(cql,))  # the driver blocks meanwhile
+            except driver.ERRORS as error:
+                yield _pause(self._find_wait(attempts, diagnose(error), error, what))
 
-    def _find_deadline(self, level: Level) -> float:
-        return self._settings.schema_timeout if level == "schema" else self._settings.deadline
-
-
-@dataclass(slots=True, eq=False)
-class _PendingStatement:
-    """A statement, the pages of its answer received so far, and the request that is under way."""
-
-    position: int
-    statement: Statement
-    rows: list[Row] = field(default_factory=list)
-    page: bytes | None = None
-    failures: Counter[int] = field(default_factory=Counter)
-    since: float = 0.0
-    started: float = 0.0
-    expires: float = 0.0
-    future: Any = None
-
-
-class StatementFlight:
-    """Runs the statements of one operation.
-
-    Args:
-        requests: The statements.
-        sender: Sends statements, which must be prepared.
-        limit: Limits the number of concurrent statements.
-        rules: Decides on retries and timeouts.
-        wake: Called in any thread when :meth:`advance` should be called.
-    """
-
-    def __init__(
-        self,
-        requests: Requests,
-        sender: Sender,
-        limit: ConcurrencyLimit,
-        rules: RetryRules,
-        wake: Callable[[], object],
-    ) -> None:
-        self.answers: list[list[Row]] = [[] for _ in requests.statements]
-        self._take_rows = requests.take
-        self._sender = sender
-        self._limit = limit
-        self._rules = rules
-        self._wake = wake
-        self._ready = deque(_PendingStatement(*each) for each in enumerate(requests.statements))
-        self._waiting: list[tuple[float, int, _PendingStatement]] = []
-        self._order = count()
-        self._running: set[_PendingStatement] = set()
-        self._results: deque[tuple[_PendingStatement, Any, bool, Any]] = deque()
-        self._woken = False
-        self._open = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Ignore the results of requests that are still running."""
-        self._open = False
-
-    def advance(self) -> bool:
-        """Process results, and start statements.
-
-        Returns:
-            Whether all statements are answered.
-
-        Raises:
-            BackendError: If a statement failed and is not retried.
-        """
-        self._woken = False  # before processing results, so that any later result wakes the caller again
-        while self._results:
-            self._take(*self._results.popleft())
-        now = time.monotonic()
-        for lost in self._running:
-            if lost.expires + _REPORT_GRACE < now:
-                raise self._rules.failure(_LOST_FAULT, spent=now - lost.since)
-        while self._waiting and self._waiting[0][0] <= now:
-            self._ready.appendleft(heapq.heappop(self._waiting)[2])
-        for _ in range(min(self._limit.limit(now) - len(self._running), len(self._ready))):
-            self._start(self._ready.popleft())
-        return not (self._running or self._waiting or self._ready)
-
-    def pause(self) -> float:
-        """Return the seconds until :meth:`advance` must be called even without a result."""
-        times = [pending.expires + _REPORT_GRACE for pending in self._running]
-        times += [due for due, _, _ in self._waiting[:1]]
-        return max(0.0, min(times) - time.monotonic())
-
-    def _start(self, pending: _PendingStatement) -> None:
-        pending.started = now = time.monotonic()
-        pending.since = pending.since or now
-        timeout = self._rules.timeout(pending.statement.level, now - pending.since)
-        pending.expires = now + timeout
-        try:
-            future = self._sender.send(pending.statement, page=pending.page, timeout=timeout)
-        except (TypeError, ValueError) as error:
-            raise self._rules.refused(error) from error
-        pending.future = future
-        self._running.add(pending)
-        future.add_callbacks(
-            partial(self._put, pending, future, False), partial(self._put, pending, future, True)
-        )
-
-    def _put(self, pending: _PendingStatement, future: Any, failed: bool, result: Any) -> None:
-        """Queue the rows or the error of a request. The driver's thread calls this."""
-        if self._open:
-            self._results.append((pending, future, failed, result))
-            if not self._woken:
-                self._woken = True
-                self._wake()
-
-    def _take(self, pending: _PendingStatement, future: Any, failed: bool, result: Any) -> None:
-        if pending.future is not future:
-            return  # the driver may call twice for one request
-        pending.future = None
-        self._running.discard(pending)
-        release_future(future)
-        if failed:
-            self._retry_later(pending, result, getattr(future, "coordinator_host", None))
-            return
-        rows, limit = convert_rows(result), pending.statement.page_limit
-        if self._take_rows:
-            self._take_rows(rows)
-        else:
-            pending.rows += rows
-        if future.has_more_pages and (limit is None or len(pending.rows) < limit):
-            pending.page = future.result().paging_state
-            pending.failures, pending.since = Counter(), 0.0
-            self._ready.appendleft(pending)
-        else:
-            self.answers[pending.position] = pending.rows[:limit]
-
-    def _retry_later(self, pending: _PendingStatement, error: BaseException, host: object) -> None:
-        """Schedule the next attempt of a statement that failed."""
-        now, fault, level = time.monotonic(), diagnose(error), pending.statement.level
-        spent = now - pending.since
-        wait = self._rules.wait(fault, error, pending.failures, spent=spent, level=level, host=host)
-        if fault.overload:
-            self._limit.ease(pending.started, now)
-        heapq.heappush(self._waiting, (now + wait, next(self._order), pending))
-
-
-class Sender:
-    """Prepares, binds, routes and sends statements over a session, without changing the session.
-
-    Args:
-        session: The driver's, configured by execution profiles or, as before them, by its attributes.
-        settings: Consistency levels.
-    """
-
-    def __init__(self, session: Session, settings: CassandraSettings) -> None:
-        self.session = session
-        self._prepared: dict[str, Any] = {}
-        self._lock = threading.Lock()
-        self._policy = _NextHostPolicy()
-        self._profile = session.execution_profile_clone_update(
-            cluster.EXEC_PROFILE_DEFAULT, row_factory=query.tuple_factory, retry_policy=self._policy
-        )
-        self._timeout = settings.timeout
-        levels = cassandra.ConsistencyLevel.name_to_value
-        self._levels: Mapping[Level, int] = {
-            "read": levels[settings.read_consistency],
-            "write": levels[settings.write_consistency],
-            "one": cassandra.ConsistencyLevel.LOCAL_ONE,
-            "schema": levels[settings.write_consistency],
-        }
-
-    def unprepared(self, statements: Sequence[Statement]) -> list[str]:
-        """Return the texts that are not prepared yet."""
-        texts = {statement.cql: None for statement in statements if statement.level != "schema"}
-        return [cql for cql in texts if cql not in self._prepared]
-
-    def prepare(self, cql: str) -> None:
+    def _prepare(self, cql: str) -> None:
         """Prepare a text unless it is prepared. This blocks, and raises the driver's exceptions.
 
         The driver prepares on one node and then on all others, with the default timeout of the session. So it
         is called with a proxy of the session that has another timeout.
         """
-        with self._lock:
+        with self._preparing:
             if cql not in self._prepared:
-                kind: Any = type(self.session)
-                hurried = _Proxy(self.session, default_timeout=self._timeout)
-                hurried.prepare_on_all_hosts = partial(kind.prepare_on_all_hosts, hurried)
-                self._prepared[cql] = kind.prepare(hurried, cql)
+                hurried = _HurriedSession(self.session, self.settings.timeout)
+                self._prepared[cql] = type(self.session).prepare(hurried, cql)
 
-    def send(self, statement: Statement, *, page: bytes | None, timeout: float) -> Any:
-        """Send a prepared statement without waiting for its answer.
 
-        The driver reads results with the session's protocol handler. So it is called with a proxy of the
-        session that has another handler, which leaves vectors, sets and tuples as bytes.
+def _pause(seconds: float) -> Call:
+    return Call(time.sleep, asyncio.sleep, (seconds,))
 
-        Args:
-            statement: What to send.
-            page: Paging state of the previous page, or None for the first page.
-            timeout: Timeout in seconds.
 
-        Raises:
-            TypeError: If a value cannot be turned into its column's type.
-            ValueError: Likewise.
-        """
-        limit = PAGE_ROWS if statement.level == "one" else statement.page_limit or PAGE_ROWS
-        bound = self._bind(statement)
-        bound.consistency_level = self._levels[statement.level]
-        bound.retry_policy = self._policy
-        bound.is_idempotent = True
-        bound.fetch_size = min(PAGE_ROWS, limit)
-        options: dict[str, Any] = {"timeout": timeout, "paging_state": page}
-        if self.session.cluster._config_mode != cluster._ConfigMode.LEGACY:  # noqa: SLF001 - nothing else tells
-            options["execution_profile"] = self._profile
-        execute: Any = type(self.session).execute_async
-        return execute(_Proxy(self.session, client_protocol_handler=_PackedHandler), bound, **options)
+class _HurriedSession:
+    """A session with another default timeout."""
 
-    def _bind(self, statement: Statement) -> Any:
-        if statement.level == "schema":
-            return query.SimpleStatement(statement.cql)
-        bound = _RoutedStatement(self._prepared[statement.cql], statement.routing)
-        if statement.packed:
-            bound.values = list(statement.values)
-            return bound
-        try:
-            return bound.bind(statement.values)
-        except AttributeError as error:  # what the driver raises for a text that is not a str
-            raise TypeError(str(error)) from error
+    def __init__(self, session: Session, timeout: float) -> None:
+        self._session = session
+        self.default_timeout = timeout
+
+    def prepare_on_all_hosts(self, *args: Any) -> None:
+        type(self._session).prepare_on_all_hosts(self, *args)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
 
 
 class _RoutedStatement(query.BoundStatement):  # type: ignore[misc]
-    """A bound statement whose routing key can be set."""
+    """A bound statement whose routing key may be given."""
 
     values: list[Any]
-
-    def __init__(self, prepared: Any, routing: bytes | None) -> None:
-        super().__init__(prepared)
-        self._given = routing
+    given_key: bytes | None = None
 
     @property
     def routing_key(self) -> bytes | None:
         """The given key, otherwise the one that the driver derives from the values."""
-        return super().routing_key if self._given is None else self._given
-
-
-class _NextHostPolicy(policies.RetryPolicy):  # type: ignore[misc]
-    """Asks the next node if one is lost, joining or cut off from the others, and raises all other errors.
-
-    The flight, which knows the deadline, decides on further attempts.
-    """
-
-    def on_read_timeout(self, *args: Any, **kwargs: Any) -> tuple[int, None]:
-        return self.RETHROW, None
-
-    def on_write_timeout(self, *args: Any, **kwargs: Any) -> tuple[int, None]:
-        return self.RETHROW, None
-
-    def on_request_error(
-        self, query: Any, consistency: int, error: BaseException, retry_num: int
-    ) -> tuple[int, None]:
-        busy = protocol.OverloadedErrorMessage, protocol.ServerError, protocol.TruncateError
-        return (self.RETHROW if isinstance(error, busy) else self.RETRY_NEXT_HOST), None
-
-
-def release_future(future: Any) -> None:
-    """Break the reference cycles of an answered request, so that it is freed without the garbage collector.
-
-    Its callbacks refer to it, and so does its timer, which was cancelled. A request has some forty objects,
-    and thousands of requests would have the collector look at all objects of the process again and again.
-    """
-    future.clear_callbacks()
-    future._timer = None  # noqa: SLF001 - the driver keeps it
-
-
-def convert_rows(rows: Any) -> list[Row]:
-    """Return the rows of an answer as tuples. Sessions of legacy clusters have a row factory of the user's.
-
-    Raises:
-        BackendError: If rows come in a form that cannot be read.
-    """
-    if not rows:
-        return []
-    first = rows[0] if isinstance(rows, list) else None
-    if isinstance(first, tuple):
-        return rows  # type: ignore[no-any-return]
-    if isinstance(first, Mapping):
-        return [tuple(row.values()) for row in rows]
-    raise BackendError(
-        f"the session's row_factory gives rows as {type(rows).__name__} of {type(first).__name__}:"
-        " use a session with tuples, named tuples or dicts, or configure its cluster by execution profiles"
-    )
-
-
-class _Proxy:
-    """A proxy of an object with a few different attributes."""
-
-    prepare_on_all_hosts: Any
-
-    def __init__(self, thing: Any, **different: Any) -> None:
-        self._thing = thing
-        vars(self).update(different)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._thing, name)
+        return self.given_key or super().routing_key
 
 
 class _PackedRows(_DriverRows):  # type: ignore[misc]

@@ -29,7 +29,7 @@ from linkstore.core.lexical import (
 )
 from linkstore.core.plans import Lexical, LexicalMatches, Operation, finish_ranking, rank_best
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.codec import SINGLE_STATE, SINGLE_STATE_OFFSET, DocumentRow, unpack_states
+from linkstore.engines.cassandra.codec import SINGLE_STATE, SINGLE_STATE_OFFSET, DocumentVersion, unpack_set
 from linkstore.engines.cassandra.derived import (
     EVERY_DOCUMENT,
     EVERY_DOCUMENT_SHARDS,
@@ -211,7 +211,7 @@ class PostingReading:
             (hashed + state, id)
             for hashed, id, states in rows
             for state in (
-                (states[SINGLE_STATE_OFFSET:],) if states.startswith(SINGLE_STATE) else unpack_states(states)
+                (states[SINGLE_STATE_OFFSET:],) if states.startswith(SINGLE_STATE) else unpack_set(states)
             )
         ]
         if found:
@@ -476,7 +476,7 @@ class LexicalCandidates:
         self.refs, self._stamp = self.refs[kept], self._stamp[kept]
         self._score, self._settled = self._score[kept], self._settled[kept]
 
-    def _score_row(self, row: DocumentRow) -> np.float32:
+    def _score_row(self, row: DocumentVersion) -> np.float32:
         """Return the score of a document that changed after its postings were read.
 
         The score is 0 if the document has none of the words.

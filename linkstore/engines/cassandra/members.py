@@ -7,8 +7,7 @@ among the members taken from its group, or if it may be among the best documents
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import itemgetter
@@ -30,7 +29,7 @@ from linkstore.core.plans import Members, Operation, ReachedMembers, Side, selec
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket, pack_member_state
-from linkstore.engines.cassandra.reading import MetDocuments, RecentValues, RowFetcher, ScopeCheck
+from linkstore.engines.cassandra.reading import MetDocuments, RowFetcher, ScopeCheck, remember
 from linkstore.engines.cassandra.statements import Requests, Statement, Tables
 
 ReadMember = tuple[str, str, bytes]
@@ -41,7 +40,7 @@ _LARGEST_MEMBER_PAGE: Final = 2_000
 _MEMBER_PAGE_GROWTH: Final = 4
 MAX_REMEMBERED_HUBS: Final = 10_000
 """How many hubs are remembered."""
-_FIRST_BUCKET: Final = struct.pack(">i", 0)
+_FIRST_BUCKET: Final = codec.SIZE.pack(0)
 _NO_FLOATS: Final = np.empty(0, np.float32)
 _BELOW_ALL: Final = np.float32(-np.inf)
 _MAX_CELLS: Final = 32
@@ -77,24 +76,43 @@ class GroupReader:
         self._tables = tables
         self._fetcher = fetcher
         self._buckets = list(range(buckets))
-        self._hubs: RecentValues[tuple[str, str, Side], int] = RecentValues(MAX_REMEMBERED_HUBS)
+        self._hubs: dict[tuple[str, str, Side], int] = {}
 
-    def read(self, groups: Sequence[GroupKey], side: Side, limit: int) -> Operation[list[GroupRows]]:
-        """Read the members on one side of each link group, up to ``limit`` per partition."""
-        asked = list(dict.fromkeys(groups))
-        large = [group for group in asked if self._hubs.get((*group, side), 0) >= limit]
-        known = set(large)
-        found = yield from self._read_rows(
-            [group for group in asked if group not in known], large, side, limit
-        )
-        smaller = [group for group in large if found[group].size < limit]
-        if smaller:
-            found |= yield from self._read_rows(smaller, [], side, limit)
-        for group in asked:
-            if found[group].size < limit:
+    def read(
+        self, groups: Sequence[GroupKey], side: Side, limit: int, *, whole: bool = False
+    ) -> Operation[list[GroupRows]]:
+        """Read the members on one side of each link group, up to ``limit`` per partition.
+
+        Args:
+            groups: The link groups.
+            side: Which members.
+            limit: How many members per partition.
+            whole: Whether the members of groups with at least as many are wanted too.
+        """
+        found = {group: GroupRows() for group in groups}
+        hubs = set() if whole else {group for group in found if self._hubs.get((*group, side), 0) >= limit}
+        full = [group for group in found if group not in hubs]
+        asked = [
+            *self._make_statements(cql.read_members(self._tables), full, side, limit),
+            *self._make_statements(cql.count_members(self._tables), hubs, side, limit),
+        ]
+        if asked:
+            statements = tuple(statement for _, statement in asked)
+            answers = yield Requests(statements=statements, what="read link groups")
+            for (kind, _), rows in zip(asked, answers, strict=True):
+                for tag, of in groupby(rows, itemgetter(0)):
+                    found[kind, tag].rows += of
+        for group, members in found.items():
+            members.size = len(members.rows)
+            if members.size < limit:
                 self._hubs.pop((*group, side), None)
             else:
-                self._hubs.remember((*group, side), found[group].size)
+                remember(self._hubs, (*group, side), members.size, MAX_REMEMBERED_HUBS)
+            if group in hubs:
+                members.rows.clear()
+        if smaller := [group for group in found if group in hubs and found[group].size < limit]:
+            again = yield from self.read(smaller, side, limit)
+            found.update(zip(smaller, again, strict=True))
         return [found[group] for group in groups]
 
     def read_within(
@@ -109,7 +127,7 @@ class GroupReader:
             held: Tells which documents are in the scope.
         """
         asked = list(dict.fromkeys(groups))
-        found = yield from self._read_rows(asked, [], side, limit)
+        found = dict(zip(asked, (yield from self.read(asked, side, limit, whole=True)), strict=True))
         pages: dict[tuple[GroupKey, int], list[ReadMember]] = {}
         for group in asked:
             for row in found[group].rows:
@@ -133,30 +151,8 @@ class GroupReader:
             members.size = len(members.rows)
         return [found[group] for group in groups]
 
-    def _read_rows(
-        self, full: Sequence[GroupKey], light: Sequence[GroupKey], side: Side, limit: int
-    ) -> Operation[dict[GroupKey, GroupRows]]:
-        """Read the members of the groups in ``full``, and the sizes of those in ``light``."""
-        found, counted = {group: GroupRows() for group in (*full, *light)}, set(light)
-        asked = [
-            *self._make_statements(cql.read_members(self._tables), full, side, limit),
-            *self._make_statements(cql.count_members(self._tables), light, side, limit),
-        ]
-        if asked:
-            answers = yield Requests(
-                statements=tuple(statement for _, statement in asked), what="read link groups"
-            )
-            for (kind, _), rows in zip(asked, answers, strict=True):
-                for tag, of in groupby(rows, itemgetter(0)):
-                    found[kind, tag].rows += of
-        for group, members in found.items():
-            members.size = len(members.rows)
-            if group in counted:
-                members.rows.clear()
-        return found
-
     def _make_statements(
-        self, text: str, groups: Sequence[GroupKey], side: Side, limit: int
+        self, text: str, groups: Collection[GroupKey], side: Side, limit: int
     ) -> Iterator[tuple[str, Statement]]:
         """Yield a link kind and a statement that reads groups of this kind."""
         for kind in dict.fromkeys(kind for kind, _ in groups):
@@ -312,20 +308,24 @@ def _order_by_id(ids: Sequence[str]) -> tuple[Floats, Floats, Floats]:
 def _decode_states(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:
     """Return weights, similarities and error bounds of members, (n,) each.
 
-    A member has several states if a write is in progress or was interrupted. Such a member gets an error
-    bound that covers every similarity, so its document is read.
+    A member has several states if a write is in progress or was interrupted. Such a member, and one whose
+    state is damaged, gets an error bound that covers every similarity, so its document is read.
     """
     if not states:
         return _NO_FLOATS, _NO_FLOATS, _NO_FLOATS
     start = codec.SINGLE_STATE_OFFSET + WEIGHT_FORMAT.size
     width = start + codec.compute_code_width(len(vector))
-    unclear = codec.pack_states(pack_member_state(1.0, codec.make_unknown_code(len(vector))))
+    unclear = codec.pack_set(pack_member_state(1.0, codec.make_unknown_code(len(vector))))
     usable = (
         states if set(map(len, states)) == {width} else [s if len(s) == width else unclear for s in states]
     )
     raw = np.frombuffer(b"".join(usable), dtype=np.uint8).reshape(len(states), width)
     weight = raw[:, codec.SINGLE_STATE_OFFSET : start].copy().view("<f4")[:, 0]
-    return weight, *codec.estimate_similarities(raw[:, start:], vector)
+    with np.errstate(all="ignore"):
+        similarity, loss = codec.estimate_similarities(raw[:, start:], vector)
+        damaged = ~(np.abs(similarity) <= 1 + loss)
+    weight[damaged], similarity[damaged], loss[damaged] = 1, 0, 2
+    return weight, similarity, loss
 
 
 def _find_nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:

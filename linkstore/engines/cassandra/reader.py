@@ -17,18 +17,20 @@ from linkstore.core import plans
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities
 from linkstore.core.filters import Condition
 from linkstore.core.plans import Operation, Side
-from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.codec import DocumentRow, is_whole, select_searchable
+from linkstore.engines.cassandra.codec import DocumentVersion, is_whole, select_searchable
 from linkstore.engines.cassandra.lexical import LexicalCandidates, WordSearch
 from linkstore.engines.cassandra.members import GroupReader, GroupRows, MemberPool
 from linkstore.engines.cassandra.reading import (
     FEW_NEAR_LIFETIME,
+    MAX_REMEMBERED_FILTERS,
     MetDocuments,
     MetLinkGroups,
     Scope,
     make_search,
+    remember,
+    scan_documents,
 )
-from linkstore.engines.cassandra.statements import Requests, Tables, ask
+from linkstore.engines.cassandra.statements import Requests
 from linkstore.engines.contract import LexicalReader, immediate
 from linkstore.errors import FilterError
 
@@ -48,28 +50,14 @@ _FULL_READ_FACTOR: Final = 2
 _NO_FLOATS: Final = np.empty(0, np.float32)
 
 
-def read_scan_page(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentRow]]:
-    """Read the next documents in token order."""
-    found: list[DocumentRow] = []
-    while (asked := limit - len(found)) > 0:
-        text = cql.scan_documents(tables, after=after is not None)
-        values = (asked,) if after is None else (after, asked)
-        rows = yield from ask("read documents", text, *values, page_limit=asked)
-        found += [DocumentRow.of(row) for row in rows if is_whole(row)]
-        if len(rows) < asked:
-            break
-        after = rows[-1][0]
-    return found
-
-
-def _compute_scores(rows: list[DocumentRow], fetch: plans.Nearest) -> Floats:
+def _compute_scores(rows: list[DocumentVersion], fetch: plans.Nearest) -> Floats:
     """Return (n,) similarities."""
     if not rows:
         return np.empty(0, np.float32)
     return cosine_similarities(np.stack([row.vector for row in rows]), fetch.vector)
 
 
-def _select_best(rows: list[DocumentRow], scores: Floats, k: int) -> list[DocumentRow]:
+def _select_best(rows: list[DocumentVersion], scores: Floats, k: int) -> list[DocumentVersion]:
     """Return the ``k`` best rows by score, then id."""
     order = plans.finish_ranking(plans.rank_best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
     return [rows[at] for at in order.tolist()]
@@ -107,7 +95,7 @@ class CassandraReader(LexicalReader):
         refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
         return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
-    def _find_nearest(self, fetch: plans.Nearest) -> Operation[list[DocumentRow]]:
+    def _find_nearest(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:
         """Return the ``k`` nearest documents that pass the filter, best first.
 
         Raises:
@@ -128,7 +116,7 @@ class CassandraReader(LexicalReader):
 
     def _search_unfiltered(
         self, fetch: plans.Nearest, equal: Mapping[str, str]
-    ) -> Operation[list[DocumentRow] | None]:
+    ) -> Operation[list[DocumentVersion] | None]:
         """Return the ``k`` nearest if twice as many of the nearest of all include them, otherwise None.
 
         If many documents satisfy the equalities of the filter, the index takes several times as long to find
@@ -140,12 +128,12 @@ class CassandraReader(LexicalReader):
             return None
         best = yield from self._search(fetch, {}, count)
         if best is None:
-            few_near.remember(key, time.monotonic() + FEW_NEAR_LIFETIME)
+            remember(few_near, key, time.monotonic() + FEW_NEAR_LIFETIME, MAX_REMEMBERED_FILTERS)
         return best
 
     def _search(
         self, fetch: plans.Nearest, equal: Mapping[str, str], count: int
-    ) -> Operation[list[DocumentRow] | None]:
+    ) -> Operation[list[DocumentVersion] | None]:
         """Return the ``k`` nearest of ``count`` candidates with these equalities.
 
         None if other documents may be among the nearest.
@@ -165,7 +153,7 @@ class CassandraReader(LexicalReader):
 
     def _ask_index(
         self, fetch: plans.Nearest, equal: Mapping[str, str], limit: int
-    ) -> Operation[tuple[int, list[DocumentRow]]]:
+    ) -> Operation[tuple[int, list[DocumentVersion]]]:
         """Ask the server's index for documents with these equalities.
 
         Returns the number of candidates, and the candidates that exist.
@@ -174,14 +162,14 @@ class CassandraReader(LexicalReader):
         (rows,) = yield Requests(statements=(search,), what="search for similar documents")
         if self._replicated:
             return len(rows), (yield from self._scope.fetcher.documents([id for (id,) in rows]))
-        return len(rows), [DocumentRow.of(row) for row in rows if is_whole(row)]
+        return len(rows), [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
 
-    def _scan(self, fetch: plans.Nearest) -> Operation[list[DocumentRow]]:
+    def _scan(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:
         """Compare all documents, page by page."""
-        kept: list[DocumentRow] = []
+        kept: list[DocumentVersion] = []
         seen, after = 0, None
         while True:
-            page = yield from read_scan_page(self._scope.tables, after, SCAN_PAGE)
+            page = yield from scan_documents(self._scope.tables, after, SCAN_PAGE)
             seen += len(page)
             kept += [row for row in page if fetch.filter.matches(row.metadata())]
             kept = _select_best(kept, _compute_scores(kept, fetch), fetch.k)

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import struct
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import orjson
 
 from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.batches import split_batches
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.plans import Operation, Side
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import (
-    DocumentRow,
+    SIZE,
+    DocumentVersion,
     is_possible_id,
     is_whole,
     pack_vector,
     select_searchable,
-    split_list,
 )
 from linkstore.engines.cassandra.execution import NodeShare, Placement
-from linkstore.engines.cassandra.statements import Requests, Statement, Tables, ask
+from linkstore.engines.cassandra.statements import Requests, Row, Statement, Tables, ask
 from linkstore.errors import FilterError
 
 MAX_KEYS_PER_STATEMENT: Final = 100
@@ -33,7 +31,9 @@ STATEMENTS_PER_NODE: Final = 4
 """Number of statements that the keys of one node are split into. A node handles the keys of a statement one
 after another, but several statements in parallel."""
 MIN_KEYS_PER_STATEMENT: Final = 16
-"""Minimum number of keys in a statement, if there are as many."""
+"""Fewer keys are not split. Those of several statements are split evenly, as the slowest one decides."""
+DOCUMENTS_PER_PAGE: Final = 1_000
+"""Number of documents that are read at once where all are read."""
 MAX_REMEMBERED_FILTERS: Final = 1_000
 """For how many combinations of equalities."""
 FEW_NEAR_LIFETIME: Final = 60.0
@@ -61,7 +61,7 @@ class MetDocuments:
     def __init__(self) -> None:
         self._refs: dict[str, int] = {}
         self.ids: list[str] = []
-        self.rows: list[DocumentRow | None] = []
+        self.rows: list[DocumentVersion | None] = []
         self._read = bytearray()
         self._weights: dict[int, dict[Side, dict[tuple[str, str], float]]] = {}
         self._passing: dict[tuple[int, Side, str], dict[tuple[str, str], float]] = {}
@@ -84,7 +84,7 @@ class MetDocuments:
         self._read += bytes(len(new))
         return np.fromiter(map(self._refs.__getitem__, ids), np.int64, len(ids))
 
-    def keep(self, row: DocumentRow) -> int:
+    def keep(self, row: DocumentVersion) -> int:
         """Store a row unless the document was read before, and return the document's ref."""
         ref = self.ref(row.id)
         if not self._read[ref]:
@@ -104,7 +104,7 @@ class MetDocuments:
         for ref in refs:
             self._read[ref] = 1
 
-    def row(self, ref: int) -> DocumentRow:
+    def row(self, ref: int) -> DocumentVersion:
         """Return the row of a document that an answer contained."""
         row = self.rows[ref]
         assert row is not None, "a ref that no answer contained"
@@ -144,12 +144,31 @@ class MetDocuments:
         return [self.ids[ref] for ref in refs.tolist()]
 
 
+def scan_rows(tables: Tables, after: str | None, limit: int) -> Operation[list[Row]]:
+    """Read the next rows of documents in token order, as :func:`.statements.read_versions` has them."""
+    values = (limit,) if after is None else (after, limit)
+    text = cql.scan_versions(tables, after=after is not None)
+    return ask("read documents", text, *values, page_limit=limit)
+
+
+def scan_documents(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentVersion]]:
+    """Read the next documents in token order."""
+    found: list[DocumentVersion] = []
+    while (asked := limit - len(found)) > 0:
+        rows = yield from scan_rows(tables, after, asked)
+        found += [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
+        if len(rows) < asked:
+            break
+        after = rows[-1][0]
+    return found
+
+
 def make_search(
     tables: Tables, equal: Mapping[str, str], vector: Floats, limit: int, *, whole: bool
 ) -> Statement:
     """Return the statement that asks the server's index for documents, nearest first."""
     terms = (part.encode() for pair in equal.items() for part in pair)
-    values = [*terms, pack_vector(vector), struct.pack(">i", limit)]
+    values = [*terms, pack_vector(vector), SIZE.pack(limit)]
     text = cql.select_nearest(tables, len(equal), whole=whole)
     return Statement(cql=text, values=values, packed=True, level="one", page_limit=limit)
 
@@ -181,10 +200,19 @@ class RowFetcher:
         self._tables = tables
         self._placement = placement
 
-    def documents(self, ids: Sequence[str]) -> Operation[list[DocumentRow]]:
+    def documents(self, ids: Sequence[str]) -> Operation[list[DocumentVersion]]:
         """Read the existing documents with these ids, in any order."""
         rows = yield from self.by_id(cql.read_documents(self._tables), ids, "read documents")
-        return [DocumentRow.of(row) for row in rows if is_whole(row)]
+        return [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
+
+    def versions(self, ids: Sequence[str]) -> Operation[dict[str, DocumentVersion]]:
+        """Read what must be known of documents to write them. Those that do not exist are left out."""
+        rows = yield from self.version_rows(ids)
+        return {row[0]: DocumentVersion.of_row(row) for row in rows if is_whole(row)}
+
+    def version_rows(self, ids: Sequence[str]) -> Operation[list[Row]]:
+        """Read the rows of :func:`.statements.read_versions`."""
+        return (yield from self.by_id(cql.read_versions(self._tables), ids, "read documents"))
 
     def present(self, ids: Sequence[str]) -> Operation[dict[str, int | None]]:
         """Read which documents exist.
@@ -194,7 +222,7 @@ class RowFetcher:
         rows = yield from self.by_id(cql.read_presence(self._tables), ids, "read documents")
         return {id: born for id, digest, born in rows if digest is not None}
 
-    def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[tuple[Any, ...]]]:
+    def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[Row]]:
         """Read the rows that a statement with a list of ids returns."""
         ids = [id for id in ids if is_possible_id(id)]
         if not ids:
@@ -209,42 +237,21 @@ class RowFetcher:
     def parts(self, keys: Sequence[tuple[bytes, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
         """Yield, for each statement, the positions of its partition keys and its routing key."""
         for share in self.by_replica(keys):
-            size = min(
-                MAX_KEYS_PER_STATEMENT,
-                max(MIN_KEYS_PER_STATEMENT, -(-len(share.positions) // STATEMENTS_PER_NODE)),
-            )
-            for part in split_list(share.positions, size):
-                yield list(part), share.routing
+            number = len(share.positions)
+            several = min(STATEMENTS_PER_NODE, -(-number // MIN_KEYS_PER_STATEMENT))
+            count = max(several, -(-number // MAX_KEYS_PER_STATEMENT))
+            for part in split_batches(share.positions, -(-number // count)):
+                yield part, share.routing
 
     def by_replica(self, keys: Sequence[tuple[bytes, ...]]) -> list[NodeShare]:
         """Group keys by replica, see :meth:`Placement.by_replica`."""
         return self._placement.by_replica(keys)
 
 
-class RecentValues(OrderedDict[K, V]):
-    """Values by key, of which the oldest is forgotten if there are too many.
-
-    Threads may use it without a lock. At worst, a value is forgotten.
-
-    Args:
-        most: How many values are kept.
-    """
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most = most
-
-    def remember(self, key: K, value: V) -> None:
-        """Store a value, which is the newest now."""
-        self[key] = value
-        with suppress(KeyError):
-            self.move_to_end(key)
-            if len(self) > self._most:
-                self.popitem(last=False)
-
-
 class FilterHistory:
     """What a client has learned about filters, by their equalities. It affects only how documents are found.
+
+    Threads may use it without a lock. At worst, something is forgotten.
 
     Attributes:
         more_than: A number that the documents satisfying them exceed. It is that of the last listing of these
@@ -253,8 +260,15 @@ class FilterHistory:
     """
 
     def __init__(self) -> None:
-        self.more_than: RecentValues[Equalities, int] = RecentValues(MAX_REMEMBERED_FILTERS)
-        self.few_near: RecentValues[Equalities, float] = RecentValues(MAX_REMEMBERED_FILTERS)
+        self.more_than: dict[Equalities, int] = {}
+        self.few_near: dict[Equalities, float] = {}
+
+
+def remember(values: dict[K, V], key: K, value: V, most: int) -> None:
+    """Store a value by key. If there are too many, all others are forgotten."""
+    if len(values) >= most:
+        values.clear()
+    values[key] = value
 
 
 class Scope:
@@ -278,11 +292,11 @@ class Scope:
         self.condition = condition
         self.history = history
         self.limit = limit
-        self._judged = 0
+        self._charged = 0
         self.tables = tables
         self.fetcher = fetcher
         self._verdicts: dict[str, bool] = {}
-        self._listed: set[str] | None = None
+        self._complete = False
         self._equalities = select_searchable(dict(condition.equalities))
 
     @property
@@ -290,7 +304,7 @@ class Scope:
         """Whether all documents are in the scope."""
         return self.condition.always
 
-    def holds(self, row: DocumentRow) -> bool:
+    def holds(self, row: DocumentVersion) -> bool:
         """Say whether a document that was read is in the scope, now and when it was checked before."""
         if self.condition.always:
             return True
@@ -309,15 +323,18 @@ class Scope:
             FilterError: If more documents would have to be checked than the limit allows.
         """
         asked = dict.fromkeys(ids)
-        unknown = self._list_unknown(asked)
-        if at_most := self._count_worth_listing(unknown):
-            yield from self._list(at_most)
-            unknown = self._list_unknown(asked)
+        unknown = self._find_unknown(asked)
+        if unknown and self._equalities:
+            yield from self._list(len(unknown))
+            unknown = self._find_unknown(asked)
         if not sample:
             self.charge(len(unknown))
-        for part in split_list(unknown, _CHECKS_PER_READ):
-            yield from self._check(part)
-        return {id for id in asked if self._verdict(id)}
+        statement = cql.read_attributes(self.tables)
+        for part in split_batches(unknown, _CHECKS_PER_READ):
+            rows = yield from self.fetcher.by_id(statement, part, "read what filters ask for")
+            self._verdicts.update(dict.fromkeys(part, False))
+            self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
+        return {id for id in asked if self._verdicts.get(id, False)}
 
     def charge(self, documents: int) -> None:
         """Count documents that are checked.
@@ -325,55 +342,36 @@ class Scope:
         Raises:
             FilterError: If there are now more than the limit allows.
         """
-        self._judged += documents
-        if self._judged > self.limit:
+        self._charged += documents
+        if self._charged > self.limit:
             raise FilterError(
                 f"more than scan_limit ({self.limit:,}) documents must be looked at to tell what the filter"
                 " leaves: add an equality that few documents have, which the server looks up, or raise"
                 " scan_limit"
             )
 
-    def _list_unknown(self, ids: Iterable[str]) -> list[str]:
-        return [] if self._listed is not None else [id for id in ids if id not in self._verdicts]
+    def _find_unknown(self, ids: Iterable[str]) -> list[str]:
+        return [] if self._complete else [id for id in ids if id not in self._verdicts]
 
-    def _verdict(self, id: str) -> bool:
-        known = self._verdicts.get(id)
-        return known if known is not None else self._listed is not None and id in self._listed
-
-    def _check(self, ids: Sequence[str]) -> Operation[None]:
-        """Check documents by their metadata."""
-        statement = cql.read_attributes(self.tables)
-        rows = yield from self.fetcher.by_id(statement, ids, "read what filters ask for")
-        self._verdicts.update(dict.fromkeys(ids, False))
-        self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
-
-    def _count_worth_listing(self, unknown: Sequence[str]) -> int:
-        """Return the number of documents to ask the server's index for.
-
-        The number is 0 if the unknown ones are checked by id.
-        """
-        if not unknown or not self._equalities:
-            return 0
-        if self._judged + len(unknown) > self.limit:
-            return _MAX_LISTED
-        to_check = min(len(self._verdicts) + len(unknown), _MAX_LISTED)
-        more_than = self.history.more_than.get(frozenset(self._equalities.items()), 0)
-        return to_check if to_check > max(_MAX_CHECKED_BY_ID, _LISTING_GROWTH * more_than) else 0
-
-    def _list(self, at_most: int) -> Operation[None]:
-        """List the documents of the scope by the server's index, only some of them if there are more."""
+    def _list(self, unknown: int) -> Operation[None]:
+        """List the documents of the scope by the server's index, if that is cheaper than checks by id."""
+        equalities = frozenset(self._equalities.items())
+        at_most = min(len(self._verdicts) + unknown, _MAX_LISTED)
+        more_than = self.history.more_than.get(equalities, 0)
+        if self._charged + unknown > self.limit:
+            at_most = _MAX_LISTED
+        elif at_most <= max(_MAX_CHECKED_BY_ID, _LISTING_GROWTH * more_than):
+            return
         values = (*(part for pair in self._equalities.items() for part in pair), at_most + 1)
         text = cql.read_equal(self.tables, len(self._equalities))
         rows = yield from ask("look up the documents of a filter", text, *values)
-        if len(rows) <= at_most:
-            self._listed = {id for id, attributes in rows if self._passes(attributes)}
-            return
-        self.history.more_than.remember(frozenset(self._equalities.items()), at_most)
         for id, attributes in rows:
-            if id not in self._verdicts:
-                self._verdicts[id] = self._passes(attributes)
-        if at_most == _MAX_LISTED:
-            self._equalities = {}
+            self._verdicts.setdefault(id, self._passes(attributes))
+        self._complete = len(rows) <= at_most
+        if not self._complete:
+            remember(self.history.more_than, equalities, at_most, MAX_REMEMBERED_FILTERS)
+            if at_most == _MAX_LISTED:
+                self._equalities = {}
 
     def _passes(self, attributes: str | None) -> bool:
         return attributes is not None and self.condition.matches(orjson.loads(attributes))

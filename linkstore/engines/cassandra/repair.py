@@ -8,7 +8,7 @@ once more. The deletion has the write time of the row as it was read, so it dele
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
@@ -16,10 +16,19 @@ from typing import Final
 import numpy as np
 import xxhash
 
+from linkstore.core.batches import split_batches
 from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.derived import DOCUMENTS_PER_PAGE, DerivedRows, RowKey
+from linkstore.engines.cassandra.codec import (
+    DocumentVersion,
+    has_content,
+    is_whole,
+    merge_replaced_links,
+    unpack_links,
+)
+from linkstore.engines.cassandra.derived import DerivedRows, RowKey, Rows
+from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, scan_rows
 from linkstore.engines.cassandra.statements import (
     DerivedTable,
     Requests,
@@ -37,6 +46,7 @@ _RANGES: Final = 64
 _FIRST_TOKEN: Final = -(1 << 63)
 _TOKENS: Final = 1 << 64
 _MAX_EXAMPLES: Final = 5
+_PARTIAL: Final = "documents that lack a column and so are not found; add them again, or delete them"
 
 
 def read_links(tables: Tables) -> Operation[StoredLinks]:
@@ -45,8 +55,8 @@ def read_links(tables: Tables) -> Operation[StoredLinks]:
     ids: list[str] = []
     groups: dict[tuple[str, str], int] = {}
     found: list[tuple[int, int, bool, bool]] = []
-    for id, stored, *_, relinked in filter(codec.is_whole, rows):
-        for kind, tag, direction, _ in codec.unpack_links(codec.merge_replaced_links(stored, relinked)):
+    for id, _, _, stored, *_, relinked in filter(is_whole, rows):
+        for kind, tag, direction, _ in unpack_links(merge_replaced_links(stored, relinked)):
             group = groups.setdefault((kind, tag), len(groups))
             found.append((len(ids), group, direction != "in", direction != "out"))
         ids.append(id)
@@ -67,32 +77,39 @@ class Differences:
     """Rows that differ from documents.
 
     Args:
+        horizon: Rows with a later timestamp may belong to a write in progress.
         strays: Rows without a document that should have them, with the last write time of each.
         missing: Rows that do not exist or lack a state, with the state to add to each.
         mixed: Rows with wrong or additional states, with the last write time and the correct state.
     """
 
+    horizon: int
     strays: dict[RowKey, int] = field(default_factory=dict)
     missing: dict[RowKey, bytes] = field(default_factory=dict)
     mixed: dict[RowKey, tuple[int, bytes]] = field(default_factory=dict)
 
-    def take(self, found: FoundRow, right: bytes | None, horizon: int) -> None:
-        """Compare one row.
+    def take(self, rows: Iterable[Row], right: Rows, *, changed: bool) -> None:
+        """Compare the rows of a document.
 
         Args:
-            found: The row.
-            right: The correct state, None if the row should not exist.
-            horizon: Rows with a later timestamp may belong to a write in progress.
+            rows: Those that are stored.
+            right: Those that it should have.
+            changed: Whether it changed while rows were read. Then only strays are certain.
         """
-        settled = found.written <= horizon
-        if right is None:
-            if settled:
-                self.strays[found.key] = found.written
-        elif list(found.states) != [right]:
-            if settled:
-                self.mixed[found.key] = found.written, right
-            elif right not in found.states:
-                self.missing[found.key] = right
+        missing = dict(right)
+        for *columns, packed, times in rows:
+            key, states = tuple(columns), codec.unpack_set(packed)
+            state, written = missing.pop(key, None), max(times or (), default=0)
+            if state is None and written <= self.horizon:
+                self.strays[key] = written
+            elif state is None or changed or states == [state]:
+                continue
+            elif written <= self.horizon:
+                self.mixed[key] = written, state
+            elif state not in states:
+                self.missing[key] = state
+        if not changed:
+            self.missing.update(missing)
 
     def findings(self, table: DerivedTable) -> Iterator[Finding]:
         """Yield the differences as findings. Rows that are shown alike are counted once."""
@@ -122,15 +139,6 @@ class Differences:
         yield from run_writes("repair members and words", chain(*deleted, *replaced, added))
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRow:
-    """A row of members or words: its key, its states, and the latest write time of these."""
-
-    key: RowKey
-    states: Sequence[bytes]
-    written: int
-
-
 class RowInspection:
     """Derives all rows again, and compares them with those that are stored.
 
@@ -138,66 +146,74 @@ class RowInspection:
     sum is not 0 in the end, all rows are read once more, and those of such documents are compared.
 
     Args:
+        tables: The tables of the store.
+        fetcher: Reads documents again.
         derived: Derives rows from documents.
         horizon: Rows with a later timestamp may belong to a write in progress.
     """
 
-    def __init__(self, derived: DerivedRows, horizon: int) -> None:
+    def __init__(self, tables: Tables, fetcher: RowFetcher, derived: DerivedRows, horizon: int) -> None:
+        self._tables = tables
+        self._fetcher = fetcher
         self._derived = derived
         self._horizon = horizon
         self._seen: dict[str, int] = {}
+        self._partial: list[str] = []
 
-    def compare(self) -> Operation[list[tuple[DerivedTable, Differences]]]:
-        """Read documents, then the derived rows, then once more the documents whose rows differ."""
+    def inspect(self, mend_at: int | None) -> Operation[list[Finding]]:
+        """Read documents, then the derived rows, then once more the documents whose rows differ.
+
+        Args:
+            mend_at: The timestamp of what is written to mend the rows. None: they are not mended.
+        """
         expected: list[defaultdict[str, int]] = [defaultdict(int) for _ in self._derived.tables]
-        page = yield from self._derived.after(None)
-        while page:
-            for state in page:
-                self._seen[state.id] = state.written
-                for sums, rows in zip(expected, state.rows, strict=False):
-                    sums[state.id] = sum(_hash_row(key, (found,)) for key, found in rows.items())
-            page = yield from self._derived.after(page[-1].id)
-        compared = []
+        rows = yield from scan_rows(self._tables, None, DOCUMENTS_PER_PAGE)
+        while rows:
+            self._partial += (row[0] for row in rows if has_content(row) and not is_whole(row))
+            versions = [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
+            self._seen.update((version.id, version.written) for version in versions)
+            for id, of_tables in self._derived.derive(versions).items():
+                for sums, of in zip(expected, of_tables, strict=True):
+                    sums[id] = sum(_hash_row(key, (state,)) for key, state in of.items())
+            rows = yield from scan_rows(self._tables, rows[-1][0], DOCUMENTS_PER_PAGE)
+        findings: list[Finding] = []
         for number, table in enumerate(self._derived.tables):
-            compared.append((table, (yield from self._compare_table(number, table, expected[number]))))
-        return compared
+            differences = yield from self._compare(number, table, expected[number])
+            findings += differences.findings(table)
+            if mend_at is not None:
+                yield from differences.mend(self._derived, table, mend_at)
+        if self._partial:
+            examples = tuple(sorted(self._partial)[:_MAX_EXAMPLES])
+            findings.append(Finding(problem=_PARTIAL, count=len(self._partial), examples=examples))
+        return findings
 
-    def _compare_table(
+    def _compare(
         self, number: int, table: DerivedTable, sums: defaultdict[str, int]
     ) -> Operation[Differences]:
+        """Compare the rows of a table, and once more those of documents whose rows differ."""
+
         def subtract(rows: Iterable[Row]) -> None:
             for *key, states, _ in rows:
-                sums[key[-1]] -= _hash_row(key, codec.unpack_states(states))
+                sums[key[-1]] -= _hash_row(key, codec.unpack_set(states))
 
         yield from _read_rows(table, subtract)
-        differing = sorted(id for id, left in sums.items() if left)
-        rows_of: dict[str, list[FoundRow]] = {id: [] for id in differing}
+        rows_of: dict[str, list[Row]] = {id: [] for id in sorted(sums) if sums[id]}
 
         def collect(rows: Iterable[Row]) -> None:
-            for *key, states, times in rows:
-                if key[-1] in rows_of:
-                    written = max(times or (), default=0)
-                    rows_of[key[-1]].append(FoundRow(tuple(key), codec.unpack_states(states), written))
+            for row in rows:
+                if row[-3] in rows_of:
+                    rows_of[row[-3]].append(row)
 
-        if differing:
+        if rows_of:
             yield from _read_rows(table, collect)
-        return (yield from self._compare_again(number, rows_of))
-
-    def _compare_again(self, number: int, rows_of: Mapping[str, list[FoundRow]]) -> Operation[Differences]:
-        """Compare the rows of some documents, which are read again."""
-        differences = Differences()
-        for part in codec.split_list(list(rows_of), DOCUMENTS_PER_PAGE):
-            states = yield from self._derived.stored(part)
+        differences = Differences(self._horizon)
+        for part in split_batches(rows_of, DOCUMENTS_PER_PAGE):
+            versions = yield from self._fetcher.versions(part)
+            derived = self._derived.derive(list(versions.values()))
             for id in part:
-                state = states.get(id)
-                right = state.rows[number] if state else {}
-                unchanged = state is not None and self._seen.get(id) == state.written
-                for found in rows_of[id]:
-                    if unchanged or found.key not in right:
-                        differences.take(found, right.get(found.key), self._horizon)
-                if unchanged:
-                    there = {found.key for found in rows_of[id]}
-                    differences.missing.update((key, right[key]) for key in right if key not in there)
+                right = derived[id][number] if id in derived else {}
+                changed = id in versions and self._seen.get(id) != versions[id].written
+                differences.take(rows_of[id], right, changed=changed)
         return differences
 
 
@@ -209,7 +225,7 @@ def _read_rows(table: DerivedTable, take: Callable[[Iterable[Row]], None]) -> Op
     ends = [_FIRST_TOKEN + _TOKENS * n // _RANGES for n in range(_RANGES)] + [_FIRST_TOKEN + _TOKENS - 1]
     text = cql.read_row_range(table)
     ranges = [Statement(cql=text, values=ends[at : at + 2]) for at in range(_RANGES)]
-    for part in codec.split_list(ranges, CONCURRENT_READS):
+    for part in split_batches(ranges, CONCURRENT_READS):
         yield Requests(statements=tuple(part), what="compare members and words with documents", take=take)
 
 

@@ -308,11 +308,12 @@ def insert_setting(tables: Tables) -> str:
     return f"INSERT INTO {tables.settings} (name, value) VALUES (?, ?) IF NOT EXISTS"
 
 
-_OTHER_WRITE_TIMES: Final = "WRITETIME(body), WRITETIME(attributes), WRITETIME(vector)"
-"""Of columns that are not read, whether there are any; a row that lacks one is no document."""
 _DOCUMENT_COLUMNS: Final = "id, body, attributes, links, digest, vector, relinked"
-_STATE_COLUMNS: Final = "id, WRITETIME(digest), links, body, attributes, vector, TTL(digest), born, relinked"
-"""What a document must have comes first in both: see :func:`.codec.is_whole`."""
+"""What a document must have comes first: see :func:`.codec.is_whole`."""
+_VERSION_COLUMNS: Final = (
+    f"{_DOCUMENT_COLUMNS}, TTL(digest), born,"
+    " WRITETIME(body), WRITETIME(attributes), WRITETIME(digest), WRITETIME(vector), WRITETIME(links)"
+)
 
 
 def select_nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
@@ -347,22 +348,22 @@ def read_equal(tables: Tables, equalities: int) -> str:
     return f"SELECT id, attributes FROM {tables.documents} WHERE {where} LIMIT ?"
 
 
-def scan_documents(tables: Tables, *, after: bool) -> str:
-    """Select the next documents in token order. Values: id of the last one (if ``after``), the limit."""
-    return f"SELECT {_DOCUMENT_COLUMNS} FROM {tables.documents}{_format_after(after)} LIMIT ?"
+def read_versions(tables: Tables) -> str:
+    """Select what must be known of documents to write them. Values: list of ids.
 
-
-def read_digests(tables: Tables) -> str:
-    """Select what identifies the state of a document. Values: list of ids.
-
-    (id, digest, write time of the document, those of its other columns, that of its links, links, replaced
-    links, remaining seconds of its lifetime).
+    The columns of :func:`read_documents`, remaining seconds of its lifetime, when it was added, write times
+    of its body, attributes, digest, vector, links.
     """
-    return (
-        f"SELECT id, digest, WRITETIME(digest), {_OTHER_WRITE_TIMES}, WRITETIME(links), "
-        "links, relinked, TTL(digest)"
-        f" FROM {tables.documents} WHERE id IN ?"
-    )
+    return f"SELECT {_VERSION_COLUMNS} FROM {tables.documents} WHERE id IN ?"
+
+
+def scan_versions(tables: Tables, *, after: bool) -> str:
+    """Select the columns of :func:`read_versions` of the next documents in token order.
+
+    Values: id of the last one (if ``after``), the limit.
+    """
+    where = " WHERE token(id) > token(?)" if after else ""
+    return f"SELECT {_VERSION_COLUMNS} FROM {tables.documents}{where} LIMIT ?"
 
 
 def read_presence(tables: Tables) -> str:
@@ -373,29 +374,15 @@ def read_presence(tables: Tables) -> str:
     return f"SELECT id, digest, born FROM {tables.documents} WHERE id IN ?"
 
 
-def read_states(tables: Tables) -> str:
-    """Select the columns that members and words are derived from. Values: list of ids.
-
-    (id, write time, remaining seconds of its lifetime, when it was added, links, replaced links, body,
-    attributes, vector).
-    """
-    return f"SELECT {_STATE_COLUMNS} FROM {tables.documents} WHERE id IN ?"
-
-
-def scan_states(tables: Tables, *, after: bool) -> str:
-    """Select the columns of :func:`read_states` of the next documents in token order.
-
-    Values: id of the last one (if ``after``), the limit.
-    """
-    return f"SELECT {_STATE_COLUMNS} FROM {tables.documents}{_format_after(after)} LIMIT ?"
-
-
 def read_all_links(tables: Tables) -> str:
     """Select the links of all documents.
 
-    (id, links, digest, write times of the other columns, replaced links).
+    (id, write times of body and attributes, links, digest, write time of the vector, replaced links).
     """
-    return f"SELECT id, links, digest, {_OTHER_WRITE_TIMES}, relinked FROM {tables.documents}"
+    return (
+        "SELECT id, WRITETIME(body), WRITETIME(attributes), links, digest, WRITETIME(vector), relinked"
+        f" FROM {tables.documents}"
+    )
 
 
 def write_documents(tables: Tables, count: int, *, lifetime: bool) -> str:
@@ -487,10 +474,6 @@ def write_page(tables: Tables, *, lifetime: bool) -> str:
 def delete_page(tables: Tables) -> str:
     """Delete a page entry. Values: timestamp, source, url."""
     return f"DELETE FROM {tables.pages} USING TIMESTAMP ? WHERE source = ? AND url = ?"
-
-
-def _format_after(after: bool) -> str:
-    return " WHERE token(id) > token(?)" if after else ""
 
 
 def _format_lifetime(lifetime: bool) -> str:

@@ -26,14 +26,13 @@ from typing import Final
 import numpy as np
 import orjson
 
-from linkstore.core.links import LINKS_KEY
+from linkstore.core.batches import split_batches
 from linkstore.core.plans import Operation
-from linkstore.core.vocabulary import Vocabulary, collect_names
-from linkstore.engines.bookkeeping import list_name_notes
+from linkstore.core.vocabulary import Vocabulary
+from linkstore.engines.bookkeeping import collect_record_names, list_name_notes
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.derived import read_documents_after
-from linkstore.engines.cassandra.reading import RowFetcher, make_search
+from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, make_search, scan_documents
 from linkstore.engines.cassandra.statements import (
     Requests,
     Row,
@@ -79,7 +78,7 @@ def read_notes(tables: Tables, names: Sequence[str] | None) -> Operation[dict[st
         return {name: value for name, value in rows if name not in _STORE_SETTINGS}
     if not names:
         return {}
-    text, parts = cql.read_named_settings(tables), codec.split_list(names, _SETTINGS_PER_READ)
+    text, parts = cql.read_named_settings(tables), split_batches(names, _SETTINGS_PER_READ)
     statements = tuple(Statement(cql=text, values=(part,)) for part in parts)
     answers = yield Requests(statements=statements, what=_READING_SETTINGS)
     return {name: value for rows in answers for name, value in rows}
@@ -93,7 +92,7 @@ def add_notes(tables: Tables, names: Iterable[str]) -> Operation[None]:
         "record the names of kinds and fields",
         (
             Statement(cql=texts[len(part)], values=[key for (key,) in part], packed=True, level="write")
-            for part in codec.split_batches(keys, _SETTINGS_PER_WRITE)
+            for part in codec.split_rows(keys, _SETTINGS_PER_WRITE)
         ),
     )
 
@@ -149,7 +148,7 @@ def _read_named(text: str, names: Iterable[EntryName]) -> Operation[list[Row]]:
     statements = tuple(
         Statement(cql=text, values=(source, part))
         for source, of in urls.items()
-        for part in codec.split_list(list(of), _URLS_PER_STATEMENT)
+        for part in split_batches(of, _URLS_PER_STATEMENT)
     )
     answers = (yield Requests(statements=statements, what=_READING_ENTRIES)) if statements else ()
     return [row for rows in answers for row in rows]
@@ -165,7 +164,7 @@ def forget_accesses(tables: Tables, documents: Iterable[tuple[str, int | None]],
 
     Accesses later than ``at`` remain, and are never read.
     """
-    parts = codec.split_list([make_access_key(*one) for one in documents], _ACCESSES_PER_STATEMENT)
+    parts = split_batches((make_access_key(*one) for one in documents), _ACCESSES_PER_STATEMENT)
     yield from run_each("delete accesses", cql.delete_accesses(tables), ((at, part) for part in parts))
 
 
@@ -194,42 +193,12 @@ def read_accesses(tables: Tables, fetcher: RowFetcher, ids: Sequence[str]) -> Op
 
 def collect_stored_names(tables: Tables) -> Operation[Vocabulary]:
     """Return the names that stored documents use, of which all are read, some at a time."""
-    kinds, fields, link_fields = set[str](), set[str](), set[str]()
-    rows = yield from read_documents_after(tables, None)
-    while rows:
-        for row in filter(codec.is_whole, rows):
-            id, _, stored, _, attributes, *_, relinked = row
-            links = codec.merge_replaced_links(stored, relinked)
-            fields.update(orjson.loads(attributes))
-            kinds.update(kind for kind, *_ in codec.unpack_links(links))
-            if codec.extract_links_json(links):
-                fields.add(LINKS_KEY)
-            if codec.has_link_data(links):
-                link_fields |= collect_names({}, codec.read_links(links, id)).link_fields
-        rows = yield from read_documents_after(tables, rows[-1][0])
-    names = Vocabulary(kinds=frozenset(kinds), fields=frozenset(fields), link_fields=frozenset(link_fields))
+    names = Vocabulary()
+    versions = yield from scan_documents(tables, None, DOCUMENTS_PER_PAGE)
+    while versions:
+        names |= collect_record_names(version.record() for version in versions)
+        versions = yield from scan_documents(tables, versions[-1].id, DOCUMENTS_PER_PAGE)
     return names.checkable
-
-
-def find_partial_documents(tables: Tables) -> Operation[list[str]]:
-    """Return the ids of rows that have some columns of a document and lack others."""
-    parts: list[str] = []
-    rows = yield from read_documents_after(tables, None)
-    while rows:
-        parts += (row[0] for row in rows if _is_partial_document(row))
-        rows = yield from read_documents_after(tables, rows[-1][0])
-    return sorted(parts)
-
-
-def _is_partial_document(row: Row) -> bool:
-    """Say whether a row has some columns of a document and lacks others.
-
-    Links alone do not count, because they may outlive the other columns.
-    """
-    _, written, _, text, attributes, vector, *_ = row
-    return not codec.is_whole(row) and any(
-        column is not None for column in (written, text, attributes, vector)
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,45 +30,43 @@ timestamp before, which does not affect what the other relink added.
 from __future__ import annotations
 
 import secrets
-import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-import numpy as np
 import orjson
 
+from linkstore.core.batches import split_batches
 from linkstore.core.documents import replace_kinds
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.derived import (
-    DerivedRows,
-    DocumentChange,
-    DocumentState,
-    RowKey,
-    Rows,
-    derive_members,
+from linkstore.engines.cassandra.codec import (
+    DocumentVersion,
+    find_last_write,
+    has_content,
+    is_whole,
+    make_link_set,
+    make_replacement,
+    pack_links,
 )
-from linkstore.engines.cassandra.lexical import CorpusStatistics
+from linkstore.engines.cassandra.derived import NO_ROWS, DerivedRows, RowChange, RowSet, get_words
+from linkstore.engines.cassandra.lexical import CorpusStatistics, CountedDocument
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement, Tables, run_each, run_writes
 from linkstore.engines.cassandra.tables import forget_accesses, read_entry_times
-from linkstore.engines.contract import Change, PageEntry, Record, Written
-from linkstore.errors import ClockSkewError, DocumentError, StoreBusyError, StoreUnavailableError
+from linkstore.engines.contract import Change, PageEntry, Written
+from linkstore.errors import ClockSkewError, StoreBusyError, StoreUnavailableError
 
 DOCUMENT_BATCH_SIZES: Final = (3, 2, 1)
 """Numbers of documents in a statement. There are few of them, because each needs a prepared statement."""
 DOCUMENTS_PER_DELETION: Final = 10
 """Number of documents that one statement deletes."""
-_MAX_KEY_BYTES: Final = 200_000
-"""Upper limit of the bytes of an id and a vector."""
 DOCUMENTS_PER_TIMESTAMP: Final = 1_000
 """Number of documents that share one timestamp."""
 FIRST_WAIT_SECONDS: Final = 0.001
@@ -83,8 +81,6 @@ _RELINK_MARGIN: Final = 100
 """Microseconds left after a timestamp that was read, for links that are replaced in that version."""
 _TIMESTAMP_SPREAD: Final = 1_000
 """Clients that must write later than the same timestamp spread over so many microseconds."""
-_INT: Final = struct.Struct(">i")
-_LONG: Final = struct.Struct(">q")
 
 
 class Clock:
@@ -122,64 +118,13 @@ class Clock:
         return time.time_ns() // 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedDocument:
-    """A record ready to be written."""
-
-    record: Record
-    attributes: str
-    links: str
-    digest: bytes
-    code: bytes
-
-
-def prepare_records(records: Sequence[Record]) -> list[PreparedDocument]:
-    """Serialise records before anything is written. The last record of each id counts.
-
-    Raises:
-        DocumentError: If metadata is not JSON. The message names the document.
-    """
-    last = list({record.id: record for record in records}.values())
-    if not last:
-        return []
-    packed = codec.encode_vectors(np.stack([record.vector for record in last]))
-    return [_prepare_record(record, code) for record, code in zip(last, packed, strict=True)]
-
-
-def check_document_sizes(prepared: Iterable[PreparedDocument], limit: int) -> None:
-    """Check that each document fits into one write.
-
-    Raises:
-        DocumentError: If a document is larger than the limit. The message names the document.
-    """
-    for item in prepared:
-        record = item.record
-        if 8 * (len(record.text) + len(item.attributes) + len(item.links)) + _MAX_KEY_BYTES < limit:
-            continue  # even if each character were one of four bytes, and all were stored twice
-        parts = [record.id, record.text, item.attributes, item.links, item.links]
-        parts += chain.from_iterable(codec.select_searchable(record.metadata).items())
-        size = record.vector.nbytes + sum(len(part.encode()) for part in parts)
-        if size > limit:
-            raise DocumentError(
-                f"document {record.id[:60]!r} takes {size:,} bytes in Cassandra, and {limit:,} are allowed"
-                " (max_document_bytes): split it; or raise the limits of the server, commitlog_segment_size"
-                " and native_transport_max_frame_size, and then this one"
-            )
-
-
-def _prepare_record(record: Record, code: bytes) -> PreparedDocument:
-    attributes, links = codec.serialise_attributes(record)
-    digest = codec.compute_digest(record, attributes)
-    return PreparedDocument(record=record, attributes=attributes, links=links, digest=digest, code=code)
-
-
-Added = TypeVar("Added", PreparedDocument, PageEntry)
+Added = TypeVar("Added", DocumentVersion, PageEntry)
 
 
 def make_document_writes(
     tables: Tables,
     fetcher: RowFetcher,
-    items: Sequence[PreparedDocument],
+    versions: Sequence[DocumentVersion],
     at: int,
     born: Mapping[str, int | None],
     lifetime: int | None = None,
@@ -189,16 +134,16 @@ def make_document_writes(
     Args:
         tables: The tables of the store.
         fetcher: Finds the nodes of documents.
-        items: The documents.
+        versions: The documents.
         at: The timestamp.
         born: When those of them that exist were added.
         lifetime: Seconds until documents expire. None: never.
     """
-    expiry = () if lifetime is None else (_INT.pack(lifetime),)
-    for share in fetcher.by_replica([(item.record.id.encode(),) for item in items]):
-        part_of = [items[position] for position in share.positions]
-        rows = [(*_pack_document(one, born.get(one.record.id, at)), *expiry) for one in part_of]
-        for part in codec.split_batches(rows, DOCUMENT_BATCH_SIZES):
+    expiry = () if lifetime is None else (codec.SIZE.pack(lifetime),)
+    for share in fetcher.by_replica([(version.id.encode(),) for version in versions]):
+        part_of = [versions[position] for position in share.positions]
+        rows = [(*version.pack(born.get(version.id, at)), *expiry) for version in part_of]
+        for part in codec.split_rows(rows, DOCUMENT_BATCH_SIZES):
             text = cql.write_documents(tables, len(part), lifetime=bool(expiry))
             yield codec.pack_batch(text, at, part, routing=part[0][0])
 
@@ -208,40 +153,9 @@ def make_document_deletions(
 ) -> Iterator[Statement]:
     """Delete documents that were written before ``at``."""
     for share in fetcher.by_replica([(id.encode(),) for id in ids]):
-        for part in codec.split_list([ids[position] for position in share.positions], DOCUMENTS_PER_DELETION):
+        for part in split_batches((ids[position] for position in share.positions), DOCUMENTS_PER_DELETION):
             text = cql.delete_documents(tables)
             yield Statement(cql=text, values=(at, part), level="write", routing=part[0].encode())
-
-
-def _pack_document(item: PreparedDocument, born: int | None) -> tuple[bytes | None, ...]:
-    record = item.record
-    return (
-        record.id.encode(),
-        record.text.encode(),
-        item.attributes.encode(),
-        codec.pack_map(codec.select_searchable(record.metadata)),
-        codec.pack_cell(codec.make_link_cell(item.links, record.links)),
-        item.digest,
-        codec.pack_vector(record.vector),
-        None if born is None else _LONG.pack(born),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownState:
-    """What identifies the state of a stored document.
-
-    Args:
-        digest: Hash of the document without its links, None if it lacks a column, so that it is written.
-        links: Its links as JSON, as in its metadata.
-        written: Latest write time of its columns.
-        lifetime: Seconds until it expires. None: never.
-    """
-
-    digest: bytes | None
-    links: str
-    written: int
-    lifetime: int | None
 
 
 @dataclass(slots=True)
@@ -266,34 +180,38 @@ class ChangeWriter:
     _at: int = 0
     _since: float = 0.0
 
-    def apply(self, change: Change, prepared: Sequence[PreparedDocument]) -> Operation[Written]:
-        """Write the change, some documents at a time, then its page entries."""
-        put_ids = {item.record.id for item in prepared}
-        removals = [id for id in dict.fromkeys(change.remove) if id not in put_ids]
+    def apply(self, change: Change, versions: Sequence[DocumentVersion]) -> Operation[Written]:
+        """Write the change, some documents at a time, then its page entries.
+
+        Args:
+            change: The change.
+            versions: The documents that it puts, each once.
+        """
+        put = {version.id for version in versions}
         counts = Counter[str]()
-        for part in codec.split_list(prepared, DOCUMENTS_PER_TIMESTAMP):
+        for part in split_batches(versions, DOCUMENTS_PER_TIMESTAMP):
             counts += yield from self._put_part(part)
-        for ids in codec.split_list(removals, DOCUMENTS_PER_TIMESTAMP):
+        removed = (id for id in dict.fromkeys(change.remove) if id not in put)
+        for ids in split_batches(removed, DOCUMENTS_PER_TIMESTAMP):
             counts += yield from self._remove_part(ids)
         yield from self._write_pages(change)
         return Written(**counts)
 
-    def _put_part(self, prepared: Sequence[PreparedDocument]) -> Operation[Counter[str]]:
-        digests = yield from self._read_digests([item.record.id for item in prepared])
-        changed = [item for item in prepared if self._differs(item, digests)]
-        self._begin(*(known.written for known in digests.values()))
+    def _put_part(self, versions: Sequence[DocumentVersion]) -> Operation[Counter[str]]:
+        known, times = yield from self._read([version.id for version in versions])
+        changed = [version for version in versions if self._differs(version, known.get(version.id))]
+        self._begin(*times.values())
         yield from self._store(changed)
-        added = [item for item in changed if item.record.id not in digests]
+        added = [version for version in changed if version.id not in times]
         yield from self._until_there(added, self._find_missing, self._store, "documents")
         updated = len(changed) - len(added)
-        return Counter(added=len(added), updated=updated, unchanged=len(prepared) - len(changed))
+        return Counter(added=len(added), updated=updated, unchanged=len(versions) - len(changed))
 
-    def _store(self, items: Sequence[PreparedDocument]) -> Operation[None]:
-        new = {item.record.id: self.derived.state(item.record, item.attributes, item.code) for item in items}
-        yield from run_writes(
-            "write members and words", self.derived.add(new.values(), self._at, self.settings.ttl)
-        )
-        yield from self._finish((yield from self._put(items, new)))
+    def _store(self, versions: Sequence[DocumentVersion]) -> Operation[None]:
+        rows = self.derived.derive(versions)
+        adding = self.derived.add(self._make_change(rows[version.id]) for version in versions)
+        yield from run_writes("write members and words", adding)
+        yield from self._finish((yield from self._put(versions, rows)))
 
     def _until_there(
         self,
@@ -325,89 +243,83 @@ class ChangeWriter:
             self._begin(self._at)
             yield from write(added)
 
-    def _find_missing(self, added: Sequence[PreparedDocument]) -> Operation[list[PreparedDocument]]:
-        there = yield from self.fetcher.present([item.record.id for item in added])
-        return [item for item in added if item.record.id not in there]
-
-    def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
-        digests = yield from self._read_digests(ids)
-        self._begin(*(known.written for known in digests.values()))
-        yield from self._finish((yield from self._remove(digests)))
-        return Counter(removed=len(digests))
+    def _find_missing(self, added: Sequence[DocumentVersion]) -> Operation[list[DocumentVersion]]:
+        there = yield from self.fetcher.present([version.id for version in added])
+        return [version for version in added if version.id not in there]
 
     def _begin(self, *replaced: int) -> None:
         """Take a timestamp that is later than those of what is replaced."""
         self._at = self.clock.now(after=max(replaced, default=0))
         self._since = time.monotonic()
 
-    def _finish(self, steps: Sequence[DocumentChange]) -> Operation[None]:
-        yield from run_writes(
-            "finish members and words", self.derived.finish(steps, self._at, self.settings.ttl)
-        )
-        self._update_corpus(steps)
+    def _make_change(self, now: RowSet = NO_ROWS, before: RowSet = NO_ROWS) -> RowChange:
+        return RowChange(now=now, before=before, at=self._at, gone_at=self._at, lifetime=self.settings.ttl)
 
-    def _read_digests(self, ids: Sequence[str]) -> Operation[dict[str, KnownState]]:
-        """Read what identifies the states of existing documents, and of those that lack a column."""
-        rows = yield from self.fetcher.by_id(cql.read_digests(self.tables), ids, "read documents")
-        return {
-            id: KnownState(
-                digest=digest if codec.is_whole(times) else None,
-                links=codec.extract_links_json(codec.merge_replaced_links(links, relinked)).decode(),
-                written=max(
-                    codec.find_last_replaced(relinked), *(time for time in times if time is not None)
-                ),
-                lifetime=lifetime,
-            )
-            for id, digest, *times, links, relinked, lifetime in rows
-            if any(times[:-1])
-        }
+    def _finish(self, changes: Sequence[RowChange]) -> Operation[None]:
+        yield from run_writes("finish members and words", self.derived.finish(changes))
 
-    def _differs(self, item: PreparedDocument, digests: Mapping[str, KnownState]) -> bool:
+    def _read(self, ids: Sequence[str]) -> Operation[tuple[dict[str, DocumentVersion], dict[str, int]]]:
+        """Read the stored versions of documents, and write times, also of those that lack a column."""
+        rows = yield from self.fetcher.version_rows(ids)
+        versions = {row[0]: DocumentVersion.of_row(row) for row in rows if is_whole(row)}
+        return versions, {row[0]: find_last_write(row) for row in rows if has_content(row)}
+
+    def _differs(self, version: DocumentVersion, known: DocumentVersion | None) -> bool:
         """Say whether a document must be written.
 
         A document that has or had a lifetime must always be written, because its lifetime changes then.
         """
-        known = digests.get(item.record.id)
         return (
             known is None
-            or (known.digest, known.links) != (item.digest, item.links)
+            or (known.digest, known.links_json) != (version.digest, version.links_json)
             or known.lifetime is not None
             or self.settings.ttl is not None
         )
 
     def _put(
-        self, changed: Sequence[PreparedDocument], new: Mapping[str, DocumentState]
-    ) -> Operation[list[DocumentChange]]:
-        """Write documents, directly after reading the states that they replace."""
-        steps: list[DocumentChange] = []
-        for part in codec.split_list(changed, DOCUMENTS_PER_WRITE):
+        self, versions: Sequence[DocumentVersion], rows: Mapping[str, RowSet]
+    ) -> Operation[list[RowChange]]:
+        """Write documents, directly after reading the versions that they replace."""
+        changes: list[RowChange] = []
+        for part in split_batches(versions, DOCUMENTS_PER_WRITE):
             self._check_time()
-            before = yield from self.derived.stored([item.record.id for item in part], new)
-            overtaken = {id for id, state in before.items() if state.written > self._at}
-            written = [item for item in part if item.record.id not in overtaken]
-            born = {id: state.born for id, state in before.items()}
+            before, _ = yield from self._read([version.id for version in part])
+            rows_before = self.derived.derive(list(before.values()), rows)
+            overtaken = {id for id, version in before.items() if version.written > self._at}
+            written = [version for version in part if version.id not in overtaken]
+            born = {id: version.born for id, version in before.items()}
             yield from run_writes(
                 "write documents",
                 make_document_writes(self.tables, self.fetcher, written, self._at, born, self.settings.ttl),
             )
-            steps += [DocumentChange(now=None, before=new[id]) for id in overtaken]
-            ids = (item.record.id for item in written)
-            steps += [DocumentChange(now=new[id], before=before.get(id)) for id in ids]
-        return steps
+            changes += [self._make_change(before=rows[id]) for id in overtaken]
+            changes += [
+                self._make_change(rows[version.id], rows_before.get(version.id, NO_ROWS))
+                for version in written
+            ]
+            replaced = [version for version in before.values() if version.id not in overtaken]
+            self.corpus.add(_count_words(written, rows), _count_words(replaced, rows_before))
+        return changes
 
-    def _remove(self, known: Mapping[str, KnownState]) -> Operation[list[DocumentChange]]:
-        """Delete documents, directly after reading their states."""
-        steps: list[DocumentChange] = []
-        for part in codec.split_list(list(known), DOCUMENTS_PER_WRITE):
-            before = yield from self.derived.stored(part, {})
-            gone = [state for state in before.values() if state.written < self._at]
-            named = [state.id for state in gone]
-            named += [id for id in part if id not in before and known[id].digest is None]
+    def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
+        """Delete documents, directly after reading them."""
+        known, times = yield from self._read(ids)
+        self._begin(*times.values())
+        changes: list[RowChange] = []
+        for part in split_batches(times, DOCUMENTS_PER_WRITE):
+            before, _ = yield from self._read(part)
+            gone = [version for version in before.values() if version.written < self._at]
+            named = [version.id for version in gone]
+            named += [id for id in part if id not in before and id not in known]
             deletions = make_document_deletions(self.tables, self.fetcher, named, self._at)
             yield from run_writes("delete documents", deletions)
-            yield from forget_accesses(self.tables, ((state.id, state.born) for state in gone), self._at)
-            steps += [DocumentChange(now=None, before=state) for state in gone]
-        return steps
+            accesses = [(version.id, version.born) for version in gone]
+            yield from forget_accesses(self.tables, accesses, self._at)
+            rows = self.derived.derive(gone)
+            changes += [self._make_change(before=then) for then in rows.values()]
+            self.corpus.add([], _count_words(gone, rows))
+        yield from self._finish(changes)
+        return Counter(removed=len(times))
 
     def _check_time(self) -> None:
         """Fail if writing took too long: ``repair`` of another client might have removed the added rows."""
@@ -441,51 +353,30 @@ class ChangeWriter:
         there = yield from read_entry_times(self.tables, ((page.source, page.url) for page in added))
         return [page for page in added if (page.source, page.url) not in there]
 
-    def _update_corpus(self, steps: Sequence[DocumentChange]) -> None:
-        """Tell the corpus how the numbers of documents and words changed."""
-        now = [step.now for step in steps if step.now]
-        before = [step.before for step in steps if step.before and step.before.written]
-        written, replaced = ([(state.attributes, state.words[0]) for state in part] for part in (now, before))
-        self.corpus.add(written, replaced)
+
+def _count_words(versions: Sequence[DocumentVersion], rows: Mapping[str, RowSet]) -> list[CountedDocument]:
+    return [
+        (version.attributes, get_words(of[1])[0]) for version in versions if len(of := rows[version.id]) > 1
+    ]
 
 
-def _format_item(one: PreparedDocument | PageEntry) -> str:
-    return repr(one.url if isinstance(one, PageEntry) else one.record.id)
+def _format_item(one: DocumentVersion | PageEntry) -> str:
+    return repr(one.url if isinstance(one, PageEntry) else one.id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Relink:
-    """A document whose links change.
-
-    Args:
-        before: The stored state.
-        at: The timestamp of the replaced links, and of the members derived from them.
-        cells: The replaced links.
-        gone: Its members by links of these kinds.
-        members: Those that replace them.
-    """
-
-    before: DocumentState
-    at: int
-    cells: codec.ReplacedLinks
-    gone: Rows
-    members: Rows
-
-
+@dataclass(slots=True)
 class Relinker:
     """Carries out one replacement of links.
 
     Args:
         tables: The tables of the store.
         fetcher: Reads documents.
-        buckets: Number of partitions of one side of a link group.
+        derived: Makes the statements about members.
     """
 
-    def __init__(self, tables: Tables, fetcher: RowFetcher, buckets: int) -> None:
-        self._tables = tables
-        self._members = tables.member_rows
-        self._derived = DerivedRows(tables, fetcher, buckets, lexical=False)
-        self._buckets = buckets
+    tables: Tables
+    fetcher: RowFetcher
+    derived: DerivedRows
 
     def replace(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
         """Replace the links of these kinds.
@@ -496,12 +387,12 @@ class Relinker:
         left = list(links)
         found, changed = set[str](), set[str]()
         for _ in range(MAX_RELINK_TRIES):
-            known = yield from self._derived.stored(left)
+            known = yield from self.fetcher.versions(left)
             found = found.difference(left) | known.keys()  # without those deleted since the last try
-            planned = (_plan_relink(one, kinds, links[id], self._buckets) for id, one in known.items())
-            steps = [step for step in planned if step is not None]
-            left = yield from self._try(steps)
-            changed |= {step.before.id for step in steps} - set(left)
+            planned = (_plan_relink(one, kinds, links[id]) for id, one in known.items())
+            after = [version for version in planned if version is not None]
+            left = yield from self._try(known, after)
+            changed |= {version.id for version in after} - set(left)
             if not left:
                 return Written(updated=len(changed), unchanged=len(found - changed))
         raise StoreBusyError(
@@ -510,71 +401,54 @@ class Relinker:
             "again when they are done"
         )
 
-    def _try(self, steps: Sequence[_Relink]) -> Operation[list[str]]:
+    def _try(
+        self, before: Mapping[str, DocumentVersion], after: Sequence[DocumentVersion]
+    ) -> Operation[list[str]]:
         """Write the links, and return the ids of documents that another write changed meanwhile."""
-        if not steps:
+        if not after:
             return []
-        yield from run_writes("write members", chain.from_iterable(map(self._add, steps)))
-        yield from run_writes("write links", map(self._make_cell, steps))
-        now = yield from self._derived.stored([step.before.id for step in steps])
-        lost = [step for step in steps if not _has_won(step, now.get(step.before.id))]
-        removed = [step for step in lost if step.before.id not in now]
-        last = (*(self._finish(step) for step in steps if step not in lost), *map(self._withdraw, removed))
-        yield from run_writes("finish members", chain.from_iterable(last))
-        return [step.before.id for step in lost]
+        then, now = self.derived.derive([before[one.id] for one in after]), self.derived.derive(after)
+        changes = {
+            one.id: RowChange(
+                now=now[one.id],
+                before=({key: state for key, state in then[one.id][0].items() if key[0] in one.relinked},),
+                at=one.written,
+                gone_at=one.written - 1,
+                lifetime=one.lifetime,
+            )
+            for one in after
+        }
+        yield from run_writes("write members", self.derived.add(changes.values()))
+        yield from run_writes("write links", map(self._make_cell, after))
+        stored = yield from self.fetcher.versions(list(changes))
+        lost = [one.id for one in after if not _has_won(one, stored.get(one.id))]
+        for id in lost:
+            change = changes.pop(id)
+            if id not in stored:  # else the next try needs the members that were added
+                changes[id] = replace(change, now=({},), before=change.now, gone_at=change.at)
+        yield from run_writes("finish members", self.derived.finish(changes.values()))
+        return lost
 
-    def _add(self, step: _Relink) -> Iterator[Statement]:
-        return self._write(step, step.members.items(), replace=False)
-
-    def _finish(self, step: _Relink) -> Iterator[Statement]:
-        """Remove the previous states of members, and members that are not needed any more."""
-        now, before = step.members, step.gone
-        differing = ((key, state) for key, state in now.items() if before.get(key, state) != state)
-        yield from self._write(step, differing, replace=True)
-        gone = (key for key in before if key not in now)
-        yield from self._derived.delete(self._members, gone, step.at - 1)
-
-    def _withdraw(self, step: _Relink) -> Iterator[Statement]:
-        """Remove the members that were added, if the document is gone.
-
-        If the document still exists, the next try needs these members.
-        """
-        return self._derived.delete(self._members, step.members, step.at)
-
-    def _write(
-        self, step: _Relink, rows: Iterable[tuple[RowKey, bytes]], *, replace: bool
-    ) -> Iterator[Statement]:
-        return self._derived.write(
-            self._members, rows, step.at, replace=replace, lifetime=step.before.lifetime
-        )
-
-    def _make_cell(self, step: _Relink) -> Statement:
-        lifetime = step.before.lifetime
-        stamp = (step.at,) if lifetime is None else (step.at, lifetime)
-        text = cql.write_links(self._tables, lifetime=lifetime is not None)
-        return Statement(cql=text, values=(*stamp, dict(step.cells), step.before.id), level="write")
+    def _make_cell(self, version: DocumentVersion) -> Statement:
+        lifetime = version.lifetime
+        stamp = (version.written,) if lifetime is None else (version.written, lifetime)
+        text = cql.write_links(self.tables, lifetime=lifetime is not None)
+        return Statement(cql=text, values=(*stamp, dict(version.relinked), version.id), level="write")
 
 
 def _plan_relink(
-    before: DocumentState, kinds: Collection[str], links: Sequence[Link], buckets: int
-) -> _Relink | None:
-    """Return the change of a document, or None if it has these links already."""
-    metadata = {LINKS_KEY: orjson.loads(before.links)} if before.links else {}
+    before: DocumentVersion, kinds: Collection[str], links: Sequence[Link]
+) -> DocumentVersion | None:
+    """Return the version after a change of links, with only the new links; None if it has these already."""
+    metadata = {LINKS_KEY: orjson.loads(before.links_json)} if before.links_json else {}
     if replace_kinds(metadata, kinds, links) is None:
         return None
-    gone = {key: state for key, state in before.members.items() if key[0] in kinds}
     at = before.written + _TIMESTAMP_OFFSET
-    replaced = {kind for kind, *_ in gone} | {link.kind for link in links}
-    weights = codec.derive_memberships(codec.make_link_set(links))
-    return _Relink(
-        before=before,
-        at=at,
-        cells=codec.make_replacement(at, replaced, [link.to_dict() for link in links]),
-        gone=gone,
-        members=derive_members(before.id, weights, before.code, buckets),
-    )
+    replaced = {link.kind for link in links} | {kind for kind, *_ in before.links if kind in kinds}
+    cells = make_replacement(at, replaced, [link.to_dict() for link in links])
+    return replace(before, packed=pack_links(b"", make_link_set(links)), relinked=cells, written=at)
 
 
-def _has_won(step: _Relink, now: DocumentState | None) -> bool:
+def _has_won(written: DocumentVersion, stored: DocumentVersion | None) -> bool:
     """Say whether the stored links of these kinds are those that were written."""
-    return now is not None and now.relinked.items() >= step.cells.items()
+    return stored is not None and stored.relinked.items() >= written.relinked.items()

@@ -56,7 +56,7 @@ class Ring:
         return [node.host for node in self.nodes]
 
     def start(self, deadline: float = DEADLINE) -> Self:
-        """Start the nodes one after another, each when the one before is ready; it, for chaining.
+        """Start the first node, and the others together when it is ready; it, for chaining.
 
         Args:
             deadline: Seconds for each node, and for all to meet.
@@ -64,8 +64,12 @@ class Ring:
         Raises:
             ServerError: A node did not start, or they did not meet.
         """
-        for node in self.nodes:
-            node.start(deadline)
+        first, *others = self.nodes
+        first.start(deadline)
+        for node in others:
+            node.launch()
+        for node in others:
+            node.wait(deadline)
         self._meet(deadline)
         return self
 
