@@ -279,7 +279,8 @@ class ReadingPool:
             pool = ProcessPoolExecutor(
                 count, mp_context=_Context(), initializer=_begin, initargs=(self._task,)
             )
-            pool.submit(_get_ready).result(_SECONDS_TO_START)
+            first, *_ = [pool.submit(_get_ready) for _ in range(count)]  # each starts a process
+            first.result(_SECONDS_TO_START)
         except (BrokenExecutor, TimeoutError, OSError, RuntimeError, AssertionError):
             # Not because of a page: no more processes are allowed, Python is embedded in another program,
             # or this is a process of a pool itself.
