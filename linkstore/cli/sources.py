@@ -159,8 +159,8 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
         known = "; ".join(f"{kind.title} ({kind.name})" for kind in SOURCE_KINDS)
         found = "the kind of source is not recognized" if Path(place).exists() else "it does not exist"
         raise UsageError(f"{place}: {found}; give one of: {known}")
-    if kind.name == "page" and _is_url(place):
-        return _WEB_PAGE
+    if _is_url(place) and kind.name in {"page", "llms"}:
+        return _WEB_PAGE if kind.name == "page" else SOURCE_KINDS[0]
     if not kind.remote and not _is_there(place):
         raise UsageError(f"{place} does not exist; give {kind.title}")
     return kind

@@ -50,6 +50,8 @@ _MUCH: Final = 3.0
 """Seconds that the rest is to take for processes to be started earlier."""
 _WAITING: Final = 4
 """Pages offered ahead, for each process."""
+_TRIES: Final = 2
+"""How often a page is read alone that ended its process, or whose process somebody else ended."""
 _SECONDS_TO_START: Final = 60.0
 _LOG: Final = logging.getLogger("linkstore.ingest")
 
@@ -252,17 +254,18 @@ class ReadingPool:
             return _unpack_reply(sent.reply.result())
         except BrokenExecutor:
             pass  # this page ended the process that read it, or another one did
-        self._alone = self._alone or self._start(1)
-        if self._alone is None:
-            return None
-        begun = monotonic()
-        try:
-            return _unpack_reply(self._alone.submit(_answer, sent.message).result())
-        except BrokenExecutor:
-            self._alone = None
-        slow = monotonic() - begun >= SECONDS_A_PAGE
-        how = f"reading it took more than {SECONDS_A_PAGE:g} s" if slow else "the process that read it ended"
-        return ReadPage(problem=how)
+        for _ in range(_TRIES):
+            self._alone = self._alone or self._start(1)
+            if self._alone is None:
+                return None
+            begun = monotonic()
+            try:
+                return _unpack_reply(self._alone.submit(_answer, sent.message).result())
+            except BrokenExecutor:
+                self._alone = None
+            if monotonic() - begun >= SECONDS_A_PAGE:
+                return ReadPage(problem=f"reading it took more than {SECONDS_A_PAGE:g} s")
+        return ReadPage(problem="the process that read it ended")
 
     def close(self) -> None:
         """End the processes, after the pages that they read just now."""
@@ -271,15 +274,19 @@ class ReadingPool:
 
     def _start(self, count: int) -> ProcessPoolExecutor | None:
         """Return a pool whose first process is ready, or None if no process can be started."""
+        pool: ProcessPoolExecutor | None = None
         try:
             pool = ProcessPoolExecutor(
                 count, mp_context=_Context(), initializer=_begin, initargs=(self._task,)
             )
-            pool.submit(_get_ready).result(_SECONDS_TO_START)
+            first, *_ = [pool.submit(_get_ready) for _ in range(count)]  # each starts a process
+            first.result(_SECONDS_TO_START)
         except (BrokenExecutor, TimeoutError, OSError, RuntimeError, AssertionError):
             # Not because of a page: no more processes are allowed, Python is embedded in another program,
             # or this is a process of a pool itself.
             _LOG.warning("a process that was to read pages did not start; its pages are read here")
+            for process in () if pool is None else (pool._processes or {}).values():  # noqa: SLF001
+                process.kill()  # nothing waits for it at the end
             return None
         return pool
 

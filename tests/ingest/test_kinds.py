@@ -12,6 +12,7 @@ from linkstore.ingest import FolderSource, LlmsTxtSource, PageSource, SourceNotF
 from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.page import find_named_pages, find_original
 from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
+from linkstore.ingest.web import WebsiteSource
 
 OUTPUTS = [
     {"output_type": "stream", "text": ["\x1b[1m3\x1b[0m\n"]},
@@ -135,6 +136,14 @@ def test_a_list_names_each_page_once():
     assert find_named_pages(text) == ["x.md", "y.md", "http://e.org/z"]
     assert find_original("https://e.org/a.html.md") == "https://e.org/a.html"
     assert find_original("https://e.org/.md") is None
+
+
+def test_of_the_web_a_page_and_a_list_are_named_by_their_kind():
+    page, listed = (recognize_kind("https://c.org/llms.txt", kind) for kind in ("page", "llms"))
+    source = page.make("https://c.org/a", {})
+    assert isinstance(source, WebsiteSource)
+    assert not source.follow_links
+    assert listed is recognize_kind("https://c.org/llms.txt")
 
 
 class TestCopies:

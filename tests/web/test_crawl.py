@@ -947,3 +947,29 @@ def test_a_page_is_indexed_alone_where_links_are_not_followed(serve, store):
     crawl(store, site, url=f"{START}a", follow_links=False)
     assert stored(store) == ["/a"]
     assert {asked.path for asked in site.asked} == {"/robots.txt", "/a"}
+
+
+def test_pages_of_a_list_whose_entries_move_on_are_no_copies(serve, store):
+    """What was on the first page is on the second now, and the text of each has been that of another."""
+
+    def listed(entries):
+        pages = {"/": html("", *(f"news?page={n}" for n in range(1, len(entries) + 1)))}
+        return pages | {f"/news?page={n}": html(text) for n, text in enumerate(entries, start=1)}
+
+    site = serve(listed(["first", "second", "third"]))
+    crawl(store, site)
+    for entries in (["new", "first", "second", "third"], ["newer", "new", "first", "second", "third"]):
+        site.pages.update(listed(entries))
+        crawl(store, site)
+        found = {one.metadata["page"].rpartition("=")[2]: one.page_content for one in store.scan()}
+        assert [entry in found[f"{n}"] for n, entry in enumerate(entries, start=1)] == [True] * len(entries)
+
+
+def test_the_stored_one_of_several_copies_stays(serve, store):
+    site = serve({"/": html("", "x?a=1"), "/x?a=1": validated(html("same")), "/x?a=0": html("same")})
+    crawl(store, site)
+    site.pages["/"] = html("", "x?a=0", "x?a=1")
+    assert crawl(store, site).pages.removed == 0
+    assert stored(store) == ["/", "/x?a=1"]
+    into, _ = links(store)
+    assert ("/x?a=1", "/x?a=0") in into

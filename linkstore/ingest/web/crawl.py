@@ -483,25 +483,27 @@ class Crawl:
         it is one, the site's word is not enough, for some name their home page everywhere: the text must be
         the same, or nothing but the query differ.
         """
-        text = (_cut_query(key), hash_page_text(found))
-        twin = self._texts.get(text, key)
-        if twin != key and not self._ends.is_nothing(twin):
-            return self._ends.final(twin)
-        self._texts[text] = key
+        text = hash_page_text(found)
         named = find_canonical_url(url, found)
-        other = self._frontier.add(named, depth=one.depth, via=url) if named else None
-        if named is None or other is None or other == key:
-            return key
-        if other not in self._ends and other not in self._pending and len(self._pending) < _CANONICAL_CHAIN:
-            self._pending.add(key)
-            asked, _ = self._memories.get(other, (named, None))
-            yield from self._visit(Candidate(url=asked, key=other, depth=one.depth, via=url))
-            self._pending.remove(key)
-        final = self._ends.final(other)
-        if final not in self._offered:
-            return key
-        same_path = final.partition("?")[0] == key.partition("?")[0]
-        return final if same_path or self._offered[final].memory.text == hash_page_text(found) else key
+        canonical = self._frontier.add(named, depth=one.depth, via=url) if named else None
+        for other in (self._texts.setdefault((_cut_query(key), text), key), canonical):
+            if other is None or other == key:
+                continue
+            if (
+                other not in self._ends
+                and other not in self._pending
+                and len(self._pending) < _CANONICAL_CHAIN
+            ):
+                self._pending.add(key)
+                asked = self._stored.get(other, named or "")
+                yield from self._visit(Candidate(url=asked, key=other, depth=one.depth, via=url))
+                self._pending.remove(key)
+            final = self._ends.final(other)
+            same_path = other == canonical and _cut_query(final) == _cut_query(key)
+            if final in self._offered and (same_path or self._offered[final].memory.text == text):
+                return final
+        self._texts[_cut_query(key), text] = key
+        return key
 
     def _read(self, key: str, depth: int, found: Response, page: WebPage, content: PageContent) -> SourcePage:
         """Return the page, with the digest of the last run if it still says the same."""
