@@ -46,7 +46,7 @@ _LIKELY: Final = (
 """The attributes come first because few elements have them, and comparing names takes longer."""
 _NAMED: Final = re.compile(
     r"(?:^|[\s_-])(?:nav[a-z]*|menu(?:bar|list)?"
-    r"|(?:local|mini|side|page)?toc(?:set|list|view|tree|box|s)?|table-of-contents)(?:[\s_-]|$)",
+    r"|(?<!-)(?:local|side|page)?toc(?:set|list|view|box|s)?|table-of-contents)(?:[\s_-]|$)",
     re.IGNORECASE,
 )
 _UNSEEN: Final = (
