@@ -18,6 +18,10 @@ from linkstore.errors import LinkError
 DIRECTIONS: Final[frozenset[str]] = frozenset({"in", "out", "bidir"})
 MAX_TAG_BYTES: Final = 8192
 """Longest kind or tag, in bytes of UTF-8."""
+SECTION: Final = "section"
+"""The kind of links between chunks of one page or source. Their label says which chunk they lead to."""
+OVERLAP: Final = "overlap"
+"""The key in the data of such a link to the previous chunk: how many characters both chunks share."""
 
 
 def has_ordinary_fields(kind: object, tag: object, direction: object, label: object, weight: object) -> bool:
