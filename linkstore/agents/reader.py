@@ -11,18 +11,11 @@ from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
 
+from linkstore.agents.answers import Answer, draw_reading, make_answer
 from linkstore.agents.fact_index import check_embeddings, fact_store
-from linkstore.agents.model_calls import Asker, ReadingSources, require_structured_output
-from linkstore.agents.state import (
-    Answer,
-    Budget,
-    FinalAnswer,
-    Reading,
-    begin_reading,
-    draw_reading,
-    make_answer,
-)
-from linkstore.agents.steps import make_closing_prompt
+from linkstore.agents.model_calls import Asker
+from linkstore.agents.state import Budget, Reading, begin_reading
+from linkstore.agents.steps import ReadingSources
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require
 from linkstore.core.calls import run_in_thread
@@ -113,7 +106,7 @@ class GraphReader(Runnable[str | None, Answer]):
             state = self.graph.invoke(
                 _make_input(input), self._complete_config(config), **_require_whole_states(kwargs)
             )
-        return make_answer(cast("Reading", state))
+        return self._make_answer(state)
 
     async def ainvoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
         """Answer a question: see :meth:`invoke`."""
@@ -121,7 +114,7 @@ class GraphReader(Runnable[str | None, Answer]):
             state = await self.graph.ainvoke(
                 _make_input(input), self._complete_config(config), **_require_whole_states(kwargs)
             )
-        return make_answer(cast("Reading", state))
+        return self._make_answer(state)
 
     def stream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
@@ -134,7 +127,7 @@ class GraphReader(Runnable[str | None, Answer]):
         with _explain_missing(config):
             options = _require_whole_states(kwargs)
             for state in self.graph.stream(_make_input(input), self._complete_config(config), **options):
-                yield make_answer(cast("Reading", state))
+                yield self._make_answer(state)
 
     async def astream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
@@ -145,7 +138,7 @@ class GraphReader(Runnable[str | None, Answer]):
             async for state in self.graph.astream(
                 _make_input(input), self._complete_config(config), **options
             ):
-                yield make_answer(cast("Reading", state))
+                yield self._make_answer(state)
 
     def explain(self, config: RunnableConfig) -> Drawing:
         """Draw what the thread of ``config`` has explored so far. :func:`draw_reading` draws an answer.
@@ -166,7 +159,7 @@ class GraphReader(Runnable[str | None, Answer]):
         values = self.graph.get_state(config).values
         if not values:
             raise AgentError(f"no reading is recorded for {config.get('configurable')!r}")
-        return make_answer(cast("Reading", values))
+        return self._make_answer(values)
 
     def close(self) -> None:
         """Close the store of facts, if the reader opened it."""
@@ -182,6 +175,9 @@ class GraphReader(Runnable[str | None, Answer]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _make_answer(self, state: Any) -> Answer:
+        return make_answer(cast("Reading", state), with_facts=self.facts is not None)
 
     def _complete_config(self, config: RunnableConfig | None) -> RunnableConfig:
         given = ensure_config(config)
@@ -261,12 +257,11 @@ def graph_reader(
     limits = Budget() if budget is None else budget
     require(Budget, "a Budget", budget=limits)
     model = chat_model(model) if isinstance(model, str) else model
-    require_structured_output(model, FinalAnswer)  # refuses a model that has no structured output
+    asker = Asker(model, limits, counter_of(None))
     if facts is not None:
         check_embeddings(store, facts)
     found = facts if facts is not None else _open_facts(store)
-    asker = Asker(model, limits, counter_of(None))
-    sources = ReadingSources(store=store, facts=found, asker=asker, closing=make_closing_prompt)
+    sources = ReadingSources(store=store, facts=found, asker=asker)
     from linkstore.agents.graph import compile_graph
 
     return GraphReader(compile_graph(sources, checkpointer), found, limits, owned=facts is None)
