@@ -31,9 +31,9 @@ from linkstore.agents.facts import (
     read_place,
 )
 from linkstore.agents.lookups import settle_elements
-from linkstore.agents.model_calls import MalformedOutput, request_outputs
+from linkstore.agents.model_calls import MalformedOutput, OutputModel
 from linkstore.context.compiled import counter_of
-from linkstore.core.arguments import omit_none, require_having, require_model
+from linkstore.core.arguments import omit_none, require_having
 from linkstore.core.calls import Call, arun, await_call, call_engine, make_call, run, run_in_thread
 from linkstore.core.documents import PageDocuments
 from linkstore.core.plans import Operation
@@ -389,8 +389,7 @@ class ModelExtractor:
     """
 
     def __init__(self, model: BaseChatModel, *, max_concurrency: int = MOST_CONCURRENT) -> None:
-        require_model("with_structured_output", model)
-        self._model, self._max_concurrency = model, max_concurrency
+        self._model, self._max_concurrency = OutputModel(model), max_concurrency
         named = getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__
         self._name = f"model {named} {_PROMPT_VERSION}"
 
@@ -430,8 +429,8 @@ class ModelExtractor:
         self, chunks: Sequence[Document]
     ) -> Operation[list[ExtractedFacts | MalformedOutput | Exception]]:
         prompts = [_make_extraction_prompt(chunk) for chunk in chunks]
-        replies = yield from request_outputs(
-            self._model, ExtractedFacts, prompts, max_concurrency=self._max_concurrency
+        replies = yield from self._model.request(
+            ExtractedFacts, prompts, max_concurrency=self._max_concurrency
         )
         return [one if isinstance(one, Exception) else one.output for one in replies]
 

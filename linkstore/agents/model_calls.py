@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
-from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from threading import Thread
@@ -102,51 +101,87 @@ class ModelReply(Generic[Output]):
     output_tokens: int | None = None
 
 
-def request_outputs(
-    model: BaseChatModel,
-    schema: type[Output],
-    prompts: Sequence[Sequence[BaseMessage]],
-    *,
-    max_concurrency: int | None = None,
-    seconds: float = math.inf,
-) -> Operation[list[ModelReply[Output] | Exception]]:
-    """Ask a model for an object of a schema, once for each prompt, in the way that the model offers.
+class OutputModel:
+    """A chat model that is asked for objects of a schema, in the way that it offers.
 
-    That is structured output. A model without it, or whose server refuses it, is asked for JSON in words.
-    JSON in a message is taken, too, where a model did not use the structured output.
+    That is structured output. A model without it, whose server refuses it, or that does not keep to it, is
+    asked for JSON in words from then on. JSON in a message is taken anyway.
 
     Args:
         model: A chat model.
-        schema: What it may say.
-        prompts: The messages of each call.
-        max_concurrency: How many calls may be under way at once; None, LangChain's default.
-        seconds: How long the calls may take together.
-
-    Returns:
-        For each prompt the reply, or the error that the call raised.
 
     Raises:
-        CallTimeoutError: If the calls were not done in time.
+        ArgumentError: If it is not one.
     """
-    config = RunnableConfig(max_concurrency=max_concurrency)
 
-    def request(asked: Runnable[LanguageModelInput, Any], given: list[Any]) -> Call:
-        options = {"return_exceptions": True}
-        call = Call(asked.batch, asked.abatch, (given, config), options)
-        return call if math.isinf(seconds) else limit_time(seconds, call)
+    def __init__(self, model: BaseChatModel) -> None:
+        require_model("with_structured_output", model)
+        self._model = model
+        self._in_words = False
 
-    found: list[Any] = [None] * len(prompts)
-    with suppress(NotImplementedError):
-        structured = model.with_structured_output(schema, include_raw=True)
-        found = yield request(structured, [list(prompt) for prompt in prompts])
-    refused = [at for at, one in enumerate(found) if one is None or _is_refusal(one)]
-    if refused:
-        asked = HumanMessage(_IN_WORDS + json.dumps(schema.model_json_schema(), ensure_ascii=False))
-        again: list[Any] = yield request(model, [[*prompts[at], asked] for at in refused])
-        for at, one in zip(refused, again, strict=True):
-            # The first error says more: the second only repeats what is wrong with the request.
-            found[at] = found[at] or one if isinstance(one, Exception) else {"raw": one}
-    return [_read_reply(one, schema) for one in found]
+    def request(
+        self,
+        schema: type[Output],
+        prompts: Sequence[Sequence[BaseMessage]],
+        *,
+        max_concurrency: int | None = None,
+        seconds: float = math.inf,
+    ) -> Operation[list[ModelReply[Output] | Exception]]:
+        """Ask once for each prompt, at once. Return each reply, or the error that the call raised.
+
+        Args:
+            schema: What the model may say.
+            prompts: The messages of each call.
+            max_concurrency: How many calls may be under way; None, LangChain's default.
+            seconds: How long each may take.
+
+        Raises:
+            CallTimeoutError: If one was not done in time.
+        """
+        config = RunnableConfig(max_concurrency=max_concurrency)
+        given = [list(prompt) for prompt in prompts]
+        found: list[Any] = []
+        if not self._in_words:
+            try:
+                structured = self._model.with_structured_output(schema, include_raw=True)
+            except NotImplementedError:
+                self._in_words = True
+            else:
+                found = yield from _call_all(structured, given, config, seconds)
+        refused = [at for at, one in enumerate(found) if _is_refusal(one)]
+        if refused or self._in_words:
+            asked = HumanMessage(_IN_WORDS + json.dumps(schema.model_json_schema(), ensure_ascii=False))
+            places = refused or range(len(given))
+            messages = [[*given[at], asked] for at in places]
+            again = yield from _call_all(self._model, messages, config, seconds)
+            found = found or [None] * len(given)
+            for at, one in zip(places, again, strict=True):
+                if not isinstance(one, Exception):
+                    self._in_words = True
+                # Of two errors, the first says more: the second repeats what is wrong with the request.
+                found[at] = (found[at] or one) if isinstance(one, Exception) else {"raw": one}
+        self._in_words = self._in_words or any(isinstance(one, ValidationError) for one in found)
+        return [_read_reply(one, schema) for one in found]
+
+
+def _call_all(
+    asked: Runnable[LanguageModelInput, Any],
+    prompts: Sequence[list[BaseMessage]],
+    config: RunnableConfig,
+    seconds: float,
+) -> Operation[list[Any]]:
+    """Call a model with each prompt, for what it returns or raises."""
+    if len(prompts) > 1:
+        call = Call(asked.batch, asked.abatch, (prompts, config), {"return_exceptions": True})
+        found: list[Any] = yield call if math.isinf(seconds) else limit_time(seconds, call)
+        return found
+    call = Call(asked.invoke, asked.ainvoke, (prompts[0], config))
+    try:
+        return [(yield call if math.isinf(seconds) else limit_time(seconds, call))]
+    except CallTimeoutError:
+        raise
+    except Exception as error:  # noqa: BLE001 - returned
+        return [error]
 
 
 def _is_refusal(given: object) -> bool:
@@ -157,8 +192,8 @@ def _is_refusal(given: object) -> bool:
 def _read_reply(given: Any, schema: type[Output]) -> ModelReply[Output] | Exception:
     """Read what a model returned: an error, or ``raw``, the message, and ``parsed`` or ``parsing_error``."""
     if isinstance(given, Exception):
-        cut = type(given).__name__ in _CUT_OFF
-        return ModelReply(MalformedOutput(f"{given}"[:QUOTED_CHARACTERS])) if cut else given
+        malformed = isinstance(given, ValidationError) or type(given).__name__ in _CUT_OFF
+        return ModelReply(MalformedOutput(f"{given}"[: 2 * QUOTED_CHARACTERS])) if malformed else given
     raw, parsed, error = given["raw"], given.get("parsed"), given.get("parsing_error")
     text = _format_reply(raw)
     output: Output | MalformedOutput
@@ -203,8 +238,7 @@ class Asker:
     """
 
     def __init__(self, model: BaseChatModel, budget: Budget, counter: TokenCounter) -> None:
-        require_model("with_structured_output", model)
-        self._model, self._counter = model, counter
+        self._model, self._counter = OutputModel(model), counter
         self.budget = budget
 
     def find_limit(
@@ -257,7 +291,7 @@ class Asker:
         state["steps"] += 1
         left = self.budget.seconds_for(last=last) - clock()
         try:
-            [reply] = yield from request_outputs(self._model, schema, [messages], seconds=left)
+            [reply] = yield from self._model.request(schema, [messages], seconds=left)
         except CallTimeoutError:
             state["prompt_tokens"] += self._count_tokens(messages)
             return None

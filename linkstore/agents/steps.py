@@ -91,8 +91,10 @@ LONGEST_PART: Final = 16_000
 SHOWN_HITS: Final = 20
 """Hits of a search, and linked passages, that become candidates."""
 SHOWN_CANDIDATES: Final = 7
+SHOWN_BESIDE: Final = 5
+"""The same beside passages to read."""
 SHOWN_AFTER_NONE: Final = 20
-"""The same where the model wanted none of those before, and there is nothing to read."""
+"""The same after the model wanted none of those before."""
 SHOWN_ELEMENTS: Final = 12
 SHOWN_FACTS: Final = 50
 """Facts of a key element."""
@@ -405,7 +407,7 @@ def _list_candidates(state: Reading) -> list[str]:
     ranked = sorted(candidates, key=lambda id: (candidates[id]["passed"], -candidates[id]["score"]))
     linked = [id for id in state["linked"] if id in candidates]
     passed = any(one["passed"] for one in candidates.values())
-    most = SHOWN_CANDIDATES if state["chunks"] or not passed else SHOWN_AFTER_NONE
+    most = SHOWN_BESIDE if state["chunks"] else SHOWN_AFTER_NONE if passed else SHOWN_CANDIDATES
     return list(dict.fromkeys([*ranked[:most], *linked]))
 
 
