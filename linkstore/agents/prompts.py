@@ -81,9 +81,8 @@ def format_passages(passages: Sequence[tuple[int, Mapping[str, Any], str]]) -> s
     return "\n\n".join(["Passages:", *framed])
 
 
-def format_candidate(number: int, metadata: Mapping[str, Any], text: str, how: str) -> str:
+def format_candidate(number: int, place: str, text: str, how: str) -> str:
     """Format a passage that may be read, in a line: number, place, a part of it, and what led to it."""
-    place = ", ".join(read_place(metadata))
     named = f"{place}: " if place and not text.startswith(place) else ""
     return f"[P{number}] {named}{text}{f' ({how})' if how else ''}"
 

@@ -417,9 +417,10 @@ def _format_lists(step: Step, menu: Sequence[str], there: Mapping[str, Document]
     lines = []
     for id in menu:
         one, document = state["candidates"][id], there[id]
-        facts = " ".join(one["facts"][:FACTS_OF_CANDIDATE])
+        facts = " ".join(one["facts"][:FACTS_OF_CANDIDATE])  # which name their title and heading
+        place = "" if facts else ", ".join(read_place(document.metadata))
         shown = facts or make_snippet(document.page_content, state["question"], SNIPPET_CHARACTERS)
-        lines.append(format_candidate(step.number(id), document.metadata, shown, one["how"]))
+        lines.append(format_candidate(step.number(id), place, shown, one["how"]))
     shown_facts = (
         format_list(
             f"Facts of {name!r}, {describe_count(len(found['facts']), found['size'])}:",
