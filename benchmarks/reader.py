@@ -47,8 +47,8 @@ from linkstore.agents import (
     index_facts,
 )
 from linkstore.agents.facts import CHUNK_KEY, KEY_ELEMENT
-from linkstore.agents.graph import compile_graph
 from linkstore.agents.model_calls import Asker
+from linkstore.agents.reader import compile_graph
 from linkstore.agents.steps import ReadingSources
 from linkstore.context import counter_of
 from linkstore.embeddings import get_embedding
@@ -105,7 +105,7 @@ class NumberingAsker(Asker):
 
     def ask(self, state: Any, *arguments: Any, **options: Any) -> Any:
         """Ask as usual."""
-        self._numbered[:] = state["numbered"]
+        self._numbered[:] = state["shown"]
         return super().ask(state, *arguments, **options)
 
 
@@ -119,7 +119,7 @@ def measured(
         budget = Budget(steps=200)
         model = ScriptedChatModel(script=lead(question, number, numbered))
         asker = NumberingAsker(model, budget, numbered)
-        graph = compile_graph(ReadingSources(store=store, facts=facts, asker=asker), None)
+        graph = compile_graph(ReadingSources(store=store, facts=facts, asker=asker))
         answer = GraphReader(graph, facts, budget, owned=False).invoke(question.question)
         found = [hit.document.id or "" for hit in store.search(question.question, k=max(CUTS))]
         result.add(frozenset(question.gold), answer, found)

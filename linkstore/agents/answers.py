@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
 from linkstore.agents.state import ActionRecord, Reading
 from linkstore.core.display import escape_unprintable, format_count
@@ -154,32 +155,18 @@ class Answer:
 
 def make_answer(state: Reading, *, with_facts: bool) -> Answer:
     """Make the answer from the state of a reading, which may not be at its end."""
-    citable = state["citable"]
-    statements = (
-        Statement(text=one["text"], citations=tuple(Citation(id=id, **citable[id]) for id in one["chunks"]))
+    given: dict[str, Any] = {
+        one.name: tuple(of) if isinstance(of, list) else copy(of)
+        for one in fields(Answer)
+        if (of := state.get(one.name)) is not None
+    }
+    given["statements"] = tuple(
+        Statement(
+            text=one["text"], citations=tuple(Citation(id=id, **state["citable"][id]) for id in one["chunks"])
+        )
         for one in state["statements"]
     )
-    return Answer(
-        question=state["question"],
-        outcome=state["outcome"],
-        statements=tuple(statements),
-        stopped=state["stopped"],
-        analysis=state["analysis"],
-        plan=tuple(state["plan"]),
-        notebook=tuple(state["notebook"]),
-        shown=tuple(state["numbered"]),
-        explored=tuple(state["explored"]),
-        read=tuple(state["read"]),
-        actions=tuple(state["actions"]),
-        ways=dict(state["ways"]),
-        refused=dict(state["refused"]),
-        malformed=state["malformed"],
-        steps=state["steps"],
-        prompt_tokens=state["prompt_tokens"],
-        output_tokens=state["output_tokens"],
-        seconds=state["seconds"],
-        with_facts=with_facts,
-    )
+    return Answer(**given, with_facts=with_facts)
 
 
 _QUESTION: Final = ""
@@ -213,18 +200,14 @@ def draw_reading(answer: Answer) -> Drawing:
         [one for one, at in depth.items() if at == column] for column in range(max(depth.values()) + 1)
     ]
     titles = {f"chunk:{one.id}": one.title for one in answer.citations}
-    boxes = {one: _make_box(one, titles.get(one, ""), one in marked) for one in depth}
-    boxes[_QUESTION] = Box(title=answer.question, kind="question")
+    boxes = {_QUESTION: Box(title=answer.question, kind="question")}
+    for one in came:
+        sort, _, name = one.partition(":")
+        title = titles.get(one) or name
+        below = "key element" if sort == "element" else "passage" if title == name else name
+        boxes[one] = Box(title=title, below=below, kind="path" if one in marked else "hit")
     lines = [
         Line(start=before, end=one, kind="led to", marked=one in marked, label="")
         for one, before in came.items()
     ]
     return Drawing(draw_picture(columns, boxes, lines))
-
-
-def _make_box(one: str, title: str, marked: bool) -> Box:
-    sort, _, name = one.partition(":")
-    kind = "path" if marked else "hit"
-    if sort == "element":
-        return Box(title=name, below="key element", kind=kind)
-    return Box(title=title or name, below=name if title else "passage", kind=kind)

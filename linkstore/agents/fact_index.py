@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Final
 
 from langchain_core.documents import Document
@@ -35,7 +36,6 @@ from linkstore.agents.model_calls import MalformedOutput, OutputModel
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require_having
 from linkstore.core.calls import Call, arun, await_call, call_engine, make_call, run, run_in_thread
-from linkstore.core.documents import PageDocuments
 from linkstore.core.plans import Operation
 from linkstore.core.processes import run_without_collector
 from linkstore.embeddings.encoder import Encoder
@@ -87,132 +87,76 @@ class FactSummary:
     dry_run: bool = False
 
 
-@dataclass(slots=True)
-class _IndexingRun:
-    """The counts of one run so far."""
+def _index(
+    store: LinkStore, facts: LinkStore, extractor: FactExtractor, variants: Variants, dry_run: bool
+) -> Operation[FactSummary]:
+    """Extract the facts of new and changed chunks, remove those of chunks that are gone."""
+    known: dict[str, str] = yield Call(facts.pages, facts.apages, (FACT_SOURCE,))
+    names, waiting, seen = ElementNames(variants), list[Document](), set[str]()
+    summary, after = FactSummary(dry_run=dry_run), None
+    most = _CALLS_AT_ONCE if extractor.calls_model else _CHUNKS_AT_ONCE
+    while records := (yield call_engine(store.backend, store.backend.scan(after, _CHUNKS_PER_SCAN))):
+        after = records[-1].id
+        chunks = {make_chunk_url(record.id): as_document(record) for record in records}
+        seen |= chunks.keys()
+        changed = [url for url in chunks if known.get(url) != compute_digest(chunks[url], extractor.name)]
+        waiting += [chunks[url] for url in changed]
+        unchanged = summary.unchanged + len(chunks) - len(changed)
+        summary = replace(summary, chunks=summary.chunks + len(chunks), unchanged=unchanged)
+        while len(waiting) >= most:
+            summary = yield from _write(facts, extractor, names, waiting[:most], summary)
+            waiting = waiting[most:]
+    if waiting:
+        summary = yield from _write(facts, extractor, names, waiting, summary)
+    gone = sorted(known.keys() - seen)
+    if gone and not dry_run:
+        yield Call(facts.remove_pages, facts.aremove_pages, (FACT_SOURCE, gone))
+    # Also after a run that was killed, and that has left key elements to add or to remove.
+    added, removed = yield from settle_elements(facts, count_only=dry_run)
+    return replace(summary, removed=len(gone), elements_added=added, elements_removed=removed)
 
-    chunks: int = 0
-    extracted: int = 0
-    facts: int = 0
-    doubtful: int = 0
-    prompt_tokens: int = 0
-    failed: list[Failed] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
 
+def _write(
+    facts: LinkStore,
+    extractor: FactExtractor,
+    names: ElementNames,
+    chunks: Sequence[Document],
+    summary: FactSummary,
+) -> Operation[FactSummary]:
+    """Extract and write the facts of some chunks, and return the summary with them."""
+    summary = replace(
+        summary,
+        prompt_tokens=summary.prompt_tokens + extractor.prompt_tokens(chunks),
+        calls=summary.calls + len(chunks) * extractor.calls_model,
+        extracted=summary.extracted + len(chunks),
+    )
+    if summary.dry_run:
+        return summary
+    found: list[Extracted] = yield Call(extractor.extract, extractor.aextract, (chunks,))
+    failed = tuple(one for one in found if isinstance(one, Failed))
+    if failed and len(failed) == len(chunks) and not summary.facts:
+        raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
 
-class FactIndexing:
-    """One run.
-
-    Args:
-        store: Holds the chunks.
-        facts: Holds their facts.
-        extractor: Extracts them.
-        variants: Joins spellings of key elements.
-        dry_run: Whether to count only.
-    """
-
-    def __init__(
-        self, store: LinkStore, facts: LinkStore, extractor: FactExtractor, variants: Variants, dry_run: bool
-    ) -> None:
-        self._store, self._facts = store, facts
-        self._extractor, self._names = extractor, ElementNames(variants)
-        self._dry_run = dry_run
-
-    def operation(self) -> Operation[FactSummary]:
-        """Extract the facts of new and changed chunks, remove those of chunks that are gone."""
-        facts = self._facts
-        known: dict[str, str] = yield Call(facts.pages, facts.apages, (FACT_SOURCE,))
-        run = _IndexingRun()
-        waiting: list[Document] = []
-        after: str | None = None
-        most = _CALLS_AT_ONCE if self._extractor.calls_model else _CHUNKS_AT_ONCE
-        while records := (yield self._scan(after)):
-            after = records[-1].id
-            waiting += self._select_changed(run, map(as_document, records), known)
-            while len(waiting) >= most:
-                yield from self._write(run, waiting[:most])
-                waiting = waiting[most:]
-        if waiting:
-            yield from self._write(run, waiting)
-        gone = sorted(known.keys() - run.seen)
-        if gone and not self._dry_run:
-            yield Call(facts.remove_pages, facts.aremove_pages, (FACT_SOURCE, gone))
-        return (yield from self._summarize(run, len(gone)))
-
-    def _scan(self, after: str | None) -> Call:
-        return call_engine(self._store.backend, self._store.backend.scan(after, _CHUNKS_PER_SCAN))
-
-    def _select_changed(
-        self, run: _IndexingRun, chunks: Iterator[Document], known: dict[str, str]
-    ) -> list[Document]:
-        """Return the chunks that are new or have changed, and count all of them."""
-        found = []
-        for chunk in chunks:
-            run.chunks += 1
-            url = make_chunk_url(chunk.id or "")
-            run.seen.add(url)
-            if known.get(url) != compute_digest(chunk, self._extractor.name):
-                found.append(chunk)
-        return found
-
-    def _write(self, run: _IndexingRun, chunks: Sequence[Document]) -> Operation[None]:
-        """Extract and write the facts of some chunks."""
-        extractor = self._extractor
-        run.prompt_tokens += extractor.prompt_tokens(chunks)
-        run.extracted += len(chunks)
-        if self._dry_run:
-            return
-        found: list[Extracted] = yield Call(extractor.extract, extractor.aextract, (chunks,))
-        failed = [one for one in found if isinstance(one, Failed)]
-        if failed and len(failed) == len(chunks) and not run.facts:
-            raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
-        run.failed += failed
-        run.extracted -= len(failed)
-        run.doubtful += sum(bool(fact.doubt) for one in found if not isinstance(one, Failed) for fact in one)
-        run.facts += yield Call(self._put, self._aput, (chunks, found))
-
-    def _put(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> int:
-        """Write facts, and return how many.
-
-        If their vectors are computed in this process, garbage collection is paused: it would visit all of
-        them after each step, for a tenth of the time.
-        """
-
-        def put() -> int:
-            pages = self._make_pages(chunks, found)
-            self._facts.put_pages(FACT_SOURCE, pages)
-            return sum(len(page.documents) for page in pages)
-
-        return run_without_collector(put) if isinstance(self._facts.embeddings, Encoder) else put()
-
-    async def _aput(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> int:
-        return await run_in_thread(self._put, chunks, found)
-
-    def _make_pages(self, chunks: Sequence[Document], found: Sequence[Extracted]) -> list[PageDocuments]:
-        """Return the pages to write: the facts of chunks, without those that failed."""
-        return [
-            make_fact_page(chunk, compute_digest(chunk, self._extractor.name), facts, self._names)
-            for chunk, facts in zip(chunks, found, strict=True)
-            if not isinstance(facts, Failed)
+    def put() -> int:
+        pages = [
+            make_fact_page(chunk, compute_digest(chunk, extractor.name), of, names)
+            for chunk, of in zip(chunks, found, strict=True)
+            if not isinstance(of, Failed)
         ]
+        facts.put_pages(FACT_SOURCE, pages)
+        return sum(len(page.documents) for page in pages)
 
-    def _summarize(self, run: _IndexingRun, gone: int) -> Operation[FactSummary]:
-        """Settle the key elements and sum up the run, also after a run that was killed."""
-        added, removed = yield from settle_elements(self._facts, count_only=self._dry_run)
-        return FactSummary(
-            chunks=run.chunks,
-            extracted=run.extracted,
-            unchanged=run.chunks - run.extracted - len(run.failed),
-            removed=gone,
-            facts=run.facts,
-            doubtful=run.doubtful,
-            elements_added=added,
-            elements_removed=removed,
-            failed=tuple(run.failed),
-            calls=(run.extracted + len(run.failed)) * self._extractor.calls_model,
-            prompt_tokens=run.prompt_tokens,
-            dry_run=self._dry_run,
-        )
+    # Where vectors are computed in this process, garbage collection would visit all of them again and again.
+    quick = isinstance(facts.embeddings, Encoder)
+    written: int = yield Call(partial(run_without_collector, put) if quick else put)
+    doubtful = sum(bool(fact.doubt) for one in found if not isinstance(one, Failed) for fact in one)
+    return replace(
+        summary,
+        extracted=summary.extracted - len(failed),
+        failed=summary.failed + failed,
+        facts=summary.facts + written,
+        doubtful=summary.doubtful + doubtful,
+    )
 
 
 def fact_store(store: LinkStore, *, create: bool = False) -> LinkStore:
@@ -264,7 +208,7 @@ def index_facts(
         BackendError: If a storage engine fails; what was written stays.
     """
     with _prepare_indexing(store, extractor, facts, aliases, dry_run) as indexing:
-        return run(indexing.operation(), make_call)
+        return run(indexing, make_call)
 
 
 async def aindex_facts(
@@ -279,7 +223,7 @@ async def aindex_facts(
     with ExitStack() as stack:
         opening = _prepare_indexing(store, extractor, facts, aliases, dry_run)
         indexing = await run_in_thread(stack.enter_context, opening)
-        return await arun(indexing.operation(), await_call)
+        return await arun(indexing, await_call)
 
 
 def check_embeddings(store: LinkStore, facts: LinkStore) -> None:
@@ -302,7 +246,7 @@ def _prepare_indexing(
     facts: LinkStore | None,
     aliases: Mapping[str, Iterable[str]] | None,
     dry_run: bool,
-) -> Iterator[FactIndexing]:
+) -> Iterator[Operation[FactSummary]]:
     """Yield a run, then close the store of facts if it was opened here."""
     require_store(store=store, **omit_none(facts=facts))
     require_having("aextract", "a FactExtractor, such as ModelExtractor(model)", extractor=extractor)
@@ -314,7 +258,7 @@ def _prepare_indexing(
     with ExitStack() as stack:
         if facts is None:
             facts = stack.enter_context(_open_or_empty(store) if dry_run else fact_store(store, create=True))
-        yield FactIndexing(store, facts, extractor, variants, dry_run)
+        yield _index(store, facts, extractor, variants, dry_run)
 
 
 def _open_or_empty(store: LinkStore) -> LinkStore:

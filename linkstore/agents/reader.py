@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.rate_limiters import InMemoryRateLimiter
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config
 
 from linkstore.agents.answers import Answer, draw_reading, make_answer
 from linkstore.agents.fact_index import check_embeddings, fact_store
 from linkstore.agents.model_calls import Asker
 from linkstore.agents.state import Budget, Reading, begin_reading
-from linkstore.agents.steps import ReadingSources
+from linkstore.agents.steps import STEPS, ReadingSources, take_step
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require
-from linkstore.core.calls import run_in_thread
+from linkstore.core.calls import arun, await_call, make_call, run, run_in_thread
 from linkstore.errors import (
     AgentError,
     CapabilityError,
@@ -30,9 +31,10 @@ from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.strategies.drawing import Drawing
 
 if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
     from langgraph.types import Checkpointer
 
-    from linkstore.agents.graph import Graph
+    Graph = CompiledStateGraph[Reading, None, Reading, Reading]
 
 
 def chat_model(name: str, *, rate: float | None = None) -> BaseChatModel:
@@ -262,9 +264,31 @@ def graph_reader(
         check_embeddings(store, facts)
     found = facts if facts is not None else _open_facts(store)
     sources = ReadingSources(store=store, facts=found, asker=asker)
-    from linkstore.agents.graph import compile_graph
-
     return GraphReader(compile_graph(sources, checkpointer), found, limits, owned=facts is None)
+
+
+def compile_graph(sources: ReadingSources, checkpointer: Checkpointer = None) -> Graph:
+    """Compile the graph of a reading for LangGraph: its nodes are the steps, each says which one follows.
+
+    Raises:
+        MissingExtraError: If the extra ``agents`` is not installed.
+    """
+    try:
+        from langgraph.graph import END, START, StateGraph
+    except ImportError as error:
+        raise MissingExtraError("graph_reader", "agents") from error
+    builder = StateGraph(Reading)
+    builder.add_edge(START, "plan")
+    for name in STEPS:
+        take = partial(take_step, sources, name)
+        node: RunnableLambda[Reading, Reading] = RunnableLambda(
+            lambda state, take=take: run(take(state), make_call),  # type: ignore[misc]
+            lambda state, take=take: arun(take(state), await_call),
+            name=name,
+        )
+        builder.add_node(name, node)
+        builder.add_conditional_edges(name, lambda state: state["next"] or END)
+    return builder.compile(checkpointer=checkpointer, name="graph_reader")
 
 
 def _open_facts(store: LinkStore) -> LinkStore | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, cast, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -81,8 +81,8 @@ class Reading(TypedDict):
     """Key elements that may be explored."""
     facts: dict[str, ElementFacts]
     """Facts of key elements, which are shown with the next passages."""
-    numbered: list[str]
-    """The chunks that were shown; to the model, the first is P1."""
+    shown: list[str]
+    """The chunks that the model was shown; to it, the first is P1."""
     searched: list[str]
     explored: list[str]
     read: list[str]
@@ -112,40 +112,9 @@ class Reading(TypedDict):
 
 
 def begin_reading(question: str) -> Reading:
-    """Return the state in which a reading begins."""
-    return Reading(
-        question=question,
-        plan=[],
-        notebook=[],
-        queries=[],
-        elements=[],
-        follow=[],
-        chunks=[],
-        candidates={},
-        linked=[],
-        offered=[],
-        facts={},
-        numbered=[],
-        searched=[],
-        explored=[],
-        read=[],
-        parts={},
-        citable={},
-        ways={},
-        actions=[],
-        refused={},
-        malformed=0,
-        failed=0,
-        steps=0,
-        prompt_tokens=0,
-        output_tokens=0,
-        seconds=0.0,
-        stopped="",
-        next="plan",
-        outcome="",
-        analysis="",
-        statements=[],
-    )
+    """Return the state in which a reading begins: all other values are empty."""
+    empty = {name: (get_origin(kind) or kind)() for name, kind in get_type_hints(Reading).items()}
+    return cast("Reading", {**empty, "question": question, "next": "plan"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,27 +26,10 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
+from linkstore.agents import lookups, prompts
 from linkstore.agents.answers import ANSWERED, NOT_IN_SOURCES, OUT_OF_BUDGET, UNSUPPORTED
 from linkstore.agents.facts import FACT_SOURCE, make_chunk_url, read_place
-from linkstore.agents.lookups import (
-    MOST_FACTS,
-    FoundFacts,
-    LinkedChunk,
-    find_elements,
-    find_facts,
-    find_likely_facts,
-    find_linked,
-)
 from linkstore.agents.model_calls import Asker, MalformedOutput, add_correction
-from linkstore.agents.prompts import (
-    PLAN_TASK,
-    READ_TASK,
-    format_candidate,
-    format_list,
-    format_passages,
-    make_answer_prompts,
-    make_prompt,
-)
 from linkstore.agents.state import (
     ActionRecord,
     Candidate,
@@ -112,7 +95,8 @@ LINKED: Final = 0.1
 """The same of linked passages, some of which are shown anyway."""
 RANK_OFFSET: Final = 5
 """The n-th of a list counts 1 / (n + 5)."""
-_NUMBER: Final = re.compile(r"\[?\s*P?\s*(\d{1,9})\s*\]?", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[\[\]\s]|(?<!\w)P(?=\d)", re.IGNORECASE)
+"""What may stand around the digits of a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +166,7 @@ class Step:
 
     def find_limit(self, messages: Sequence[BaseMessage], *, last: bool) -> str:
         """Return the budget that a call with these messages would exceed, or an empty string if none."""
-        closing = None if last else next(make_answer_prompts(self.state))
+        closing = None if last else next(prompts.make_answer_prompts(self.state))
         return self.sources.asker.find_limit(self.state, self.seconds(), messages, closing)
 
     def add_candidates(self, found: Iterable[tuple[str, str, str]], weight: float) -> list[str]:
@@ -225,34 +209,31 @@ class Step:
 
     def number(self, id: str) -> int:
         """Return the number of a passage, which it gets when it is first shown."""
-        numbered = self.state["numbered"]
-        if id not in numbered:
-            numbered.append(id)
-        return numbered.index(id) + 1
+        shown = self.state["shown"]
+        if id not in shown:
+            shown.append(id)
+        return shown.index(id) + 1
 
     def find_numbered(self, sort: str, wanted: Iterable[str]) -> list[str]:
         """Return the passages with these numbers, each once, and count the others as refused."""
-        numbered, found = self.state["numbered"], []
-        for given in wanted:
-            match = _NUMBER.fullmatch(given.strip())
-            if match and 0 < int(match[1]) <= len(numbered):
-                found.append(numbered[int(match[1]) - 1])
-            else:
-                self.refuse(sort)
-        return list(dict.fromkeys(found))
+        known = {str(number): id for number, id in enumerate(self.state["shown"], 1)}
+        return self._find(sort, (_NUMBER.sub("", one).lstrip("0") for one in wanted), known)
 
     def find_offered(self, wanted: Iterable[str]) -> list[str]:
         """Return the key elements that were offered, each once, and count the others as refused."""
         offered = {_normalize(name): name for name in self.state["offered"]}
-        found = [offered.get(_normalize(name)) for name in wanted]
-        for _ in range(found.count(None)):
-            self.refuse("elements")
-        return list(dict.fromkeys(name for name in found if name is not None))
+        return self._find("elements", map(_normalize, wanted), offered)
 
-    def refuse(self, sort: str) -> None:
-        """Count an invented name."""
-        refused = self.state["refused"]
-        refused[sort] = refused.get(sort, 0) + 1
+    def _find(self, sort: str, wanted: Iterable[str], known: Mapping[str, str]) -> list[str]:
+        found = [known.get(one) for one in wanted]
+        self.refuse(sort, found.count(None))
+        return list(dict.fromkeys(one for one in found if one is not None))
+
+    def refuse(self, sort: str, count: int) -> None:
+        """Count invented names."""
+        if count:
+            refused = self.state["refused"]
+            refused[sort] = refused.get(sort, 0) + count
 
     def did(self, action: str, to: Sequence[str], said: str) -> None:
         """Record the action."""
@@ -292,7 +273,7 @@ def make_plan(step: Step) -> Operation[None]:
     """Plan what to find out, and forget what an earlier question on the same thread has left."""
     state = step.state
     yield from step.sources.vector(state["question"])  # refuses a blank question before the model is paid
-    made = yield from step.ask(RationalPlan, make_prompt(PLAN_TASK, state))
+    made = yield from step.ask(RationalPlan, prompts.make_prompt(prompts.PLAN_TASK, state))
     if isinstance(made, RationalPlan):
         state["plan"] = [said for one in made.steps[:MOST_PLANNED] if (said := " ".join(one.split()))]
     queries = {query.casefold(): query for query in [state["question"], *state["plan"]]}
@@ -315,8 +296,8 @@ def search(step: Step) -> Operation[None]:
         if facts is not None and k == SHOWN_HITS:
             vector = yield from step.sources.vector(query)
             words, _ = extract_question_terms(query)
-            plan = find_likely_facts(vector, words, SHOWN_HITS, SHOWN_ELEMENTS)
-            found: FoundFacts = yield call_plan(facts.backend, plan)
+            plan = lookups.find_likely_facts(vector, words, SHOWN_HITS, SHOWN_ELEMENTS)
+            found: lookups.FoundFacts = yield call_plan(facts.backend, plan)
             yield from step.add_facts(found.facts, "", weight * BY_FACTS)
             step.offer(found.elements)
 
@@ -329,7 +310,9 @@ def look_up_facts(step: Step) -> Operation[None]:
     vector = yield from step.sources.vector(state["question"])
     assert facts is not None, "key elements are only offered by facts"
     for name in names:
-        found: FoundFacts = yield call_plan(facts.backend, find_facts(name, vector, SHOWN_FACTS))
+        found: lookups.FoundFacts = yield call_plan(
+            facts.backend, lookups.find_facts(name, vector, SHOWN_FACTS)
+        )
         yield from step.add_facts(found.facts, f"element:{name}", LATER)
         shown = [(id, text) for id, text in found.facts if id in {*state["candidates"], *state["read"]}]
         state["facts"][name] = ElementFacts(size=found.size, facts=shown)
@@ -339,8 +322,8 @@ def look_up_facts(step: Step) -> Operation[None]:
 
 def describe_count(shown: int, size: int) -> str:
     """Say how many facts are shown, of how many."""
-    if size > MOST_FACTS:
-        return f"the facts, more than {MOST_FACTS:,}, too many to rank,"
+    if size > lookups.MOST_FACTS:
+        return f"the facts, more than {lookups.MOST_FACTS:,}, too many to rank,"
     if shown < size:
         return f"the best {shown:,} of {size:,} facts"
     return "the only fact" if size == 1 else f"all {size:,} facts"
@@ -352,8 +335,8 @@ def look_up_links(step: Step) -> Operation[None]:
     ids, state["follow"] = state["follow"], []
     # What the model noted names what it is looking for now, which a question of several steps may not.
     vector = yield from step.sources.vector(" ".join([state["question"], *state["notebook"][-1:]]))
-    plan = find_linked(ids, vector, state["read"], SHOWN_HITS)
-    linked: list[LinkedChunk] = yield call_plan(step.sources.store.backend, plan)
+    plan = lookups.find_linked(ids, vector, state["read"], SHOWN_HITS)
+    linked: list[lookups.LinkedChunk] = yield call_plan(step.sources.store.backend, plan)
     found = ((one.id, f"chunk:{one.of}", f"{one.how} P{step.number(one.of)}") for one in linked)
     new = step.add_candidates(found, LINKED)
     state["linked"] = [one.id for one in linked if one.beside]
@@ -362,7 +345,7 @@ def look_up_links(step: Step) -> Operation[None]:
         urls = [make_chunk_url(id) for id in ids]
         own: dict[str, tuple[str, ...]] = yield Call(facts.page_ids, facts.apage_ids, (FACT_SOURCE, urls))
         known = tuple(islice(chain(*own.values()), FACTS_OF_PASSAGE))
-        step.offer((yield call_plan(facts.backend, find_elements(known))))
+        step.offer((yield call_plan(facts.backend, lookups.find_elements(known))))
     step.did("", [], f"looked at links: {format_count(len(new), 'new passage')}")
 
 
@@ -386,7 +369,7 @@ def read(step: Step) -> Operation[None]:
         return
     while True:
         passages = [(step.number(one.id or ""), one.metadata, _get_part(state, one)) for one in reading]
-        request = make_prompt(READ_TASK, state, format_passages(passages), *lists)
+        request = prompts.make_prompt(prompts.READ_TASK, state, prompts.format_passages(passages), *lists)
         if len(reading) < 2 or step.find_limit(request, last=False) != "tokens":
             break
         state["chunks"].insert(0, reading.pop().id or "")
@@ -420,9 +403,9 @@ def _format_lists(step: Step, menu: Sequence[str], there: Mapping[str, Document]
         facts = " ".join(one["facts"][:FACTS_OF_CANDIDATE])  # which name their title and heading
         place = "" if facts else ", ".join(read_place(document.metadata))
         shown = facts or make_snippet(document.page_content, state["question"], SNIPPET_CHARACTERS)
-        lines.append(format_candidate(step.number(id), place, shown, one["how"]))
+        lines.append(prompts.format_candidate(step.number(id), place, shown, one["how"]))
     shown_facts = (
-        format_list(
+        prompts.format_list(
             f"Facts of {name!r}, {describe_count(len(found['facts']), found['size'])}:",
             [f"[P{step.number(id)}] {text}" for id, text in found["facts"]],
         )
@@ -430,7 +413,7 @@ def _format_lists(step: Step, menu: Sequence[str], there: Mapping[str, Document]
     )
     offered = "; ".join(state["offered"][:SHOWN_ELEMENTS])
     return [
-        format_list("Unread passages, in parts, the best by the searches first:", lines),
+        prompts.format_list("Unread passages, in parts, the best by the searches first:", lines),
         *shown_facts,
         f"Key elements, under which facts are filed: {offered}" if offered else "",
     ]
@@ -541,8 +524,7 @@ def _end(step: Step, statements: Sequence[CitedStatement], *, in_sources: bool) 
             kept.append({"text": one.text.strip(), "chunks": read})
     if not kept and any(id in state["candidates"] for id in unread) and step.name == "read":
         return list(dict.fromkeys(unread))
-    for _ in unread:
-        step.refuse("citations")
+    step.refuse("citations", len(unread))
     state["statements"] = kept
     state["outcome"] = ANSWERED if kept else UNSUPPORTED if in_sources else NOT_IN_SOURCES
     return []
@@ -560,9 +542,9 @@ def write_answer(step: Step) -> Operation[None]:
         step.did(NOT_IN_SOURCES, [], "found nothing to read")
         return
     stopped = state["stopped"]
-    prompts = list(make_answer_prompts(state))
-    fitting = (one for one in prompts if step.find_limit(one, last=True) != "tokens")
-    made = yield from step.ask(FinalAnswer, next(fitting, prompts[0]), last=True)
+    possible = list(prompts.make_answer_prompts(state))
+    fitting = (one for one in possible if step.find_limit(one, last=True) != "tokens")
+    made = yield from step.ask(FinalAnswer, next(fitting, possible[0]), last=True)
     if isinstance(made, MalformedOutput):
         raise AgentError(
             f"the model's answer was malformed twice: {made.problem}; with a checkpointer, invoke the reader"
@@ -589,7 +571,7 @@ STEPS: Final[Mapping[str, Callable[[Step], Operation[None]]]] = {
 """The steps by name."""
 
 
-def take_step(sources: ReadingSources, state: Reading, name: str) -> Operation[Reading]:
+def take_step(sources: ReadingSources, name: str, state: Reading) -> Operation[Reading]:
     """Take a step, and return the state after it."""
     step = Step(sources, state, name)
     yield from STEPS[name](step)

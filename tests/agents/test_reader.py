@@ -190,7 +190,7 @@ def test_key_elements_of_the_first_facts_of_a_long_passage_are_offered(world, mo
             reader.invoke("Where is a cathedral?")
         return str(model.calls[-1].messages[1].text).partition("Key elements")[2]
 
-    monkeypatch.setattr(passages, "find_likely_facts", _find_nothing)
+    monkeypatch.setattr(passages.lookups, "find_likely_facts", _find_nothing)
     assert "seine" in offered()
     monkeypatch.setattr(passages, "FACTS_OF_PASSAGE", 0)
     assert "seine" not in offered()
