@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -280,13 +279,7 @@ def compile_graph(sources: ReadingSources, checkpointer: Checkpointer = None) ->
     builder = StateGraph(Reading)
     builder.add_edge(START, "plan")
     for name in STEPS:
-        take = partial(take_step, sources, name)
-        node: RunnableLambda[Reading, Reading] = RunnableLambda(
-            lambda state, take=take: run(take(state), make_call),  # type: ignore[misc]
-            lambda state, take=take: arun(take(state), await_call),
-            name=name,
-        )
-        builder.add_node(name, node)
+        builder.add_node(name, _make_node(sources, name))
         builder.add_conditional_edges(name, lambda state: state["next"] or END)
     return builder.compile(checkpointer=checkpointer, name="graph_reader")
 
@@ -297,3 +290,11 @@ def _open_facts(store: LinkStore) -> LinkStore | None:
         return fact_store(store)
     except (StoreNotFoundError, CapabilityError):
         return None
+
+
+def _make_node(sources: ReadingSources, name: str) -> RunnableLambda[Reading, Reading]:
+    return RunnableLambda(
+        lambda state: run(take_step(sources, name, state), make_call),
+        lambda state: arun(take_step(sources, name, state), await_call),
+        name=name,
+    )

@@ -79,6 +79,8 @@ SHOWN_BESIDE: Final = 5
 SHOWN_AFTER_NONE: Final = 20
 """The same after the model wanted none of those before."""
 SHOWN_ELEMENTS: Final = 12
+OFFERED_ELEMENTS: Final = 50
+"""Key elements that are found at once. All are shown after the model wanted no passage."""
 SHOWN_FACTS: Final = 50
 """Facts of a key element."""
 FACTS_OF_CANDIDATE: Final = 2
@@ -186,7 +188,7 @@ class Step:
             candidates[id]["passed"] = 0
             candidates[id]["score"] += weight / (rank + RANK_OFFSET)
             if how and not candidates[id]["how"]:
-                candidates[id] |= {"of": of, "how": how}
+                candidates[id]["of"], candidates[id]["how"] = of, how
         return new
 
     def add_facts(self, facts: Iterable[tuple[str, str]], of: str, weight: float) -> Operation[None]:
@@ -204,7 +206,7 @@ class Step:
     def offer(self, elements: Iterable[str]) -> None:
         """Offer key elements, the newest first, that were not explored."""
         taken = {*self.state["explored"], *self.state["elements"]}
-        fresh = [name for name in islice(elements, SHOWN_ELEMENTS) if name not in taken]
+        fresh = [name for name in islice(elements, OFFERED_ELEMENTS) if name not in taken]
         self.state["offered"] = list(dict.fromkeys([*fresh, *self.state["offered"]]))
 
     def number(self, id: str) -> int:
@@ -296,7 +298,7 @@ def search(step: Step) -> Operation[None]:
         if facts is not None and k == SHOWN_HITS:
             vector = yield from step.sources.vector(query)
             words, _ = extract_question_terms(query)
-            plan = lookups.find_likely_facts(vector, words, SHOWN_HITS, SHOWN_ELEMENTS)
+            plan = lookups.find_likely_facts(vector, words, SHOWN_HITS, OFFERED_ELEMENTS)
             found: lookups.FoundFacts = yield call_plan(facts.backend, plan)
             yield from step.add_facts(found.facts, "", weight * BY_FACTS)
             step.offer(found.elements)
@@ -389,9 +391,14 @@ def _list_candidates(state: Reading) -> list[str]:
     candidates = {id: one for id, one in state["candidates"].items() if id not in state["chunks"]}
     ranked = sorted(candidates, key=lambda id: (candidates[id]["passed"], -candidates[id]["score"]))
     linked = [id for id in state["linked"] if id in candidates]
-    passed = any(one["passed"] for one in candidates.values())
-    most = SHOWN_BESIDE if state["chunks"] else SHOWN_AFTER_NONE if passed else SHOWN_CANDIDATES
+    most = SHOWN_BESIDE if state["chunks"] else SHOWN_CANDIDATES
+    most = SHOWN_AFTER_NONE if _wants_more(state) else most
     return list(dict.fromkeys([*ranked[:most], *linked]))
+
+
+def _wants_more(state: Reading) -> bool:
+    """Say whether the model wanted none of what it was shown, and has nothing to read."""
+    return not state["chunks"] and any(one["passed"] for one in state["candidates"].values())
 
 
 def _format_lists(step: Step, menu: Sequence[str], there: Mapping[str, Document]) -> list[str]:
@@ -411,7 +418,8 @@ def _format_lists(step: Step, menu: Sequence[str], there: Mapping[str, Document]
         )
         for name, found in state["facts"].items()
     )
-    offered = "; ".join(state["offered"][:SHOWN_ELEMENTS])
+    most = OFFERED_ELEMENTS if _wants_more(state) else SHOWN_ELEMENTS
+    offered = "; ".join(state["offered"][:most])
     return [
         prompts.format_list("Unread passages, in parts, the best by the searches first:", lines),
         *shown_facts,
