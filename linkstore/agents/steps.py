@@ -421,7 +421,7 @@ def _format_lists(step: Step, menu: Sequence[str], there: Mapping[str, Document]
     most = OFFERED_ELEMENTS if _wants_more(state) else SHOWN_ELEMENTS
     offered = "; ".join(state["offered"][:most])
     return [
-        prompts.format_list("Unread passages, in parts, the best by the searches first:", lines),
+        prompts.format_list("Unread passages, an excerpt of each, the best by the searches first:", lines),
         *shown_facts,
         f"Key elements, under which facts are filed: {offered}" if offered else "",
     ]
