@@ -117,7 +117,7 @@ class Answer:
         """Tokens of prompts and outputs."""
         return self.prompt_tokens + self.output_tokens
 
-    def cost(self, sent: float, received: float) -> float:
+    def compute_cost(self, sent: float, received: float) -> float:
         """Return what the reading cost, at these prices of a million tokens."""
         return (self.prompt_tokens * sent + self.output_tokens * received) / 1e6
 

@@ -70,7 +70,7 @@ def ask(
                 "there are no facts of this store, so passages and links alone are read; see linkstore facts"
             )
         answer = reader.invoke(text)
-    cost = None if price is None else answer.cost(*price)
+    cost = None if price is None else answer.compute_cost(*price)
     if json:
         write_json(_make_fields(answer, cost))
     else:

@@ -49,8 +49,16 @@ def facts(
     from linkstore.agents.reader import chat_model
 
     if report:
-        with open_store(store) as opened_store, fact_store(opened_store) as stored:
-            found = describe_facts(stored)
+        with open_store(store) as opened_store:
+            try:
+                stored = fact_store(opened_store)
+            except StoreNotFoundError as error:
+                raise StoreNotFoundError(
+                    f"there are no facts of {store}; extract them with: linkstore facts --store {store}"
+                    " --model NAME"
+                ) from error
+            with stored:
+                found = describe_facts(stored)
         write_json(asdict(found)) if json else _show_report(found)
         return
     if model is None:
