@@ -61,7 +61,11 @@ def hotpotqa_train(data: Path) -> RowSet:
     for row in corpus:
         ids[row["title"]].append(row["id"])
     questions = [
-        _asked(one["question"], (name for title, _ in one["supporting_facts"] for name in ids[title]))
+        _asked(
+            one["question"],
+            (name for title, _ in one["supporting_facts"] for name in ids[title]),
+            [one["answer"]],
+        )
         for one in _json(data / "hotpotqa_train" / "hotpotqa_train.json")
     ]
     return RowSet(name="hotpotqa_train", corpus=corpus, questions=questions, links=DERIVED)
@@ -71,7 +75,11 @@ def musique_train(data: Path) -> RowSet:
     """100 questions of two to four steps over 1,890 passages; gold are the supporting paragraphs."""
     corpus, ids = _musique_corpus(data)
     questions = [
-        _asked(one["question"], (ids[_key(part)] for part in one["paragraphs"] if part["is_supporting"]))
+        _asked(
+            one["question"],
+            (ids[_key(part)] for part in one["paragraphs"] if part["is_supporting"]),
+            [one["answer"], *one.get("answer_aliases", ())],
+        )
         for one in _json(data / "musique_train" / "musique_train.json")
     ]
     return RowSet(name="musique_train", corpus=corpus, questions=questions, links=DERIVED)
@@ -106,7 +114,9 @@ def ottqa_links(data: Path) -> RowSet:
         }
         for one in given
     ]
-    questions = [_asked(one["question"], [one["gold_candidates"][0]["passage"]]) for one in asked]
+    questions = [
+        _asked(one["question"], [one["gold_candidates"][0]["passage"]], [one["answer"]]) for one in asked
+    ]
     return RowSet(name="ottqa_links", corpus=corpus, questions=questions, links=GIVEN)
 
 
@@ -162,8 +172,8 @@ def _numbered(passages: Iterable[tuple[str, str]]) -> list[Row]:
     return [{"id": f"{n:06}", "title": title, "text": text} for n, (title, text) in enumerate(passages)]
 
 
-def _asked(question: str, gold: Iterable[str]) -> Row:
-    return {"question": question, "gold": sorted(set(gold))}
+def _asked(question: str, gold: Iterable[str], answers: Iterable[str] = ()) -> Row:
+    return {"question": question, "gold": sorted(set(gold)), "answers": list(answers)}
 
 
 def _link(target: str, direction: str) -> Row:

@@ -33,6 +33,7 @@ folder, or a [store in Cassandra](how-to/use-cassandra.md).
 | 8 | part of the source could not be read, or most of its pages are missing; the stored pages were kept |
 | 9 | the source contains nothing that can be indexed |
 | 10 | `doctor` found something that needs attention: an alarm |
+| 11 | `ask`: the sources do not have the answer, or the budget was used up before it was found |
 | 129 | the terminal was closed (SIGHUP); as after Ctrl-C, what was written stays |
 | 130 | interrupted by Ctrl-C |
 | 141 | the reader of the output closed it, as `head` does |

@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING
 from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from linkstore.agents.fact_index import FactSummary, ModelExtractor, aindex_facts, fact_store, index_facts
+    from linkstore.agents.answers import Answer, Citation, Statement, draw_reading
+    from linkstore.agents.fact_index import (
+        FactReport,
+        FactSummary,
+        ModelExtractor,
+        aindex_facts,
+        describe_facts,
+        fact_store,
+        index_facts,
+    )
     from linkstore.agents.facts import Fact, FactExtractor, Failed
     from linkstore.agents.reader import GraphReader, chat_model, graph_reader
-    from linkstore.agents.state import Answer, Budget, Citation, Statement, draw_reading
+    from linkstore.agents.state import Budget
     from linkstore.agents.testing import ModelCall, ScriptedChatModel
     from linkstore.agents.tool_answers import ToolLimits
     from linkstore.agents.tools import graph_tools
@@ -25,6 +34,7 @@ __all__ = [
     "Citation",
     "Fact",
     "FactExtractor",
+    "FactReport",
     "FactSummary",
     "Failed",
     "GraphReader",
@@ -35,6 +45,7 @@ __all__ = [
     "ToolLimits",
     "aindex_facts",
     "chat_model",
+    "describe_facts",
     "draw_reading",
     "fact_store",
     "graph_reader",
@@ -45,10 +56,13 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "linkstore.agents.fact_index": "FactSummary ModelExtractor aindex_facts fact_store index_facts",
+        "linkstore.agents.fact_index": (
+            "FactReport FactSummary ModelExtractor aindex_facts describe_facts fact_store index_facts"
+        ),
         "linkstore.agents.facts": "Fact FactExtractor Failed",
         "linkstore.agents.reader": "GraphReader chat_model graph_reader",
-        "linkstore.agents.state": "Answer Budget Citation Statement draw_reading",
+        "linkstore.agents.answers": "Answer Citation Statement draw_reading",
+        "linkstore.agents.state": "Budget",
         "linkstore.agents.testing": "ModelCall ScriptedChatModel",
         "linkstore.agents.tool_answers": "ToolLimits",
         "linkstore.agents.tools": "graph_tools",

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, Protocol
 
 import xxhash
@@ -22,8 +22,8 @@ from langchain_core.documents import Document
 
 from linkstore.core.documents import PageDocuments
 from linkstore.core.lexical import get_document_name
-from linkstore.core.links import LINKS_KEY
-from linkstore.core.text import fold, is_unicode
+from linkstore.core.links import LINKS_KEY, OVERLAP, SECTION, parse_links
+from linkstore.core.text import STOP_WORDS, fold, is_unicode, tokenize
 from linkstore.errors import LinkError
 from linkstore.extract.names import Variants
 
@@ -43,6 +43,10 @@ _ARTICLE: Final = re.compile(r"(?:the|an?)\s+(?=\S{2})", re.IGNORECASE)
 _POSSESSIVE: Final = re.compile(r"['\u2019]s?$", re.IGNORECASE)
 LONGEST_ELEMENT: Final = 80
 """Longer key elements, in characters, are phrases and left out."""
+_WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
+_BETWEEN_DIGITS: Final = re.compile(r"(?<=\d)[.,\s](?=\d{3})")
+_STEM: Final = 4
+"""Letters by which a name in a fact is looked for in its chunk."""
 _CACHED_SPELLINGS: Final = 1 << 16
 """Number of spellings that are cached."""
 
@@ -54,10 +58,12 @@ class Fact:
     Args:
         text: In a sentence.
         key_elements: The names, nouns, verbs and adjectives that it cannot do without, as written.
+        doubt: Why it is not taken for a statement of its chunk; such a fact is counted and not stored.
     """
 
     text: str
     key_elements: tuple[str, ...] = ()
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +121,59 @@ def read_place(metadata: Mapping[str, Any]) -> tuple[str, ...]:
 
 def compute_digest(chunk: Document, extractor: str) -> str:
     """Return a hash of all that the facts of a chunk depend on."""
-    parts = (extractor, chunk.page_content, *read_place(chunk.metadata))
+    repeated = count_repeated(chunk)
+    parts = (
+        extractor,
+        chunk.page_content,
+        *read_place(chunk.metadata),
+        *([f"{repeated}"] if repeated else ()),
+    )
     hashed = xxhash.xxh3_128(b"\0".join(part.encode("utf-8", "surrogatepass") for part in parts))
     return hashed.hexdigest()
+
+
+def count_repeated(chunk: Document) -> int:
+    """Return how many characters at the beginning of a chunk are also the end of the one before."""
+    links = parse_links({LINKS_KEY: chunk.metadata.get(LINKS_KEY)}, chunk.id)
+    said = (link.data.get(OVERLAP, 0) for link in links if link.kind == SECTION and link.data)
+    return next(
+        (count for count in said if isinstance(count, int) and 0 < count < len(chunk.page_content)), 0
+    )
+
+
+def select_facts(chunk: Document, facts: Sequence[Fact]) -> list[Fact]:
+    """Return the facts to store: each once, without those in doubt, and those that the chunk before has.
+
+    The chunk before has a fact whose words all stand in what both chunks share, or in the title or heading.
+    """
+    shared = set(
+        tokenize(" ".join([chunk.page_content[: count_repeated(chunk)], *read_place(chunk.metadata)]))
+    )
+    kept: dict[str, Fact] = {}
+    for fact in facts:
+        said = fold(fact.text)
+        words = set(tokenize(said)) - STOP_WORDS
+        if said and not fact.doubt and not (count_repeated(chunk) and words <= shared):
+            kept.setdefault(said, fact)
+    return list(kept.values())
+
+
+def find_doubt(fact: str, chunk: Document) -> str:
+    """Return the first name or number in a fact that its chunk, title and headings lack, or an empty string.
+
+    A word counts as a name if it has a capital and does not begin the fact. Words are compared by their
+    beginnings, so that "Norwegian" is not missed in a chunk that says "Norway", and numbers without signs.
+    """
+    text = fold(" ".join([*read_place(chunk.metadata), chunk.page_content]))
+    known = set(_list_numbers(text))
+    lacking = (number for number in _list_numbers(fact) if number not in known)
+    names = (word for word in _WORD.findall(fact)[1:] if word[0].isupper() and fold(word)[:_STEM] not in text)
+    return next(chain(lacking, names), "")
+
+
+def _list_numbers(text: str) -> list[str]:
+    """Return the numbers of a text, without leading zeros and what stands between groups of digits."""
+    return [number.lstrip("0") for number in re.findall(r"\d+", _BETWEEN_DIGITS.sub("", text))]
 
 
 def make_chunk_url(id: str) -> str:
@@ -131,7 +187,7 @@ def make_fact_page(chunk: Document, digest: str, facts: Sequence[Fact], names: E
     kept = {key: chunk.metadata[key] for key in ("title", "headings", "url") if key in chunk.metadata}
     common = {**kept, "type": "fact", "page": make_chunk_url(id), CHUNK_KEY: id}
     place = {name: fold(name) for name in read_place(chunk.metadata)}
-    written = [(fact, said) for fact in facts if (said := fold(fact.text))]
+    written = [(fact, fold(fact.text)) for fact in select_facts(chunk, facts)]
     documents = tuple(
         Document(
             id=f"fact:{id}:{number}",

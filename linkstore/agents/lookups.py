@@ -9,13 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from linkstore.agents.facts import (
     CHUNK_KEY,
-    ELEMENT_PREFIX,
     ELEMENT_SOURCE,
     KEY_ELEMENT,
     make_element_page,
@@ -27,7 +26,7 @@ from linkstore.core.batches import split_batches
 from linkstore.core.calls import Call, call_plan
 from linkstore.core.documents import PageDocuments
 from linkstore.core.filters import Condition, parse_filter
-from linkstore.core.links import LINKS_KEY, parse_links
+from linkstore.core.links import LINKS_KEY, SECTION, parse_links
 from linkstore.core.plans import Operation, Plan
 from linkstore.core.processes import run_without_collector
 from linkstore.engines.contract import Survey
@@ -36,13 +35,14 @@ from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.base import HOP_SIDES
 from linkstore.strategies.traversal import NO_REFS, Edges, follow_links, follow_tags
 
+T = TypeVar("T")
 MOST_FACTS: Final = 100_000
 """Facts of a larger key element are not ranked."""
 LARGEST_GROUP: Final = 200
 """Links to more documents than this are not followed."""
 MOST_PER_GROUP: Final = 10
-SEQUENCE_KIND: Final = "section"
-"""The kind of the links between chunks of a page."""
+_BESIDE: Final = frozenset({"next", "previous"})
+"""The labels of links between chunks that follow each other."""
 FEWEST_FACTS: Final = 2
 """A key element that fewer facts name has no document: it leads to no other fact, and is found by its own."""
 _ELEMENTS_AT_ONCE: Final = 4096
@@ -51,20 +51,18 @@ _FACT_FILTER: Final = parse_filter({"type": "fact"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ElementFacts:
-    """The facts of a key element that are most similar to the question.
+class FoundFacts:
+    """Facts that a reader is shown.
 
     Args:
-        size: How many facts it has, counted to :data:`MOST_FACTS` and one more.
-        facts: (chunk id, text), the most similar first.
-        metadata: Of the chunk, as its facts carry it, by chunk id.
-        beside: Other key elements of these facts, in order.
+        facts: (chunk id, text), the best first.
+        elements: Key elements that go with them, in order.
+        size: How many facts a key element has, counted to :data:`MOST_FACTS` and one more.
     """
 
+    facts: tuple[tuple[str, str], ...]
+    elements: tuple[str, ...]
     size: int = 0
-    facts: tuple[tuple[str, str], ...] = ()
-    metadata: dict[str, dict[str, Any]]
-    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,32 +70,34 @@ class LinkedChunk:
     """A chunk that is linked with one that was read.
 
     Args:
-        of: The chunk that was read.
         id: The linked chunk.
-        how: The kind of the link, and its label.
-        text: Its text.
-        metadata: Its metadata.
+        of: The chunk that was read.
+        how: What it is to that chunk: ``next of``, or ``hyperlink "the Meuse" with``.
+        beside: Whether it is the chunk before or after.
     """
 
-    of: str
     id: str
+    of: str
     how: str
-    text: str
-    metadata: dict[str, Any]
+    beside: bool = False
 
 
-def find_likely_elements(vector: Floats, words: tuple[str, ...], most: int) -> Plan[list[str]]:
-    """Find key elements by similarity to the question, by its words, and by facts found in these ways."""
-    near: plans.Candidates = yield plans.Nearest(vector=vector, k=most, filter=_ELEMENT_FILTER)
-    worded = yield from _find_by_words(words, most, _ELEMENT_FILTER)
-    facts: plans.Candidates = yield plans.Nearest(vector=vector, k=most, filter=_FACT_FILTER)
-    named = yield from _read_elements(facts.refs)
-    worded_facts = yield from _find_by_words(words, most, _FACT_FILTER)
-    named_by_worded = yield from _read_elements(worded_facts)
-    by_meaning: list[str] = yield plans.Ids(refs=near.refs)
-    by_words: list[str] = yield plans.Ids(refs=worded)
+def find_likely_facts(
+    vector: Floats, words: tuple[str, ...], most_facts: int, most_elements: int
+) -> Plan[FoundFacts]:
+    """Find facts by similarity to a question and by its words, and key elements likewise and of the facts."""
+    near: plans.Candidates = yield plans.Nearest(vector=vector, k=most_facts, filter=_FACT_FILTER)
+    worded = yield from _find_by_words(words, most_facts, _FACT_FILTER)
+    refs = np.array(_interleave([near.refs.tolist(), worded.tolist()], most_facts), dtype=np.int64)
+    facts = yield from _read_facts(refs)
+    named = yield from _read_elements(refs)
+    own: plans.Candidates = yield plans.Nearest(vector=vector, k=most_elements, filter=_ELEMENT_FILTER)
+    own_worded = yield from _find_by_words(words, most_elements, _ELEMENT_FILTER)
+    by_meaning: list[str] = yield plans.Ids(refs=own.refs)
+    by_words: list[str] = yield plans.Ids(refs=own_worded)
     lists = ([read_element_name(id) for id in ids] for ids in (by_meaning, by_words))
-    return _interleave([*lists, named, named_by_worded], most)
+    elements = _interleave([*lists, named], most_elements)
+    return FoundFacts(facts=facts, elements=tuple(elements))
 
 
 def _find_by_words(words: tuple[str, ...], most: int, filter: Condition) -> Plan[Ints]:
@@ -111,9 +111,14 @@ def _find_by_words(words: tuple[str, ...], most: int, filter: Condition) -> Plan
     return found.refs
 
 
-def _interleave(lists: Iterable[Sequence[str]], most: int) -> list[str]:
+def _interleave(lists: Iterable[Sequence[T]], most: int) -> list[T]:
     taken = dict.fromkeys(one for one in chain(*zip_longest(*lists)) if one is not None)
     return list(taken)[:most]
+
+
+def _read_facts(refs: Ints) -> Plan[tuple[tuple[str, str], ...]]:
+    stored: list[plans.StoredDocument] = yield plans.Documents(refs=refs)
+    return tuple((str(one.metadata[CHUNK_KEY]), one.text) for one in stored)
 
 
 def _read_elements(refs: Ints) -> Plan[list[str]]:
@@ -126,17 +131,13 @@ def _read_elements(refs: Ints) -> Plan[list[str]]:
     return list(dict.fromkeys(name for _, name in sorted(names)))
 
 
-def find_facts(name: str, vector: Floats, most: int) -> Plan[ElementFacts]:
+def find_facts(name: str, vector: Floats, most: int) -> Plan[FoundFacts]:
     """Find the ``most`` facts of a key element that are most similar to the question, however many it has."""
     hop = yield from follow_tags([(KEY_ELEMENT, name)], "out", vector=vector, take=most, cap=MOST_FACTS)
-    stored: list[plans.StoredDocument] = yield plans.Documents(refs=hop.edges.target)
-    beside = yield from _read_elements(hop.edges.target)
-    return ElementFacts(
-        size=int(hop.size.sum()),
-        facts=tuple((str(one.metadata[CHUNK_KEY]), one.text) for one in stored),
-        metadata={str(one.metadata[CHUNK_KEY]): one.metadata for one in stored},
-        beside=tuple(one for one in beside if one != name),
-    )
+    facts = yield from _read_facts(hop.edges.target)
+    elements = yield from _read_elements(hop.edges.target)
+    beside = tuple(one for one in elements if one != name)
+    return FoundFacts(facts=facts, elements=beside, size=int(hop.size.sum()))
 
 
 def find_elements(facts: tuple[str, ...]) -> Plan[list[str]]:
@@ -145,71 +146,43 @@ def find_elements(facts: tuple[str, ...]) -> Plan[list[str]]:
     return (yield from _read_elements(found.refs))
 
 
-def rank_elements(names: Sequence[str], vector: Floats, most: int) -> Plan[list[str]]:
-    """Return the given key elements that are most similar to the question, best first."""
-    ids = tuple(f"{ELEMENT_PREFIX}{name}" for name in names)
-    found: plans.Candidates = yield plans.Find(ids=ids, vector=vector)
-    best = found.refs[np.argsort(-found.similarity, kind="stable")[:most]]
-    kept: list[str] = yield plans.Ids(refs=best)
-    return [read_element_name(id) for id in kept]
-
-
-def find_beside_on_page(id: str, label: str, vector: Floats) -> Plan[str | None]:
-    """Return the chunk before or after one on its page, by the label of its section link, or None."""
-    found: plans.Candidates = yield plans.Find(ids=(id,))
-    stored: list[plans.StoredDocument] = yield plans.Documents(refs=found.refs)
-    own = parse_links({LINKS_KEY: stored[0].metadata.get(LINKS_KEY)}, id) if stored else ()
-    tags = tuple((one.kind, one.tag) for one in own if one.kind == SEQUENCE_KIND and one.label == label)
-    if not tags:
-        return None
-    hop = yield from follow_tags(tags[:1], "in", vector=vector, take=1, cap=LARGEST_GROUP, exclude=found.refs)
-    ids: list[str] = yield plans.Ids(refs=hop.edges.target)
-    return ids[0] if ids else None
-
-
 def find_linked(
     ids: Sequence[str], vector: Floats, left_out: Sequence[str], most: int
 ) -> Plan[list[LinkedChunk]]:
-    """Find the chunks linked with given ones, in either direction, the most similar to the question first."""
+    """Find the chunks linked with given ones, in either direction.
+
+    The chunks before and after come first, then the most similar to the question.
+    """
     found: plans.Candidates = yield plans.Find(ids=tuple(ids))
     excluded: plans.Candidates = yield plans.Find(ids=tuple(dict.fromkeys((*left_out, *ids))))
     parts = []
     for leave, _ in HOP_SIDES["both"]:
         hop = yield from follow_links(
-            found.refs,
-            leave,
-            # The reader goes from section to section of a page by actions of their own.
-            weigh=lambda kind: float(kind != SEQUENCE_KIND),
-            vector=vector,
-            take=MOST_PER_GROUP,
-            cap=LARGEST_GROUP,
-            exclude=excluded.refs,
+            found.refs, leave, vector=vector, take=MOST_PER_GROUP, cap=LARGEST_GROUP, exclude=excluded.refs
         )
         parts.append(hop.edges)
     edges = Edges.concatenate(parts)
     _, first = np.unique(edges.target, return_index=True)
     ways = edges.take(np.sort(first))
-    best = ways.take(np.argsort(-ways.similarity, kind="stable")[:most])
-    tags: list[tuple[str, str]] = yield plans.Tags(groups=best.group)
+    ways = ways.take(np.argsort(-ways.similarity, kind="stable"))
+    tags: list[tuple[str, str]] = yield plans.Tags(groups=ways.group)
+    names: list[str] = yield plans.Ids(refs=ways.target)
     owners: list[plans.StoredDocument] = yield plans.Documents(refs=found.refs)
-    others: list[plans.StoredDocument] = yield plans.Documents(refs=best.target)
-    return [
-        LinkedChunk(
-            of=owners[at].id,
-            id=other.id,
-            how=_describe_link(owners[at], tag),
-            text=other.text,
-            metadata=other.metadata,
-        )
-        for at, tag, other in zip(best.source.tolist(), tags, others, strict=True)
+    chunks = [
+        _describe_link(owners[at], tag, id)
+        for at, tag, id in zip(ways.source.tolist(), tags, names, strict=True)
     ]
+    return sorted(chunks, key=lambda one: not one.beside)[:most]
 
 
-def _describe_link(owner: plans.StoredDocument, tag: tuple[str, str]) -> str:
-    """Return the kind of a link, and its label where its owner gave it one."""
+def _describe_link(owner: plans.StoredDocument, tag: tuple[str, str], id: str) -> LinkedChunk:
+    """Return a linked chunk with the kind of the link, and its label where its owner gave it one."""
     own = parse_links({LINKS_KEY: owner.metadata.get(LINKS_KEY)}, owner.id)
     label = next((one.label for one in own if (one.kind, one.tag) == tag and one.label), None)
-    return f'{tag[0]} "{label}"' if label else tag[0]
+    if tag[0] == SECTION and label in _BESIDE:
+        return LinkedChunk(id=id, of=owner.id, how=f"{label} of", beside=True)
+    how = f'{tag[0]} "{label}" with' if label else f"{tag[0]} with"
+    return LinkedChunk(id=id, of=owner.id, how=how)
 
 
 def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[tuple[int, int]]:

@@ -8,24 +8,17 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.rate_limiters import InMemoryRateLimiter
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config
 
+from linkstore.agents.answers import Answer, draw_reading, make_answer
 from linkstore.agents.fact_index import check_embeddings, fact_store
-from linkstore.agents.model_calls import Asker, ReadingSources, require_structured_output
-from linkstore.agents.state import (
-    Answer,
-    Budget,
-    FinalAnswer,
-    Reading,
-    begin_reading,
-    draw_reading,
-    make_answer,
-)
-from linkstore.agents.steps import make_closing_prompt
+from linkstore.agents.model_calls import Asker
+from linkstore.agents.state import Budget, Reading, begin_reading
+from linkstore.agents.steps import STEPS, ReadingSources, take_step
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require
-from linkstore.core.calls import run_in_thread
+from linkstore.core.calls import arun, await_call, make_call, run, run_in_thread
 from linkstore.errors import (
     AgentError,
     CapabilityError,
@@ -37,9 +30,10 @@ from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.strategies.drawing import Drawing
 
 if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
     from langgraph.types import Checkpointer
 
-    from linkstore.agents.graph import Graph
+    Graph = CompiledStateGraph[Reading, None, Reading, Reading]
 
 
 def chat_model(name: str, *, rate: float | None = None) -> BaseChatModel:
@@ -113,7 +107,7 @@ class GraphReader(Runnable[str | None, Answer]):
             state = self.graph.invoke(
                 _make_input(input), self._complete_config(config), **_require_whole_states(kwargs)
             )
-        return make_answer(cast("Reading", state))
+        return self._make_answer(state)
 
     async def ainvoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
         """Answer a question: see :meth:`invoke`."""
@@ -121,7 +115,7 @@ class GraphReader(Runnable[str | None, Answer]):
             state = await self.graph.ainvoke(
                 _make_input(input), self._complete_config(config), **_require_whole_states(kwargs)
             )
-        return make_answer(cast("Reading", state))
+        return self._make_answer(state)
 
     def stream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
@@ -134,7 +128,7 @@ class GraphReader(Runnable[str | None, Answer]):
         with _explain_missing(config):
             options = _require_whole_states(kwargs)
             for state in self.graph.stream(_make_input(input), self._complete_config(config), **options):
-                yield make_answer(cast("Reading", state))
+                yield self._make_answer(state)
 
     async def astream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
@@ -145,7 +139,7 @@ class GraphReader(Runnable[str | None, Answer]):
             async for state in self.graph.astream(
                 _make_input(input), self._complete_config(config), **options
             ):
-                yield make_answer(cast("Reading", state))
+                yield self._make_answer(state)
 
     def explain(self, config: RunnableConfig) -> Drawing:
         """Draw what the thread of ``config`` has explored so far. :func:`draw_reading` draws an answer.
@@ -166,7 +160,7 @@ class GraphReader(Runnable[str | None, Answer]):
         values = self.graph.get_state(config).values
         if not values:
             raise AgentError(f"no reading is recorded for {config.get('configurable')!r}")
-        return make_answer(cast("Reading", values))
+        return self._make_answer(values)
 
     def close(self) -> None:
         """Close the store of facts, if the reader opened it."""
@@ -182,6 +176,9 @@ class GraphReader(Runnable[str | None, Answer]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _make_answer(self, state: Any) -> Answer:
+        return make_answer(cast("Reading", state), with_facts=self.facts is not None)
 
     def _complete_config(self, config: RunnableConfig | None) -> RunnableConfig:
         given = ensure_config(config)
@@ -261,15 +258,30 @@ def graph_reader(
     limits = Budget() if budget is None else budget
     require(Budget, "a Budget", budget=limits)
     model = chat_model(model) if isinstance(model, str) else model
-    require_structured_output(model, FinalAnswer)  # refuses a model that has no structured output
+    asker = Asker(model, limits, counter_of(None))
     if facts is not None:
         check_embeddings(store, facts)
     found = facts if facts is not None else _open_facts(store)
-    asker = Asker(model, limits, counter_of(None))
-    sources = ReadingSources(store=store, facts=found, asker=asker, closing=make_closing_prompt)
-    from linkstore.agents.graph import compile_graph
-
+    sources = ReadingSources(store=store, facts=found, asker=asker)
     return GraphReader(compile_graph(sources, checkpointer), found, limits, owned=facts is None)
+
+
+def compile_graph(sources: ReadingSources, checkpointer: Checkpointer = None) -> Graph:
+    """Compile the graph of a reading for LangGraph: its nodes are the steps, each says which one follows.
+
+    Raises:
+        MissingExtraError: If the extra ``agents`` is not installed.
+    """
+    try:
+        from langgraph.graph import END, START, StateGraph
+    except ImportError as error:
+        raise MissingExtraError("graph_reader", "agents") from error
+    builder = StateGraph(Reading)
+    builder.add_edge(START, "plan")
+    for name in STEPS:
+        builder.add_node(name, _make_node(sources, name))
+        builder.add_conditional_edges(name, lambda state: state["next"] or END)
+    return builder.compile(checkpointer=checkpointer, name="graph_reader")
 
 
 def _open_facts(store: LinkStore) -> LinkStore | None:
@@ -278,3 +290,11 @@ def _open_facts(store: LinkStore) -> LinkStore | None:
         return fact_store(store)
     except (StoreNotFoundError, CapabilityError):
         return None
+
+
+def _make_node(sources: ReadingSources, name: str) -> RunnableLambda[Reading, Reading]:
+    return RunnableLambda(
+        lambda state: run(take_step(sources, name, state), make_call),
+        lambda state: arun(take_step(sources, name, state), await_call),
+        name=name,
+    )

@@ -1,19 +1,16 @@
-"""The state of a reading, what the model can decide, and the answer with its citations."""
+"""The state of a reading, its budget, and what the model may decide."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypedDict
+from dataclasses import dataclass
+from typing import Any, Final, TypedDict, cast, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from linkstore.agents.facts import is_text
 from linkstore.core.arguments import require_at_least
-from linkstore.core.display import escape_unprintable, format_count
 from linkstore.errors import StrategyError
-from linkstore.strategies.drawing import Box, Drawing, Line, draw_picture
 
 DEFAULT_STEPS: Final = 40
 ANSWER_SHARE: Final = 0.2
@@ -23,45 +20,78 @@ ANSWER_SHARE: Final = 0.2
 class ActionRecord(TypedDict):
     """An action of a reading.
 
-    Keys: ``step``, the node of the graph; ``of``, what it looked at (``element:…``, ``chunk:…`` or empty for
-    the question); ``action``; ``to``, the elements and chunks that it led to, in the same form; ``said``, the
-    action in words.
+    Keys: ``step``, the node of the graph; ``action``, what was decided, empty where a step only looks
+    something up; ``to``, the ids and key elements that it led to; ``said``, the action in words.
     """
 
     step: str
-    of: str
     action: str
     to: list[str]
     said: str
 
 
 class ChunkSource(TypedDict):
-    """A chunk that was seen: ``url`` with fragment, and ``title``; either may be empty."""
+    """A chunk that was read: ``url`` with fragment, and ``title``; either may be empty."""
 
     url: str
     title: str
+
+
+class Candidate(TypedDict):
+    """A passage that may be read next.
+
+    Keys: ``score``, higher for one that was found near the top, or in several ways; ``of``, what led to it:
+    ``chunk:…``, ``element:…``, or empty for a search; ``how``, the link that did; ``facts``, those of it that
+    were found; ``passed``, how often it was shown when the model wanted none.
+    """
+
+    score: float
+    of: str
+    how: str
+    facts: list[str]
+    passed: int
+
+
+class ElementFacts(TypedDict):
+    """The facts of a key element that are shown next: how many it has, and the best, each with its chunk."""
+
+    size: int
+    facts: list[tuple[str, str]]
 
 
 class Reading(TypedDict):
     """The state of a reading."""
 
     question: str
-    plan: str
+    plan: list[str]
     notebook: list[str]
+    queries: list[str]
+    """What to search for."""
     elements: list[str]
-    """Key elements to explore, in order."""
+    """Key elements whose facts to look up."""
+    follow: list[str]
+    """Chunks whose links to look up."""
     chunks: list[str]
-    """Ids of chunks to read, in order."""
-    queued: list[str]
-    """Every element and chunk that was ever queued, as an :class:`ActionRecord`; none is queued again."""
+    """Chunks to read, in order."""
+    candidates: dict[str, Candidate]
+    """What may be read, by id."""
+    linked: list[str]
+    """Some of those that are linked with what is read next."""
+    offered: list[str]
+    """Key elements that may be explored."""
+    facts: dict[str, ElementFacts]
+    """Facts of key elements, which are shown with the next passages."""
+    shown: list[str]
+    """The chunks that the model was shown; to it, the first is P1."""
+    searched: list[str]
     explored: list[str]
     read: list[str]
+    parts: dict[str, int]
+    """How many parts of a long chunk were read, while there are more."""
     citable: dict[str, ChunkSource]
     """Chunks that were read."""
-    searched: dict[str, list[str]]
-    """The ids that were shown, for each query."""
-    query: str
-    """The text to search for next; empty for the question."""
+    ways: dict[str, str]
+    """For each chunk that was chosen, and each key element (``chunk:…``, ``element:…``), what led to it."""
     actions: list[ActionRecord]
     refused: dict[str, int]
     """How many ``elements``, ``chunks`` and ``citations`` were invented."""
@@ -69,7 +99,8 @@ class Reading(TypedDict):
     failed: int
     """How many of the last steps in a row got nothing but malformed output."""
     steps: int
-    tokens: int
+    prompt_tokens: int
+    output_tokens: int
     seconds: float
     stopped: str
     """The budget that ended the exploration: ``steps``, ``tokens``, ``seconds``, or empty."""
@@ -81,32 +112,9 @@ class Reading(TypedDict):
 
 
 def begin_reading(question: str) -> Reading:
-    """Return the state in which a reading begins."""
-    return Reading(
-        question=question,
-        plan="",
-        notebook=[],
-        elements=[],
-        chunks=[],
-        queued=[],
-        explored=[],
-        read=[],
-        citable={},
-        searched={},
-        query="",
-        actions=[],
-        refused={},
-        malformed=0,
-        failed=0,
-        steps=0,
-        tokens=0,
-        seconds=0.0,
-        stopped="",
-        next="plan",
-        outcome="",
-        analysis="",
-        statements=[],
-    )
+    """Return the state in which a reading begins: all other values are empty."""
+    empty = {name: (get_origin(kind) or kind)() for name, kind in get_type_hints(Reading).items()}
+    return cast("Reading", {**empty, "question": question, "next": "plan"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +124,8 @@ class Budget:
     Args:
         steps: The most calls of the model, the answer's and repeated ones included; default 40.
         tokens: No call is made whose prompt, with that of the answer, would exceed this; None, no limit. The
-            answer's prompt leaves out the oldest actions and notes if it must, and is not sent if it still
-            exceeds it. Outputs are counted once they are there, so that the last ones may exceed it.
+            answer's prompt leaves out the oldest notes if it must, and is not sent if it still exceeds it.
+            Outputs are counted once they are there, so that the last ones may exceed it.
         seconds: Seconds of work after which no call is waited for; a fifth of them is kept for the answer.
             None, no limit.
 
@@ -144,8 +152,6 @@ class Budget:
 
 LONGEST_TEXT: Final = 10_000
 """Characters of a text. A longer one is malformed: all prompts that follow would carry it."""
-_NOTES = "What this adds to the notebook, with the ids in brackets that it comes from; empty if nothing."
-_WHY = "Why, in one sentence."
 
 
 def _remove_defaults(schema: dict[str, Any]) -> None:
@@ -164,303 +170,69 @@ class Action(BaseModel):
 
     @field_validator("*")
     @classmethod
-    def _check_text(cls, value: object) -> object:
-        if isinstance(value, str) and len(value) > LONGEST_TEXT:
-            raise ValueError(f"a text has {len(value):,} characters; write at most {LONGEST_TEXT:,}")
-        if isinstance(value, str) and not is_text(value):
-            raise ValueError("a text has a NUL character or a lone surrogate")
+    def _check_texts(cls, value: object) -> object:
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and len(text) > LONGEST_TEXT:
+                raise ValueError(f"a text has {len(text):,} characters; write at most {LONGEST_TEXT:,}")
+            if isinstance(text, str) and not is_text(text):
+                raise ValueError("a text has a NUL character or a lone surrogate")
         return value
 
 
 class RationalPlan(Action):
-    """How to answer the question, step by step."""
+    """What has to be found out to answer the question."""
 
-    plan: str = Field(description="The steps to the answer, and the key information that each one needs.")
-
-
-class ScoredElement(Action):
-    """A key element and how much it promises."""
-
-    key_element: str = Field(description="Exactly as it is listed.")
-    score: int = Field(ge=0, le=100, description="From 0, unrelated, to 100, surely needed.")
-
-
-class InitialElements(Action):
-    """The key elements to start from."""
-
-    elements: list[ScoredElement] = Field(description="The best first; at least 10 if so many are listed.")
-
-
-class FactsAction(Action):
-    """The next action after reading the facts of a key element."""
-
-    notes: str = Field(default="", description=_NOTES)
-    reason: str = Field(default="", description=_WHY)
-    action: Literal["read_chunk", "stop_and_read_neighbor"] = Field(
-        description="read_chunk: read passages that the facts come from;"
-        " stop_and_read_neighbor: no fact helps, go on to neighbours."
+    steps: list[str] = Field(
+        description="At most 4 searches, in order, each in words that make sense alone. One may be enough."
     )
-    chunk_ids: list[str] = Field(default_factory=list, description="For read_chunk: ids, the best first.")
-
-
-class ChunkAction(Action):
-    """The next action after reading a passage."""
-
-    notes: str = Field(default="", description=_NOTES)
-    reason: str = Field(default="", description=_WHY)
-    action: Literal[
-        "search_more", "read_previous_chunk", "read_subsequent_chunk", "read_neighbors", "termination"
-    ] = Field(
-        description="search_more: read the next passage in the queue, or search;"
-        " read_previous_chunk, read_subsequent_chunk: the one before or after on its page;"
-        " read_neighbors: see what it links to;"
-        " termination: the notebook answers the question."
-    )
-    query: str = Field(default="", description="For search_more: what to search for; empty, the question.")
-
-
-class NeighbourAction(Action):
-    """The neighbours to continue with."""
-
-    reason: str = Field(default="", description=_WHY)
-    action: Literal["read_neighbor_node", "read_chunk", "termination"] = Field(
-        description="read_neighbor_node: explore a key element; read_chunk: read linked passages;"
-        " termination: none of them helps."
-    )
-    key_element: str = Field(default="", description="For read_neighbor_node: exactly as it is listed.")
-    chunk_ids: list[str] = Field(default_factory=list, description="For read_chunk: ids, the best first.")
-
-
-class SearchAction(Action):
-    """The results of a search to read."""
-
-    reason: str = Field(default="", description=_WHY)
-    action: Literal["read_chunk", "termination"] = Field(
-        description="read_chunk: read passages; termination: none of them helps."
-    )
-    chunk_ids: list[str] = Field(default_factory=list, description="For read_chunk: ids, the best first.")
 
 
 class CitedStatement(Action):
     """A sentence of the answer, and what it rests on."""
 
     text: str = Field(description="One or two sentences.")
-    chunk_ids: list[str] = Field(description="Ids of the passages that say so; at least one.")
+    passages: list[str] = Field(
+        description="The numbers of the passages that say so, such as P1; at least one."
+    )
+
+
+class Decision(Action):
+    """What the passages say, and what to do next."""
+
+    notes: str = Field(
+        default="",
+        description="What the passages just read add to the notes, with their numbers; empty if nothing.",
+    )
+    finished: bool = Field(
+        default=False,
+        description="True if notes and passages answer the question, or nothing promises what is missing.",
+    )
+    statements: list[CitedStatement] = Field(
+        default_factory=list,
+        description="If finished: the answer, the direct answer first; empty if the passages do not have it.",
+    )
+    read: list[str] = Field(
+        default_factory=list,
+        description="If not finished: numbers of unread passages to read next, the best first.",
+    )
+    sure: bool = Field(
+        default=False,
+        description="True if those in `read` certainly have what is missing. Else some more are read, too.",
+    )
+    key_elements: list[str] = Field(
+        default_factory=list,
+        description="If not finished: key elements of the list whose facts you want to see.",
+    )
+    search: list[str] = Field(
+        default_factory=list, description="If not finished: what to search for, if the lists do not have it."
+    )
 
 
 class FinalAnswer(Action):
     """The answer to the question."""
 
     analysis: str = Field(default="", description="How the notes answer the question, or what is missing.")
-    in_sources: bool = Field(description="False if what was read does not answer the question.")
+    in_sources: bool = Field(description="False if the notes do not answer the question.")
     statements: list[CitedStatement] = Field(
         default_factory=list, description="The answer, the direct answer first; empty if not in the sources."
     )
-
-
-_NO_ANSWER: Final = {
-    "not in the sources": "The sources do not answer this.",
-    "unsupported": "No statement of the model's answer cites what was read.",
-    "out of budget": "The budget was used up before an answer was written.",
-    "": "The reading has not ended.",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Citation:
-    """A chunk that a statement rests on.
-
-    Args:
-        id: Of the chunk.
-        url: Its URL with fragment; empty if it has none.
-        title: Of its page, with the innermost heading; may be empty.
-    """
-
-    id: str
-    url: str = ""
-    title: str = ""
-
-    def __str__(self) -> str:
-        return self.id if self.url in ("", self.id) else f"{self.id} {self.url}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """A part of an answer.
-
-    Args:
-        text: One or two sentences.
-        citations: The chunks that say so; at least one.
-    """
-
-    text: str
-    citations: tuple[Citation, ...]
-
-    def __str__(self) -> str:
-        return f"{self.text} [{', '.join(one.id for one in self.citations)}]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The result of a reading.
-
-    Args:
-        question: As it was asked.
-        outcome: ``answered``; ``not in the sources``; ``unsupported``, if no statement of the model cites
-            what was read; ``out of budget``, if it leaves no room for the answer; empty while a reading is
-            not at its end.
-        statements: The answer, each part with what it rests on; empty unless it is ``answered``.
-        stopped: The budget that ended the exploration early: ``steps``, ``tokens``, ``seconds``, or empty.
-            The statements are then the best answer from what was read.
-        analysis: How the notes answer the question, or what is missing.
-        plan: The plan.
-        notebook: The notes, in order.
-        explored: Key elements whose facts were read, in order.
-        read: Ids of the chunks that were read, in order.
-        actions: All actions, in order.
-        refused: How many ``elements``, ``chunks`` and ``citations`` the model invented.
-        malformed: How many outputs of the model were malformed.
-        steps: Calls of the model.
-        tokens: Tokens of prompts and outputs.
-        seconds: Of work.
-    """
-
-    question: str
-    outcome: str
-    statements: tuple[Statement, ...] = ()
-    stopped: str = ""
-    analysis: str = ""
-    plan: str = ""
-    notebook: tuple[str, ...] = ()
-    explored: tuple[str, ...] = ()
-    read: tuple[str, ...] = ()
-    actions: tuple[ActionRecord, ...] = ()
-    refused: Mapping[str, int] = field(default_factory=dict)
-    malformed: int = 0
-    steps: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-
-    @property
-    def text(self) -> str:
-        """The answer in words, without its citations, or what is missing if there is none."""
-        said = " ".join(one.text for one in self.statements)
-        return said or _NO_ANSWER.get(self.outcome, self.outcome)
-
-    @property
-    def citations(self) -> tuple[Citation, ...]:
-        """All citations, each once, in order."""
-        return tuple({one.id: one for statement in self.statements for one in statement.citations}.values())
-
-    def explain(self) -> str:
-        """Return a readable report: the plan, each action, the notes, and the answer with its citations."""
-        lines = [f"question: {self.question}", f"plan: {self.plan or 'none'}"]
-        lines += [f"{number:>3}. {one['step']}: {one['said']}" for number, one in enumerate(self.actions, 1)]
-        lines += [f"note: {note}" for note in self.notebook]
-        lines += [f"stopped: the budget of {self.stopped} was used up"] if self.stopped else []
-        lines += [
-            f"refused: {count} {sort} that were not shown" for sort, count in sorted(self.refused.items())
-        ]
-        lines += (
-            [f"malformed: {format_count(self.malformed, 'output')} of the model"] if self.malformed else []
-        )
-        lines.append(
-            f"{self.outcome or 'not ended'}: {format_count(self.steps, 'call')}, "
-            f"{format_count(self.tokens, 'token')}"
-        )
-        lines += [f"  {statement}" for statement in self.statements] or [f"  {self.text}"]
-        lines += [f"  {one}, {one.title}" if one.title else f"  {one}" for one in self.citations]
-        return "\n".join(escape_unprintable(line) for line in lines)
-
-    def __str__(self) -> str:
-        return self.text
-
-
-def make_answer(state: Reading) -> Answer:
-    """Make the answer from the state of a reading, which may not be at its end."""
-    citable = state["citable"]
-    return Answer(
-        question=state["question"],
-        outcome=state["outcome"],
-        statements=tuple(_make_statement(one, citable) for one in state["statements"]),
-        stopped=state["stopped"],
-        analysis=state["analysis"],
-        plan=state["plan"],
-        notebook=tuple(state["notebook"]),
-        explored=tuple(state["explored"]),
-        read=tuple(state["read"]),
-        actions=tuple(state["actions"]),
-        refused=dict(state["refused"]),
-        malformed=state["malformed"],
-        steps=state["steps"],
-        tokens=state["tokens"],
-        seconds=state["seconds"],
-    )
-
-
-def _make_statement(given: Mapping[str, Any], citable: Mapping[str, Any]) -> Statement:
-    ids: list[str] = given["chunks"]
-    return Statement(text=given["text"], citations=tuple(Citation(id=id, **citable[id]) for id in ids))
-
-
-_QUESTION: Final = ""
-
-
-def draw_reading(answer: Answer) -> Drawing:
-    """Draw a reading: the question, the key elements explored and the chunks read, and what led to what.
-
-    What the answer cites, and the ways to it, are marked.
-
-    Args:
-        answer: What the reader answered.
-
-    Returns:
-        The picture; ``_repr_svg_`` shows it in a notebook, ``save`` writes it.
-    """
-    visited = {*(f"element:{name}" for name in answer.explored), *(f"chunk:{id}" for id in answer.read)}
-    came = _trace_origins(answer, visited)
-    marked = _mark_ways(came, (f"chunk:{one.id}" for one in answer.citations))
-    depth = {_QUESTION: 0}
-    for one, before in came.items():
-        depth[one] = depth.get(before, 0) + 1
-    columns = [
-        [one for one, at in depth.items() if at == column] for column in range(max(depth.values()) + 1)
-    ]
-    titles = {f"chunk:{one.id}": one.title for one in answer.citations}
-    boxes = {one: _make_box(one, titles.get(one, ""), one in marked) for one in depth}
-    boxes[_QUESTION] = Box(title=answer.question, kind="question")
-    lines = [
-        Line(start=before, end=one, kind="led to", marked=one in marked, label="")
-        for one, before in came.items()
-    ]
-    return Drawing(draw_picture(columns, boxes, lines))
-
-
-def _trace_origins(answer: Answer, visited: set[str]) -> dict[str, str]:
-    """Return what led to each explored element and each chunk read, in order."""
-    came: dict[str, str] = {}
-    for done in answer.actions:
-        for one in done["to"] if done["step"] != "answer" else ():
-            if one in visited:
-                before = done["of"]
-                came.setdefault(one, before if before in came else _QUESTION)
-    return came
-
-
-def _mark_ways(came: dict[str, str], cited: Iterable[str]) -> set[str]:
-    """Return the cited chunks that were read, and everything on the ways to them."""
-    marked: set[str] = set()
-    for one in cited:
-        at = one
-        while at in came and at not in marked:
-            marked.add(at)
-            at = came[at]
-    return marked
-
-
-def _make_box(one: str, title: str, marked: bool) -> Box:
-    sort, _, name = one.partition(":")
-    kind = "path" if marked else "hit"
-    if sort == "element":
-        return Box(title=name, below="key element", kind=kind)
-    return Box(title=title or name, below=name if title else "passage", kind=kind)

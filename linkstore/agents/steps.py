@@ -1,544 +1,586 @@
-"""The steps of a reading: plan, key elements, facts, passages, links, answer.
+"""The steps of a reading: plan, search, facts, links, read, answer.
 
-Each step is an operation: it asks stores and model, and returns the change of the state. The order of steps
-follows GraphReader (S. Li et al., 2024, https://arxiv.org/abs/2406.14550), with these differences: a search
-by the store's default strategy where the published system compares vectors; the author's links beside key
-elements; a budget; and no step that reads a chunk, or explores a key element, twice.
+Each step is an operation on a copy of the state: it asks stores and model, and changes the copy. The model is
+asked to plan, and then, each time that it has read, for its notes and for what comes next: passages, key
+elements, a search, or the answer. The other steps look up what it may choose from.
+
+The method is GraphReader's (S. Li et al., 2024, https://arxiv.org/abs/2406.14550), with these differences: a
+reading begins from the hits of the store's default search, for the question and for each step of the plan,
+beside key elements; facts, linked passages and hits are shown together, in one list; the author's links are
+followed beside key elements; several passages are read at once; and where the model is not sure which to
+read, the ranking of the searches counts as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import accumulate, chain, islice
 from typing import Any, Final, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
+from linkstore.agents import lookups, prompts
+from linkstore.agents.answers import ANSWERED, NOT_IN_SOURCES, OUT_OF_BUDGET, UNSUPPORTED
 from linkstore.agents.facts import FACT_SOURCE, make_chunk_url, read_place
-from linkstore.agents.lookups import (
-    MOST_FACTS,
-    ElementFacts,
-    LinkedChunk,
-    find_beside_on_page,
-    find_elements,
-    find_facts,
-    find_likely_elements,
-    find_linked,
-    rank_elements,
-)
-from linkstore.agents.model_calls import (
-    ANSWER_PROMPT,
-    CHUNK_PROMPT,
-    ELEMENTS_PROMPT,
-    FACTS_PROMPT,
-    NEIGHBOURS_PROMPT,
-    PLAN_PROMPT,
-    SEARCH_PROMPT,
-    MalformedOutput,
-    ReadingSources,
-    StepCost,
-    add_correction,
-    format_list,
-    format_passage,
-    make_prompt,
-)
+from linkstore.agents.model_calls import Asker, MalformedOutput, add_correction
 from linkstore.agents.state import (
     ActionRecord,
-    ChunkAction,
+    Candidate,
     ChunkSource,
-    FactsAction,
+    CitedStatement,
+    Decision,
+    ElementFacts,
     FinalAnswer,
-    InitialElements,
-    NeighbourAction,
     RationalPlan,
     Reading,
-    SearchAction,
     begin_reading,
 )
-from linkstore.context.compiled import frame_parts
+from linkstore.core.arrays import Floats, normalize_vector
 from linkstore.core.calls import Call, call_plan
 from linkstore.core.display import format_count, make_snippet
 from linkstore.core.hits import Hits
 from linkstore.core.lexical import extract_question_terms
 from linkstore.core.plans import Operation, select_stored
+from linkstore.core.text import tokenize
 from linkstore.errors import AgentError, LinkError
 from linkstore.extract.names import normalize_name
+from linkstore.store.linkstore import LinkStore
 
 Output = TypeVar("Output", bound=BaseModel)
-_TRIES: Final = 2
+_LOG: Final = logging.getLogger("linkstore.reader")
+TRIES: Final = 2
 """Output that is malformed is asked for once more."""
-_MOST_FAILURES: Final = 2
+MOST_FAILURES: Final = 2
 """After so many steps in a row with malformed output alone, only the answer is asked for."""
+MOST_PLANNED: Final = 4
+"""Steps of a plan."""
+MOST_WANTED: Final = 3
+"""Searches, and key elements, that are looked up at once."""
+READ_AT_ONCE: Final = 5
+"""Passages."""
+HEDGE: Final = 2
+"""Passages that are read beside those that the model is not sure of."""
+LONGEST_READ: Final = 24_000
+"""Characters of passages that are read at once, if there are several."""
+LONGEST_PART: Final = 16_000
+"""Characters of a part of a passage. A longer passage is read in parts."""
+SHOWN_HITS: Final = 20
+"""Hits of a search, and linked passages, that become candidates."""
+SHOWN_CANDIDATES: Final = 7
+SHOWN_BESIDE: Final = 5
+"""The same beside passages to read."""
+SHOWN_AFTER_NONE: Final = 20
+"""The same after the model wanted none of those before."""
+SHOWN_ELEMENTS: Final = 12
+OFFERED_ELEMENTS: Final = 50
+"""Key elements that are found at once. All are shown after the model wanted no passage."""
+SHOWN_FACTS: Final = 50
+"""Facts of a key element."""
+FACTS_OF_CANDIDATE: Final = 2
+FACTS_OF_PASSAGE: Final = 1_000
+"""Of a longer passage, the key elements of its first facts are shown."""
+SNIPPET_CHARACTERS: Final = 200
+SHOWN_LINKED: Final = 3
+"""Passages linked with those that are read, beside the one before and after."""
+LATER: Final = 0.5
+"""The weight of the hits of a later search, relative to those of the question."""
+BY_FACTS: Final = 0.2
+"""The same of passages found by their facts: they are there to choose from, and hardly change the ranking."""
+LINKED: Final = 0.1
+"""The same of linked passages, some of which are shown anyway."""
+RANK_OFFSET: Final = 5
+"""The n-th of a list counts 1 / (n + 5)."""
+_NUMBER: Final = re.compile(r"[\[\]\s]|(?<!\w)P(?=\d)", re.IGNORECASE)
+"""What may stand around the digits of a number."""
 
 
-class ReadingStep:
-    """The changes of a step to the state.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingSources:
+    """The sources that the steps of a reading share.
+
+    Args:
+        store: Holds the chunks.
+        facts: Holds their facts; None: the reader searches and follows links only.
+        asker: Asks the model.
+    """
+
+    store: LinkStore
+    facts: LinkStore | None
+    asker: Asker
+
+    def vector(self, text: str) -> Operation[Floats]:
+        """Compute the unit vector of a text."""
+        embedding = self.store.embeddings
+        given = yield Call(embedding.embed_query, embedding.aembed_query, (text,))
+        return normalize_vector(given)
+
+
+class Step:
+    """One step of a reading.
 
     Args:
         sources: What is read, and who is asked.
-        state: Before the step.
-        step: Its name.
-        of: What it looks at, in the form of :class:`~linkstore.agents.state.ActionRecord`.
+        state: Before the step; it is not changed.
+        name: Of the step.
     """
 
-    def __init__(self, sources: ReadingSources, state: Reading, step: str, of: str) -> None:
-        self._sources, self._state = sources, state
-        self._step = step
-        self.of = of
-        self._spent = StepCost()
-        self._change: dict[str, Any] = {}
-        self.stopped = ""
-        self.problem = ""
+    def __init__(self, sources: ReadingSources, state: Reading, name: str) -> None:
+        self.sources, self.name = sources, name
+        self.state = begin_reading(state["question"]) if name == "plan" else deepcopy(state)
+        self._began = time.monotonic()
 
-    def asked(
+    def seconds(self) -> float:
+        """Return how many seconds the reading has worked until now."""
+        return self.state["seconds"] + time.monotonic() - self._began
+
+    def ask(
         self, schema: type[Output], messages: Sequence[BaseMessage], *, last: bool = False
-    ) -> Operation[Output | None]:
-        """Return the model's decision, or None if the budget is used up or its output was malformed twice.
+    ) -> Operation[Output | MalformedOutput | None]:
+        """Return the model's decision, its malformed output, or None if the budget is used up before.
 
         Args:
             schema: What it may say.
             messages: What it is asked.
             last: Whether this is the last call of a reading, for which the budget has left room.
         """
-        request, asker, state = messages, self._sources.asker, self._state
-        closing = None if last else self._sources.closing(state)
-        for _ in range(_TRIES):
-            self.stopped = asker.exceeded(state, self._spent, request, closing)
-            if self.stopped:
-                return None
-            output: Output | MalformedOutput | None = yield from asker.asked(
-                state, self._spent, schema, request, last=last
-            )
-            if output is None:
-                self.stopped = "seconds"
-                return None
-            if not isinstance(output, MalformedOutput):
-                self.set(failed=0)
+        state, asker = self.state, self.sources.asker
+        output: Output | MalformedOutput | None = None
+        request = messages
+        for _ in range(TRIES):
+            state["stopped"] = self.find_limit(request, last=last)
+            if state["stopped"]:
                 return output
-            self.problem = output.problem
+            output = yield from asker.ask(state, self.seconds, schema, request, last=last)
+            if not isinstance(output, MalformedOutput):
+                state["failed"] = 0
+                state["stopped"] = "seconds" if output is None else ""
+                return output
             request = add_correction(messages, output.problem)
-        self.set(failed=state["failed"] + 1)
-        return None
+        state["failed"] += 1
+        return output
 
-    def fits(self, messages: Sequence[BaseMessage]) -> bool:
-        """Say whether these messages fit into the budget of tokens as the last call."""
-        return self._sources.asker.exceeded(self._state, self._spent, messages, None) != "tokens"
+    def find_limit(self, messages: Sequence[BaseMessage], *, last: bool) -> str:
+        """Return the budget that a call with these messages would exceed, or an empty string if none."""
+        closing = None if last else next(prompts.make_answer_prompts(self.state))
+        return self.sources.asker.find_limit(self.state, self.seconds(), messages, closing)
 
-    def now(self, key: str) -> Any:
-        """Return a value of the state, as this step has changed it."""
-        return self._change.get(key, self._state.get(key))
-
-    def set(self, **values: Any) -> None:
-        """Change values of the state."""
-        self._change |= values
-
-    def note(self, text: str) -> None:
-        """Write into the notebook."""
-        if text.strip():
-            self.set(notebook=[*self.now("notebook"), text.strip()])
-
-    def known(self, sort: str, wanted: Iterable[str], shown: Mapping[str, str]) -> list[str]:
-        """Return the names that were shown to the model, and count the others as refused.
+    def add_candidates(self, found: Iterable[tuple[str, str, str]], weight: float) -> list[str]:
+        """Add passages that may be read, best first, and return those that are new.
 
         Args:
-            sort: ``elements`` or ``chunks``.
-            wanted: As the model wrote them.
-            shown: The names that were shown, by their normal form.
+            found: The id of each, what led to it, and how.
+            weight: Of the list.
         """
-        found: dict[str, None] = {}
-        refused = 0
-        for name in wanted:
-            key = shown.get(name) or shown.get(_normalize_shown(sort, name))
-            if key is None:
-                refused += 1
-            else:
-                found[key] = None
-        if refused:
-            counts = dict(self.now("refused"))
-            self.set(refused={**counts, sort: counts.get(sort, 0) + refused})
-        return list(found)
+        candidates, new = self.state["candidates"], []
+        for rank, (id, of, how) in enumerate(found):
+            if id in self.state["read"]:
+                continue
+            if id not in candidates:
+                candidates[id] = Candidate(score=0.0, of=of, how=how, facts=[], passed=0)
+                new.append(id)
+            candidates[id]["passed"] = 0
+            candidates[id]["score"] += weight / (rank + RANK_OFFSET)
+            if how and not candidates[id]["how"]:
+                candidates[id]["of"], candidates[id]["how"] = of, how
+        return new
 
-    def queue_elements(self, names: Sequence[str], *, first: bool = False) -> list[str]:
-        """Queue key elements that were never queued, and return them."""
-        return self._queue("elements", "element", names, first)
+    def add_facts(self, facts: Iterable[tuple[str, str]], of: str, weight: float) -> Operation[None]:
+        """Add the passages of facts as candidates, without those that are gone."""
+        said: dict[str, list[str]] = {}
+        for id, text in facts:
+            said.setdefault(id, []).append(text)
+        there: list[str] = yield call_plan(self.sources.store.backend, select_stored(said))
+        self.add_candidates(((id, of, "") for id in said if id in there), weight)
+        for id in there:
+            if id in self.state["candidates"]:
+                known = self.state["candidates"][id]["facts"]
+                known += [text for text in said[id] if text not in known]
 
-    def queue_chunks(self, ids: Sequence[str], *, first: bool = False) -> list[str]:
-        """Queue chunks that were never queued, and return them."""
-        return self._queue("chunks", "chunk", ids, first)
+    def offer(self, elements: Iterable[str]) -> None:
+        """Offer key elements, the newest first, that were not explored."""
+        taken = {*self.state["explored"], *self.state["elements"]}
+        fresh = [name for name in islice(elements, OFFERED_ELEMENTS) if name not in taken]
+        self.state["offered"] = list(dict.fromkeys([*fresh, *self.state["offered"]]))
 
-    def _queue(self, queue: str, sort: str, names: Sequence[str], first: bool) -> list[str]:
-        ever: list[str] = self.now("queued")
-        fresh = [name for name in dict.fromkeys(names) if f"{sort}:{name}" not in ever]
-        if fresh:
-            waiting = self.now(queue)
-            self.set(queued=[*ever, *(f"{sort}:{name}" for name in fresh)])
-            self.set(**{queue: [*fresh, *waiting] if first else [*waiting, *fresh]})
-        return fresh
+    def number(self, id: str) -> int:
+        """Return the number of a passage, which it gets when it is first shown."""
+        shown = self.state["shown"]
+        if id not in shown:
+            shown.append(id)
+        return shown.index(id) + 1
 
-    def cite(self, chunks: Mapping[str, Mapping[str, Any]]) -> None:
-        """Add chunks that may be cited from now on, with their metadata."""
-        found = {id: _make_source(metadata) for id, metadata in chunks.items()}
-        self.set(citable={**self.now("citable"), **found})
+    def find_numbered(self, sort: str, wanted: Iterable[str]) -> list[str]:
+        """Return the passages with these numbers, each once, and count the others as refused."""
+        known = {str(number): id for number, id in enumerate(self.state["shown"], 1)}
+        return self._find(sort, (_NUMBER.sub("", one).lstrip("0") for one in wanted), known)
 
-    def did(self, action: str, to: list[str], said: str) -> None:
+    def find_offered(self, wanted: Iterable[str]) -> list[str]:
+        """Return the key elements that were offered, each once, and count the others as refused."""
+        offered = {_normalize(name): name for name in self.state["offered"]}
+        return self._find("elements", map(_normalize, wanted), offered)
+
+    def _find(self, sort: str, wanted: Iterable[str], known: Mapping[str, str]) -> list[str]:
+        found = [known.get(one) for one in wanted]
+        self.refuse(sort, found.count(None))
+        return list(dict.fromkeys(one for one in found if one is not None))
+
+    def refuse(self, sort: str, count: int) -> None:
+        """Count invented names."""
+        if count:
+            refused = self.state["refused"]
+            refused[sort] = refused.get(sort, 0) + count
+
+    def did(self, action: str, to: Sequence[str], said: str) -> None:
         """Record the action."""
-        names = ", ".join(one.partition(":")[2] for one in to)
-        led = f"{said}: {action} {names}".rstrip()
-        done = ActionRecord(step=self._step, of=self.of, action=action, to=to, said=led)
-        self.set(actions=[*self.now("actions"), done])
+        led = f"{said}: {action} {', '.join(to)}".rstrip() if action else said
+        _LOG.info("%s: %s", self.name, led)
+        self.state["actions"].append(ActionRecord(step=self.name, action=action, to=list(to), said=led))
 
-    def to(self, step: str) -> dict[str, Any]:
-        """Return the change of the state, with the step that follows.
-
-        The answer follows if the budget is used up, or the model gives nothing that can be used.
-        """
-        if self.stopped or self.now("failed") >= _MOST_FAILURES:
-            return self.answer()
-        return {**self._change, **self._spent.added(self._state), "next": step}
-
-    def answer(self) -> dict[str, Any]:
-        """Return the change of the state that leads to the answer."""
-        change = {**self._change, **self._spent.added(self._state), "next": "answer"}
-        return {**change, "stopped": self.stopped} if self.stopped else change
-
-    def ended(self) -> dict[str, Any]:
-        """Return the change of the state that ends the reading."""
-        change = {**self._change, **self._spent.added(self._state), "next": ""}
-        return {**change, "stopped": self.stopped} if self.stopped else change
+    def end(self) -> Reading:
+        """Return the state after the step, with the step that follows."""
+        self.state["seconds"] = self.seconds()
+        self.state["next"] = _choose_next(self.state)
+        return self.state
 
 
-def choose_next_step(move: ReadingStep) -> dict[str, Any]:
-    """Choose the next step if the current passages do not help: the queue, or the answer."""
-    if move.now("chunks"):
-        return move.to("chunk")
-    return move.to("facts") if move.now("elements") else move.answer()
+def _choose_next(state: Reading) -> str:
+    """Return the step that follows: what is to be looked up comes before reading. None after the answer."""
+    if state["outcome"]:
+        return ""
+    if state["stopped"] or state["failed"] >= MOST_FAILURES:
+        return "answer"
+    waiting = (("search", "queries"), ("facts", "elements"), ("links", "follow"))
+    looking = next((step for step, key in waiting if state[key]), None)  # type: ignore[literal-required]
+    if looking is not None:
+        return looking
+    fresh = any(not one["passed"] for one in state["candidates"].values())
+    return "read" if state["chunks"] or state["facts"] or fresh else "answer"
 
 
-def _normalize_shown(sort: str, name: str) -> str:
-    if sort != "elements":
-        return name.strip().removeprefix("[").removesuffix("]")
+def _normalize(name: str) -> str:
     try:
         return normalize_name(name)
     except LinkError:
         return name
 
 
-def _make_source(metadata: Mapping[str, Any]) -> ChunkSource:
-    url = metadata.get("url")
-    return ChunkSource(url=url if isinstance(url, str) else "", title=", ".join(read_place(metadata)))
+def make_plan(step: Step) -> Operation[None]:
+    """Plan what to find out, and forget what an earlier question on the same thread has left."""
+    state = step.state
+    yield from step.sources.vector(state["question"])  # refuses a blank question before the model is paid
+    made = yield from step.ask(RationalPlan, prompts.make_prompt(prompts.PLAN_TASK, state))
+    if isinstance(made, RationalPlan):
+        state["plan"] = [said for one in made.steps[:MOST_PLANNED] if (said := " ".join(one.split()))]
+    queries = {query.casefold(): query for query in [state["question"], *state["plan"]]}
+    state["queries"] = list(queries.values())
+    step.did("plan", [], "the question" if isinstance(made, RationalPlan) else "the question, without result")
 
 
-SHOWN_ELEMENTS: Final = 50
-"""Number of key elements shown to the model."""
-CHOSEN_ELEMENTS: Final = 5
-"""Number of them that are explored."""
-SHOWN_FACTS: Final = 50
-SHOWN_HITS: Final = 20
-SNIPPET_CHARACTERS: Final = 300
+def search(step: Step) -> Operation[None]:
+    """Search for what is wanted by the default strategy, in the chunks and in their facts."""
+    state, store, facts = step.state, step.sources.store, step.sources.facts
+    queries, state["queries"] = state["queries"], []
+    for query in queries:
+        k = SHOWN_HITS * (state["searched"].count(query) + 1)
+        weight = LATER if state["searched"] else 1.0
+        hits: Hits = yield Call(store.search, store.asearch, (query,), {"k": k})
+        fresh = hits[k - SHOWN_HITS :]
+        state["searched"].append(query)
+        new = step.add_candidates(((hit.document.id or "", "", "") for hit in fresh), weight)
+        step.did("", [], f"searched for {query!r}: {format_count(len(new), 'new passage')}")
+        if facts is not None and k == SHOWN_HITS:
+            vector = yield from step.sources.vector(query)
+            words, _ = extract_question_terms(query)
+            plan = lookups.find_likely_facts(vector, words, SHOWN_HITS, OFFERED_ELEMENTS)
+            found: lookups.FoundFacts = yield call_plan(facts.backend, plan)
+            yield from step.add_facts(found.facts, "", weight * BY_FACTS)
+            step.offer(found.elements)
 
 
-def make_plan(sources: ReadingSources, state: Reading) -> Operation[dict[str, Any]]:
-    """Plan how to answer, and forget what an earlier question on the same thread has left."""
-    state = begin_reading(state["question"])
-    yield from sources.vector(state["question"])  # refuses a blank question before the model is paid
-    move = ReadingStep(sources, state, "plan", "")
-    made = yield from move.asked(RationalPlan, make_prompt(PLAN_PROMPT, state))
-    if made is not None:
-        move.set(plan=made.plan)
-    move.did("plan", [], "the question" if made is not None else "the question, without result")
-    return {**state, **move.to("elements" if sources.facts is not None else "search")}
-
-
-def choose_elements(sources: ReadingSources, state: Reading) -> Operation[dict[str, Any]]:
-    """Choose the key elements to start from."""
-    move = ReadingStep(sources, state, "elements", "")
-    assert sources.facts is not None
-    vector = yield from sources.vector(state["question"])
-    words, _ = extract_question_terms(state["question"])
-    names: list[str] = yield call_plan(
-        sources.facts.backend, find_likely_elements(vector, words, SHOWN_ELEMENTS)
-    )
-    if not names:
-        return move.to("search")
-    made = yield from move.asked(
-        InitialElements, make_prompt(ELEMENTS_PROMPT, state, format_list("Key elements:", names))
-    )
-    if move.stopped:
-        return move.answer()
-    best = [] if made is None else sorted(made.elements, key=lambda one: -one.score)
-    wanted = [one.key_element for one in best] if made is not None else names[:CHOSEN_ELEMENTS]
-    chosen = move.known("elements", wanted, {normalize_name(name): name for name in names})[:CHOSEN_ELEMENTS]
-    queued = move.queue_elements(chosen)
-    move.did(
-        "start", [f"element:{name}" for name in queued], f"saw {format_count(len(names), 'key element')}"
-    )
-    return move.to("facts" if queued else "search")
-
-
-def read_facts(sources: ReadingSources, state: Reading) -> Operation[dict[str, Any]]:
-    """Read the facts of the next key element."""
-    assert sources.facts is not None
-    name, *left = state["elements"]
-    move = ReadingStep(sources, state, "facts", f"element:{name}")
-    vector = yield from sources.vector(state["question"])
-    found: ElementFacts = yield call_plan(sources.facts.backend, find_facts(name, vector, SHOWN_FACTS))
-    asked_for = list(dict.fromkeys(chunk for chunk, _ in found.facts))
-    there: list[str] = yield call_plan(sources.store.backend, select_stored(asked_for))
-    unread = [id for id in there if f"chunk:{id}" not in state["queued"]]
-    shown = [f"[{chunk}] {text}" for chunk, text in found.facts if chunk in there]
-    heading = f"Facts of {name!r}, {describe_count(len(found.facts), found.size)}:"
-    made = None
-    if shown:
-        made = yield from move.asked(
-            FactsAction, make_prompt(FACTS_PROMPT, state, format_list(heading, shown))
+def look_up_facts(step: Step) -> Operation[None]:
+    """Look up the facts of key elements that the model wants."""
+    state, facts = step.state, step.sources.facts
+    names, state["elements"] = state["elements"], []
+    state["explored"] += names
+    vector = yield from step.sources.vector(state["question"])
+    assert facts is not None, "key elements are only offered by facts"
+    for name in names:
+        found: lookups.FoundFacts = yield call_plan(
+            facts.backend, lookups.find_facts(name, vector, SHOWN_FACTS)
         )
-    if move.stopped:
-        return move.answer()
-    move.set(elements=left, explored=[*state["explored"], name])
-    move.note(made.notes if made is not None else "")
-    wants = made is None or made.action == "read_chunk"
-    wanted = list(made.chunk_ids) if made is not None else unread[:1]
-    ids = move.queue_chunks(move.known("chunks", wanted, {id: id for id in there})) if wants else []
-    said = f"read {describe_count(len(found.facts), found.size)} of {name!r}"
-    move.did("read_chunk" if ids else "stop_and_read_neighbor", [f"chunk:{id}" for id in ids], said)
-    return move.to("chunk" if ids else "neighbours")
+        yield from step.add_facts(found.facts, f"element:{name}", LATER)
+        shown = [(id, text) for id, text in found.facts if id in {*state["candidates"], *state["read"]}]
+        state["facts"][name] = ElementFacts(size=found.size, facts=shown)
+        step.offer(found.elements)
+        step.did("", [], f"looked up {describe_count(len(found.facts), found.size)} of {name!r}")
 
 
 def describe_count(shown: int, size: int) -> str:
     """Say how many facts are shown, of how many."""
-    if size > MOST_FACTS:
-        return f"which has more than {MOST_FACTS:,}, too many to rank"
+    if size > lookups.MOST_FACTS:
+        return f"the facts, more than {lookups.MOST_FACTS:,}, too many to rank,"
     if shown < size:
         return f"the best {shown:,} of {size:,} facts"
     return "the only fact" if size == 1 else f"all {size:,} facts"
 
 
-def search_passages(sources: ReadingSources, state: Reading) -> Operation[dict[str, Any]]:
-    """Search by the default strategy, and choose what to read."""
-    query = state["query"] or state["question"]
-    move = ReadingStep(sources, state, "search", "")
-    before = state["searched"].get(query, [])
-    left_out = {*before, *(one.removeprefix("chunk:") for one in state["queued"])}
-    hits: Hits = yield sources.search(query, SHOWN_HITS + len(left_out))
-    fresh = [hit.document for hit in hits if hit.document.id not in left_out][:SHOWN_HITS]
-    shown = [
-        format_passage(one.id or "", one.metadata, make_snippet(one.page_content, query, SNIPPET_CHARACTERS))
-        for one in fresh
-    ]
-    made = None
-    if shown:
-        request = make_prompt(SEARCH_PROMPT, state, format_list(f"Results for {query!r}:", shown))
-        made = yield from move.asked(SearchAction, request)
-    if move.stopped:
-        return move.answer()
-    names = [one.id or "" for one in fresh]
-    move.set(query="", searched={**state["searched"], query: [*before, *names]})
-    wanted = names[:1] if made is None else made.chunk_ids if made.action == "read_chunk" else []
-    ids = move.queue_chunks(move.known("chunks", wanted, {id: id for id in names}))
-    said = f"searched for {query!r}: {len(fresh)} new passages"
-    move.did("read_chunk" if ids else "termination", [f"chunk:{id}" for id in ids], said)
-    return move.to("chunk") if ids else choose_next_step(move)
+def look_up_links(step: Step) -> Operation[None]:
+    """Look up what is linked with the passages that are read next, and the key elements of their facts."""
+    state, facts = step.state, step.sources.facts
+    ids, state["follow"] = state["follow"], []
+    # What the model noted names what it is looking for now, which a question of several steps may not.
+    vector = yield from step.sources.vector(" ".join([state["question"], *state["notebook"][-1:]]))
+    plan = lookups.find_linked(ids, vector, state["read"], SHOWN_HITS)
+    linked: list[lookups.LinkedChunk] = yield call_plan(step.sources.store.backend, plan)
+    found = ((one.id, f"chunk:{one.of}", f"{one.how} P{step.number(one.of)}") for one in linked)
+    new = step.add_candidates(found, LINKED)
+    state["linked"] = [one.id for one in linked if one.beside]
+    state["linked"] += [one.id for one in linked if not one.beside][:SHOWN_LINKED]
+    if facts is not None:
+        urls = [make_chunk_url(id) for id in ids]
+        own: dict[str, tuple[str, ...]] = yield Call(facts.page_ids, facts.apage_ids, (FACT_SOURCE, urls))
+        known = tuple(islice(chain(*own.values()), FACTS_OF_PASSAGE))
+        step.offer((yield call_plan(facts.backend, lookups.find_elements(known))))
+    step.did("", [], f"looked at links: {format_count(len(new), 'new passage')}")
 
 
-_DIRECTIONS: Final = {"read_previous_chunk": "previous", "read_subsequent_chunk": "next"}
-FACTS_OF_PASSAGE: Final = 1_000
-"""Of a longer passage, the key elements of its first facts are shown."""
-ANSWERED: Final = "answered"
-NOT_IN_SOURCES: Final = "not in the sources"
-UNSUPPORTED: Final = "unsupported"
-OUT_OF_BUDGET: Final = "out of budget"
+def read(step: Step) -> Operation[None]:
+    """Read passages, show what may be read next, and let the model decide."""
+    state, store = step.state, step.sources.store
+    menu = _list_candidates(state)
+    wanted = [*state["chunks"], *menu]
+    given: list[Document] = yield Call(store.get_by_ids, store.aget_by_ids, (wanted,))
+    there = {one.id or "": one for one in given}
+    for id in (id for id in wanted if id not in there):
+        state["candidates"].pop(id, None)
+        if id in state["chunks"]:
+            step.did("", [], f"{id!r} is gone")
+    menu = [id for id in menu if id in there]
+    lists = _format_lists(step, menu, there)
+    queue = [id for id in state["chunks"] if id in there]
+    reading = _select_batch(state, [there[id] for id in queue])
+    state["chunks"] = queue[len(reading) :]
+    if not reading and not any(lists):
+        return
+    while True:
+        passages = [(step.number(one.id or ""), one.metadata, _get_part(state, one)) for one in reading]
+        request = prompts.make_prompt(prompts.READ_TASK, state, prompts.format_passages(passages), *lists)
+        if len(reading) < 2 or step.find_limit(request, last=False) != "tokens":
+            break
+        state["chunks"].insert(0, reading.pop().id or "")
+    made = yield from step.ask(Decision, request)
+    if state["stopped"]:
+        return
+    state["facts"] = {}
+    for one in reading:
+        _mark_as_read(state, one)
+    names = ", ".join(repr(one.id) for one in reading)
+    said = f"read {names}" if names else f"saw {format_count(len(menu), 'passage')}"
+    _decide(step, made if isinstance(made, Decision) else None, menu, said)
 
 
-def read_chunk(sources: ReadingSources, state: Reading) -> Operation[dict[str, Any]]:
-    """Read the next passage."""
-    id, *left = state["chunks"]
-    move = ReadingStep(sources, state, "chunk", f"chunk:{id}")
-    store = sources.store
-    found: list[Document] = yield Call(store.get_by_ids, store.aget_by_ids, ([id],))
-    if not found:
-        move.set(chunks=left)
-        move.did("search_more", [], f"{id!r} is gone")
-        return choose_next_step(move)
-    shown = (
-        f"Passage:\n{format_passage(id, found[0].metadata, frame_parts([('text', found[0].page_content)]))}"
+def _list_candidates(state: Reading) -> list[str]:
+    """Return the passages to choose from: the best by the searches, then some linked with those to read."""
+    candidates = {id: one for id, one in state["candidates"].items() if id not in state["chunks"]}
+    ranked = sorted(candidates, key=lambda id: (candidates[id]["passed"], -candidates[id]["score"]))
+    linked = [id for id in state["linked"] if id in candidates]
+    most = SHOWN_BESIDE if state["chunks"] else SHOWN_CANDIDATES
+    most = SHOWN_AFTER_NONE if _wants_more(state) else most
+    return list(dict.fromkeys([*ranked[:most], *linked]))
+
+
+def _wants_more(state: Reading) -> bool:
+    """Say whether the model wanted none of what it was shown, and has nothing to read."""
+    return not state["chunks"] and any(one["passed"] for one in state["candidates"].values())
+
+
+def _format_lists(step: Step, menu: Sequence[str], there: Mapping[str, Document]) -> list[str]:
+    """Format what the model may choose from: passages, facts and key elements."""
+    state = step.state
+    lines = []
+    for id in menu:
+        one, document = state["candidates"][id], there[id]
+        facts = " ".join(one["facts"][:FACTS_OF_CANDIDATE])  # which name their title and heading
+        place = "" if facts else ", ".join(read_place(document.metadata))
+        shown = facts or make_snippet(document.page_content, state["question"], SNIPPET_CHARACTERS)
+        lines.append(prompts.format_candidate(step.number(id), place, shown, one["how"]))
+    shown_facts = (
+        prompts.format_list(
+            f"Facts of {name!r}, {describe_count(len(found['facts']), found['size'])}:",
+            [f"[P{step.number(id)}] {text}" for id, text in found["facts"]],
+        )
+        for name, found in state["facts"].items()
     )
-    made = yield from move.asked(ChunkAction, make_prompt(CHUNK_PROMPT, state, shown, _format_queue(left)))
-    if move.stopped:
-        return move.answer()
-    move.set(chunks=left, read=[*state["read"], id])
-    move.cite({id: found[0].metadata})
-    move.note(made.notes if made is not None else "")
-    return (yield from _act(sources, move, id, made))
+    most = OFFERED_ELEMENTS if _wants_more(state) else SHOWN_ELEMENTS
+    offered = "; ".join(state["offered"][:most])
+    return [
+        prompts.format_list("Unread passages, an excerpt of each, the best by the searches first:", lines),
+        *shown_facts,
+        f"Key elements, under which facts are filed: {offered}" if offered else "",
+    ]
 
 
-def _format_queue(left: list[str]) -> str:
-    return f"Queue: {', '.join(left)}" if left else "Queue: empty"
+def _select_batch(state: Reading, queue: Sequence[Document]) -> list[Document]:
+    """Return the first of the passages to read that are not too long together, at least one."""
+    lengths = accumulate(len(_get_part(state, one)) for one in queue[:READ_AT_ONCE])
+    fitting = sum(length <= LONGEST_READ for length in lengths)
+    return list(queue[: max(1, fitting)])
 
 
-def _act(
-    sources: ReadingSources, move: ReadingStep, id: str, made: ChunkAction | None
-) -> Operation[dict[str, Any]]:
-    """Take the action that the model wants."""
-    action = "search_more" if made is None else made.action
-    if action in _DIRECTIONS:
-        vector = yield from sources.vector(move.now("question"))
-        other: str | None = yield call_plan(
-            sources.store.backend, find_beside_on_page(id, _DIRECTIONS[action], vector)
-        )
-        fresh = move.queue_chunks([other], first=True) if other is not None else []
-        why = "" if fresh else (", which was queued before" if other is not None else ", and there is none")
-        move.did(
-            action,
-            [f"chunk:{one}" for one in fresh],
-            f"read {id!r}, wanted the {_DIRECTIONS[action]} one{why}",
-        )
-        return _read_on(move)
-    move.did(action, [], f"read {id!r}")
-    if action == "termination":
-        return move.answer()
-    if action == "read_neighbors":
-        return move.to("neighbours")
-    move.set(query=made.query.strip() if made is not None else "")
-    return _read_on(move)
+def _get_part(state: Reading, document: Document) -> str:
+    """Return the part of a passage to read next. That with the most words of the question comes first."""
+    text = document.page_content
+    if len(text) <= LONGEST_PART:
+        return text
+    words = set(tokenize(state["question"]))
+    parts = [text[at : at + LONGEST_PART] for at in range(0, len(text), LONGEST_PART)]
+    first = max(range(len(parts)), key=lambda at: len(words.intersection(tokenize(parts[at]))))
+    at = (first + state["parts"].get(document.id or "", 0)) % len(parts)
+    return f"(part {at + 1} of {len(parts)})\n{parts[at]}"
 
 
-def _read_on(move: ReadingStep) -> dict[str, Any]:
-    """Go on to the next passage in the queue, or to a search if there is none."""
-    return move.to("chunk" if move.now("chunks") else "search")
+def _mark_as_read(state: Reading, document: Document) -> None:
+    """Mark a passage, or a part of one, as read. While there are more parts, it may be chosen again."""
+    id, url = document.id or "", document.metadata.get("url")
+    candidate = state["candidates"].pop(id, None)
+    if id not in state["read"]:
+        state["read"].append(id)
+    title = ", ".join(read_place(document.metadata))
+    state["citable"][id] = ChunkSource(url=url if isinstance(url, str) else "", title=title)
+    done = state["parts"].pop(id, 0) + 1
+    if done * LONGEST_PART < len(document.page_content):
+        state["parts"][id] = done
+        score = candidate["score"] if candidate is not None else 0.0
+        how = f"{format_count(done, 'part')} of it read, there are more"
+        state["candidates"][id] = Candidate(score=score, of=f"chunk:{id}", how=how, facts=[], passed=0)
 
 
-def choose_neighbours(sources: ReadingSources, state: Reading) -> Operation[dict[str, Any]]:
-    """Choose among neighbours of the key elements explored, and passages linked with those read."""
-    of = f"chunk:{state['read'][-1]}" if state["read"] else f"element:{state['explored'][-1]}"
-    last = state["actions"][-1]["of"] if state["actions"] else of
-    move = ReadingStep(sources, state, "neighbours", last or of)
-    names = yield from _find_elements_beside(sources, state)
-    linked = yield from _find_linked_chunks(sources, state)
-    question = state["question"]
-    shown = []
-    if names:
-        shown.append(format_list("Key elements:", names))
-    if linked:
-        lines = (
-            format_passage(one.id, one.metadata, make_snippet(one.text, question, SNIPPET_CHARACTERS))
-            + f" (linked with {one.of} by {one.how})"
-            for one in linked
-        )
-        shown.append(format_list("Linked passages:", lines))
-    made = None
-    if shown:
-        made = yield from move.asked(NeighbourAction, make_prompt(NEIGHBOURS_PROMPT, state, *shown))
-    if move.stopped:
-        return move.answer()
-    return _go_to_neighbour(move, made, names, {one.id: one.of for one in linked})
+def _decide(step: Step, made: Decision | None, menu: Sequence[str], said: str) -> None:
+    """Take up what the model wants: to end, or to read on and look up more.
 
-
-def _go_to_neighbour(
-    move: ReadingStep, made: NeighbourAction | None, names: list[str], linked: dict[str, str]
-) -> dict[str, Any]:
-    """Go to the neighbour that the model wants.
-
-    Args:
-        move: The step.
-        made: What the model wants.
-        names: The key elements that were shown.
-        linked: The passages that were shown, each with the one that it is linked with.
+    An answer that cites only passages that were shown in part, but not read, has them read first.
     """
-    said = f"saw {format_count(len(names), 'key element')} and {format_count(len(linked), 'linked passage')}"
-    if made is not None and made.action == "read_neighbor_node":
-        named = move.known("elements", [made.key_element], {name: name for name in names})
-        if move.queue_elements(named, first=True):
-            move.did(made.action, [f"element:{name}" for name in named], said)
-            return move.to("facts")
-    if made is not None and made.action == "read_chunk":
-        fresh = move.queue_chunks(move.known("chunks", made.chunk_ids, {id: id for id in linked}), first=True)
-        if fresh:
-            move.of = f"chunk:{linked[fresh[0]]}"
-            move.did(made.action, [f"chunk:{id}" for id in fresh], said)
-            return move.to("chunk")
-    move.did("termination", [], said)
-    queued = move.now("chunks") or move.now("elements")
-    return choose_next_step(move) if queued else move.to("search")
+    state, decision = step.state, made or Decision()
+    wanted = step.find_numbered("chunks", decision.read)
+    if decision.notes.strip():
+        state["notebook"].append(decision.notes.strip())
+    if decision.finished:
+        wanted = _end(step, decision.statements, in_sources=bool(decision.statements))
+    if state["outcome"]:
+        state["analysis"] = "" if state["statements"] else decision.notes.strip()
+        step.did(state["outcome"], _list_cited(state), said)
+        return
+    chosen = [id for id in wanted if id in state["candidates"]][:READ_AT_ONCE]
+    if made is None or (chosen and not decision.sure and not decision.finished):
+        chosen = _add_best(chosen, menu)
+    elements = step.find_offered(decision.key_elements)[:MOST_WANTED]
+    queries = [query for one in decision.search if (query := " ".join(one.split()))][:MOST_WANTED]
+    _take_up(state, chosen, elements, queries)
+    wants = {"read": chosen, "explore": elements, "search": queries}
+    action = " and ".join(name for name, of in wants.items() if of)
+    step.did(action or "pass", [*chosen, *elements, *queries], said)
+    if not chosen:
+        for id in menu:
+            state["candidates"][id]["passed"] += 1
+    if not action and all(one["passed"] for one in state["candidates"].values()):
+        state["queries"] = [state["question"]]  # for the hits that follow those of its last search
 
 
-def _find_elements_beside(sources: ReadingSources, state: Reading) -> Operation[list[str]]:
-    """Return key elements that were not queued, the most similar to the question first.
+def _add_best(chosen: Sequence[str], menu: Sequence[str]) -> list[str]:
+    """Return passages of which the model is not sure, with the two best by the searches before them."""
+    place = {id: at for at, id in enumerate(menu)}
+    best = [id for id in menu if id not in chosen][:HEDGE]
+    rank = {id: place[id] for id in best} | {id: min(place.get(id, HEDGE), HEDGE) for id in chosen}
+    return sorted(rank, key=lambda id: rank[id])[:READ_AT_ONCE]
 
-    They come from facts of the last one explored, and from those of the last passage read, which may have
-    been found by a link or a search.
+
+def _take_up(state: Reading, chosen: Sequence[str], elements: list[str], queries: list[str]) -> None:
+    """Queue what the model wants, and record what led to it."""
+    state["chunks"] += [id for id in chosen if id not in state["chunks"]]
+    state["linked"] = []
+    state["elements"], state["queries"], state["follow"] = elements, queries, list(chosen)
+    state["offered"] = [name for name in state["offered"] if name not in elements]
+    for id in chosen:
+        state["ways"].setdefault(f"chunk:{id}", state["candidates"][id]["of"])
+    before = f"chunk:{state['read'][-1]}" if state["read"] else ""
+    for name in elements:
+        state["ways"].setdefault(f"element:{name}", before)
+
+
+def _end(step: Step, statements: Sequence[CitedStatement], *, in_sources: bool) -> list[str]:
+    """End the reading with an answer, of which the statements are kept that cite passages that were read.
+
+    Returns:
+        Passages to read first, if no statement can be kept, and some cite passages that were not read. The
+        reading does not end then.
     """
-    facts = sources.facts
-    if facts is None:
-        return []
-    vector = yield from sources.vector(state["question"])
-    names: list[str] = []
-    for name in state["explored"][-1:]:
-        found: ElementFacts = yield call_plan(facts.backend, find_facts(name, vector, SHOWN_FACTS))
-        names += found.beside
-    pages = [make_chunk_url(id) for id in state["read"][-1:]]
-    if pages:
-        ids: dict[str, tuple[str, ...]] = yield Call(facts.page_ids, facts.apage_ids, (FACT_SOURCE, pages))
-        own = tuple(islice(chain(*ids.values()), FACTS_OF_PASSAGE))
-        names += yield call_plan(facts.backend, find_elements(own))
-    fresh = [name for name in dict.fromkeys(names) if f"element:{name}" not in state["queued"]]
-    best: list[str] = yield call_plan(facts.backend, rank_elements(fresh, vector, SHOWN_ELEMENTS))
-    return best
+    state = step.state
+    kept: list[dict[str, Any]] = []
+    unread: list[str] = []
+    for one in statements if in_sources else ():
+        ids = step.find_numbered("citations", one.passages)
+        read = [id for id in ids if id in state["citable"]]
+        unread += [id for id in ids if id not in read]
+        if read and one.text.strip():
+            kept.append({"text": one.text.strip(), "chunks": read})
+    if not kept and any(id in state["candidates"] for id in unread) and step.name == "read":
+        return list(dict.fromkeys(unread))
+    step.refuse("citations", len(unread))
+    state["statements"] = kept
+    state["outcome"] = ANSWERED if kept else UNSUPPORTED if in_sources else NOT_IN_SOURCES
+    return []
 
 
-def _find_linked_chunks(sources: ReadingSources, state: Reading) -> Operation[list[LinkedChunk]]:
-    """Return passages linked with those read, the most similar to the question first."""
-    if not state["read"]:
-        return []
-    vector = yield from sources.vector(state["question"])
-    queued = [one.removeprefix("chunk:") for one in state["queued"] if one.startswith("chunk:")]
-    plan = find_linked(state["read"], vector, queued, SHOWN_HITS)
-    found: list[LinkedChunk] = yield call_plan(sources.store.backend, plan)
-    return found
+def _list_cited(state: Reading) -> list[str]:
+    return list(dict.fromkeys(id for one in state["statements"] for id in one["chunks"]))
 
 
-def make_closing_prompt(state: Reading) -> list[BaseMessage]:
-    """Return the prompt of the answer."""
-    lines = [f"[{id}] {one['title']}".rstrip() for id, one in state["citable"].items()]
-    seen = format_list("Passages that were read:", lines) if lines else "Nothing was read."
-    return make_prompt(ANSWER_PROMPT, state, seen)
-
-
-def _shorten_closing_prompt(state: Reading) -> Iterator[list[BaseMessage]]:
-    """Yield the prompt of the answer, then shorter ones: without actions and plan, then the oldest notes."""
-    yield make_closing_prompt(state)
-    notes = state["notebook"]
-    for start in range(len(notes) + 1):
-        yield make_closing_prompt({**state, "actions": [], "plan": "", "notebook": notes[start:]})
-
-
-def write_answer(sources: ReadingSources, state: Reading) -> Operation[dict[str, Any]]:
-    """Write the answer. Statements that cite nothing that was read are left out and counted."""
-    move = ReadingStep(sources, state, "answer", "")
-    request = next(filter(move.fits, _shorten_closing_prompt(state)), make_closing_prompt(state))
-    made = yield from move.asked(FinalAnswer, request, last=True)
-    if made is None and move.problem:
+def write_answer(step: Step) -> Operation[None]:
+    """Write the answer from the notes, where the reading ended without one."""
+    state = step.state
+    if not state["read"] and not state["stopped"] and not state["failed"]:
+        state["outcome"] = NOT_IN_SOURCES
+        step.did(NOT_IN_SOURCES, [], "found nothing to read")
+        return
+    stopped = state["stopped"]
+    possible = list(prompts.make_answer_prompts(state))
+    fitting = (one for one in possible if step.find_limit(one, last=True) != "tokens")
+    made = yield from step.ask(FinalAnswer, next(fitting, possible[0]), last=True)
+    if isinstance(made, MalformedOutput):
         raise AgentError(
-            f"the model's answer was malformed twice: {move.problem}; with a checkpointer, invoke the reader"
+            f"the model's answer was malformed twice: {made.problem}; with a checkpointer, invoke the reader"
             " with None and the same thread_id to ask for it again"
         )
     if made is None:
-        move.set(outcome=OUT_OF_BUDGET)
-        move.did(OUT_OF_BUDGET, [], f"the budget of {move.stopped} leaves no room for an answer")
-        return move.ended()
-    citable = {id: id for id in state["citable"]}
-    kept, unsupported = [], 0
-    for one in made.statements:
-        ids = move.known("citations", one.chunk_ids, citable)
-        if ids and one.text.strip():
-            kept.append({"text": one.text.strip(), "chunks": ids})
-        else:
-            unsupported += 1
-    outcome = ANSWERED if kept else UNSUPPORTED if unsupported and made.in_sources else NOT_IN_SOURCES
-    if not made.in_sources:
-        outcome, kept = NOT_IN_SOURCES, []
-    move.set(outcome=outcome, analysis=made.analysis, statements=kept)
-    cited = list(dict.fromkeys(f"chunk:{id}" for one in kept for id in one["chunks"]))
-    move.did(outcome, cited, format_count(len(made.statements), "statement"))
-    return move.ended()
+        state["outcome"] = OUT_OF_BUDGET
+        step.did(OUT_OF_BUDGET, [], f"the budget of {state['stopped']} leaves no room for an answer")
+        return
+    state["stopped"] = stopped
+    state["analysis"] = made.analysis
+    _end(step, made.statements, in_sources=made.in_sources)
+    step.did(state["outcome"], _list_cited(state), format_count(len(made.statements), "statement"))
+
+
+STEPS: Final[Mapping[str, Callable[[Step], Operation[None]]]] = {
+    "plan": make_plan,
+    "search": search,
+    "facts": look_up_facts,
+    "links": look_up_links,
+    "read": read,
+    "answer": write_answer,
+}
+"""The steps by name."""
+
+
+def take_step(sources: ReadingSources, name: str, state: Reading) -> Operation[Reading]:
+    """Take a step, and return the state after it."""
+    step = Step(sources, state, name)
+    yield from STEPS[name](step)
+    return step.end()

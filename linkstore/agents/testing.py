@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.caches import BaseCache
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -18,9 +18,8 @@ from langchain_core.messages import (
     BaseMessage,
     InvalidToolCall,
     ToolCall,
-    ToolCallChunk,
 )
-from langchain_core.messages.tool import invalid_tool_call, tool_call, tool_call_chunk
+from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -99,49 +98,29 @@ def make_message(said: ScriptedAnswer, call: ModelCall, number: int) -> AIMessag
         return said.model_copy()
     if isinstance(said, str):
         return AIMessage(said)
-    as_text = "response_format" in call.options and not isinstance(said, Sequence)
-    if as_text and _get_type(said) not in {TOOL_CALL, INVALID_TOOL_CALL}:
-        return AIMessage(json.dumps(_make_arguments(said), ensure_ascii=False))
-    entries: Sequence[object] = said if isinstance(said, Sequence) else [said]
+    entries: Sequence[Any] = said if isinstance(said, Sequence) else [said]
     message = AIMessage("")
     for place, entry in enumerate(entries, 1):
+        kind = entry.get("type") if isinstance(entry, Mapping) else None
         id = f"call-{number}-{place}"
-        if _get_type(entry) == INVALID_TOOL_CALL:
-            message.invalid_tool_calls.append(_make_malformed_call(entry, call, id))
+        if kind in (TOOL_CALL, INVALID_TOOL_CALL):
+            given: dict[str, Any] = {**entry, "id": entry.get("id") or id}
+            if kind == TOOL_CALL:
+                message.tool_calls.append(cast("ToolCall", {**given, "args": dict(entry["args"])}))
+            else:
+                named = given.get("name") or call.output_tool()
+                message.invalid_tool_calls.append(cast("InvalidToolCall", {**given, "name": named}))
+        elif "response_format" in call.options and entry is said:
+            return AIMessage(json.dumps(_make_arguments(entry), ensure_ascii=False))
         else:
-            message.tool_calls.append(_make_tool_call(entry, call, id))
+            name = type(entry).__name__ if isinstance(entry, BaseModel) else call.output_tool()
+            if name not in call.tool_names:
+                tools = ", ".join(call.tool_names) or "none"
+                raise ScriptError(
+                    f"the script answers with a {name}, but the tools of this call are: {tools}"
+                )
+            message.tool_calls.append(tool_call(name=name, args=_make_arguments(entry), id=id))
     return message
-
-
-def _get_type(said: object) -> str | None:
-    """Return langchain-core's name for the type of an answer, or None."""
-    return said.get("type") if isinstance(said, Mapping) else None
-
-
-def _make_malformed_call(said: Any, call: ModelCall, id: str) -> InvalidToolCall:
-    """Make a call with arguments that are not JSON."""
-    name = said.get("name") or call.output_tool()
-    return invalid_tool_call(
-        name=name, args=said.get("args"), id=said.get("id") or id, error=said.get("error")
-    )
-
-
-def _make_tool_call(said: Any, call: ModelCall, id: str) -> ToolCall:
-    """Make a call of a tool, also for structured output, which is such a call."""
-    if _get_type(said) == TOOL_CALL:
-        return tool_call(name=said["name"], args=dict(said["args"]), id=said.get("id") or id)
-    return tool_call(name=_find_output_tool(said, call), args=_make_arguments(said), id=id)
-
-
-def _find_output_tool(said: object, call: ModelCall) -> str:
-    """Return the tool that an object of structured output belongs to, which has the name of its class."""
-    if not isinstance(said, BaseModel):
-        return call.output_tool()
-    name = type(said).__name__
-    if name not in call.tool_names:
-        tools = ", ".join(call.tool_names) or "none"
-        raise ScriptError(f"the script answers with a {name}, but the tools of this call are: {tools}")
-    return name
 
 
 def _make_arguments(said: object) -> dict[str, Any]:
@@ -157,14 +136,16 @@ def _make_arguments(said: object) -> dict[str, Any]:
 
 def split_message(message: AIMessage) -> Iterator[AIMessageChunk]:
     """Split a message as a model streams it: into words of the text, then pieces of each tool call."""
-    if isinstance(message.content, str):
-        words = re.findall(r" ?[^ ]+| ", message.content)
-        yield from (AIMessageChunk(content=word, id=message.id) for word in words)
-    else:
-        yield AIMessageChunk(content=[*message.content], id=message.id)
-    calls: list[ToolCall | InvalidToolCall] = [*message.tool_calls, *message.invalid_tool_calls]
+    whole = not isinstance(message.content, str)
+    parts = [[*message.content]] if whole else re.findall(r" ?[^ ]+| ", str(message.content))
+    yield from (AIMessageChunk(content=part, id=message.id) for part in parts)
+    calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
     for index, called in enumerate(calls):
-        for piece in _split_call(called, index):
+        given = called["args"]
+        text = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
+        pieces = [text[start : start + CHUNK_LETTERS] for start in range(0, len(text), CHUNK_LETTERS)]
+        first = tool_call_chunk(name=called["name"], args="", id=called["id"], index=index)
+        for piece in [first, *(tool_call_chunk(args=piece, index=index) for piece in pieces)]:
             yield AIMessageChunk(content="", id=message.id, tool_call_chunks=[piece])
     yield AIMessageChunk(
         content="",
@@ -174,15 +155,6 @@ def split_message(message: AIMessage) -> Iterator[AIMessageChunk]:
         usage_metadata=message.usage_metadata,
         chunk_position="last",
     )
-
-
-def _split_call(called: ToolCall | InvalidToolCall, index: int) -> Iterator[ToolCallChunk]:
-    """Yield the name, then the arguments piece by piece."""
-    arguments = called["args"]
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-    yield tool_call_chunk(name=called["name"], args="", id=called["id"], index=index)
-    for start in range(0, len(text), CHUNK_LETTERS):
-        yield tool_call_chunk(args=text[start : start + CHUNK_LETTERS], index=index)
 
 
 class ScriptedChatModel(BaseChatModel):

@@ -19,6 +19,7 @@ from linkstore.errors import LinkStoreError
 COMMANDS: Final = {
     "index": "index:index",
     "query": "query:query",
+    "ask": "ask:ask",
     "context": "context:context",
     "links": "links:links",
     "suggest": "links:suggest",
@@ -51,7 +52,8 @@ def make_application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         epilog="Exit codes: 0 done, 1 other errors, 2 usage, 3 no store, 4 store busy, 5 store damaged or of"
         " another version, 6 embedding or optional dependency missing, 7 server unavailable, 8 part of the"
         " source unreadable (its stored pages were kept), 9 nothing to index, 10 an alarm of doctor,"
-        " 129 terminal closed, 130 interrupted, 141 output closed, 143 terminated.",
+        " 11 a question that the sources do not answer, 129 terminal closed, 130 interrupted, 141 output"
+        " closed, 143 terminated.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,

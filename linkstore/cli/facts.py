@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstore.cli.exits import SOURCE_INCOMPLETE, get_exit_code
+from linkstore.cli.exits import SOURCE_INCOMPLETE, UsageError, get_exit_code
 from linkstore.cli.output import note, show, write_json
 from linkstore.cli.stores import JsonOption, StoreOption, open_store
 from linkstore.core.display import format_count
 from linkstore.errors import StoreNotFoundError
 
 if TYPE_CHECKING:
-    from linkstore.agents.fact_index import FactSummary
+    from linkstore.agents.fact_index import FactReport, FactSummary
     from linkstore.store.core import CoreStore
 
 MAX_SHOWN_FAILURES = 10
@@ -23,7 +23,9 @@ MAX_SHOWN_FAILURES = 10
 
 def facts(
     store: StoreOption,
-    model: Annotated[str, typer.Option(metavar="NAME", help="Chat model, such as openai:gpt-4.1-mini.")],
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Chat model, such as openai:gpt-4.1-mini.")
+    ] = None,
     max_concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Calls of the model at once.")] = 8,
     rate: Annotated[
         float | None, typer.Option(metavar="N", help="Calls of the model per second; default no limit.")
@@ -32,17 +34,35 @@ def facts(
         bool,
         typer.Option("--dry-run", help="Count the calls and tokens that it would cost, and write nothing."),
     ] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Show what the index of facts has, and extract nothing.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Extract atomic facts and key elements, for linkstore.agents.
+    """Extract atomic facts and key elements, for linkstore ask.
 
-    They are extracted from the chunks of a store, and kept in a second store next to it, so searches do
-    not find them. A second run extracts the facts of new and changed chunks only. An interrupted run
-    continues where it stopped.
+    They are extracted from the chunks of a store by a chat model, and kept in a second store next to it, so
+    searches do not find them. A second run extracts the facts of new and changed chunks only. An interrupted
+    run continues where it stopped.
     """
-    from linkstore.agents.fact_index import ModelExtractor, index_facts
+    from linkstore.agents.fact_index import ModelExtractor, describe_facts, fact_store, index_facts
     from linkstore.agents.reader import chat_model
 
+    if report:
+        with open_store(store) as opened_store:
+            try:
+                stored = fact_store(opened_store)
+            except StoreNotFoundError as error:
+                raise StoreNotFoundError(
+                    f"there are no facts of {store}; extract them with: linkstore facts --store {store}"
+                    " --model NAME"
+                ) from error
+            with stored:
+                found = describe_facts(stored)
+        write_json(asdict(found)) if json else _show_report(found)
+        return
+    if model is None:
+        raise UsageError("facts are extracted by a chat model; give --model, such as openai:gpt-4.1-mini")
     extractor = ModelExtractor(chat_model(model, rate=rate), max_concurrency=max_concurrency)
     with open_store(store) as opened_store:
         try:
@@ -70,10 +90,20 @@ def _show_fact_summary(summary: FactSummary) -> None:
         return
     show(f"extracted {format_count(summary.facts, 'fact')} of {format_count(summary.extracted, 'chunk')}")
     show(f"elements  {summary.elements_added:,} added, {summary.elements_removed:,} removed")
+    if summary.doubtful:
+        show(f"left out  {format_count(summary.doubtful, 'fact')} with names or numbers that the chunk lacks")
     for failed in summary.failed[:MAX_SHOWN_FAILURES]:
         note(f"failed: {failed.chunk}: {failed.reason}")
     if len(summary.failed) > MAX_SHOWN_FAILURES:
         note(f"and {len(summary.failed) - MAX_SHOWN_FAILURES:,} more; run the command again to retry them")
+
+
+def _show_report(report: FactReport) -> None:
+    show(f"facts     {report.facts:,} of {format_count(report.chunks, 'chunk')}")
+    show(f"length    {report.words:.1f} words on average, {report.longest:,} at most")
+    show(f"elements  {report.elements:,} that several facts name")
+    for name, count in report.top:
+        show(f"{count:>9,} {name}")
 
 
 def note_facts(store: CoreStore, place: str) -> None:

@@ -22,7 +22,7 @@ from w3lib.encoding import read_bom
 
 from linkstore.core.arguments import as_path, require, require_list
 from linkstore.core.display import encode_controls, format_count
-from linkstore.core.links import LINKS_KEY, Link, get_links, merge_links, parse_links
+from linkstore.core.links import LINKS_KEY, OVERLAP, SECTION, Link, get_links, merge_links, parse_links
 from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import Site, is_short_tag
 from linkstore.errors import DocumentError, LinkError
@@ -43,6 +43,10 @@ _MARK: Final = b"\xef\xbb\xbf"
 _LONGEST_MARK: Final = 4
 _ORIGINS: Final = ("source", "url", "file_path")
 """The metadata keys for the origin of a document, the most common first."""
+_START: Final = "start_index"
+"""The metadata key under which LangChain's splitters say where a chunk begins."""
+_LEAST_OVERLAP: Final = 20
+"""Characters; chunks that share fewer do so by chance."""
 
 
 def make_id_tag(id: str) -> str:
@@ -275,10 +279,15 @@ def _make_link(value: Any, url: str, site: Site) -> Link | None:
 class DocumentsSource:
     """LangChain documents, such as ``loader.lazy_load()``; each is a page of its own.
 
-    No more than one is held. Documents are stored as they are, with the links they carry. Split them first
+    Documents are stored as they are, with the links they carry. Split them first
     where they are long. A document without id gets one that stays the same while its origin (``source`` or
     ``url`` of its metadata) and its text do. Of the documents in a row that have one URL for their origin,
     such as the chunks of a page, the first answers to links to it. Metadata becomes plain JSON.
+
+    Documents in a row with one origin are taken for its chunks in order: each has a ``section`` link to the
+    next and to the previous one, as chunks of a page have. Those with the ``start_index`` of a splitter are
+    ordered by it. Where a chunk begins with the end of the one before, the data of its link says how many
+    characters they share: ``{"overlap": 200}``. At most the chunks of one origin are held.
 
     Args:
         documents: Any iterable; read once in each run.
@@ -323,14 +332,28 @@ class GivenDocuments:
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Yield the documents in order. Those that come twice are reported."""
-        seen: set[bytes] = set()
         claims = Claims(self._policy, None)
+        waiting: _Record | None = None
+        for one in self._records(claims):
+            if isinstance(one, BadInput):
+                yield one
+                continue
+            if not one.text.strip():  # reported when it is read; its neighbours follow each other
+                yield one.page()
+                continue
+            if waiting is not None:
+                _link_in_order(waiting, one)
+                yield waiting.page()
+            waiting = one
+        if waiting is not None:
+            yield waiting.page()
+        yield from claims.report()
+
+    def _records(self, claims: Claims) -> Iterator[_Record | BadInput]:
+        seen: set[bytes] = set()
         before = None
-        for number, document in enumerate(self._documents, start=1):
-            if not isinstance(document, Document):
-                raise DocumentError(f"document {number} must be a Document, not {repr(document)[:200]}")
-            origins = (document.metadata.get(key) for key in _ORIGINS)
-            origin = next((str(one) for one in origins if one), "")
+        for number, document in _order_chunks(self._documents):
+            origin = _find_origin(document)
             id = document.id or _make_id(document, origin)
             key = xxhash.xxh3_128_digest(id.encode(errors="replace"))
             if key in seen:
@@ -343,23 +366,100 @@ class GivenDocuments:
             before = origin
             try:
                 metadata = make_plain({key: of for key, of in document.metadata.items() if key != LINKS_KEY})
-                links = [link.to_dict() for link in get_links(document)]
+                links = list(get_links(document))
             except (NotPlainError, LinkError) as error:
                 yield BadInput(name=id, reason=f"document {number}: {error}")
                 continue
-            links += [link.to_dict() for link in make_incoming_links(url, self.site)] if url else []
-            links = [  # a hyperlink that leads in claims a URL
+            links += make_incoming_links(url, self.site) if url else []
+            accepted = [  # a hyperlink that leads in claims a URL
                 link
                 for link in links
-                if link["kind"] != HYPERLINK or link["direction"] == "out" or claims.accepted(link["tag"], id)
+                if link.kind != HYPERLINK or not link.leads_in or claims.accepted(link.tag, id)
             ]
-            stored = Document(
-                id=id, page_content=document.page_content, metadata={**metadata, LINKS_KEY: links}
-            )
-            said = (stored.page_content.encode(errors="replace"), orjson.dumps(stored.metadata))
-            digest = xxhash.xxh3_128_hexdigest(b"\0".join(said))
-            yield SourcePage(url=id, digest=digest, read=partial(_list_document, stored))
-        yield from claims.report()
+            yield _Record(id=id, origin=origin, text=document.page_content, metadata=metadata, links=accepted)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Record:
+    """A document to be stored, to which links to its neighbours may still be added."""
+
+    id: str
+    origin: str
+    text: str
+    metadata: dict[str, Any]
+    links: list[Link]
+
+    def page(self) -> SourcePage:
+        """Return the page that is the document."""
+        metadata = {**self.metadata, LINKS_KEY: [link.to_dict() for link in merge_links(self.links)]}
+        stored = Document(id=self.id, page_content=self.text, metadata=metadata)
+        said = (self.text.encode(errors="replace"), orjson.dumps(metadata))
+        digest = xxhash.xxh3_128_hexdigest(b"\0".join(said))
+        return SourcePage(url=self.id, digest=digest, read=partial(_list_document, stored))
+
+
+def _order_chunks(documents: Iterable[Document]) -> Iterator[tuple[int, Document]]:
+    """Yield documents with their numbers, those of one origin by their start index.
+
+    An index counts from the start of what was split, which may be a page of the origin: documents whose
+    other metadata differ stay in the order in which they came.
+
+    Raises:
+        DocumentError: If one is not a Document.
+    """
+    run: list[tuple[int, Document]] = []
+    for number, document in enumerate(documents, start=1):
+        if not isinstance(document, Document):
+            raise DocumentError(f"document {number} must be a Document, not {repr(document)[:200]}")
+        start, origin = document.metadata.get(_START), _find_origin(document)
+        if run and (not isinstance(start, int) or origin != _find_origin(run[0][1])):
+            yield from _sort_chunks(run)
+            run = []
+        if isinstance(start, int) and origin:
+            run.append((number, document))
+        else:
+            yield number, document
+    yield from _sort_chunks(run)
+
+
+def _sort_chunks(run: Sequence[tuple[int, Document]]) -> list[tuple[int, Document]]:
+    parts: dict[str, int] = {}
+
+    def place(one: tuple[int, Document]) -> tuple[int, int]:
+        metadata = one[1].metadata
+        others = repr(sorted((str(key), repr(of)) for key, of in metadata.items() if key != _START))
+        return parts.setdefault(others, len(parts)), metadata[_START]
+
+    return sorted(run, key=place)
+
+
+def _find_origin(document: Document) -> str:
+    origins = (document.metadata.get(key) for key in _ORIGINS)
+    return next((str(one) for one in origins if one), "")
+
+
+def _link_in_order(first: _Record, second: _Record) -> None:
+    """Link two documents that follow each other with each other, if they are chunks of one origin."""
+    named = is_short_tag(first.id) and is_short_tag(second.id)
+    if not named or not first.origin or first.origin != second.origin:
+        return
+    overlap = count_overlap(first.text, second.text)
+    data = {OVERLAP: overlap} if overlap else None
+    for one, other, label, said in ((first, second, "next", None), (second, first, "previous", data)):
+        if not any(link.kind == SECTION and link.label == label for link in one.links):
+            one.links.append(Link.outgoing(kind=SECTION, tag=other.id, label=label, data=said))
+            other.links.append(Link.incoming(kind=SECTION, tag=other.id))
+
+
+def count_overlap(first: str, second: str) -> int:
+    """Return how many characters at the end of a text are also the beginning of the next, 0 for a few."""
+    head = second[:_LEAST_OVERLAP]
+    at = first.find(head, max(0, len(first) - len(second))) if len(head) == _LEAST_OVERLAP else -1
+    while at >= 0:
+        if second.startswith(first[at:]):
+            return len(first) - at
+        at = first.find(head, at + 1)
+    return 0
 
 
 def _make_id(document: Document, origin: str) -> str:

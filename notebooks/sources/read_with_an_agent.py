@@ -2,8 +2,8 @@
 # %% [markdown]
 # # Read with an agent
 #
-# GraphReader answers questions of several steps: it plans, reads facts and passages of a page, follows links, keeps a
-# notebook, and cites what it read. With `OPENAI_API_KEY` in the environment, a model of OpenAI decides; without it, a
+# GraphReader answers questions of several steps: it plans, reads what the searches find, follows links, keeps notes, and
+# cites what it read. With `OPENAI_API_KEY` in the environment, a model of OpenAI decides; without it, a
 # scripted model does.
 # %% [markdown]
 # ## A page of an encyclopaedia
@@ -48,7 +48,8 @@ print(*(document.id for document in store.scan()), sep="\n")
 # %% [markdown]
 # ## Facts
 #
-# Each chunk is divided into facts, and each fact is linked to its key elements, by a model. The scripted model takes each
+# They are not needed, but help to find passages. Each chunk is divided into facts, and each fact is linked to its key
+# elements, by a model. The scripted model takes each
 # sentence for a fact, and its names for key elements.
 # %%
 import re
@@ -84,64 +85,57 @@ with fact_store(store) as facts:
 # %% [markdown]
 # ## The reader
 #
-# The scripted model answers as a model would at each step. A reader can only read what it was shown: if a model invents a
-# passage, this is refused.
+# The scripted model answers as a model would: first with a plan, then, each time that it was shown passages, with notes and
+# what to read next, or with the answer. Passages have numbers. A reader can only read what it was shown: if a model invents a
+# key element, this is refused.
 # %%
-from linkstore.agents.state import (
-    ChunkAction,
-    CitedStatement,
-    FactsAction,
-    FinalAnswer,
-    InitialElements,
-    NeighbourAction,
-    RationalPlan,
-    ScoredElement,
-    SearchAction,
-)
+from linkstore.agents.state import CitedStatement, Decision, RationalPlan
 
 
-def start(name: str) -> InitialElements:
-    return InitialElements(elements=[ScoredElement(key_element=name, score=95)])
+def number(messages, words: str) -> str:
+    line = next(one for one in messages[1].text.splitlines() if words in one and "[P" in one)
+    return re.search(r"\[(P\d+)\]", line)[1]
 
 
-def read(*ids: str) -> FactsAction:
-    return FactsAction(action="read_chunk", chunk_ids=list(ids))
+def choose(words: str, **more):
+    return lambda messages: Decision(read=[number(messages, words)], sure=True, **more)
 
 
-def answer(text: str, *ids: str) -> FinalAnswer:
-    return FinalAnswer(in_sources=True, statements=[CitedStatement(text=text, chunk_ids=list(ids))])
+def answer(text: str, *cited: str):
+    def decide(messages) -> Decision:
+        passages = [number(messages, words) for words in cited]
+        return Decision(finished=True, statements=[CitedStatement(text=text, passages=passages)])
+
+    return decide
 
 
-YOUTH, CHINON, CROWN = "joan.html#youth", "joan.html#chinon", "joan.html#coronation"
+def note_and_search(note: str, words: str, query: str):
+    def decide(messages) -> Decision:
+        return Decision(notes=f"{note} [{number(messages, words)}]", search=[query])
+
+    return decide
+
+
 BORN = "Where was Joan of Arc born?"
 WEATHER = "What is the weather in Spain?"
 CROWNED = "In which cathedral was the man crowned whom Joan met in Chinon?"
 SCRIPTS = {
     BORN: [
-        RationalPlan(plan="Find her place of birth."),
-        start("Domrémy"),
-        read(YOUTH),
-        ChunkAction(action="termination", notes=f"Born in Domrémy around 1412 [{YOUTH}]"),
-        answer("Joan of Arc was born in Domrémy.", YOUTH),
+        RationalPlan(steps=[BORN]),
+        choose("in Domrémy"),
+        answer("Joan of Arc was born in Domrémy.", "Youth"),
     ],
     WEATHER: [
-        RationalPlan(plan="Find a statement about the weather in Spain."),
-        InitialElements(elements=[ScoredElement(key_element="Spain", score=90)]),
-        SearchAction(action="termination", reason="All are about Joan of Arc."),
-        FinalAnswer(in_sources=False, analysis="The page tells of Joan of Arc, and not of any weather."),
+        RationalPlan(steps=["weather in Spain"]),
+        choose("Joan of Arc", key_elements=["Spain"]),
+        Decision(finished=True, notes="The page tells of Joan of Arc, and not of any weather."),
     ],
     CROWNED: [
-        RationalPlan(plan="1. Find whom Joan met in Chinon. 2. Find where he was crowned."),
-        start("Chinon"),
-        read(CHINON),
-        ChunkAction(
-            action="search_more", notes=f"She met Charles [{CHINON}]", query="Joan as a child, voices"
-        ),
-        SearchAction(action="read_chunk", chunk_ids=[YOUTH]),
-        ChunkAction(action="read_neighbors", notes=f"Her voices spoke of his crown [{YOUTH}]"),
-        NeighbourAction(action="read_chunk", chunk_ids=[CROWN]),
-        ChunkAction(action="termination", notes=f"Charles VII was crowned in Reims [{CROWN}]"),
-        answer("He was Charles VII, and was crowned in the cathedral of Reims.", CHINON, CROWN),
+        RationalPlan(steps=["whom Joan met in Chinon", "the cathedral in which he was crowned"]),
+        choose("Chinon"),
+        note_and_search("She met Charles", "Chinon", "Charles crowned"),
+        choose("cathedral of Reims"),
+        answer("He was Charles VII, and was crowned in the cathedral of Reims.", "She met", "coronation"),
     ],
 }
 

@@ -8,25 +8,44 @@ import sys
 
 import pytest
 from fact_cases import FactCases, chunk, chunks, contents, fresh, shared, stored_elements
+from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages.tool import invalid_tool_call
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 from oracle import OracleBackend
-from rule_facts import LONGEST, PROGRAM, RuleExtractor, key_elements, pronouns_of, sentences, with_subject
+from rule_facts import (
+    LONGEST,
+    PROGRAM,
+    RuleExtractor,
+    key_elements,
+    model_by_rules,
+    pronouns_of,
+    sentences,
+    with_subject,
+)
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import ModelExtractor, ScriptedChatModel, chat_model, fact_store, index_facts
+from linkstore.agents import (
+    ModelExtractor,
+    ScriptedChatModel,
+    chat_model,
+    describe_facts,
+    fact_store,
+    index_facts,
+)
 from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
-from linkstore.agents.facts import MOST_ELEMENTS
+from linkstore.agents.facts import MOST_ELEMENTS, find_doubt
 from linkstore.context import counter_of
 from linkstore.errors import (
-    AgentError,
+    ArgumentError,
     CapabilityError,
     DocumentError,
     EmbeddingError,
     ExtractionError,
     StoreNotFoundError,
 )
+from linkstore.ingest import DocumentsSource, index
 
 ANY = frozenset({"he", "his", "she", "her", "it", "its", "they", "their"})
 MALFORMED = invalid_tool_call(name=None, args="{not json", id=None, error=None)
@@ -103,9 +122,106 @@ def test_facts_that_no_reader_could_use_are_not_extracted():
     assert model.calls == ()
 
 
-def test_a_model_without_structured_output_is_refused():
-    with pytest.raises(AgentError, match="FakeListChatModel has no structured output"):
-        ModelExtractor(FakeListChatModel(responses=["x"]))
+def test_a_model_without_structured_output_is_asked_for_json_in_words():
+    model = FakeListChatModel(responses=['{"facts": [{"fact": "Rouen has it.", "key_elements": ["Rouen"]}]}'])
+    (facts,) = ModelExtractor(model).extract(chunks()[2:])
+    assert [one.text for one in facts] == ["Rouen has it."]
+    with pytest.raises(ArgumentError, match="model"):
+        ModelExtractor(object())  # type: ignore[arg-type]
+
+
+PASSAGE = "Joan of Arc (in French: Jeanne) was tried in 1,431 days; the Norman bishop came on 7 May."
+
+
+@pytest.mark.parametrize(
+    ("fact", "doubt"),
+    [
+        ("Jeanne was tried in 1431 days.", ""),
+        ("The trial of Joan of Arc took 1,431 days.", ""),
+        ("The bishop of Normandy came on 07 May.", ""),
+        ("In Rouen, a bishop came.", "Rouen"),
+        ("The trial took 1,432 days.", "1432"),
+        ("Charlie Chaplin was there.", "Chaplin"),
+        ("the film (1928) shows the trial of Carl Dreyer", "Carl"),
+    ],
+)
+def test_a_fact_with_a_name_or_number_that_its_chunk_lacks_is_left_out(fact, doubt):
+    document = chunk("it", PASSAGE, "Joan of Arc (1928 film)")
+    model = ScriptedChatModel(script=[{"facts": [{"fact": fact, "key_elements": []}]}])
+    with LinkStore() as store, LinkStore() as facts:
+        store.add_documents([document])
+        summary = index_facts(store, ModelExtractor(model), facts=facts)
+        stored = [one.page_content for one in facts.scan()]
+
+    assert find_doubt(fact, document) == doubt
+    assert (summary.facts, summary.doubtful, len(stored)) == ((0, 1, 0) if doubt else (1, 0, 1))
+
+
+def test_a_fact_keeps_the_title_that_says_what_it_is_about():
+    fact = {
+        "fact": "Joan of Arc is widely regarded as a landmark of cinema.",
+        "key_elements": ["Joan of Arc"],
+    }
+    model = ScriptedChatModel(script=[{"facts": [fact, fact]}])
+    text = "Joan of Arc is widely regarded as a landmark of cinema."
+    with LinkStore() as store, LinkStore() as facts:
+        store.add_documents([chunk("film", text, "The Passion of Joan of Arc (film)")])
+        index_facts(store, ModelExtractor(model), facts=facts)
+        stored = [one.page_content for one in facts.scan()]
+
+    assert stored == [f"The Passion of Joan of Arc (film): {text}"]
+    assert str(model.calls[0].messages[1].text).startswith("Title: The Passion of Joan of Arc (film)\n\n")
+
+
+def test_overlapping_chunks_do_not_store_a_fact_twice():
+    """What a chunk shares with the one before is given to the model, and its facts are the other chunk's."""
+    text = " ".join(
+        f"In the year {n} the miller of village {n * 3} ground {n * 7} sacks." for n in range(60, 90)
+    )
+    splitter = RecursiveCharacterTextSplitter(
+        chunk_size=300, chunk_overlap=150, separators=[". ", " "], keep_separator="end"
+    )
+    parts = splitter.split_documents([Document(text, metadata={"source": "mill.txt"})])
+    model = model_by_rules()
+    with LinkStore() as store, LinkStore() as facts:
+        index(store, DocumentsSource(parts, "mill"), links=[])
+        index_facts(store, ModelExtractor(model), facts=facts)
+        stored = [one.page_content for one in facts.scan() if one.metadata["type"] == "fact"]
+        again = index_facts(store, ModelExtractor(model), facts=facts)
+
+    prompts = [str(call.messages[1].text) for call in model.calls]
+    assert len(parts) > 5
+    assert sum("End of the passage before:" in prompt for prompt in prompts) == len(parts) - 1
+    assert sorted(stored) == sorted(sentences(text))
+    assert again.extracted == 0
+
+
+def test_of_rules_that_read_whole_chunks_no_fact_is_stored_twice_either():
+    parts = ["The mill burned down in 1820. It was rebuilt at once.", "It was rebuilt at once. A flood came."]
+    with LinkStore() as store, LinkStore() as facts:
+        documents = [Document(one, metadata={"source": "m"}) for one in parts]
+        index(store, DocumentsSource(documents, "mill"), links=[])
+        index_facts(store, RuleExtractor(), facts=facts)
+        stored = [one.page_content for one in facts.scan() if one.metadata["type"] == "fact"]
+
+    assert sorted(stored) == ["A flood came.", "It was rebuilt at once.", "The mill burned down in 1820."]
+
+
+def test_a_report_says_how_many_facts_there_are_how_long_and_what_they_name():
+    with LinkStore() as store, LinkStore() as facts:
+        store.add_documents(chunks())
+        index_facts(store, RuleExtractor(), facts=facts)
+        report = describe_facts(facts, top=2)
+        texts = [one.page_content for one in facts.scan() if one.metadata["type"] == "fact"]
+        elements = stored_elements(facts)
+        empty = describe_facts(LinkStore())
+
+    lengths = [len(text.split()) for text in texts]
+    assert (report.facts, report.chunks, report.longest) == (len(texts), 3, max(lengths))
+    assert report.words == pytest.approx(sum(lengths) / len(lengths))
+    assert report.elements == len(elements)
+    assert report.top[0] == ("joan of arc", 3)
+    assert (empty.facts, empty.words, empty.top) == (0, 0.0, ())
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan")])

@@ -72,6 +72,20 @@ def test_the_facts_can_be_searched_as_a_store(place):
     assert "fact:joan:2" in [hit["id"] for hit in json.loads(out)]
 
 
+def test_a_report_shows_what_the_index_of_facts_has(place):
+    none = linkstore("facts", "--report", "--store", place)
+    linkstore("facts", *MODEL, "--store", place)
+    code, out, _ = linkstore("facts", "--report", "--store", place)
+    as_json = json.loads(linkstore("facts", "--report", "--store", place, "--json")[1])
+
+    assert none[0] == exits.NOT_FOUND
+    assert "there are no facts of" in none[2]
+    assert code == 0
+    assert out.splitlines()[0] == "facts     7 of 3 chunks"
+    assert "3 joan of arc" in out
+    assert (as_json["facts"], as_json["top"][0]) == (7, ["joan of arc", 3])
+
+
 def test_without_store_or_model_the_error_is_named(place, tmp_path):
     missing = linkstore("facts", *MODEL, "--store", str(tmp_path / "none"))
     unknown = linkstore("facts", "--store", place, "--model", "nobody:knows")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 from pathlib import Path
 
 import pytest
 from documented import linkstore
 from langchain_core.documents import Document
+from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
 
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore.cli import exits
@@ -233,9 +235,93 @@ def test_documents_that_do_not_come_again_go(store):
     index(store, DocumentsSource([Document(page_content="Other.")], "other"))
     changed = [Document(page_content="One, changed.", metadata=LOADED[0].metadata), *LOADED[1:3]]
     assert index(store, DocumentsSource(changed, "loader"), prune=True).pages == PageCounts(
-        added=1, unchanged=2, removed=3
-    )
+        added=1, updated=1, unchanged=1, removed=3
+    ), "its neighbour is linked with the changed one"
     assert store.survey().documents == 4
+
+
+def along(store, label):
+    """For each text, those of the documents that its section links with a label lead to."""
+    documents = list(store.scan())
+    named = {
+        link.tag: d.page_content
+        for d in documents
+        for link in get_links(d)
+        if (link.kind, link.direction) == ("section", "in")
+    }
+    return {
+        d.page_content: [named[link.tag] for link in get_links(d) if link.label == label] for d in documents
+    }
+
+
+BOOK = " ".join(f"Sentence number {n} of the book tells of the river and of mill {n * 7}." for n in range(40))
+SPLITTERS = {
+    "recursive": RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=80),
+    "with start": RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=80, add_start_index=True),
+    "characters": CharacterTextSplitter(separator=" ", chunk_size=300, chunk_overlap=0),
+}
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_chunks_of_one_source_are_linked_both_ways(store, name):
+    chunks = SPLITTERS[name].split_documents(
+        [
+            Document(BOOK, metadata={"source": "book.txt"}),
+            Document(BOOK[:700].upper(), metadata={"source": "b.txt"}),
+        ]
+    )
+    index(store, DocumentsSource(chunks, "s"))
+
+    texts = [[d.page_content for d in chunks if d.metadata["source"] == of] for of in ("book.txt", "b.txt")]
+    following = {one: [other] for part in texts for one, other in itertools.pairwise(part)}
+    before = {other: [one] for part in texts for one, other in itertools.pairwise(part)}
+    ends = {text: [] for part in texts for text in part}
+    assert along(store, "next") == {**ends, **following}
+    assert along(store, "previous") == {**ends, **before}
+
+
+def test_chunks_that_come_in_another_order_are_linked_by_their_start_index(store):
+    chunks = SPLITTERS["with start"].split_documents(
+        [Document(BOOK, metadata={"source": "book.pdf", "page": page}) for page in (1, 2)]
+    )
+    pages = [[d.page_content for d in chunks if d.metadata["page"] == page] for page in (1, 2)]
+    half = len(chunks) // 2
+    index(store, DocumentsSource([*chunks[:half][::-1], *chunks[half:]], "s"))
+
+    in_order = [d for d in store.scan() if d.metadata["page"] == 1]
+    by_place = {d.metadata["start_index"]: get_links(d) for d in in_order}
+    starts = sorted(by_place)
+    names = {link.tag: start for start in starts for link in by_place[start] if link.leads_in}
+    assert len(starts) == len(pages[0])
+    for start, following in itertools.pairwise(starts):
+        assert [names[li.tag] for li in by_place[start] if li.label == "next"] == [following]
+
+
+def test_a_chunk_says_how_much_of_it_the_one_before_has(store):
+    texts = ["The mill stands on the river Aar since 1820.", "the river Aar since 1820. It burned down.", "x"]
+    index(store, DocumentsSource([Document(one, metadata={"source": "a"}) for one in texts], "s"))
+
+    said = {
+        d.page_content: [link.data for link in get_links(d) if link.label == "previous"] for d in store.scan()
+    }
+    assert said == {texts[0]: [], texts[1]: [{"overlap": len("the river Aar since 1820.")}], "x": [None]}
+
+
+def test_documents_without_origin_or_with_another_are_not_linked(store):
+    documents = [
+        Document("a"),
+        Document("b"),
+        Document("c", metadata={"source": "x"}),
+        Document("d", metadata={"source": "y"}),
+    ]
+    index(store, DocumentsSource(documents, "s"))
+    assert not [link for d in store.scan() for link in get_links(d)]
+
+
+def test_a_blank_chunk_does_not_part_its_neighbours(store):
+    chunks = [Document(one, metadata={"source": "y"}) for one in ("a", " ", "b")]
+    index(store, DocumentsSource(chunks, "s"))
+    assert along(store, "next") == {"a": ["b"], "b": []}
 
 
 def test_links_of_documents_stay_and_extractors_of_documents_add_theirs(store):

@@ -29,7 +29,8 @@ def model_by_rules() -> ScriptedChatModel:
 
 def _extracted(messages: Sequence[BaseMessage]) -> ExtractedFacts:
     place, _, passage = str(messages[-1].text).rpartition("Passage:\n")
-    title = place.strip().removeprefix("Section: ").partition(", ")[0]
+    first = place.partition("\n")[0]
+    title = first.removeprefix("Title: ").partition(", ")[0] if first.startswith("Title: ") else ""
     facts = _RULES["facts_of"](Document(passage, metadata={"title": title}))
     return ExtractedFacts(
         facts=[ExtractedFact(fact=one.text, key_elements=[*one.key_elements]) for one in facts]

@@ -1,0 +1,213 @@
+"""The answer of a reading with its citations, a report on it, and its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from linkstore.agents.state import ActionRecord, Reading
+from linkstore.core.display import escape_unprintable, format_count
+from linkstore.strategies.drawing import Box, Drawing, Line, draw_picture
+
+ANSWERED: Final = "answered"
+NOT_IN_SOURCES: Final = "not in the sources"
+UNSUPPORTED: Final = "unsupported"
+OUT_OF_BUDGET: Final = "out of budget"
+_NO_ANSWER: Final = {
+    NOT_IN_SOURCES: "The sources do not answer this.",
+    UNSUPPORTED: "No statement of the model's answer cites what was read.",
+    OUT_OF_BUDGET: "The budget was used up before an answer was written.",
+    "": "The reading has not ended.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """A chunk that a statement rests on.
+
+    Args:
+        id: Of the chunk.
+        url: Its URL with fragment; empty if it has none.
+        title: Of its page, with the innermost heading; may be empty.
+    """
+
+    id: str
+    url: str = ""
+    title: str = ""
+
+    def __str__(self) -> str:
+        return self.id if self.url in ("", self.id) else f"{self.id} {self.url}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A part of an answer.
+
+    Args:
+        text: One or two sentences.
+        citations: The chunks that say so; at least one.
+    """
+
+    text: str
+    citations: tuple[Citation, ...]
+
+    def __str__(self) -> str:
+        return f"{self.text} [{', '.join(one.id for one in self.citations)}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The result of a reading.
+
+    Args:
+        question: As it was asked.
+        outcome: ``answered``; ``not in the sources``; ``unsupported``, if no statement of the model cites
+            what was read; ``out of budget``, if it leaves no room for the answer; empty while a reading is
+            not at its end.
+        statements: The answer, each part with what it rests on; empty unless it is ``answered``.
+        stopped: The budget that ended the exploration early: ``steps``, ``tokens``, ``seconds``, or empty.
+            The statements are then the best answer from what was read.
+        analysis: How the notes answer the question, or what is missing; may be empty.
+        plan: What was to be found out, in order.
+        notebook: The notes, in order. ``P1`` is the first of ``shown``.
+        shown: Ids of the chunks that the model was shown, whole or in part, in order.
+        explored: Key elements whose facts were read, in order.
+        read: Ids of the chunks that were read, in order.
+        actions: All actions, in order.
+        ways: What led to each chunk (``chunk:…``) and key element (``element:…``) that was chosen.
+        refused: How many ``elements``, ``chunks`` and ``citations`` the model invented.
+        malformed: How many outputs of the model were malformed.
+        steps: Calls of the model.
+        prompt_tokens: Tokens that were sent.
+        output_tokens: Tokens of the model's outputs.
+        seconds: Of work.
+        with_facts: Whether there was an index of facts. Without, a reader searches and follows links only.
+    """
+
+    question: str
+    outcome: str
+    statements: tuple[Statement, ...] = ()
+    stopped: str = ""
+    analysis: str = ""
+    plan: tuple[str, ...] = ()
+    notebook: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    explored: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    actions: tuple[ActionRecord, ...] = ()
+    ways: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    malformed: int = 0
+    steps: int = 0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    with_facts: bool = False
+
+    @property
+    def text(self) -> str:
+        """The answer in words, without its citations, or what is missing if there is none."""
+        said = " ".join(one.text for one in self.statements)
+        return said or _NO_ANSWER.get(self.outcome, self.outcome)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and outputs."""
+        return self.prompt_tokens + self.output_tokens
+
+    def compute_cost(self, sent: float, received: float) -> float:
+        """Return what the reading cost, at these prices of a million tokens."""
+        return (self.prompt_tokens * sent + self.output_tokens * received) / 1e6
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """All citations, each once, in order."""
+        return tuple({one.id: one for statement in self.statements for one in statement.citations}.values())
+
+    def explain(self) -> str:
+        """Return a readable report: the plan, each action, the notes, and the answer with its citations."""
+        lines = [f"question: {self.question}"]
+        lines += [f"plan: {step}" for step in self.plan] or ["plan: none"]
+        lines += [] if self.with_facts else ["facts: none; only passages and links were read"]
+        lines += [f"{number:>3}. {one['step']}: {one['said']}" for number, one in enumerate(self.actions, 1)]
+        lines += [f"note: {note}" for note in self.notebook]
+        lines += [f"P{self.shown.index(id) + 1}: {id}" for id in self.read]
+        lines += [f"stopped: the budget of {self.stopped} was used up"] if self.stopped else []
+        lines += [
+            f"refused: {count} {sort} that were not shown" for sort, count in sorted(self.refused.items())
+        ]
+        lines += (
+            [f"malformed: {format_count(self.malformed, 'output')} of the model"] if self.malformed else []
+        )
+        lines.append(
+            f"{self.outcome or 'not ended'}: {format_count(self.steps, 'call')}, "
+            f"{format_count(self.tokens, 'token')}"
+        )
+        lines += [f"  {statement}" for statement in self.statements] or [f"  {self.text}"]
+        lines += [f"  {one}, {one.title}" if one.title else f"  {one}" for one in self.citations]
+        return "\n".join(escape_unprintable(line) for line in lines)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def make_answer(state: Reading, *, with_facts: bool) -> Answer:
+    """Make the answer from the state of a reading, which may not be at its end."""
+    given: dict[str, Any] = {
+        one.name: tuple(of) if isinstance(of, list) else copy(of)
+        for one in fields(Answer)
+        if (of := state.get(one.name)) is not None
+    }
+    given["statements"] = tuple(
+        Statement(
+            text=one["text"], citations=tuple(Citation(id=id, **state["citable"][id]) for id in one["chunks"])
+        )
+        for one in state["statements"]
+    )
+    return Answer(**given, with_facts=with_facts)
+
+
+_QUESTION: Final = ""
+
+
+def draw_reading(answer: Answer) -> Drawing:
+    """Draw a reading: the question, the key elements explored and the chunks read, and what led to what.
+
+    What the answer cites, and the ways to it, are marked.
+
+    Args:
+        answer: What the reader answered.
+
+    Returns:
+        The picture; ``_repr_svg_`` shows it in a notebook, ``save`` writes it.
+    """
+    visited = {*(f"element:{name}" for name in answer.explored), *(f"chunk:{id}" for id in answer.read)}
+    came: dict[str, str] = {}
+    depth = {_QUESTION: 0}
+    for one, before in answer.ways.items():
+        if one in visited:
+            came[one] = before if before in came else _QUESTION
+            depth[one] = depth[came[one]] + 1
+    marked: set[str] = set()
+    for citation in answer.citations:
+        one = f"chunk:{citation.id}"
+        while one in came and one not in marked:
+            marked.add(one)
+            one = came[one]
+    columns = [
+        [one for one, at in depth.items() if at == column] for column in range(max(depth.values()) + 1)
+    ]
+    titles = {f"chunk:{one.id}": one.title for one in answer.citations}
+    boxes = {_QUESTION: Box(title=answer.question, kind="question")}
+    for one in came:
+        sort, _, name = one.partition(":")
+        title = titles.get(one) or name
+        below = "key element" if sort == "element" else "passage" if title == name else name
+        boxes[one] = Box(title=title, below=below, kind="path" if one in marked else "hit")
+    lines = [
+        Line(start=before, end=one, kind="led to", marked=one in marked, label="")
+        for one, before in came.items()
+    ]
+    return Drawing(draw_picture(columns, boxes, lines))
