@@ -1,10 +1,10 @@
 """Typed graphs that a seed makes, each with questions whose answers are where two relations meet.
 
-Every world has the same form and texts, names, kinds of link, directions and states of its own. From one named
-document, two relations lead to the documents that answer: one by what the thing is, one by way of documents
-that are valid or not. Decoys have one of the two, or meet only by way of a document that is no longer valid.
-A question is asked in five wordings, as people write: in full, in keywords, in haste, without the name of the
-type that is wanted, and told as a situation. Nothing of this is known to linkstore.
+Every world has the same form and texts, names, kinds of link, directions and states of its own. From one
+named document, two relations lead to the documents that answer: one by what the thing is, one by way of
+documents that are valid or not. Decoys have one of the two, or meet only by way of a document that is no
+longer valid. A question is asked in five wordings, as people write: in full, in keywords, in haste, without
+the name of the type that is wanted, and told as a situation. Nothing of this is known to linkstore.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Questions whose answer is where two typed relations meet, asked of similarity, the tool, and a peer.
 
-Run: ``python benchmarks/graphs.py [--graph-seed 7] [--graphs drugs,laws]``. ``_graph_worlds.py`` makes the graphs:
-drugs, laws and packages, each with 200 questions in five wordings. Another file with a dict ``WORLDS`` of
-functions from a seed to a :class:`World` is measured with ``--worlds FILE``. In %: the first result is right;
-of the right documents, those among the 8 results; and how many documents a question are wrongly said to be where
-relations meet. Contenders: similarity; ``search`` of an agent's tools with a model that only passes on the
-question; the same with types filled in; langchain-graph-retriever (its Eager strategy, the same embedding).
-``--by-wording`` shows each wording apart.
+Run: ``python benchmarks/graphs.py [--graph-seed 7] [--graphs drugs,laws]``. ``_graph_worlds.py`` makes the
+    graphs: drugs, laws and packages, each with 200 questions in five wordings. Another file with a dict
+    ``WORLDS`` of functions from a seed to a :class:`World` is measured with ``--worlds FILE``. In %: the
+    first result is right; of the right documents, those among the 8 results; and how many documents a
+    question are wrongly said to be where relations meet. Contenders: similarity; ``search`` of an agent's
+    tools with a model that only passes on the question; the same with types filled in;
+    langchain-graph-retriever (its Eager strategy, the same embedding). ``--by-wording`` shows each wording
+    apart.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from linkstore.core.text import tokenize
 from linkstore.engines.contract import Backend
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.base import Strategy
-from linkstore.strategies.first_stage import NAMING_KINDS
+from linkstore.strategies.names import NAMING_KINDS
 
 T = TypeVar("T")
 

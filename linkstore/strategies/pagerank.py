@@ -26,7 +26,8 @@ from linkstore.strategies.base import (
     Traversing,
     rerank_hits,
 )
-from linkstore.strategies.first_stage import NAMING_KINDS, FirstStage, find_question_targets, run_first_stage
+from linkstore.strategies.first_stage import FirstStage, find_question_targets, run_first_stage
+from linkstore.strategies.names import NAMING_KINDS
 from linkstore.strategies.results import find_pages, make_best_hits, report_none_found
 from linkstore.strategies.traversal import Edges, FoundDocuments, Trail, limit_nodes, make_hop
 
@@ -266,8 +267,9 @@ class PageRank(Traversing):
         """Plan the first stage, the documents that the query names, one hop around both, one walk."""
         trail = Trail()
         stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
+        cap = min(self.named_cap, self.hub_cap)
         own = yield from find_question_targets(
-            trail, question, self, self.named_kinds, self.named, min(self.named_cap, self.hub_cap)
+            trail, question, self, stage, self.named_kinds, self.named, cap, rare=cap
         )
         known = stage.joined(own)
         if not len(known):
