@@ -114,8 +114,8 @@ DRUG_WORDINGS = (
     ),
     ("{x} rules where approved", "regulations {x} current approvals class"),
     (
-        "hi, what directives do we have to follow for {X} in the countries it currently holds an authorisation"
-        " for?",
+        "hi, what directives do we have to follow for {X} in the countries it currently holds an"
+        " authorisation for?",
         "quick one - {x}, which regs do we need to look at? only where its still authorised pls",
     ),
     (
@@ -123,10 +123,10 @@ DRUG_WORDINGS = (
         "What has to be observed for {X} on account of its molecule and of where it may be sold today?",
     ),
     (
-        "We sell {X}. Which requirements concern us both because of what kind of molecule it is and because of"
-        " where it is on the market?",
-        "My team is taking over {X} from a licensor. Tell me which rules come with it in the markets that have"
-        " not withdrawn it.",
+        "We sell {X}. Which requirements concern us both because of what kind of molecule it is and because"
+        " of where it is on the market?",
+        "My team is taking over {X} from a licensor. Tell me which rules come with it in the markets that"
+        " have not withdrawn it.",
     ),
 )
 
@@ -185,8 +185,8 @@ def make_drugs(seed: int) -> World:
         maker.add(
             "Regulation",
             f"REG-{number:03}",
-            f"Directive {2000 + number % 24}/{100 + number} on {what}. Lays down how medicinal products are to be"
-            f" handled as to {what}, with duties of holders and penalties.",
+            f"Directive {2000 + number % 24}/{100 + number} on {what}. Lays down how medicinal products are"
+            f" to be handled as to {what}, with duties of holders and penalties.",
             code=f"REG-{number:03}",
         )
     for at, name in enumerate(classes):
@@ -228,7 +228,8 @@ def make_drugs(seed: int) -> World:
         trial = maker.add(
             "Trial",
             f"TRI-{at:03}",
-            f"A trial on which rules apply to {name} where it is approved: {chance.randrange(40, 900)} patients.",
+            f"A trial on which rules apply to {name} where it is approved: {chance.randrange(40, 900)}"
+            f" patients.",
         )
         maker.add(
             "Drug",
@@ -255,7 +256,8 @@ def make_drugs(seed: int) -> World:
 LAW_WORDINGS = (
     (
         "Which duties under the {X} follow both from the field it covers and from an amendment in force?",
-        "Under the {X}, what obligations exist for the sectors it governs according to its amendments in force?",
+        "Under the {X}, what obligations exist for the sectors it governs according to its amendments in"
+        " force?",
     ),
     ("{x} obligations currently applicable", "duties {x} amendments in force"),
     (
@@ -269,8 +271,8 @@ LAW_WORDINGS = (
     (
         "I am reading the {X}: leaving aside changes that were repealed or are pending, what does it make"
         " companies in its field do?",
-        "Our auditor wants to see how we meet the {X}. We are in the sector concerned; which of its demands are"
-        " binding at the moment?",
+        "Our auditor wants to see how we meet the {X}. We are in the sector concerned; which of its demands"
+        " are binding at the moment?",
     ),
 )
 
@@ -380,7 +382,8 @@ def make_laws(seed: int) -> World:
             amendment = maker.add(
                 "amendment",
                 f"amendment/{at}-{number}",
-                f"Amendment {number + 1} of the {name}, {said}. It changes sections {number + 2} and {number + 7}.",
+                f"Amendment {number + 1} of the {name}, {said}. It changes sections {number + 2} and"
+                f" {number + 7}.",
                 [("imposes", f"duty/{one}") for one in sorted(imposed)],
                 in_force=valid,
                 title=f"{name}, amendment {number + 1}",
@@ -390,7 +393,8 @@ def make_laws(seed: int) -> World:
         act = maker.add(
             "act",
             f"act/{at}",
-            f"{name}. An act to regulate {' and '.join(fields[one] for one in own)}, and for connected purposes.",
+            f"{name}. An act to regulate {' and '.join(fields[one] for one in own)}, and for connected"
+            f" purposes.",
             [*links, ("supervised_by", f"authority/{at % 5}")],
             title=name,
         )
@@ -427,8 +431,8 @@ PACKAGE_WORDINGS = (
         "can we ship {x}?? which controls, license + cve that are not closed",
     ),
     (
-        "Before {X} goes into a release: what is demanded by its licensing terms as well as by security notices"
-        " not yet dealt with?",
+        "Before {X} goes into a release: what is demanded by its licensing terms as well as by security"
+        " notices not yet dealt with?",
         "Is there anything that both the license of {X} and a current security bulletin oblige us to?",
     ),
     (
@@ -441,7 +445,8 @@ PACKAGE_WORDINGS = (
 
 
 def make_packages(seed: int) -> World:
-    """Software packages, their licences, advisories that point at them, and the measures that both ask for."""
+    """Software packages, their licences, advisories that point at them, and the measures that both ask"
+    " for."""
     chance = random.Random(f"packages {seed}")
     schema = Schema(
         types={"package", "licence", "advisory", "measure", "maintainer"},
@@ -531,7 +536,8 @@ def make_packages(seed: int) -> World:
             add(
                 "advisory",
                 f"ADV-{2020 + number}-{1000 + 7 * at}",
-                f"A flaw in {name} lets a remote user read memory. Severity {chance.choice(('low', 'high'))}.",
+                f"A flaw in {name} lets a remote user read memory. Severity"
+                f" {chance.choice(('low', 'high'))}.",
                 [("affects", package), *(("callsFor", f"M{one:02}") for one in sorted(called))],
                 state=state,
             )

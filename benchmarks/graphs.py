@@ -52,7 +52,8 @@ def main() -> None:
 
 def _load(path: str) -> Mapping[str, Callable[[int], World]]:
     spec = importlib.util.spec_from_file_location("worlds", path)
-    assert spec and spec.loader
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.WORLDS  # type: ignore[no-any-return]
@@ -79,7 +80,8 @@ def _measure(world: World, options: argparse.Namespace) -> Iterator[dict[str, An
                 if options.show and (ids[:1] == [] or ids[0] not in question.gold or wrong):
                     options.show -= 1
                     print(
-                        f"{name}: {question.text}\n  gold {sorted(question.gold)}\n  found {ids} claimed {claimed}"
+                        f"{name}: {question.text}\n  gold {sorted(question.gold)}\n  found {ids} claimed"
+                        f" {claimed}"
                     )
 
 
@@ -136,7 +138,8 @@ def _by_tool(tool: Any, arguments: Mapping[str, Any]) -> Contender:
 
 
 def _by_peer(store: LinkStore, world: World) -> Contender:
-    """Ask the peer, for which links are metadata: ids under the name of their kind, and edges from these to ids."""
+    """Ask the peer, for which links are metadata: ids under the name of their kind, and edges from these to"
+    " ids."""
     warnings.simplefilter("ignore")
     from graph_retriever.strategies import Eager
     from langchain_core.documents import Document

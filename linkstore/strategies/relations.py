@@ -108,7 +108,7 @@ class Relations(Strategy):
         hits = [*met, *(hit for hit in ranked if hit.document.id not in known)]
         if len(met) > self.k:
             cuts.append(
-                Cut(reason="k", count=len(met) - self.k, depth=None, detail="where relations meet too")
+                Cut(reason="meeting", count=len(met) - self.k, depth=None, detail="where relations meet too")
             )
         return replace(ranked, hits=tuple(hits[: self.k]), cuts=(*cuts, *ranked.cuts), strategy=str(self))
 
@@ -130,7 +130,8 @@ class Relations(Strategy):
         return [hit for hit in found if MIN_SURETY * hit.score >= found[0].score]
 
     def _find_meetings(self, question: Question, starts: Sequence[Hit]) -> Plan[tuple[list[Hit], list[Cut]]]:
-        start_type = starts[0].document.metadata.get(self.type_field)
+        types = {hit.document.metadata.get(self.type_field) for hit in starts}
+        start_type = types.pop() if len(types) == 1 else None
         apart = start_type if isinstance(start_type, str) and start_type != self.result_type else None
         asked = replace(
             question,
@@ -197,12 +198,11 @@ class _ChainJudge:
 
     def judge(self, hit: Hit) -> Hit | None:
         """Return a hit with the chains that count, or None if fewer than two independent ones do."""
-        starts = {chain.start for chain in hit.chains}
-        ending = [chain for chain in hit.chains if self._ends_there(chain)]
+        ending = list(filter(self._ends_there, hit.chains))
         valid = [chain for chain in ending if not self._find_invalid(chain)]
-        independent = select_independent_chains(valid, starts)
+        independent = _select_chains(valid)
         if not independent:
-            if select_independent_chains(ending, starts):
+            if _select_chains(ending):
                 self.invalid |= {id: state for chain in ending for id, state in self._find_invalid(chain)}
             return None
         chains = [replace(chain, independent=True) for chain in independent]
@@ -225,6 +225,14 @@ class _ChainJudge:
         """Say whether no document on the way has the type of the last one, or of the first one."""
         *inside, end = (self._types.get(id) for id in chain.documents[1:])
         return not {end, self._types.get(chain.start)} - {None} & set(inside)
+
+
+def _select_chains(chains: Sequence[Chain]) -> list[Chain]:
+    """Select independent chains: the most, and of as many those with the fewest links against their direction."""
+    starts = dict.fromkeys(chain.start for chain in chains)
+    found = [select_independent_chains([one for one in chains if one.start == start]) for start in starts]
+    found.append([] if any(found) else select_independent_chains(chains, starts))
+    return min(found, key=lambda some: (-len(some), sum(map(_count_backward, some))))
 
 
 def _find_invalid(question: str, name: str, values: Mapping[str, tuple[object, Validity]]) -> dict[str, str]:
@@ -256,13 +264,20 @@ def _select_asked_type(hits: Sequence[Hit], question: str, type_field: str) -> l
     found = _ASKED.search(question)
     asked = tokenize(found[1])[:_ASKED_WORDS] if found else ()
     named = [one for one in by_type if _is_named(one, asked)]
-    turned = {one: min(map(_count_backward, by_type[one])) for one in named or by_type}
+    turned = {
+        one: min(sum(map(_count_backward, filter(_is_independent, hit.chains))) for hit in by_type[one])
+        for one in named or by_type
+    }
     fewest = min(turned.values(), default=0)
     return [
         hit
         for hit in hits
         if turned.get(str(hit.document.metadata.get(type_field, "")), fewest + 1) == fewest
     ]
+
+
+def _is_independent(chain: Chain) -> bool:
+    return chain.independent
 
 
 def _is_named(type: str, words: Sequence[str]) -> bool:
@@ -272,11 +287,6 @@ def _is_named(type: str, words: Sequence[str]) -> bool:
     return not forms.isdisjoint(words)
 
 
-def _count_backward(hit: Hit) -> int:
-    """Count the links of independent chains to a hit that were followed against their direction."""
-    return sum(
-        triple.object == before
-        for chain in hit.chains
-        if chain.independent
-        for before, triple in zip(chain.documents, chain, strict=False)
-    )
+def _count_backward(chain: Chain) -> int:
+    """Count the links of a chain that were followed against their direction."""
+    return sum(triple.object == before for before, triple in zip(chain.documents, chain, strict=False))
