@@ -1,4 +1,4 @@
-"""The tools ``search``, ``similar`` and ``read``; ``add`` and ``delete``, if a server is told to offer them."""
+"""The tools ``search``, ``similar`` and ``read``; and ``add`` and ``delete``, which only a server offers."""
 
 from __future__ import annotations
 

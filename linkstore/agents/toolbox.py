@@ -235,15 +235,15 @@ def make_specs(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[
         id=(
             str | list[str],
             Field(
-                description='Its id, with or without brackets, its URL or its name, for example "CLS-3"; or a list'
-                ' of these, for example ["CLS-3", "CLS-4"].'
+                description='Its id, with or without brackets, its URL or its name, for example "CLS-3";'
+                ' or a list of these, for example ["CLS-3", "CLS-4"].'
             ),
         ),
         offset=(
             int,
             Field(
                 default=0,
-                description="The character to begin with, for example 8000 to read on. For one document only.",
+                description="The character to begin with, for example 8000 to read on; for one document.",
             ),
         ),
     )
@@ -292,7 +292,8 @@ def make_writing_specs(toolbox: Toolbox) -> Iterator[ToolSpec]:
             list[GivenLink] | None,
             Field(
                 default=None,
-                description='Its links, for example [{"kind": "BELONGS_TO", "tag": "CLS-3", "direction": "out"}].',
+                description="Its links, for example"
+                ' [{"kind": "BELONGS_TO", "tag": "CLS-3", "direction": "out"}].',
             ),
         ),
     )

@@ -106,7 +106,7 @@ class EdgeChain:
         return self.positions
 
     def may_follow(self, edge: Edge) -> bool:
-        """Say whether an edge leads to a document that is not in the chain, and not back along its last kind."""
+        """Say whether an edge leads to a new document, and not back along the kind just followed."""
         back = self.edges and self.edges[-1].kind == edge.kind and self.edges[-1].forward != edge.forward
         return not back and edge.target not in self.positions
 

@@ -269,7 +269,7 @@ def _list_spellings(words: str) -> list[str]:
 
 
 def _is_written_as_name(text: str, words: Iterable[str]) -> bool:
-    """Say whether a text writes words as a name: none of them, but stop words, ever in small letters alone."""
+    """Say whether a text writes words as a name: never one of them, but stop words, in small letters."""
     wanted = {term for word in words for term in extract_terms(word)}
     written = dict.fromkeys(wanted, True)
     found = set()

@@ -34,10 +34,10 @@ MAX_MEETINGS: Final = 200
 MAX_CHAINS_EACH: Final = 20
 MAX_SHOWN_STATES: Final = 5
 _ASKED: Final = re.compile(
-    r"\b(?:which|what|whose|list|all|every|each|any)\s+(?:of\s+)?(?:the\s+)?(\w.*)", re.DOTALL
+    r"\W*(?:which|what|list|name|show)\s+(?:all\s+)?(?:of\s+)?(?:the\s+)?(\w.*)", re.IGNORECASE | re.DOTALL
 )
 _ASKED_WORDS: Final = 3
-"""The type that is asked for is among so many words after "which"."""
+"""The type that is asked for is among so many words after "which", with which the question begins."""
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -228,7 +228,7 @@ class _ChainJudge:
 
 
 def _select_chains(chains: Sequence[Chain]) -> list[Chain]:
-    """Select independent chains: the most, and of as many those with the fewest links against their direction."""
+    """Select the most independent chains, and of as many those with the fewest links followed backward."""
     starts = dict.fromkeys(chain.start for chain in chains)
     found = [select_independent_chains([one for one in chains if one.start == start]) for start in starts]
     found.append([] if any(found) else select_independent_chains(chains, starts))
@@ -261,7 +261,7 @@ def _select_asked_type(hits: Sequence[Hit], question: str, type_field: str) -> l
     by_type: dict[str, list[Hit]] = defaultdict(list)
     for hit in hits:
         by_type[str(hit.document.metadata.get(type_field, ""))].append(hit)
-    found = _ASKED.search(question)
+    found = _ASKED.match(question)
     asked = tokenize(found[1])[:_ASKED_WORDS] if found else ()
     named = [one for one in by_type if _is_named(one, asked)]
     turned = {
