@@ -35,6 +35,7 @@ from linkstore.core.hits import Hits
 from linkstore.core.links import LINKS_KEY, Link, merge_links, parse_links
 from linkstore.core.plans import Operation, Plan, read_documents
 from linkstore.core.processes import run_without_collector
+from linkstore.embeddings.names import LEAST_EVIDENCE
 from linkstore.engines.contract import Backend, Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import (
     DocumentError,
@@ -86,6 +87,7 @@ def search(
     text = query if isinstance(query, str) else ""
     given = None if isinstance(query, str) else convert_question(query)
     question = options.question(_PLACEHOLDER_VECTOR, text)  # raise on an invalid link before embedding
+    question = replace(question, least_evidence=LEAST_EVIDENCE.get(embedding.name))
     check_depth(strategy, strategy.hops, max_depth)
     vector = (yield from embedding.embed_query(text)) if given is None else given
     manifest: Manifest = yield call_engine(backend, backend.manifest())

@@ -15,7 +15,13 @@ from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Chain, Hits, Triple
 from linkstore.core.plans import Documents, Ids, Plan, StoredDocument, Tags, rank_refs
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
-from linkstore.strategies.first_stage import FirstStage, add_own_starts, run_first_stage
+from linkstore.strategies.first_stage import (
+    OFF_SUBJECT,
+    FirstStage,
+    add_own_starts,
+    is_off_subject,
+    run_first_stage,
+)
 from linkstore.strategies.names import NAMING_KINDS, find_named_documents
 from linkstore.strategies.results import (
     LinkTexts,
@@ -325,7 +331,9 @@ class AllPaths(Traversing):
         named = yield from find_named_documents(
             question, stage.having, stage.worded, NAMING_KINDS, self.named, cap
         )
-        start_k = 0 if len(named) else self.start_k
+        off_subject = not len(named) and is_off_subject(stage, question, self)
+        trail.cut("floor", len(stage.refs) if off_subject else 0, 0, OFF_SUBJECT)
+        start_k = 0 if len(named) or off_subject else self.start_k
         best = yield from rank_refs(stage.refs, stage.scores(stage.refs, stage.similarity), start_k)
         found = FoundDocuments.unlinked(
             np.concatenate((named.refs, stage.refs[best])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class FirstStage:
         highest: The highest similarity of any document, even below the minimum, None for an empty store.
         worded: Those that match words, best first, even below the minimum.
         having: How many documents have each word of the question, as far as they were looked up.
+        known: The share of the question's words that some document has; 1 if there are none to look up.
     """
 
     refs: Ints
@@ -55,6 +57,7 @@ class FirstStage:
     highest: float | None
     worded: Ints
     having: Mapping[str, int]
+    known: float
 
     def scores(self, refs: Ints, similarity: Floats) -> Floats:
         """Return (m,) scores of any documents in [0, 1], from meaning and words.
@@ -83,6 +86,15 @@ class FirstStage:
         )
 
     @property
+    def evidence(self) -> float:
+        """How much speaks for the store having to do with the question.
+
+        It is the highest similarity of any document, and :data:`KNOWN_WORDS` times the share of the
+        question's words that some document has.
+        """
+        return (self.highest or 0.0) + KNOWN_WORDS * self.known
+
+    @property
     def _most(self) -> np.float32:
         return np.float32(1.0 + (self.lexical if self.words.any() else 0.0))
 
@@ -91,6 +103,11 @@ class FirstStage:
         at = find_positions(refs, self.refs)
         words[at >= 0] = self.words[at[at >= 0]]
         return words
+
+
+OFF_SUBJECT: Final = "the question seems to be about something else"
+KNOWN_WORDS: Final = 0.2
+"""How much it counts if all words of a question occur in the store, where a similarity counts 1."""
 
 
 def run_first_stage(
@@ -124,7 +141,24 @@ def run_first_stage(
         highest=highest,
         worded=found.refs,
         having=found.having,
+        known=_share_known(question, found),
     )
+
+
+def _share_known(question: Question, found: plans.LexicalMatches) -> float:
+    asked, _ = extract_question_terms(question.text)
+    known = sum(bool(found.having.get(word)) for word in asked) + len(found.left_out)
+    return known / len(asked) if asked and (found.having or found.left_out) else float(not found.having)
+
+
+def is_off_subject(stage: FirstStage, question: Question, controls: Traversing) -> bool:
+    """Say whether a question, which names no document, seems to be about something else than the store.
+
+    Not if the caller or the store sets a minimum similarity, which decides then.
+    """
+    least = question.least_evidence
+    given = controls.min_similarity is not None or not question.text or stage.highest is None
+    return least is not None and not given and stage.evidence < least
 
 
 def _search_by_words(trail: Trail, question: Question, pool: int) -> Plan[plans.LexicalMatches]:

@@ -26,7 +26,13 @@ from linkstore.strategies.base import (
     Traversing,
     rerank_hits,
 )
-from linkstore.strategies.first_stage import FirstStage, find_question_targets, run_first_stage
+from linkstore.strategies.first_stage import (
+    OFF_SUBJECT,
+    FirstStage,
+    find_question_targets,
+    is_off_subject,
+    run_first_stage,
+)
 from linkstore.strategies.names import NAMING_KINDS
 from linkstore.strategies.results import find_pages, make_best_hits, report_none_found
 from linkstore.strategies.traversal import Edges, FoundDocuments, Trail, limit_nodes, make_hop
@@ -272,6 +278,9 @@ class PageRank(Traversing):
             trail, question, self, stage, self.named_kinds, self.named, cap, rare=cap
         )
         known = stage.joined(own)
+        if not len(own) and is_off_subject(stage, question, self):
+            trail.cut("floor", len(known), 0, OFF_SUBJECT)
+            known = known.take(np.zeros(len(known), dtype=np.bool_))
         if not len(known):
             return report_none_found(trail, question, self.pool, self, stage.highest)
         seeds = known.refs[(yield from rank_refs(known.refs, stage.scores_of(known), self.start_k))]
