@@ -44,6 +44,7 @@ from linkstore.errors import DocumentError, StrategyError, UnknownNameError
 from linkstore.store.driving import check_known_names
 from linkstore.store.schema import RecordedSchema
 from linkstore.store.schema_graph import read_schema
+from linkstore.store.unanswered import record_unanswered
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, SearchOptions, Strategy
 from linkstore.strategies.first_stage import Named
@@ -85,6 +86,7 @@ def search_documents(
         raise StrategyError("the question is not valid Unicode (it has a lone surrogate); ask it anew")
     hits: Hits = yield view.search(question, strategy)
     if not hits:
+        yield from record_unanswered(view.backend, [question])
         return make_empty_answer(hits.reason or "no document matches", _advise_search(hits))
     on_path = {step.id for hit in hits if hit.depth > 1 for step in hit.path}
     between = yield from find_documents(view, sorted(on_path))
