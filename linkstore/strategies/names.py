@@ -16,6 +16,7 @@ import numpy as np
 
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints, cosine_similarities, sort_unique
+from linkstore.core.documents import is_storable
 from linkstore.core.lexical import MAX_QUESTION_CHARACTERS, extract_terms
 from linkstore.core.plans import Plan
 from linkstore.core.text import STOP_WORDS, find_words, tokenize
@@ -40,6 +41,8 @@ NAME_FIELDS: Final = ("title", "name", "label", "alias", "aliases", "names")
 """Metadata fields that hold a name of a document, or a list of names."""
 NONE_FOUND: Final = FoundDocuments(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES)
 _ID_PART: Final = re.compile(r"[/#:]")
+_AROUND_IDS: Final = " .,;:!?()[]{}<>\"'\u201c\u201d\u2018\u2019"
+"""What may stand around an id in a question."""
 _LEADING: Final = 300
 """Characters of a text that are looked at for the name that it begins with."""
 _BY_NAME, _BY_LEADING_WORDS, _BY_RARE_WORD = range(3)
@@ -217,12 +220,18 @@ def leave_query(edges: Edges) -> Edges:
 
 def _find_candidates(names: QuestionNames, question: Question, best: Ints) -> Plan[Ints]:
     """Return the documents whose names are compared with the question."""
-    if not names.rare:
-        return best[:READ]
-    found: plans.LexicalMatches = yield plans.Lexical(
-        terms=tuple(names.rare), k=2 * READ, filter=question.seed_filter
-    )
-    return sort_unique(np.concatenate((best[:READ], found.refs)))
+    parts = [best[:READ]]
+    words = dict.fromkeys(word.strip(_AROUND_IDS) for word in question.text[:MAX_QUESTION_CHARACTERS].split())
+    ids = [word for word in words if not word.isalpha() and is_storable(word)][:MAX_SEARCHED_WORDS]
+    if ids:
+        known: plans.Candidates = yield plans.Find(ids=tuple(ids), filter=question.seed_filter)
+        parts.append(known.refs)
+    if names.rare:
+        found: plans.LexicalMatches = yield plans.Lexical(
+            terms=tuple(names.rare), k=2 * READ, filter=question.seed_filter
+        )
+        parts.append(found.refs)
+    return sort_unique(np.concatenate(parts))
 
 
 def _select_longest(
