@@ -258,22 +258,19 @@ def _format_state(name: str, value: object) -> str:
 
 def _select_asked_type(hits: Sequence[Hit], question: str, type_field: str) -> list[Hit]:
     """Return the hits of the type asked for, or of those with the fewest links against their direction."""
-    by_type: dict[str, list[Hit]] = defaultdict(list)
-    for hit in hits:
-        by_type[str(hit.document.metadata.get(type_field, ""))].append(hit)
+    groups: dict[str, list[Hit]] = defaultdict(list)
+    for hit in hits:  # documents without types are each of their own
+        groups[str(hit.document.metadata.get(type_field) or f"\0{hit.document.id}")].append(hit)
     found = _ASKED.match(question)
     asked = tokenize(found[1])[:_ASKED_WORDS] if found else ()
-    named = [one for one in by_type if _is_named(one, asked)]
+    named = [group for group in groups if _is_named(group, asked)]
     turned = {
-        one: min(sum(map(_count_backward, filter(_is_independent, hit.chains))) for hit in by_type[one])
-        for one in named or by_type
+        group: min(sum(map(_count_backward, filter(_is_independent, hit.chains))) for hit in groups[group])
+        for group in named or groups
     }
     fewest = min(turned.values(), default=0)
-    return [
-        hit
-        for hit in hits
-        if turned.get(str(hit.document.metadata.get(type_field, "")), fewest + 1) == fewest
-    ]
+    chosen = {hit.document.id for group, count in turned.items() if count == fewest for hit in groups[group]}
+    return [hit for hit in hits if hit.document.id in chosen]
 
 
 def _is_independent(chain: Chain) -> bool:

@@ -103,5 +103,6 @@ def test_work_for_a_question_is_bounded_however_long_it_is() -> None:
         text = " ".join(f"w{n}" for n in range(length // 6))
         assert len(text) > MAX_QUESTION_CHARACTERS
         assert len(extract_question_terms(text)[0]) == MAX_QUESTION_WORDS
-        fetch = next(names.find_named_documents(Question(vector=ASKED, text=text), names.NAMING_KINDS, 5, 3))
+        question, none = Question(vector=ASKED, text=text), names.NONE_FOUND.refs
+        fetch = next(names.find_named_documents(question, {}, none, names.NAMING_KINDS, 5, 3))
         assert len(fetch.tags) <= names.MAX_SEARCHED_WORDS * names.MAX_NAME_WORDS * len(names.NAMING_KINDS)
