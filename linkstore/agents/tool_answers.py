@@ -18,7 +18,7 @@ from linkstore.core.display import escape_unprintable, get_body, get_url, join_h
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Chain
 from linkstore.core.plans import Operation, Plan
-from linkstore.engines.contract import Backend
+from linkstore.engines.bookkeeping import Backend
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.base import Strategy
 

@@ -15,7 +15,7 @@ import orjson
 
 from linkstore.core.calls import call_engine
 from linkstore.core.plans import Operation
-from linkstore.engines.contract import Backend
+from linkstore.engines.bookkeeping import Backend
 from linkstore.errors import LinkStoreError
 
 UNANSWERED_NOTE: Final = "unanswered questions"

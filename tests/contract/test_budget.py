@@ -16,9 +16,9 @@ from linkstore.memory import ConversationMemory
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "linkstore", ROOT / "extractors" / "linkstore_extractors")
-MAX_LINES = 38_770
-MAX_MODULES = 220
-MAX_FILES = {"add": 22, "similarity_search": 30, "search": 34, "recall": 43}
+MAX_LINES = 40_200
+MAX_MODULES = 241
+MAX_FILES = {"add": 24, "similarity_search": 30, "search": 34, "recall": 44}
 """Files of linkstore that run, in a process that has done the same before."""
 
 
