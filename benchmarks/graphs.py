@@ -72,7 +72,7 @@ def _measure(world: World, options: argparse.Namespace) -> Iterator[dict[str, An
                     for word in _graph_worlds.WORDINGS
                 }
             for wording, some in groups.items():
-                yield {"graph": world.name, "asked of": f"{name} {wording}".strip(), **_score(some)}
+                yield {"graph, asked of": f"{world.name}, {name} {wording}".strip(), **_score(some)}
             for question, ids, claimed in (
                 answers[:: max(1, len(answers) // 200)] if name.startswith("tool") else ()
             ):

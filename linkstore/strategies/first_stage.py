@@ -46,7 +46,8 @@ class FirstStage:
         highest: The highest similarity of any document, even below the minimum, None for an empty store.
         worded: Those that match words, best first, even below the minimum.
         having: How many documents have each word of the question, as far as they were looked up.
-        known: The share of the question's words that some document has; 1 if there are none to look up.
+        known: The share of the question's words that some document has; 1 if there are none to look up, or
+            fewer documents than the stage looks for, whose words say little about their subject.
     """
 
     refs: Ints
@@ -141,7 +142,7 @@ def run_first_stage(
         highest=highest,
         worded=found.refs,
         having=found.having,
-        known=_share_known(question, found),
+        known=_share_known(question, found) if len(near.refs) == pool else 1.0,
     )
 
 
