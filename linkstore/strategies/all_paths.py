@@ -328,11 +328,12 @@ class AllPaths(Traversing):
         trail = Trail()
         stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
         cap = min(self.named_cap, self.hub_cap)
-        named = yield from find_named_documents(
+        named, sure = yield from find_named_documents(
             question, stage.having, stage.worded, NAMING_KINDS, self.named, cap
         )
-        off_subject = not len(named) and is_off_subject(stage, question, self)
+        off_subject = not sure and is_off_subject(stage, question, self)
         trail.cut("floor", len(stage.refs) if off_subject else 0, 0, OFF_SUBJECT)
+        named = named.take(np.full(len(named), not off_subject))
         start_k = 0 if len(named) or off_subject else self.start_k
         best = yield from rank_refs(stage.refs, stage.scores(stage.refs, stage.similarity), start_k)
         found = FoundDocuments.unlinked(

@@ -153,7 +153,7 @@ def _share_known(question: Question, found: plans.LexicalMatches) -> float:
 
 
 def is_off_subject(stage: FirstStage, question: Question, controls: Traversing) -> bool:
-    """Say whether a question, which names no document, seems to be about something else than the store.
+    """Say whether a question, which means no document by name, seems to be about something else.
 
     Not if the caller or the store sets a minimum similarity, which decides then.
     """
@@ -285,8 +285,10 @@ def find_question_targets(
     most: int,
     cap: int,
     rare: int | None = None,
-) -> Plan[FoundDocuments]:
+) -> Plan[tuple[FoundDocuments, bool]]:
     """Return all documents that the question itself leads to: by names, by ids, and by its links.
+
+    Returns them, and whether it means one of them by more than a rare word.
 
     The weight of each is how surely it is meant, in (0, 1]: 1 for roots, the weight of the link for documents
     that ``initial_links`` lead to, and for others as :func:`.find_named_documents` says.
@@ -301,7 +303,9 @@ def find_question_targets(
         cap: A name of more documents than this is ignored.
         rare: Says which names of their own count.
     """
-    named = yield from find_named_documents(question, stage.having, stage.worded, kinds, most, cap, rare)
+    named, sure = yield from find_named_documents(
+        question, stage.having, stage.worded, kinds, most, cap, rare
+    )
     parts = [named]
     if question.roots:
         roots = yield from fetch_roots(trail, question)
@@ -313,12 +317,13 @@ def find_question_targets(
     weight = np.concatenate([part.weight for part in parts])
     order = np.lexsort((-weight, refs))
     best = order[number_equals(refs[order]) == 0]
-    return FoundDocuments(
+    targets = FoundDocuments(
         refs=refs[best],
         similarity=similarity[best],
         weight=weight[best],
         edges=Edges.concatenate([part.edges for part in parts]),
     )
+    return targets, sure or any(map(len, parts[1:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -373,7 +378,7 @@ class Named(Strategy):
         trail = Trail()
         question = replace(question, seed_filter=question.seed_filter & question.result_filter)
         worded = yield from _search_by_words(trail, question, READ)
-        found = yield from find_named_documents(
+        found, _ = yield from find_named_documents(
             question, worded.having, worded.refs, NAMING_KINDS, self.k, self.cap
         )
         if not len(found):

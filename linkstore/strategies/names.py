@@ -121,8 +121,10 @@ def find_named_documents(
     most: int,
     cap: int,
     rare: int | None = None,
-) -> Plan[FoundDocuments]:
+) -> Plan[tuple[FoundDocuments, bool]]:
     """Find the documents that the query names, longest names first from left to right.
+
+    Returns them, and whether one of them is named by more than a rare word.
 
     A name is also found as a possessive or, if it has several words, as a plural. Of n documents with the
     same name, each has the weight 1/n. A name of one word has a third of this, and one of two words two
@@ -139,7 +141,7 @@ def find_named_documents(
     """
     names = QuestionNames(question.text, having)
     if not names.words or not most:
-        return NONE_FOUND
+        return NONE_FOUND, False
     edges, mentions, taken = yield from _find_tags(names, question, kinds, cap)
     refs = yield from _find_candidates(names, question, best)
     if len(refs):
@@ -152,7 +154,7 @@ def find_named_documents(
             )
     meant = _select_longest(mentions, taken, cap)
     if not meant:
-        return NONE_FOUND
+        return NONE_FOUND, False
     found = np.array(sorted({one.ref for one, _ in meant}), dtype=np.int64)
     vectors: Floats = yield plans.Vectors(refs=found)
     similarity = cosine_similarities(vectors, question.vector)
@@ -168,12 +170,13 @@ def find_named_documents(
     )[:most]
     rows = np.array([chosen[ref][1] for ref in ordered if chosen[ref][1] >= 0], dtype=np.int64)
     at = [place[ref] for ref in ordered]
-    return FoundDocuments(
+    named = FoundDocuments(
         refs=found[at],
         similarity=similarity[at],
         weight=np.array([chosen[ref][0] for ref in ordered], dtype=np.float32),
         edges=edges.take(rows),
     )
+    return named, any(one.evidence != _BY_RARE_WORD for one, _ in meant)
 
 
 def _find_tags(

@@ -284,11 +284,11 @@ class PageRank(Traversing):
         trail = Trail()
         stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
         cap = min(self.named_cap, self.hub_cap)
-        own = yield from find_question_targets(
+        own, meant = yield from find_question_targets(
             trail, question, self, stage, self.named_kinds, self.named, cap, rare=cap
         )
         known = stage.joined(own)
-        if not len(own) and is_off_subject(stage, question, self):
+        if not meant and is_off_subject(stage, question, self):
             trail.cut("floor", len(known), 0, OFF_SUBJECT)
             known = known.take(np.zeros(len(known), dtype=np.bool_))
         if not len(known):
