@@ -35,7 +35,8 @@ class GlinerExtractor:
     """Entities of a document on its own, without a look at the corpus.
 
     Links go both ways, of the kind that the ``entity`` extractor makes; the tag is the name's words
-    joined by spaces, the label how it is written. Names too trivial for a mention (fewer than 4 letters,
+    joined by spaces, the label how it is written, and the data say of which type it is, as
+    ``{"type": "person"}``. Names too trivial for a mention (fewer than 4 letters,
     stop words, numbers) are left out. How many documents share an entity is not known here: strategies
     pass over groups that are too large.
 
@@ -97,12 +98,16 @@ class GlinerExtractor:
             if (tag := make_name_tag(name)) is not None
         )
 
-    def _names(self, window: str) -> list[tuple[str, dict[str, float] | None]]:
-        """Return the names in a text, each with the data that its link carries of the model's score."""
+    def _names(self, window: str) -> list[tuple[str, dict[str, Any]]]:
+        """Return the names in a text, each with the data that its link carries: its type, and the score."""
         found = self._model.predict_entities(window, self._labels, threshold=self._threshold)
         in_order = sorted(found, key=lambda one: one["start"])
         return [
-            (one["text"], {"confidence": round(float(one["score"]), 4)} if self._scored else None)
+            (
+                one["text"],
+                {"type": one["label"]}
+                | ({"confidence": round(float(one["score"]), 4)} if self._scored else {}),
+            )
             for one in in_order
         ]
 

@@ -1,4 +1,4 @@
-"""The tools ``follow`` and ``links``, and ``schema``: what a document links to, and what kinds there are."""
+"""The tools ``follow``, ``links``, ``schema`` and ``sources``: what is linked, and what a store has."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
-from linkstore.agents.document_tools import find_documents, make_unknown_error
+from linkstore.agents.document_tools import find_document, find_documents
 from linkstore.agents.tool_answers import (
     StoreView,
     ToolAnswer,
@@ -15,9 +15,8 @@ from linkstore.agents.tool_answers import (
     make_empty_answer,
     make_results_answer,
 )
-from linkstore.core.calls import call_engine
+from linkstore.core.calls import Call, call_engine
 from linkstore.core.display import escape_unprintable, format_count
-from linkstore.core.documents import is_storable
 from linkstore.core.hits import Chain, Triple
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.plans import Operation
@@ -37,7 +36,7 @@ MOST_ENDS: Final = 5
 
 def follow_links(
     view: StoreView,
-    id: str,
+    name: str,
     kinds: Sequence[str] | None,
     direction: HopDirection,
     limits: ToolLimits,
@@ -46,7 +45,7 @@ def follow_links(
 
     Args:
         view: Of the store.
-        id: The document.
+        name: The document: see :func:`.find_document`.
         kinds: Kinds of link to follow; None or none: all.
         direction: ``"forward"``, ``"backward"`` or ``"both"``.
         limits: Of the tools.
@@ -58,7 +57,8 @@ def follow_links(
     """
     asked = Eager(kinds=kinds or None, direction=direction)
     yield from check_known_names(view.backend, asked, SearchOptions(filter=view.filter))
-    near = yield from _read_neighbours(view, id)
+    near = yield from _read_neighbours(view, name)
+    id = near.id
     sides = _list_sides(near, direction)
     chosen = [(one, away) for one, away in sides if asked.followed is None or one.link.kind in asked.followed]
     ends = _find_ends(id, chosen)
@@ -79,34 +79,37 @@ def follow_links(
     ]
     heading = (
         f"{len(results)} of {format_count(len(ends), 'document')} that links of "
-        f"[{escape_unprintable(id)}] lead to:"
+        f"[{escape_unprintable(near.id)}] lead to:"
     )
     return make_results_answer(
         heading, results, list(_make_notes(len(ends) - len(results), large)), found=len(ends)
     )
 
 
-def list_links(view: StoreView, id: str, limits: ToolLimits) -> Operation[ToolAnswer]:
+def list_links(view: StoreView, name: str, limits: ToolLimits) -> Operation[ToolAnswer]:
     """List the links of a document, in both directions.
 
     Raises:
         DocumentError: If there is no such document.
     """
-    near = yield from _read_neighbours(view, id)
+    near = yield from _read_neighbours(view, name)
     sides = _list_sides(near, "both")
     taken = sides[: limits.links]
     counts = (
         f"{format_count(len(near.outgoing), 'link')} from it, "
         f"{format_count(len(near.incoming), 'link')} to it"
     )
-    lines = [f"[{escape_unprintable(id)}]: {counts}.", *(_format_link(one, away=away) for one, away in taken)]
+    lines = [
+        f"[{escape_unprintable(near.id)}]: {counts}.",
+        *(_format_link(one, away=away) for one, away in taken),
+    ]
     if len(sides) > len(taken):
         lines.append(
             f"{format_count(len(sides) - len(taken), 'more link')}; name kinds in follow "
             "to see where they lead."
         )
     data = {
-        "id": id,
+        "id": near.id,
         "links": [_make_link_row(one, away=away) for one, away in taken],
         "outgoing": len(near.outgoing),
         "incoming": len(near.incoming),
@@ -114,13 +117,10 @@ def list_links(view: StoreView, id: str, limits: ToolLimits) -> Operation[ToolAn
     return ToolAnswer(text="\n".join(lines), data=data)
 
 
-def _read_neighbours(view: StoreView, id: str) -> Operation[Neighbours]:
-    near: Neighbours | None = None
-    if is_storable(id):
-        near = yield from view.answer(find_neighbours(id))
-    if near is None:
-        raise make_unknown_error(id)
-    return near
+def _read_neighbours(view: StoreView, name: str) -> Operation[Neighbours]:
+    document = yield from find_document(view, name)
+    near = yield from view.answer(find_neighbours(str(document.id)))
+    return near or Neighbours(id=str(document.id), outgoing=(), incoming=())  # deleted in between
 
 
 def _list_sides(near: Neighbours, direction: HopDirection) -> list[tuple[Neighbour, bool]]:
@@ -223,6 +223,21 @@ def describe_schema(backend: Backend, ceiling: int) -> Operation[ToolAnswer]:
         "max_hops": ceiling,
     }
     return ToolAnswer(text="\n".join([*lines, f"search follows at most hops={ceiling}."]), data=data)
+
+
+def list_sources(view: StoreView) -> Operation[ToolAnswer]:
+    """List the sources that pages were indexed from, unless a filter hides documents."""
+    if view.filter is not None:
+        return make_empty_answer("these tools see a part of the store, and cannot tell its sources", [])
+    pages: dict[str, int] = yield Call(view.store.sources, view.store.asources)
+    if not pages:
+        return make_empty_answer("the documents were added one by one, and not indexed from a source", [])
+    lines = [f"- {escape_unprintable(name)}: {format_count(count, 'page')}" for name, count in pages.items()]
+    shown = lines[:MOST_NAMED]
+    if len(lines) > len(shown):
+        shown.append(f"{len(lines) - len(shown):,} more sources are not shown.")
+    sources = [{"source": name, "pages": count} for name, count in pages.items()][:MOST_NAMED]
+    return ToolAnswer(text="\n".join(shown), data={"sources": sources, "count": len(pages)})
 
 
 def _list_names(names: Iterable[str]) -> str:

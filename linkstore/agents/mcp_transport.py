@@ -1,10 +1,10 @@
-"""Runs the MCP server over standard input and output or over HTTP, behind a guard. Needs ``mcp``.
+"""Runs the MCP server over standard input and output or over HTTP. Needs ``mcp``.
 
 The SDK ignores a line that it cannot parse, and its client waits until it gives up. Here such a line gets its
 error (JSON-RPC 2.0, section 5.1): -32700 if it is not JSON, -32600 if it is not a request.
 
 A page in a browser can send requests to servers on loopback, under any host name that its owner makes lead
-there (DNS rebinding). So ``Host`` and ``Origin`` must have exactly the names that are allowed, and each
+there (DNS rebinding). So the SDK is told the exact names that ``Host`` and ``Origin`` may have, and each
 request needs the token. See https://modelcontextprotocol.io/specification/, section Transports.
 """
 
@@ -125,153 +125,100 @@ class HttpLimits:
     connections: int = 64
 
 
-class Refusal(Exception):  # noqa: N818 - not an error of the server
-    """A request that is not passed on.
-
-    Args:
-        status: What the client is told.
-        reason: Why.
-        headers: Further headers of the answer.
-    """
-
-    def __init__(self, status: HTTPStatus, reason: str, *headers: tuple[bytes, bytes]) -> None:
-        super().__init__(reason)
-        self.status, self.reason, self.headers = status, reason, headers
-
-
 class Guard:
-    """Passes requests on that have the right path, method, host, origin, token and size.
+    """Passes requests on that have the token, the right path and method, and arrive in time.
+
+    The SDK checks ``Host``, ``Origin`` and the size of the body. It reads the first of several ``Origin``,
+    and compares hosts letter by letter, so this refuses several and writes hosts in small letters.
 
     Args:
-        app: Answers them.
+        app: The SDK's.
         token: What clients must send as ``Authorization: Bearer TOKEN``.
-        hosts: Values that ``Host`` may have, in lower case; an ``Origin`` must be one of them, too.
-        limits: Of size and time.
+        limits: Of time.
     """
 
-    def __init__(self, app: App, token: str, hosts: frozenset[str], limits: HttpLimits) -> None:
+    def __init__(self, app: App, token: str, limits: HttpLimits) -> None:
         self._app = app
         self._token = token.encode()
-        self._hosts = {host.encode() for host in hosts}
-        self._origins = {scheme + host for host in self._hosts for scheme in (b"http://", b"https://")}
         self._limits = limits
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request by the interface of ASGI."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-        elif scope["type"] == "http":
-            await self._guard(scope, receive, _GuardedAnswer(send))
-        else:
+        elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
+        elif refusal := self._check(scope):
+            await _refuse(_close_after(send), *refusal)
+        else:
+            await self._pass_on(scope, receive, _close_after(send))
 
-    async def _guard(self, scope: Message, receive: Receive, answering: _GuardedAnswer) -> None:
-        try:
-            self._check(scope)
-            body = await self._read_body(scope, receive)
-            async with asyncio.timeout(self._limits.answer):
-                await self._app(scope, _replay_body(body, receive), answering.send)
-        except Refusal as refused:
-            await answering.refuse(refused)
-        except TimeoutError:
-            await answering.refuse(Refusal(HTTPStatus.GATEWAY_TIMEOUT, "the answer took too long"))
-
-    def _check(self, scope: Message) -> None:
-        """Check what is known before the body.
-
-        Raises:
-            Refused: If the request may not be made.
-        """
-        host = _read_header(scope, b"host")
-        if host is None or host.lower() not in self._hosts:
-            raise Refusal(HTTPStatus.MISDIRECTED_REQUEST, "this server does not answer to that host")
-        origins = _read_headers(scope, b"origin")
-        if any(origin.lower() not in self._origins for origin in origins) or len(origins) > 1:
-            raise Refusal(HTTPStatus.FORBIDDEN, "pages of this origin may not use the server")
-        scheme, _, token = (_read_header(scope, b"authorization") or b"").partition(b" ")
+    def _check(self, scope: Message) -> tuple[HTTPStatus, str] | None:
+        """Return why a request may not be made, from what is known before its body."""
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        scheme, _, token = (given[0] if len(given) == 1 else b"").partition(b" ")
+        if sum(name == b"origin" for name, _ in scope["headers"]) > 1:
+            return HTTPStatus.FORBIDDEN, "pages of this origin may not use the server"
         if scheme.lower() != b"bearer" or not hmac.compare_digest(token, self._token):
-            challenge = (b"www-authenticate", b"Bearer")
-            raise Refusal(HTTPStatus.UNAUTHORIZED, "the token is missing or wrong", challenge)
+            return HTTPStatus.UNAUTHORIZED, "the token is missing or wrong"
         if scope.get("raw_path", b"") != HTTP_PATH:
-            raise Refusal(HTTPStatus.NOT_FOUND, "there is nothing at this path")
+            return HTTPStatus.NOT_FOUND, "there is nothing at this path"
         if scope["method"] != "POST":
-            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "only POST is answered", (b"allow", b"POST"))
+            return HTTPStatus.METHOD_NOT_ALLOWED, "only POST is answered"
+        return None
 
-    async def _read_body(self, scope: Message, receive: Receive) -> bytes:
-        """Return the whole body, within its limits of size and time."""
-        length = _read_header(scope, b"content-length")
-        if length is not None and (not length.isdigit() or int(length) > self._limits.body):
-            raise self._make_too_large()
-        body = bytearray()
+    async def _pass_on(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Let the SDK answer, within the time for the body, then within that for the answer."""
+        headers = [(name, value.lower() if name == b"host" else value) for name, value in scope["headers"]]
+        arrived = started = False
+
+        async def receive_in_time() -> Message:
+            nonlocal arrived
+            message = await receive()
+            if not arrived and not message.get("more_body", False):
+                arrived = True
+                timer.reschedule(asyncio.get_running_loop().time() + self._limits.answer)
+            return message
+
+        async def send_noted(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
         try:
-            async with asyncio.timeout(self._limits.upload):
-                more = True
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise Refusal(HTTPStatus.BAD_REQUEST, "the body ended early")
-                    body += message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if len(body) > self._limits.body:
-                        raise self._make_too_large()
-        except TimeoutError as error:
-            raise Refusal(HTTPStatus.REQUEST_TIMEOUT, "the body took too long") from error
-        return bytes(body)
-
-    def _make_too_large(self) -> Refusal:
-        return Refusal(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {self._limits.body} bytes"
-        )
+            async with asyncio.timeout(self._limits.upload) as timer:
+                await self._app({**scope, "headers": headers}, receive_in_time, send_noted)
+        except TimeoutError:
+            if not started and arrived:
+                await _refuse(send, HTTPStatus.GATEWAY_TIMEOUT, "the answer took too long")
+            elif not started:
+                await _refuse(send, HTTPStatus.REQUEST_TIMEOUT, "the body took too long")
 
 
-class _GuardedAnswer:
-    """The answer to one request. The connection is closed after it, so that no client can keep it idle."""
+_REFUSAL_HEADERS: Final = {
+    HTTPStatus.UNAUTHORIZED: (b"www-authenticate", b"Bearer"),
+    HTTPStatus.METHOD_NOT_ALLOWED: (b"allow", b"POST"),
+}
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._started = False
 
-    async def send(self, message: Message) -> None:
-        """Pass on a part of the answer."""
+async def _refuse(send: Send, status: HTTPStatus, reason: str) -> None:
+    body = json.dumps({"error": reason}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers += [_REFUSAL_HEADERS[status]] if status in _REFUSAL_HEADERS else []
+    await send({"type": "http.response.start", "status": status.value, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _close_after(send: Send) -> Send:
+    """Return a sender that closes the connection after the answer, so that no client can keep it idle."""
+
+    async def send_and_close(message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._started = True
-            headers = [
-                *message.get("headers", ()),
-                (b"connection", b"close"),
-                (b"cache-control", b"no-store"),
-            ]
-            message = {**message, "headers": headers}
-        await self._send(message)
+            more = [(b"connection", b"close"), (b"cache-control", b"no-store")]
+            message = {**message, "headers": [*message.get("headers", ()), *more]}
+        await send(message)
 
-    async def refuse(self, refused: Refusal) -> None:
-        """Answer that the request is refused, unless an answer was begun."""
-        if self._started:
-            return
-        body = json.dumps({"error": refused.reason}).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        start = {"type": "http.response.start", "status": refused.status.value}
-        await self.send({**start, "headers": [*headers, *refused.headers]})
-        await self._send({"type": "http.response.body", "body": body})
-
-
-def _read_headers(scope: Message, name: bytes) -> list[bytes]:
-    return [value for key, value in scope["headers"] if key == name]
-
-
-def _read_header(scope: Message, name: bytes) -> bytes | None:
-    """Return the value of a header that occurs once, else None."""
-    values = _read_headers(scope, name)
-    return values[0] if len(values) == 1 else None
-
-
-def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return a receiver of messages for the app: the body that was read, then all others."""
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def next_message() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return next_message
+    return send_and_close
 
 
 def list_allowed_hosts(host: str, port: int, others: tuple[str, ...] = ()) -> frozenset[str]:
@@ -356,15 +303,17 @@ def serve_http(
 
     limits = limits or HttpLimits()
     host, port = listening.getsockname()[:2]
+    hosts = sorted(list_allowed_hosts(host, port, others))  # whole names: with "*" the SDK compares prefixes
+    origins = [f"{scheme}://{name}" for name in hosts for scheme in ("http", "https")]
     app = server.streamable_http_app(
         streamable_http_path=HTTP_PATH.decode(),
         json_response=True,
         stateless_http=True,
         max_request_body_size=limits.body,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins),
     )
     config = uvicorn.Config(
-        Guard(app, token, list_allowed_hosts(host, port, others), limits),
+        Guard(app, token, limits),
         http=_make_impatient_protocol(limits),
         ws="none",
         proxy_headers=False,

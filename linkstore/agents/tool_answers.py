@@ -1,17 +1,14 @@
-"""What the tools of a store see and answer: results, limits, and where chains of different relations meet.
+"""What the tools of a store see, what they may do, and the form of their answers.
 
-Two chains say something together only if both are about what was asked, and each by relations of its own. So
-they start from what the question names, or from one document if it names none; they have no document in
-common but their ends; and no kind of link is in both. Links by which a text merely refers to another, as on
-any site, are no relation: that two pages link to a third one says nothing about the question.
+What documents say stands behind ``>`` on one line, or between tags that it does not contain, so that no
+document can forge a line of an answer.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from langchain_core.documents import Document
 
@@ -20,13 +17,10 @@ from linkstore.core.calls import Call, call_plan
 from linkstore.core.display import escape_unprintable, get_body, get_url, join_headings, make_snippet
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Chain
-from linkstore.core.links import get_links
 from linkstore.core.plans import Operation, Plan
-from linkstore.core.text import tokenize
 from linkstore.engines.bookkeeping import Backend
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.base import Strategy
-from linkstore.strategies.first_stage import NAMING_KINDS
 
 T = TypeVar("T")
 
@@ -90,22 +84,22 @@ class ToolResult:
     similarity: float | None = None
 
     @property
-    def meeting(self) -> int:
-        """How many of the chains are independent of each other."""
-        return sum(chain.independent for chain in self.chains)
+    def independent(self) -> tuple[Chain, ...]:
+        """The chains by which it is where relations meet; none if it is not."""
+        return tuple(chain for chain in self.chains if chain.independent)
 
     @property
     def snippet(self) -> str:
         """The part of the text that fits the query best."""
         return make_snippet(get_body(self.document), self.query, self.width)
 
-    def lines(self, rank: int) -> Iterable[str]:
+    def lines(self, rank: int) -> Iterator[str]:
         """Yield the lines of the document as text."""
         yield f"{rank}. {format_citation(self.document)}"
-        yield f"   {escape_unprintable(self.snippet)}"
-        if self.meeting > 1:
-            yield f"   {self.meeting} independent chains of links meet here:"
-        yield from (f"   {escape_unprintable(str(chain))}" for chain in self.chains)
+        yield f"   > {escape_unprintable(self.snippet)}"
+        if self.independent:
+            yield f"   {escape_unprintable(describe_meeting(self.independent))}:"
+        yield from (f"   {escape_unprintable(str(chain))}" for chain in self.independent or self.chains)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as a JSON object."""
@@ -113,6 +107,7 @@ class ToolResult:
             **identify_document(self.document),
             "snippet": self.snippet,
             "similarity": self.similarity,
+            "meeting": bool(self.independent),
             "chains": [
                 {
                     "text": str(chain),
@@ -122,6 +117,19 @@ class ToolResult:
                 for chain in self.chains
             ],
         }
+
+
+def describe_meeting(chains: Sequence[Chain]) -> str:
+    """Describe by which relations a document is reached, and from where."""
+    relations = (
+        " → ".join(
+            triple.kind if triple.subject == before else f"{triple.kind} (backward)"
+            for before, triple in zip(chain.documents, chain, strict=False)
+        )
+        for chain in chains
+    )
+    starts = dict.fromkeys(f"[{chain.start}]" for chain in chains)
+    return f"reached by {' and by '.join(relations)}, from {' and '.join(starts)}"
 
 
 def format_citation(document: Document) -> str:
@@ -172,13 +180,15 @@ class ToolLimits:
     Args:
         max_depth: How many links in a row ``search`` may follow; default 3. The ceiling is this or that of
             the store, whichever is lower.
-        results: Maximum number of documents that ``search`` and ``follow`` return; default 8.
+        results: Maximum number of documents that ``search``, ``similar`` and ``follow`` return, and that
+            ``read`` reads at once; default 8.
         snippet: Maximum number of characters of text for each of them; default 200.
         chains: Maximum number of chains of links for each document of ``search``; default 3.
         links: Maximum number of links that ``links`` returns; default 50.
-        text: Maximum number of characters that ``read`` returns at once; default 8,000.
+        text: Maximum number of characters that ``read`` returns at once, of all documents together; default
+            8,000.
         min_similarity: Minimum similarity of the documents that ``search`` starts from by similarity, in
-            [-1, 1]; None, the default, takes that of the store; -1 is no minimum.
+            [-1, 1]; None, the default, takes that of the store, else of its embedding; -1 is no minimum.
 
     Raises:
         StrategyError: If a limit is not a number of its range; the message names it.
@@ -198,76 +208,3 @@ class ToolLimits:
         require_at_least(1, links=self.links, text=self.text)
         if self.min_similarity is not None:
             require_within(-1, 1, min_similarity=self.min_similarity)
-
-
-REFERENCE_KINDS: Final = frozenset(
-    {
-        "category",
-        "citation",
-        "entity",
-        "heading",
-        "hyperlink",
-        "keyword",
-        "mention",
-        "next",
-        "next_turn",
-        "previous",
-        "section",
-        "tag",
-    }
-)
-"""Kinds of link that say no more than that two texts have to do with each other."""
-_PARTS: Final = re.compile(r"[/#]")
-
-
-def mark_meeting(chains: Sequence[Chain], named: Collection[str] = ()) -> tuple[Chain, ...]:
-    """Mark the chains that meet as independent, and put them first. None is marked if there is but one.
-
-    Args:
-        chains: To one document, the best first.
-        named: Ids of the documents that the question names; none: they start from one document.
-    """
-    typed = [chain for chain in chains if chain and not _collect_kinds(chain) & REFERENCE_KINDS]
-    best: list[Chain] = []
-    for first in typed:
-        chosen = [first]
-        for chain in typed:
-            if all(_is_meeting(chain, other, named) for other in chosen):
-                chosen.append(chain)
-        if len(chosen) > max(1, len(best)):
-            best = chosen
-    rest = [chain for chain in chains if chain not in best]
-    return (
-        *(replace(chain, independent=True) for chain in best),
-        *(replace(chain, independent=False) for chain in rest),
-    )
-
-
-def is_named(document: Document, question: str) -> bool:
-    """Say whether a question has the id of a document in it, its title or heading, or another name of it."""
-    title, headings = document.metadata.get("title"), document.metadata.get("headings")
-    names = [document.id or "", *_PARTS.split(document.id or "")[-1:]]
-    names += [str(one) for one in (title, *(headings[-1:] if isinstance(headings, list) else ())) if one]
-    names += [link.tag for link in get_links(document) if link.kind in NAMING_KINDS and link.leads_in]
-    asked = f" {' '.join(tokenize(question))} "
-    return any(words and f" {' '.join(words)} " in asked for words in map(tokenize, names))
-
-
-def _is_meeting(one: Chain, other: Chain, named: Collection[str]) -> bool:
-    """Say whether two chains to the same document are about what was asked, each by its own relations."""
-    starts = {one.start, other.start}
-    about = starts <= set(named) if named else len(starts) == 1
-    common = set(_list_passed(one)) & set(_list_passed(other))
-    return about and common <= {one.start} & {other.start} and not _collect_kinds(one) & _collect_kinds(other)
-
-
-def _collect_kinds(chain: Chain) -> frozenset[str]:
-    return frozenset(triple.kind for triple in chain)
-
-
-def _list_passed(chain: Chain) -> list[str]:
-    """Return the documents of a chain, without the one that it leads to."""
-    passed = [chain.start]
-    for triple in chain:
-        passed.append(triple.other(passed[-1]))
-    return passed[:-1]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from linkstore.ingest.source import Source
     from linkstore.store.linkstore import LinkStore
 
+MAX_SHOWN_QUESTIONS = 20
+"""How many of the questions that a store keeps are shown."""
 _MIN_QUESTIONS = 1
 """Alarms are raised from the first question on, because these questions are asked on purpose."""
 
@@ -134,7 +136,8 @@ def _search_questions(store: LinkStore, questions: Path) -> Watch:
     from linkstore.evaluate.watch import Limits, Watch
 
     asked = read_questions(questions)
-    with Watch(store, window=len(asked), kept=len(asked), limits=Limits(least=_MIN_QUESTIONS)) as watch:
+    limits = Limits(least=_MIN_QUESTIONS)
+    with Watch(store, window=len(asked), kept=len(asked), limits=limits, keep=False) as watch:
         for one in asked:
             try:
                 store.search(one.question)
@@ -147,7 +150,7 @@ def _checkup_to_dict(checkup: Checkup, watch: Watch | None) -> dict[str, object]
     said: dict[str, object] = checkup.to_dict()
     if watch is not None:
         said["searches"] = watch.vitals().to_dict()
-        said["unanswered"] = [{"question": one.question, "reason": one.reason} for one in watch.unanswered()]
+        said["not_found"] = [{"question": one.question, "reason": one.reason} for one in watch.unanswered()]
     return said
 
 
@@ -155,12 +158,12 @@ def _show_checkup(checkup: Checkup, watch: Watch | None) -> None:
     console = get_stdout()
     console.print(f"documents     {checkup.documents:>10,}")
     console.print(f"pages         {checkup.pages:>10,}")
-    for name, one in checkup.types.items():
+    for name, joined in checkup.types.items():
         if name is not None:
             console.print(
                 escape_unprintable(
-                    f"  {name:<12}{one.documents:>10,}  {one.reached:,} are led to, {one.leading:,} lead on,"
-                    f" {one.alone:,} alone"
+                    f"  {name:<12}{joined.documents:>10,}  {joined.reached:,} are led to, {joined.leading:,}"
+                    f" lead on, {joined.alone:,} alone"
                 )
             )
     console.print(f"links         {sum(checkup.links.values()):>10,}")
@@ -170,6 +173,7 @@ def _show_checkup(checkup: Checkup, watch: Watch | None) -> None:
         console.print(f"searches      {watch.vitals()}")
         for search in watch.unanswered():
             console.print(escape_unprintable(f"  no answer: {search.question} ({search.reason})"))
+    _show_unanswered(checkup)
     for finding in checkup.findings:
         style = "bold red" if finding.severity == "alarm" else "yellow"
         console.print(escape_unprintable(f"{finding.severity:<6}{finding}"), style=style)
@@ -177,3 +181,11 @@ def _show_checkup(checkup: Checkup, watch: Watch | None) -> None:
         console.print(escape_unprintable(f"not checked: {check}: {reason}"), style="dim")
     if checkup.healthy:
         console.print("nothing needs attention" if not checkup.findings else "no alarm", style="green")
+
+
+def _show_unanswered(checkup: Checkup) -> None:
+    """Show the questions that found nothing and are kept in the store, the most frequent first."""
+    if checkup.unanswered:
+        get_stdout().print(f"unanswered    {len(checkup.unanswered):>10,}")
+    for one in checkup.unanswered[:MAX_SHOWN_QUESTIONS]:
+        get_stdout().print(escape_unprintable(f"  {one.count:>9,}  {one.question}"))

@@ -150,8 +150,8 @@ class Chain(Items[Triple]):
     Args:
         start: The id of the document that it starts from.
         triples: Its links in order; each shares a document with the next.
-        independent: Whether it counts among the chains that meet at the hit: it shares no other document
-            than start and hit with the others that count, and follows other kinds of link.
+        independent: Whether it counts among the chains that meet at the hit: see
+            :class:`~linkstore.strategies.AllPaths`.
     """
 
     start: str
@@ -161,6 +161,19 @@ class Chain(Items[Triple]):
     @property
     def _items(self) -> tuple[Triple, ...]:
         return self.triples
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of its links, in order."""
+        return tuple(triple.kind for triple in self.triples)
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The ids of its documents, from the start to the hit."""
+        passed = [self.start]
+        for triple in self.triples:
+            passed.append(triple.other(passed[-1]))
+        return tuple(passed)
 
     def __str__(self) -> str:
         parts, at = [self.start], self.start

@@ -18,7 +18,7 @@ ids that decide nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
@@ -228,12 +228,14 @@ class LexicalMatches:
         left_out: Words that were not looked up because too many documents contain them.
         sampled: Words of which only some documents were looked at, a random sample of
             about :data:`linkstore.core.lexical.POSTINGS`.
+        having: How many documents of the scope have each of the words that were looked up.
     """
 
     refs: Ints
     score: Floats
     left_out: tuple[str, ...] = ()
     sampled: tuple[str, ...] = ()
+    having: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

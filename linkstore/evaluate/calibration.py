@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from linkstore.core.arguments import require, require_list
 from linkstore.core.arrays import Floats, cosine_similarities, normalize_vector
 from linkstore.core.display import format_percent
 from linkstore.core.hits import Hits
+from linkstore.core.lexical import extract_document_terms
 from linkstore.core.plans import Candidates, Find, Ids, Plan
 from linkstore.engines.contract import Record
 from linkstore.errors import EvaluationError
@@ -33,6 +34,9 @@ DEFAULT_KEEP: Final = 0.99
 """The share of questions of which an answer must reach it."""
 SAMPLE_SIZE: Final = 1_000
 """Number of documents drawn at random, with equal probability."""
+KEYWORDS: Final = 3
+KEYWORD_QUESTIONS: Final = 100
+"""How many words are drawn from a document in the place of a question, and from how many documents."""
 _PARTNERS: Final = 20
 """Number of others that each of them is compared with."""
 _SAMPLE_BATCH: Final = 1_000
@@ -102,7 +106,10 @@ def calibrate_floor(
     most the share ``noise`` of these similarities reaches. With questions it is the middle between that
     number and the greatest that the best answers of the share ``keep`` of questions reach. If the second
     number is the lower one, the proposal is that, and more noise reaches it. A question needs one answer to
-    start from, because links lead to the others. The store is read once from end to end, and stays as it is.
+    start from, because links lead to the others. Without questions, a few words drawn from a document stand
+    for a question that it answers, and the proposal is at most what the share ``keep`` of these reaches:
+    among texts that are alike all over, such as records, unrelated ones are more similar than a question and
+    its answer. The store is read once from end to end, and stays as it is.
 
     Args:
         store: A store with at least 2 documents.
@@ -127,7 +134,9 @@ def calibrate_floor(
             raise EvaluationError(f"{name} must be a share from 0 to 1, not {share!r}")
     heard = _sample_similarities(store, questions, gold, seed)
     floor = _find_least_reached(heard.unrelated, noise)
-    if questions:
+    if not questions:
+        floor = min(floor, _find_most_reached(heard.keywords, keep))
+    else:
         most = _find_most_reached(heard.best, keep)
         floor = round((floor + most) / 2, 3) if floor < most else most
     return heard.at(min(max(floor, -1.0), 1.0))
@@ -151,10 +160,14 @@ def measure_floor(
 
 @dataclass(frozen=True, slots=True)
 class _SimilaritySample:
-    """Similarities of texts without relation to each other (n,), and of the answers of each question."""
+    """Similarities of texts without relation to each other (n,), and of the answers of each question.
+
+    Without questions, ``keywords`` (m,) are those of documents and a few words drawn from them.
+    """
 
     unrelated: Floats
     answered: tuple[Floats, ...] = ()
+    keywords: Floats = field(default_factory=lambda: np.empty(0, dtype=np.float32))
 
     @property
     def best(self) -> Floats:
@@ -181,9 +194,11 @@ class _SimilaritySample:
 def _sample_similarities(
     store: LinkStore, questions: Sequence[GoldQuestion], gold: GoldKind | None, seed: int
 ) -> _SimilaritySample:
-    ids, vectors = _sample_documents(store, seed)
+    drawn = _sample_documents(store, seed)
+    ids, vectors = [one.id for one in drawn], np.stack([one.vector for one in drawn])
     if not questions:
-        return _SimilaritySample(_compare_documents(vectors, seed))
+        keywords = _compare_keywords(store, drawn[:KEYWORD_QUESTIONS], seed)
+        return _SimilaritySample(_compare_documents(vectors, seed), keywords=keywords)
     units = find_gold_units(store, questions, gold)
     unrelated, answered = [], []
     for question in questions:
@@ -199,25 +214,38 @@ def _sample_similarities(
     return heard
 
 
-def _sample_documents(store: LinkStore, seed: int) -> tuple[list[str], Floats]:
-    """Draw documents at random in one pass (reservoir sampling): ids and vectors (n, d).
+def _sample_documents(store: LinkStore, seed: int) -> list[Record]:
+    """Draw documents at random in one pass (reservoir sampling).
 
     Source: J. Vitter, "Random sampling with a reservoir", ACM TOMS 11 (1985), algorithm R.
     """
     chance = random.Random(seed)  # noqa: S311 - a sample, no secret
-    drawn: list[tuple[str, Floats]] = []
+    drawn: list[Record] = []
     seen, after = 0, None
     while batch := _scan_batch(store, after):
         for record in batch:
             seen += 1
             if len(drawn) < SAMPLE_SIZE:
-                drawn.append((record.id, record.vector.copy()))
+                drawn.append(record)
             elif (at := chance.randrange(seen)) < SAMPLE_SIZE:
-                drawn[at] = record.id, record.vector.copy()
+                drawn[at] = record
         after = batch[-1].id
     if len(drawn) < 2:
         raise EvaluationError(f"the store has {len(drawn)} documents; a minimum needs at least 2")
-    return [id for id, _ in drawn], np.stack([vector for _, vector in drawn])
+    return drawn
+
+
+def _compare_keywords(store: LinkStore, documents: Sequence[Record], seed: int) -> Floats:
+    """Return the similarity of each document that has enough words, and of a few of them."""
+    chance = random.Random(seed)  # noqa: S311 - a sample, no secret
+    found = []
+    for record in documents:
+        words = list(dict.fromkeys(extract_document_terms(record.text, record.metadata)))
+        if len(words) >= KEYWORDS:
+            chosen = sorted(chance.sample(range(len(words)), KEYWORDS))
+            asked = store.embeddings.embed_query(" ".join(words[at] for at in chosen))
+            found.append(cosine_similarities(record.vector[None], normalize_vector(asked))[0])
+    return np.array(found, dtype=np.float32)
 
 
 def _scan_batch(store: LinkStore, after: str | None) -> list[Record]:
@@ -259,7 +287,7 @@ def _find_least_reached(values: Floats, share: float) -> float:
 def _find_most_reached(values: Floats, share: float) -> float:
     """Return the greatest number of three digits that at least this share of values reaches."""
     ordered = np.sort(values)[::-1]
-    needed = math.ceil(share * len(ordered))
+    needed = min(math.ceil(share * len(ordered)), len(ordered))
     return math.floor(float(ordered[needed - 1]) * _FLOOR_STEPS) / _FLOOR_STEPS if needed else 1.0
 
 

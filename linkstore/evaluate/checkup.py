@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from linkstore.core.arguments import omit_none, require, require_list
-from linkstore.core.calls import run_in_thread
+from linkstore.core.calls import run, run_in_thread
 from linkstore.core.display import format_percent
 from linkstore.core.links import Link, get_links
 from linkstore.core.urls import is_internal_tag
@@ -23,6 +23,7 @@ from linkstore.store.documents import INCOMPLETE_DIGEST
 from linkstore.store.linkstore import require_store
 from linkstore.store.schema import TYPE_FIELD, Schema
 from linkstore.store.schema_graph import TypeConnectivity, TypedGraph
+from linkstore.store.unanswered import UnansweredQuestion, read_unanswered
 
 if TYPE_CHECKING:
     from linkstore.store.linkstore import LinkStore
@@ -78,6 +79,7 @@ class Checkup:
         dangling: Of each kind, how many links lead to no document; links to other sites are not counted.
         findings: What needs attention, alarms first.
         skipped: Checks that were not made, each with the reason.
+        unanswered: The questions that found nothing and are kept in the store, the most frequent first.
     """
 
     documents: int
@@ -87,6 +89,7 @@ class Checkup:
     dangling: Mapping[str, int]
     findings: tuple[Finding, ...]
     skipped: Mapping[str, str]
+    unanswered: tuple[UnansweredQuestion, ...] = ()
 
     @property
     def alarms(self) -> tuple[Finding, ...]:
@@ -109,6 +112,10 @@ class Checkup:
             "dangling": dict(self.dangling),
             "findings": [asdict(finding) for finding in self.findings],
             "skipped": dict(self.skipped),
+            "unanswered": [
+                {"question": one.question, "count": one.count, "last": one.last.isoformat()}
+                for one in self.unanswered
+            ],
         }
 
 
@@ -242,6 +249,7 @@ def examine(
         dangling=dangling,
         findings=tuple(sorted(findings, key=lambda one: one.severity != "alarm")),
         skipped=_list_skipped(store, survey, sources or {}, schema),
+        unanswered=tuple(run(read_unanswered(store.backend))),
     )
 
 

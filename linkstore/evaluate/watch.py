@@ -13,9 +13,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from linkstore.core.arguments import omit_none, require, require_at_least, require_within
+from linkstore.core.calls import run
 from linkstore.core.display import format_percent
 from linkstore.store.linkstore import require_store
 from linkstore.store.schema import TYPE_FIELD
+from linkstore.store.unanswered import record_unanswered
 from linkstore.strategies.observers import CompletedSearch
 
 if TYPE_CHECKING:
@@ -278,7 +280,8 @@ class Watch(StoreObserver):
     documents. Any number of threads and tasks may search. Where a figure passes its limit, a warning is
     logged once by the logger ``linkstore.evaluate``, and again when it passes the limit anew.
 
-    Use it as a context manager, or call ``close()``, to end it.
+    Use it as a context manager, or call ``close()``, to end it. Then the questions that found nothing are
+    kept in the store with their counts, for ``linkstore doctor``.
 
     Args:
         store: The store.
@@ -287,6 +290,7 @@ class Watch(StoreObserver):
         kept: How many searches that found nothing, or failed, are kept with their questions.
         type_field: The metadata field that holds the type of a document; None: that of the recorded schema,
             else ``"type"``.
+        keep: Whether unanswered questions are kept in the store; default True.
 
     Raises:
         ArgumentError: If ``store`` or ``limits`` has the wrong type.
@@ -301,9 +305,11 @@ class Watch(StoreObserver):
         limits: Limits | None = None,
         kept: int = DEFAULT_KEPT,
         type_field: str | None = None,
+        keep: bool = True,
     ) -> None:
         require_store(store=store)
         require_at_least(1, window=window, kept=kept)
+        self._keep = keep
         self.store: Final = store
         self.limits: Final = Limits() if limits is None else limits
         require(Limits, "a Limits", limits=self.limits)
@@ -337,6 +343,14 @@ class Watch(StoreObserver):
         for alarm in make_alarms(vitals, self.limits) if vitals else ():
             if alarm.name in new:
                 _WATCH_LOG.warning("%s", alarm)
+
+    def close(self) -> None:
+        """End the watch, whose counts stay, and keep the unanswered questions. Closing twice is allowed."""
+        super().close()
+        with self._lock:
+            questions = [one.question for one in self._unanswered if self._keep and not one.failed]
+            self._keep = False
+        run(record_unanswered(self.store.backend, questions))
 
     def vitals(self) -> Vitals:
         """Return the figures of the searches in the window."""

@@ -2,7 +2,8 @@
 
 An extractor reads one source and returns its links. Extractors are outside the package ``linkstore``
 and are found through the entry-point group ``linkstore.extractors``; strategies never load them.
-Three small protocols describe what an extractor can do:
+:class:`TypedGraphExtractor` makes a typed graph from texts with a chat model. Three small protocols
+describe what the other extractors can do:
 
 - :class:`LinkExtractor`: ``extract(source)``, the links of one source;
 - :class:`CorpusExtractor`: also ``observe(sources)``, for those that must see the corpus first;
@@ -28,15 +29,19 @@ if TYPE_CHECKING:
         extractor_names,
         load_extractor,
     )
+    from linkstore.extract.typed_graph import ExtractedGraph, Rejection, TypedGraphExtractor
 
 __all__ = [
     "Chunk",
     "CorpusExtractor",
     "ENTRY_POINT_GROUP",
+    "ExtractedGraph",
     "Hyperlink",
     "LinkExtractor",
     "Page",
     "QueryExtractor",
+    "Rejection",
+    "TypedGraphExtractor",
     "Variants",
     "extractor_names",
     "load_extractor",
@@ -50,5 +55,6 @@ __getattr__, __dir__ = lazy(
             "Chunk CorpusExtractor ENTRY_POINT_GROUP Hyperlink LinkExtractor Page QueryExtractor "
             "extractor_names load_extractor"
         ),
+        "linkstore.extract.typed_graph": "ExtractedGraph Rejection TypedGraphExtractor",
     },
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import orjson
 
-from linkstore.core.links import Link
+from linkstore.core.links import LINKS_KEY, Link, merge_links
 from linkstore.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -186,6 +186,54 @@ class Schema:
                 f"{type!r}; the schema has {known}"
             )
         return f"{_describe_link(link)} joins other types than {type!r}; the schema has {known}"
+
+    def document(
+        self,
+        type: str,
+        id: str,
+        text: str,
+        relations: Iterable[tuple[str, str] | tuple[str, str, Mapping[str, Any]]] = (),
+        *,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Document:
+        """Make a document of a type with its links, and those by which others can lead to it.
+
+        Its id is the tag under which relations lead to it, so the order of adding documents does not matter::
+
+            schema.document("Drug", "DRG-1", "Zalamizole is an azole.", [("BELONGS_TO", "CLS-3")])
+
+        Args:
+            type: One of the types.
+            id: The id of the document.
+            text: Its text.
+            relations: The kind of each link, the id of the document that it leads to and, if wanted, data.
+            metadata: Further metadata.
+
+        Raises:
+            SchemaError: If the schema does not allow the type or a relation.
+        """
+        from langchain_core.documents import Document
+
+        links = [
+            Link(
+                kind=kind,
+                tag=to,
+                direction="bidir" if self._joins_both_ways(kind, type) else "out",
+                data=data,
+            )
+            for kind, to, data in ((*one, None)[:3] for one in relations)
+        ]
+        entered = (one.kind for one in self.relations if type in one.to_types and not one.both_ways)
+        links += [Link.incoming(kind=kind, tag=id) for kind in dict.fromkeys(entered)]
+        given = {**(metadata or {}), self.type_field: type}
+        problems = [problem.text for problem in self.problems(id, given, links)]
+        if problems:
+            raise SchemaError(f"document {id!r}: {'; '.join(problems)}")
+        given[LINKS_KEY] = [link.to_dict() for link in merge_links(links)]
+        return Document(id=id, page_content=text, metadata=given)
+
+    def _joins_both_ways(self, kind: str, type: str) -> bool:
+        return any(one.both_ways and type in one.types for one in self.of_kind(kind))
 
     def leads_on(self, type: str, link: Link) -> bool:
         """Say whether an outgoing link of a document of this type must lead to a document in the store."""

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from linkstore.strategies.base import Question, Reranker, Strategy, Traversing
     from linkstore.strategies.drawing import Drawing, draw
     from linkstore.strategies.eager import Eager
-    from linkstore.strategies.first_stage import Similarity, Words
+    from linkstore.strategies.first_stage import Named, Similarity, Words
     from linkstore.strategies.mmr import Mmr
     from linkstore.strategies.pagerank import DEFAULT_STRATEGY, PageRank
+    from linkstore.strategies.relations import Relations
 
 __all__ = [
     "AllPaths",
@@ -21,8 +22,10 @@ __all__ = [
     "Drawing",
     "Eager",
     "Mmr",
+    "Named",
     "PageRank",
     "Question",
+    "Relations",
     "Reranker",
     "Similarity",
     "Strategy",
@@ -38,8 +41,9 @@ __getattr__, __dir__ = lazy(
         "linkstore.strategies.base": "Question Reranker Strategy Traversing",
         "linkstore.strategies.drawing": "Drawing draw",
         "linkstore.strategies.eager": "Eager",
-        "linkstore.strategies.first_stage": "Similarity Words",
+        "linkstore.strategies.first_stage": "Named Similarity Words",
         "linkstore.strategies.mmr": "Mmr",
         "linkstore.strategies.pagerank": "DEFAULT_STRATEGY PageRank",
+        "linkstore.strategies.relations": "Relations",
     },
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,14 @@ from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Chain, Hits, Triple
 from linkstore.core.plans import Documents, Ids, Plan, StoredDocument, Tags, rank_refs
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
-from linkstore.strategies.first_stage import FirstStage, add_own_starts, run_first_stage
+from linkstore.strategies.first_stage import (
+    OFF_SUBJECT,
+    FirstStage,
+    add_own_starts,
+    is_off_subject,
+    run_first_stage,
+)
+from linkstore.strategies.names import NAMING_KINDS, find_named_documents
 from linkstore.strategies.results import (
     LinkTexts,
     make_hits,
@@ -33,6 +40,25 @@ from linkstore.strategies.traversal import (
     make_hop,
 )
 
+REFERENCE_KINDS: Final = frozenset(
+    {
+        "category",
+        "citation",
+        "entity",
+        "heading",
+        "hyperlink",
+        "keyword",
+        "mention",
+        "next",
+        "next_turn",
+        "previous",
+        "section",
+        "tag",
+    }
+)
+"""Kinds of link that say no more than that two texts have to do with each other."""
+MAX_FIRST_CHAINS: Final = 20
+"""Of how many chains to a document each is tried as the first of those that are independent."""
 MAX_CHAINS: Final = 10_000
 """How many chains one search makes at most, before it stops making longer ones."""
 ROOT_MATCH: Final = 1.0
@@ -76,18 +102,19 @@ class EdgeChain:
     rank: tuple[object, ...]
 
     @property
-    def kinds(self) -> frozenset[str]:
-        """The kinds of link that the chain follows."""
-        return frozenset(edge.kind for edge in self.edges)
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of link that the chain follows, in order."""
+        return tuple(edge.kind for edge in self.edges)
 
-    def is_independent_of(self, other: EdgeChain) -> bool:
-        """Say whether two chains are independent.
+    @property
+    def documents(self) -> tuple[int, ...]:
+        """Its documents, by position."""
+        return self.positions
 
-        They are if they follow different kinds, and have no document in common except their start and end.
-        """
-        common = set(self.positions[:-1]) & set(other.positions[:-1])
-        shared_start = {self.positions[0]} & {other.positions[0]}
-        return self.kinds != other.kinds and common <= shared_start
+    def may_follow(self, edge: Edge) -> bool:
+        """Say whether an edge leads to a new document, and not back along the kind just followed."""
+        back = self.edges and self.edges[-1].kind == edge.kind and self.edges[-1].forward != edge.forward
+        return not back and edge.target not in self.positions
 
 
 ChainsTo = Mapping[int, Sequence[EdgeChain]]
@@ -128,7 +155,9 @@ def find_chains(
 ) -> Plan[ChainsTo]:
     """Find the chains of at most ``depth`` edges from the starts of a search, by the position they lead to.
 
-    No chain meets a document twice. The strongest come first.
+    No chain meets a document twice, or follows a kind of link against the direction in which it just came:
+    that two documents link to the same third one, or are linked from it, relates them only by what they have
+    in common. The strongest come first.
 
     Args:
         trail: The trail of the search, which notes how many chains were not made longer.
@@ -147,7 +176,7 @@ def find_chains(
     for _ in range(depth):
         longer: list[EdgeChain] = []
         for way in ends:
-            following = [edge for edge in leaving[way.positions[-1]] if edge.target not in way.positions]
+            following = [edge for edge in leaving[way.positions[-1]] if way.may_follow(edge)]
             room = max(0, MAX_CHAINS - made)
             for edge in following[:room]:
                 positions, passed = (*way.positions, edge.target), (*way.edges, edge)
@@ -176,20 +205,65 @@ def _keep_strongest_chains(ways: Iterable[EdgeChain], keep: int) -> list[EdgeCha
     kept: list[EdgeChain] = []
     counts: dict[tuple[int, frozenset[str]], int] = defaultdict(int)
     for way in sorted(ways, key=lambda way: way.rank):
-        key = way.positions[-1], way.kinds
+        key = way.positions[-1], frozenset(way.kinds)
         counts[key] += 1
         if counts[key] <= keep:
             kept.append(way)
     return kept
 
 
-def select_independent_chains(ways: Sequence[EdgeChain]) -> list[EdgeChain]:
-    """Select ways that are independent of each other, one by one from the strongest on."""
-    chosen: list[EdgeChain] = []
-    for way in ways:
-        if all(way.is_independent_of(other) for other in chosen):
-            chosen.append(way)
-    return chosen
+class AnyChain(Protocol):
+    """A chain of links, whatever stands for its documents."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of its links, in order."""
+        ...
+
+    @property
+    def documents(self) -> tuple[Any, ...]:
+        """Its documents, from its start on."""
+        ...
+
+
+C = TypeVar("C", bound=AnyChain)
+
+
+def select_independent_chains(chains: Sequence[C], named: Collection[object] = ()) -> list[C]:
+    """Select chains to one document that say something together; none if fewer than two do.
+
+    Two chains do if they are about the same thing, and each by relations of its own: they start from one
+    document, or from two that the question names; no kind of link is in both; and they have no document in
+    common but their ends. Links by which a text merely refers to another (:data:`REFERENCE_KINDS`) are no
+    relation: that two pages link to a third one says nothing about the question.
+
+    Args:
+        chains: To one document, the best first.
+        named: The documents that the question names.
+    """
+    rows = [
+        (chain, documents[0], frozenset(documents[1:-1]), frozenset(chain.kinds))
+        for chain in chains
+        if chain.kinds and REFERENCE_KINDS.isdisjoint(chain.kinds) and (documents := chain.documents)
+    ]
+    meant = frozenset(named)
+    for several_starts in (False, True):  # two relations of one document say more than those of two
+        best: list[C] = []
+        for chain, start, inside, kinds in rows[:MAX_FIRST_CHAINS]:
+            chosen, starts, passed, followed = [chain], {start}, {start, *inside}, set(kinds)
+            for other, its_start, its_inside, its_kinds in rows:
+                about = {start, its_start} <= meant if several_starts else its_start == start
+                apart = its_inside.isdisjoint(passed) and (its_start in starts or its_start not in passed)
+                if about and apart and its_kinds.isdisjoint(followed):
+                    chosen.append(other)
+                    starts.add(its_start)
+                    passed |= {its_start, *its_inside}
+                    followed |= its_kinds
+            if len(chosen) > max(1, len(best)):
+                best = chosen
+        if best:
+            return best
+    return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -197,15 +271,16 @@ class AllPaths(Traversing):
     """Follow links to ``depth``, and return every chain that led to a document, as typed triples.
 
     Documents where several independent chains meet rank above those with one. Two chains to a document are
-    independent if the sets of link kinds that they follow differ, and they share no document other than the
-    one they lead to and, if they start from the same document, that one. So the answer to a question about
-    two relations is the document where both arrive::
+    independent if they start from the same document, or from two that the question names or ``initial_roots``
+    has; if no kind of link is in both, and none of :data:`REFERENCE_KINDS`; and if they share no document but
+    their ends. So the answer to a question about two relations is the document where both arrive::
 
         drug —[BELONGS_TO]→ class —[GOVERNED_BY]→ regulation
         drug —[HAS_APPROVAL]→ approval —[IN_JURISDICTION]→ jurisdiction —[ENFORCES]→ regulation
 
-    A search starts from the ``start_k`` best documents of a first stage that joins dense and lexical search,
-    and from ``initial_roots`` and ``initial_links``. A score is the sum of four
+    A search starts from the documents whose names the question contains. If it names none, it starts from the
+    ``start_k`` best of a first stage that joins dense and lexical search. ``initial_roots`` and
+    ``initial_links`` are further starts. A score is the sum of four
     :attr:`~linkstore.core.hits.Hit.contributions`: ``meeting``, 1 for each independent chain after the first;
     ``start``, half of how well the documents match that the independent chains start from, from 0 to 1 (1 for
     roots), times the weights of the links on the way, on average; ``meaning`` and ``words``, half of how well
@@ -222,6 +297,9 @@ class AllPaths(Traversing):
             the same length and the same kinds, only this many are considered, the strongest.
         pool: How many documents each search of the first stage gives. Default 100.
         lexical: Weight of words relative to meaning, where 0 leaves them out. Default 1.
+        named: Maximum number of starts whose names the query contains. Default 5.
+        named_cap: A name that more documents than this have is ignored. Default 3.
+        references: Whether links of :data:`REFERENCE_KINDS` are followed. Default True.
     """
 
     start_k: int = DEFAULT_SEEDS
@@ -229,28 +307,51 @@ class AllPaths(Traversing):
     chains: int = 8
     pool: int = 100
     lexical: float = 1.0
+    named: int = 5
+    named_cap: int = 3
+    references: bool = True
 
     def __post_init__(self) -> None:
         Traversing.__post_init__(self)
-        require_at_least(0, start_k=self.start_k, depth=self.depth)
-        require_at_least(1, chains=self.chains, pool=self.pool)
+        require_at_least(0, start_k=self.start_k, depth=self.depth, named=self.named)
+        require_at_least(1, chains=self.chains, pool=self.pool, named_cap=self.named_cap)
         require_within(0, 100, lexical=self.lexical)
+
+    def weight_of(self, kind: str) -> float:
+        """Return the weight of a kind of link, from 0 (not followed) to 1."""
+        if not self.references and kind in REFERENCE_KINDS:
+            return 0.0
+        return Traversing.weight_of(self, kind)
 
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan the first stage, ``depth`` hops that do not exclude what is known, the chains, one ranking."""
         trail = Trail()
         stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
-        best = yield from rank_refs(stage.refs, stage.scores(stage.refs, stage.similarity), self.start_k)
-        found = FoundDocuments.unlinked(stage.refs[best], stage.similarity[best])
+        cap = min(self.named_cap, self.hub_cap)
+        named, sure = yield from find_named_documents(
+            question, stage.having, stage.worded, NAMING_KINDS, self.named, cap
+        )
+        off_subject = not sure and is_off_subject(stage, question, self)
+        trail.cut("floor", len(stage.refs) if off_subject else 0, 0, OFF_SUBJECT)
+        named = named.take(np.full(len(named), not off_subject))
+        start_k = 0 if len(named) or off_subject else self.start_k
+        best = yield from rank_refs(stage.refs, stage.scores(stage.refs, stage.similarity), start_k)
+        found = FoundDocuments.unlinked(
+            np.concatenate((named.refs, stage.refs[best])),
+            np.concatenate((named.similarity, stage.similarity[best])),
+            named.edges,
+        )
         starting = yield from add_own_starts(trail, found, question, self)
         trail.add((yield from limit_nodes(trail, starting, 0, self)))
         if not len(trail):
             best_similarity = stage.highest if self.start_k else None
             return report_none_found(trail, question, self.start_k, self, best_similarity)
-        starts = _score_starts(trail, stage, found.refs)
+        starts = _score_starts(trail, stage, stage.refs[best])
+        meant = set(np.flatnonzero(~is_member(trail.refs, stage.refs[best])).tolist())
         edges = yield from select_edges(trail, (yield from self._follow_all(trail, question)))
         ways = yield from find_chains(trail, starts, edges, self.depth, self.chains)
-        return (yield from self._rank(trail, stage, starts, ways, question))
+        met = {at: select_independent_chains(to, meant) for at, to in ways.items()}
+        return (yield from self._rank(trail, stage, starts, ways, met, question))
 
     def _follow_all(self, trail: Trail, question: Question) -> Plan[Edges]:
         """Follow links hop by hop. Documents that are known already are reached again."""
@@ -267,10 +368,15 @@ class AllPaths(Traversing):
         return Edges.concatenate(parts)
 
     def _rank(
-        self, trail: Trail, stage: FirstStage, starts: Mapping[int, float], ways: ChainsTo, question: Question
+        self,
+        trail: Trail,
+        stage: FirstStage,
+        starts: Mapping[int, float],
+        ways: ChainsTo,
+        met: ChainsTo,
+        question: Question,
     ) -> Plan[Hits]:
-        met = {position: select_independent_chains(to) for position, to in ways.items()}
-        parts = _score_parts(trail, stage, starts, met)
+        parts = _score_parts(trail, stage, starts, ways, met)
         scores = functools.reduce(np.add, parts.values())
         # Twice the part of chains: the other parts add up to at most 1, so they only decide among equals.
         chosen = yield from select_returned(trail, scores + parts["meeting"], self.k, question, self.per_page)
@@ -312,14 +418,15 @@ def _score_starts(trail: Trail, stage: FirstStage, found: Ints) -> dict[int, flo
 
 
 def _score_parts(
-    trail: Trail, stage: FirstStage, starts: Mapping[int, float], met: ChainsTo
+    trail: Trail, stage: FirstStage, starts: Mapping[int, float], ways: ChainsTo, met: ChainsTo
 ) -> dict[str, Floats]:
     """Return the parts of the scores, (n,) each."""
     meeting, start = np.zeros((2, len(trail)), dtype=np.float32)
     start[list(starts)] = list(starts.values())
-    for position, ways in met.items():
-        meeting[position] = len(ways) - 1
-        start[position] = max(float(start[position]), sum(way.strength for way in ways) / len(ways))
+    for position, to in ways.items():
+        meeting[position] = max(0, len(met[position]) - 1)
+        counted = met[position] or to[:1]
+        start[position] = max(float(start[position]), sum(way.strength for way in counted) / len(counted))
     half = np.float32(0.5)
     words = half * stage.by_words(trail.refs)
     meaning = half * stage.scores(trail.refs, trail.similarity) - words

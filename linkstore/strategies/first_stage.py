@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from linkstore.core import plans
+from linkstore.core.arguments import require_at_least
 from linkstore.core.arrays import Floats, Ints, cosine_similarities, find_positions, is_member, sort_unique
 from linkstore.core.hits import Hits
 from linkstore.core.lexical import (
-    MAX_QUESTION_CHARACTERS,
     MAX_QUESTION_WORDS,
     POSTINGS,
     extract_question_terms,
 )
 from linkstore.core.plans import Plan, number_equals
-from linkstore.core.text import tokenize
 from linkstore.errors import CapabilityError, StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
+from linkstore.strategies.names import NAMING_KINDS, READ, find_named_documents, leave_query
 from linkstore.strategies.results import fetch_first_returned, make_hits
 from linkstore.strategies.traversal import (
     NO_REFS,
     NO_SCORES,
-    QUERY,
     Edges,
     FoundDocuments,
     Trail,
     follow_groups,
     note_cuts,
 )
-
-NAMING_KINDS: Final = ("mention", "heading")
-"""Kinds of links by which texts and questions lead to what they name: documents and sections."""
-MAX_NAME_WORDS: Final = 12
-"""How many words of a query a name may have."""
-MAX_SEARCHED_WORDS: Final = 256
-"""Number of words of a query that are searched for names."""
-SURE_NAME_WORDS: Final = 3
-"""A name with fewer words than this is often an ordinary word, and counts less."""
-NONE_FOUND: Final = FoundDocuments(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +44,10 @@ class FirstStage:
         best: The largest similarity, 1 where none is above 0.
         lexical: Weight of words relative to meaning.
         highest: The highest similarity of any document, even below the minimum, None for an empty store.
+        worded: Those that match words, best first, even below the minimum.
+        having: How many documents have each word of the question, as far as they were looked up.
+        known: The share of the question's words that some document has; 1 if there are none to look up, or
+            fewer documents than the stage looks for, whose words say little about their subject.
     """
 
     refs: Ints
@@ -63,6 +56,9 @@ class FirstStage:
     best: float
     lexical: float
     highest: float | None
+    worded: Ints
+    having: Mapping[str, int]
+    known: float
 
     def scores(self, refs: Ints, similarity: Floats) -> Floats:
         """Return (m,) scores of any documents in [0, 1], from meaning and words.
@@ -91,6 +87,15 @@ class FirstStage:
         )
 
     @property
+    def evidence(self) -> float:
+        """How much speaks for the store having to do with the question.
+
+        It is the highest similarity of any document, and :data:`KNOWN_WORDS` times the share of the
+        question's words that some document has.
+        """
+        return (self.highest or 0.0) + KNOWN_WORDS * self.known
+
+    @property
     def _most(self) -> np.float32:
         return np.float32(1.0 + (self.lexical if self.words.any() else 0.0))
 
@@ -99,6 +104,11 @@ class FirstStage:
         at = find_positions(refs, self.refs)
         words[at >= 0] = self.words[at[at >= 0]]
         return words
+
+
+OFF_SUBJECT: Final = "the question seems to be about something else"
+KNOWN_WORDS: Final = 0.2
+"""How much it counts if all words of a question occur in the store, where a similarity counts 1."""
 
 
 def run_first_stage(
@@ -130,7 +140,26 @@ def run_first_stage(
         best=highest if highest is not None and highest > 0 else 1.0,
         lexical=lexical,
         highest=highest,
+        worded=found.refs,
+        having=found.having,
+        known=_share_known(question, found) if len(near.refs) == pool else 1.0,
     )
+
+
+def _share_known(question: Question, found: plans.LexicalMatches) -> float:
+    asked, _ = extract_question_terms(question.text)
+    known = sum(bool(found.having.get(word)) for word in asked) + len(found.left_out)
+    return known / len(asked) if asked and (found.having or found.left_out) else float(not found.having)
+
+
+def is_off_subject(stage: FirstStage, question: Question, controls: Traversing) -> bool:
+    """Say whether a question, which means no document by name, seems to be about something else.
+
+    Not if the caller or the store sets a minimum similarity, which decides then.
+    """
+    least = question.least_evidence
+    given = controls.min_similarity is not None or not question.text or stage.highest is None
+    return least is not None and not given and stage.evidence < least
 
 
 def _search_by_words(trail: Trail, question: Question, pool: int) -> Plan[plans.LexicalMatches]:
@@ -184,7 +213,9 @@ def add_own_starts(
     if question.roots:
         roots = yield from fetch_roots(trail, question)
         found = FoundDocuments.unlinked(
-            np.concatenate((found.refs, roots.refs)), np.concatenate((found.similarity, roots.similarity))
+            np.concatenate((found.refs, roots.refs)),
+            np.concatenate((found.similarity, roots.similarity)),
+            found.edges,
         )
     if not question.links:
         return found
@@ -193,7 +224,7 @@ def add_own_starts(
         refs=np.concatenate((found.refs, linked.refs)),
         similarity=np.concatenate((found.similarity, linked.similarity)),
         weight=np.concatenate((found.weight, linked.weight)),
-        edges=linked.edges,
+        edges=Edges.concatenate([found.edges, linked.edges]),
     )
 
 
@@ -240,33 +271,42 @@ def fetch_linked(trail: Trail, known: Ints, question: Question, controls: Traver
         asked.update(tags)
         peopled = is_member(refs, hop.groups[hop.reached.sizes > 0])
         answered.update(tag for tag, leads in zip(tags, peopled, strict=True) if leads)
-        parts.append(_leave_query(hop.edges))
+        parts.append(leave_query(hop.edges))
     trail.cut("missing", len(asked - answered), 0, "initial_links that lead to no document")
     return FoundDocuments.linked(Edges.concatenate(parts))
 
 
-def _leave_query(edges: Edges) -> Edges:
-    """Return the edges as edges from the query."""
-    return replace(edges, source=np.full(len(edges), QUERY))
-
-
 def find_question_targets(
-    trail: Trail, question: Question, controls: Traversing, kinds: Sequence[str], most: int, cap: int
-) -> Plan[FoundDocuments]:
+    trail: Trail,
+    question: Question,
+    controls: Traversing,
+    stage: FirstStage,
+    kinds: Sequence[str],
+    most: int,
+    cap: int,
+    rare: int | None = None,
+) -> Plan[tuple[FoundDocuments, bool]]:
     """Return all documents that the question itself leads to: by names, by ids, and by its links.
 
+    Returns them, and whether it means one of them by more than a rare word.
+
     The weight of each is how surely it is meant, in (0, 1]: 1 for roots, the weight of the link for documents
-    that ``initial_links`` lead to, and for others as :func:`find_named_documents` says.
+    that ``initial_links`` lead to, and for others as :func:`.find_named_documents` says.
 
     Args:
         trail: The trail of the search.
         question: The question.
         controls: How its links are followed.
-        kinds: See :func:`find_named_documents`, as for ``most`` and ``cap``.
+        stage: The first stage.
+        kinds: See :func:`.find_named_documents`, as for ``most``, ``cap`` and ``rare``.
         most: How many documents names lead to at most.
         cap: A name of more documents than this is ignored.
+        rare: Says which names of their own count.
     """
-    parts = [(yield from find_named_documents(question, kinds, most, cap))]
+    named, sure = yield from find_named_documents(
+        question, stage.having, stage.worded, kinds, most, cap, rare
+    )
+    parts = [named]
     if question.roots:
         roots = yield from fetch_roots(trail, question)
         parts.append(FoundDocuments.unlinked(roots.refs, roots.similarity))
@@ -277,89 +317,13 @@ def find_question_targets(
     weight = np.concatenate([part.weight for part in parts])
     order = np.lexsort((-weight, refs))
     best = order[number_equals(refs[order]) == 0]
-    return FoundDocuments(
+    targets = FoundDocuments(
         refs=refs[best],
         similarity=similarity[best],
         weight=weight[best],
         edges=Edges.concatenate([part.edges for part in parts]),
     )
-
-
-def find_named_documents(
-    question: Question, kinds: Sequence[str], most: int, cap: int
-) -> Plan[FoundDocuments]:
-    """Find the documents that the query names, longest names first from left to right.
-
-    A name leads to documents as a link with its words as the tag would, also as a possessive or, if it has
-    several words, as a plural. Of n documents with the same name, each has the weight 1/n. A name of one
-    word has a third of this, and one of two words two thirds.
-
-    Args:
-        question: The question.
-        kinds: The kinds of the links that have names as tags.
-        most: Maximum number of documents: those with the largest weight, then the most similar, then by id.
-        cap: A name of more documents than this is ignored.
-    """
-    words = tokenize(question.text[:MAX_QUESTION_CHARACTERS])[:MAX_SEARCHED_WORDS]
-    grams = [
-        (at, size, kind, name)
-        for at in range(len(words))
-        for size in range(min(MAX_NAME_WORDS, len(words) - at), 0, -1)
-        for name in _list_spellings(" ".join(words[at : at + size]))
-        for kind in kinds
-    ]
-    if not grams or not most:
-        return NONE_FOUND
-    refs: Ints = yield plans.Resolve(tags=tuple((kind, name) for _, _, kind, name in grams))
-    known, first = np.unique(refs, return_index=True)
-    named = np.sort(first[known >= 0])
-    if not len(named):
-        return NONE_FOUND
-    hop = yield from follow_groups(
-        refs[named],
-        "in",
-        source=named,
-        vector=question.vector,
-        take=cap,
-        cap=cap,
-        filter=question.seed_filter,
-    )
-    borne = set(hop.groups[hop.reached.sizes > 0].tolist())
-    meant = _select_longest_names([(at, size) for at, size, _, _ in grams], refs.tolist(), borne)
-    # Of equally rare names the first one makes the path.
-    edges = hop.edges.take(np.argsort(hop.edges.source, kind="stable"))
-    edges = edges.take(np.array([group in meant for group in edges.group.tolist()], dtype=np.bool_))
-    ids: list[str] = yield plans.Ids(refs=edges.target)
-    lengths = np.array([min(SURE_NAME_WORDS, grams[gram][1]) for gram in edges.source.tolist()])
-    share = ((lengths / SURE_NAME_WORDS).astype(np.float32) / edges.size).astype(np.float32)
-    best: dict[str, int] = {}
-    for row, id in enumerate(ids):
-        if id not in best or share[row] > share[best[id]]:
-            best[id] = row
-    ordered = sorted(best, key=lambda id: (-share[best[id]], -edges.similarity[best[id]], id))
-    chosen = np.array([best[id] for id in ordered[:most]], dtype=np.int64)
-    edges = _leave_query(edges.take(chosen))
-    return FoundDocuments(refs=edges.target, similarity=edges.similarity, weight=share[chosen], edges=edges)
-
-
-def _list_spellings(words: str) -> list[str]:
-    """Return the words, and what they name as a possessive or as a plural of several words."""
-    if words.endswith("'s"):
-        return [words, words.removesuffix("'s")]
-    plural = " " in words and words.endswith("s") and not words.endswith("ss")
-    return [words, words.removesuffix("s")] if plural else [words]
-
-
-def _select_longest_names(grams: list[tuple[int, int]], refs: list[int], borne: set[int]) -> set[int]:
-    """Return the names in the query from left to right, the longest at each place."""
-    meant: set[int] = set()
-    free = 0
-    last = (-1, 0)
-    for (at, size), ref in zip(grams, refs, strict=True):
-        if ref in borne and (at >= free or (at, size) == last):
-            meant.add(ref)
-            free, last = at + size, (at, size)
-    return meant
+    return targets, sure or any(map(len, parts[1:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -389,6 +353,40 @@ class Similarity(Strategy):
             return Hits(hits=(), reason=reason, strategy=str(self))
         found = FoundDocuments(refs=refs, similarity=similarity, weight=np.ones(len(refs), dtype=np.float32))
         return (yield from make_hits(trail, trail.add(found), self, question))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Named(Strategy):
+    """The documents that the query names, the surest first: see :mod:`linkstore.strategies.names`.
+
+    A query without names finds nothing. A hit's score says how surely the document is meant, in (0, 1].
+
+    Args:
+        k: Maximum number of documents to return. Default 10.
+        per_page: Has no effect.
+        cap: A name that more documents than this have is ignored. Default 3.
+    """
+
+    cap: int = 3
+
+    def __post_init__(self) -> None:
+        Strategy.__post_init__(self)
+        require_at_least(1, cap=self.cap)
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        """Plan one fetch by words, one of the links that have names as tags, and the texts of candidates."""
+        trail = Trail()
+        question = replace(question, seed_filter=question.seed_filter & question.result_filter)
+        worded = yield from _search_by_words(trail, question, READ)
+        found, _ = yield from find_named_documents(
+            question, worded.having, worded.refs, NAMING_KINDS, self.k, self.cap
+        )
+        if not len(found):
+            return Hits(
+                hits=(), cuts=tuple(trail.cuts), reason="the query names no document", strategy=str(self)
+            )
+        score, unlinked = found.weight, replace(found, weight=np.ones(len(found), dtype=np.float32))
+        return (yield from make_hits(trail, trail.add(unlinked), self, question, score, {"name": score}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

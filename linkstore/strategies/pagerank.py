@@ -7,8 +7,10 @@ in the place of a topic.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Final
 
 import numpy as np
@@ -26,9 +28,16 @@ from linkstore.strategies.base import (
     Traversing,
     rerank_hits,
 )
-from linkstore.strategies.first_stage import NAMING_KINDS, FirstStage, find_question_targets, run_first_stage
+from linkstore.strategies.first_stage import (
+    OFF_SUBJECT,
+    FirstStage,
+    find_question_targets,
+    is_off_subject,
+    run_first_stage,
+)
+from linkstore.strategies.names import NAMING_KINDS
 from linkstore.strategies.results import find_pages, make_best_hits, report_none_found
-from linkstore.strategies.traversal import Edges, FoundDocuments, Trail, limit_nodes, make_hop
+from linkstore.strategies.traversal import Edges, FoundDocuments, Trail, apply_beam, limit_nodes, make_hop
 
 Doubles = npt.NDArray[np.float64]
 PAGERANK_ROUNDS: Final = 40
@@ -179,11 +188,11 @@ class PageRank(Traversing):
 
     A first stage joins dense and lexical search. A random walk starts from its best ``start_k`` documents,
     from the documents whose names the query contains, and from ``initial_roots`` and ``initial_links``. It
-    follows links one hop in both directions, and jumps back to a start in proportion to how well it matches.
-    The score of a document is its share of the walk, plus a small part of its first-stage score. Chunks of
-    one page share their evidence: a document gains if other chunks of its page match too, and loses if a
-    chunk of the same page is better. A score is from 0 to 1, the sum of ``walk``, ``meaning``, ``words`` and
-    ``page`` in :attr:`~linkstore.core.hits.Hit.contributions`.
+    follows links in both directions, ``depth`` hops around its starts, and jumps back to a start in
+    proportion to how well it matches. The score of a document is its share of the walk, plus a small part of
+    its first-stage score. Chunks of one page share their evidence: a document gains if other chunks of its
+    page match too, and loses if a chunk of the same page is better. A score is from 0 to 1, the sum of
+    ``walk``, ``meaning``, ``words`` and ``page`` in :attr:`~linkstore.core.hits.Hit.contributions`.
 
     If the backend has no lexical search, the first stage uses only similarity, and ``explain()`` says so.
 
@@ -194,6 +203,9 @@ class PageRank(Traversing):
         direction: As for every traversal. Default both.
         kinds: As for every traversal. None, the default, follows all kinds with weight 1, except those in
             :data:`TRUST`.
+        depth: Number of hops around the starts that the walk may go. Default 1. Each further hop follows the
+            links of the ``beam`` best documents of the one before, as long as ``max_nodes`` allows.
+        seconds: After so many seconds no further hop begins. Default 2.
         pool: Number of documents that each search of the first stage returns. Default 100.
         lexical: Weight of the search by words, where the search by similarity has weight 1. Default 1.
             A weight of 0 disables it.
@@ -218,6 +230,8 @@ class PageRank(Traversing):
 
     start_k: int = 16
     direction: HopDirection = "both"
+    depth: int = 1
+    seconds: float = 2.0
     pool: int = 100
     lexical: float = 1.0
     damping: float = 0.6
@@ -238,6 +252,8 @@ class PageRank(Traversing):
     def __post_init__(self) -> None:
         Traversing.__post_init__(self)
         require_at_least(0, start_k=self.start_k, named=self.named)
+        require_at_least(1, depth=self.depth)
+        require_within(0, math.inf, seconds=self.seconds)
         require_at_least(1, pool=self.pool, named_cap=self.named_cap)
         require_at_least(1, rerank_k=self.rerank_k)
         require_within(0, 100, lexical=self.lexical, sharpness=self.sharpness)
@@ -254,7 +270,7 @@ class PageRank(Traversing):
     @property
     def hops(self) -> int:
         """See :attr:`Strategy.hops`."""
-        return 1
+        return self.depth
 
     @property
     def kinds_named(self) -> frozenset[str]:
@@ -263,25 +279,40 @@ class PageRank(Traversing):
         return frozenset(self.kinds or ()) | others
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """Plan the first stage, the documents that the query names, one hop around both, one walk."""
+        """Plan the first stage, the documents that the query names, ``depth`` hops around both, one walk."""
+        began = perf_counter()
         trail = Trail()
         stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
-        own = yield from find_question_targets(
-            trail, question, self, self.named_kinds, self.named, min(self.named_cap, self.hub_cap)
+        cap = min(self.named_cap, self.hub_cap)
+        own, meant = yield from find_question_targets(
+            trail, question, self, stage, self.named_kinds, self.named, cap, rare=cap
         )
         known = stage.joined(own)
+        if not meant and is_off_subject(stage, question, self):
+            trail.cut("floor", len(known), 0, OFF_SUBJECT)
+            known = known.take(np.zeros(len(known), dtype=np.bool_))
         if not len(known):
             return report_none_found(trail, question, self.pool, self, stage.highest)
         seeds = known.refs[(yield from rank_refs(known.refs, stage.scores_of(known), self.start_k))]
         starting = is_member(known.refs, np.concatenate((seeds, own.refs)))
         frontier = trail.add((yield from limit_nodes(trail, known.take(starting), 0, self)))
-        around = yield from make_hop(trail, frontier, question, self)
-        fresh = around.take(~is_member(around.refs, trail.refs))
-        trail.add((yield from limit_nodes(trail, fresh, 1, self)))
+        hops: list[Edges] = []
+        for depth in range(1, self.depth + 1):
+            if depth > 1 and perf_counter() - began > self.seconds:
+                trail.cut("beam", len(frontier), depth - 1, f"not followed: {self.seconds:g} s have passed")
+                break
+            if depth > 1:
+                frontier = yield from apply_beam(trail, frontier, self)
+            around = yield from make_hop(trail, frontier, question, self)
+            hops.append(around.edges)
+            fresh = around.take(~is_member(around.refs, trail.refs))
+            frontier = trail.add((yield from limit_nodes(trail, fresh, depth, self)), depth)
+            if not len(frontier):
+                break
         rest = known.take(~is_member(known.refs, trail.refs))
         trail.add((yield from limit_nodes(trail, rest, 0, self)), 0)
         teleport = self._make_teleport(trail, stage, seeds, own)
-        edges = weigh_both_ways(trail, around.edges, self.backward)
+        edges = weigh_both_ways(trail, Edges.concatenate(hops), self.backward)
         time = yield from rank_by_walk(trail.refs, *edges, teleport, self.damping)
         return (yield from self._rank(trail, stage, time, question))
 

@@ -84,7 +84,9 @@ def report_none_found(
 
     ``best`` is the highest similarity of any document.
     """
-    if best is not None:
+    if best is not None and controls.min_similarity is None:
+        reason = f"the question seems to be about something else; the best document has similarity {best:.4f}"
+    elif best is not None:
         reason = f"no document reaches min_similarity {controls.floor}; the best has {best:.4f}"
     elif k == 0:
         reason = "; ".join(["start_k is 0, and no root or link leads to a document", *map(str, trail.cuts)])

@@ -69,21 +69,19 @@ print(store.count(), "documents")
 # %% [markdown]
 # ## The tools
 #
-# `search`, `follow`, `read`, `links` and `schema`. A search for similar texts cannot find that two chains of different
-# relations end at the same document, because the text of the regulation does not mention drugs.
+# `search`, `similar`, `follow`, `read`, `links`, `schema` and `sources`. A search for similar texts cannot find that two
+# chains of different relations end at the same document, because the text of the regulation does not mention drugs.
 # %%
 from linkstore.agents import ToolLimits, graph_tools
 
 tools = graph_tools(store, about="drugs and what regulates them", limits=ToolLimits(results=3))
 QUESTION = "Which directive applies to Zalamizole where it is approved?"
 search = tools[0]
-print(search.invoke({"question": QUESTION, "hops": 3}))
+print(search.invoke({"question": QUESTION}))
 # %% [markdown]
 # The answer of a tool is also data: each link is a triple.
 # %%
-found = search.invoke(
-    {"name": "search", "args": {"question": QUESTION, "hops": 3}, "id": "1", "type": "tool_call"}
-)
+found = search.invoke({"name": "search", "args": {"question": QUESTION}, "id": "1", "type": "tool_call"})
 for chain in found.artifact["results"][0]["chains"]:
     if chain["independent"]:
         print([(triple["subject"], triple["kind"], triple["object"]) for triple in chain["triples"]])
@@ -124,7 +122,7 @@ else:
             tool_call(name="search", args={"question": QUESTION, "hops": 5}, id=None),
             tool_call(name="search", args={"question": QUESTION, "hops": 3}, id=None),
             lambda messages: tool_call(name="read", args={"id": first_id(messages)}, id=None),
-            lambda messages: f"{messages[-1].text.splitlines()[-1]} [{first_id(messages)}]",
+            lambda messages: f"{messages[-1].text.splitlines()[-2]} [{first_id(messages)}]",
         ]
     )
 agent = create_agent(
@@ -158,6 +156,70 @@ thread = {"configurable": {"thread_id": "1"}}
 for question in ("What class does drug/Tovastatin belong to?", "Which regulations govern that class?"):
     answer = talking.invoke({"messages": [("human", question)]}, thread)
     print(answer["messages"][-1].text)
+# %% [markdown]
+# ## From text to the question
+#
+# Where the relations stand in texts, a model extracts them. It proposes nodes and relations, and a schema and the text
+# decide: what does not fit becomes no document, and is reported. Here a script plays the model once more.
+# %%
+from linkstore.extract import TypedGraphExtractor
+from linkstore.store import Relation, Schema
+
+schema = Schema(
+    types={"Drug", "Class", "Approval", "Place", "Rule"},
+    relations=[
+        Relation("BELONGS_TO", "Drug", "Class"),
+        Relation("GOVERNED_BY", "Class", "Rule"),
+        Relation("HAS_APPROVAL", "Drug", "Approval"),
+        Relation("IN_PLACE", "Approval", "Place"),
+        Relation("ENFORCES", "Place", "Rule"),
+    ],
+)
+texts = [
+    Document(id="leaflet", page_content="Pexalidine is a glycan. All glycans are governed by Directive 31."),
+    Document(
+        id="register", page_content="Approval A-7 of Pexalidine, for Corvia. Corvia enforces Directive 31."
+    ),
+]
+proposals = [
+    {
+        "nodes": [
+            {"type": "Drug", "name": "Pexalidine"},
+            {"type": "Class", "name": "glycans", "aliases": ["glycan"]},
+            {"type": "Rule", "name": "Directive 31"},
+        ],
+        "relations": [
+            {"kind": "BELONGS_TO", "source": "Pexalidine", "target": "glycan", "quote": "is a glycan"},
+            {"kind": "GOVERNED_BY", "source": "glycans", "target": "Directive 31"},
+            {"kind": "BELONGS_TO", "source": "Directive 31", "target": "glycans"},
+        ],
+    },
+    {
+        "nodes": [
+            {"type": "Drug", "name": "Pexalidine"},
+            {"type": "Approval", "name": "A-7"},
+            {"type": "Place", "name": "Corvia"},
+            {"type": "Rule", "name": "Directive 31"},
+        ],
+        "relations": [
+            {"kind": "HAS_APPROVAL", "source": "Pexalidine", "target": "A-7"},
+            {"kind": "IN_PLACE", "source": "A-7", "target": "Corvia"},
+            {"kind": "ENFORCES", "source": "Corvia", "target": "Directive 31"},
+        ],
+    },
+]
+reader = ScriptedChatModel(script=[tool_call(name="ProposedGraph", args=one, id=None) for one in proposals])
+extracted = TypedGraphExtractor(reader, schema).extract(texts)
+print(*extracted.rejections, sep="\n")
+graph = LinkStore.open(":memory:")
+graph.set_schema(schema)
+graph.add_documents(list(extracted.documents))
+print(
+    graph_tools(graph)[0]
+    .invoke({"question": "Which rules apply to Pexalidine where it is approved?"})
+    .split("\n2. ")[0]
+)
+graph.close()
 # %% [markdown]
 # ## What the search found
 # %%

@@ -116,7 +116,7 @@ def test_questions_are_asked_and_those_without_an_answer_are_listed(tmp_path):
     questions.write_text(json.dumps({"question": "How high is the tower?", "gold": ["a"]}) + "\n")
     code, out, _ = doctor(tmp_path, "--questions", str(questions), "--json")
     said = json.loads(out)
-    assert (code, said["searches"]["searches"], said["searches"]["empty"], said["unanswered"]) == (
+    assert (code, said["searches"]["searches"], said["searches"]["empty"], said["not_found"]) == (
         0,
         1,
         0,

@@ -12,7 +12,7 @@ from linkstore.core.links import parse_links
 from linkstore.engines.contract import Change
 from linkstore.engines.embedded import lexical, schema
 from linkstore.errors import DocumentError, StoreLimitError
-from linkstore.strategies import Question, first_stage
+from linkstore.strategies import Question, names
 
 ASKED = vectors([10_000])[0]
 
@@ -103,11 +103,6 @@ def test_work_for_a_question_is_bounded_however_long_it_is() -> None:
         text = " ".join(f"w{n}" for n in range(length // 6))
         assert len(text) > MAX_QUESTION_CHARACTERS
         assert len(extract_question_terms(text)[0]) == MAX_QUESTION_WORDS
-        fetch = next(
-            first_stage.find_named_documents(
-                Question(vector=ASKED, text=text), first_stage.NAMING_KINDS, 5, 3
-            )
-        )
-        assert len(fetch.tags) <= first_stage.MAX_SEARCHED_WORDS * first_stage.MAX_NAME_WORDS * len(
-            first_stage.NAMING_KINDS
-        )
+        question, none = Question(vector=ASKED, text=text), names.NONE_FOUND.refs
+        fetch = next(names.find_named_documents(question, {}, none, names.NAMING_KINDS, 5, 3))
+        assert len(fetch.tags) <= names.MAX_SEARCHED_WORDS * names.MAX_NAME_WORDS * len(names.NAMING_KINDS)

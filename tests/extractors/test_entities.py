@@ -149,7 +149,7 @@ def test_gliner_gives_the_entities_its_model_finds_in_order():
 
 def test_links_of_gliner_can_say_how_sure_its_model_is():
     links = GlinerExtractor(FakeModel(), scored=True).extract(text("The Space Needle."))
-    assert [(link.weight, link.data) for link in links] == [(0.3, {"confidence": 0.9})]
+    assert [(link.weight, link.data) for link in links] == [(0.3, {"type": "x", "confidence": 0.9})]
 
 
 def test_gliner_reads_long_texts_in_pieces_cut_between_words():

@@ -18,7 +18,7 @@ from linkstore.extract.phrases import (
     make_name_tag,
 )
 from linkstore.extract.protocol import UpkeepExtractor
-from linkstore.strategies.first_stage import MAX_NAME_WORDS, NAMING_KINDS
+from linkstore.strategies.names import MAX_NAME_WORDS, NAMING_KINDS
 from linkstore_extractors.mentions import MentionExtractor, MentionSettings
 
 WORDS = ["\u037a", "New", "York", "City", "new", "york", "O'Neill", "Élan", "is", "İzmir", "ß", "½", "1984"]

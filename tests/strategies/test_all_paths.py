@@ -84,7 +84,7 @@ def test_chains_are_in_metadata_and_in_the_explanation(pharmacy):
         "object": f"class/{drug.class_}",
         "label": "belongs_to",
     }
-    assert "chains" not in pharmacy.search("x").documents()[0].metadata["linkstore"]
+    assert "chains" not in pharmacy.search("which rules apply").documents()[0].metadata["linkstore"]
     told = hits.explain()
     assert f'—[HAS_APPROVAL "has_approval"]→ approval/{drug.name} —[IN_JURISDICTION' in told
     assert f'—[BELONGS_TO "belongs_to"]→ class/{drug.class_}' in told

@@ -173,7 +173,10 @@ class OracleReader(LexicalReader):
         }
         ordered = sorted(scores, key=lambda ref: (-scores[ref], self._records[ref].id))[: fetch.k]
         return LexicalMatches(
-            refs=_to_ints(ordered), score=_to_floats([scores[ref] for ref in ordered]), left_out=tuple(left)
+            refs=_to_ints(ordered),
+            score=_to_floats([scores[ref] for ref in ordered]),
+            left_out=tuple(left),
+            having={word: min(having[word], POSTINGS + 1) for word in taken},
         )
 
     def _weight(self, of: Sequence[str], word: str, having: int, average: float) -> float:

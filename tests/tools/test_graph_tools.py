@@ -7,7 +7,9 @@ from functools import cache
 from typing import Any
 
 import drugs
+import harbour
 import pytest
+from langchain_core.documents import Document
 from langchain_core.tools import BaseTool
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
@@ -17,7 +19,10 @@ from tool_cases import EXAMPLES, DrugToolCases, OwnToolCases
 import linkstore.agents
 from linkstore import LinkStore
 from linkstore.agents import ToolLimits, graph_tools
+from linkstore.agents.toolbox import Toolbox, make_specs, make_writing_specs
+from linkstore.core.documents import PageDocuments
 from linkstore.errors import FilterError, StrategyError
+from linkstore.store import Relation, Schema
 
 
 @cache
@@ -106,3 +111,129 @@ def test_a_question_that_is_not_unicode_is_a_mistake_of_the_model():
     with LinkStore(embedding()) as store:
         search = graph_tools(store)[0]
         assert "not valid Unicode" in search.invoke({"question": "why \ud800?"})
+
+
+def all_specs() -> list[Any]:
+    """The tools of a store with a schema, those that write included."""
+    store = LinkStore()
+    schema = Schema(types={"Drug", "Class"}, relations=(Relation("BELONGS_TO", "Drug", "Class"),))
+    store.set_schema(schema)
+    toolbox = Toolbox(store)
+    return [*make_specs(toolbox, "drugs"), *make_writing_specs(toolbox)]
+
+
+@pytest.mark.parametrize("spec", all_specs(), ids=lambda spec: spec.name)
+def test_a_description_says_what_when_what_comes_back_and_what_changes(spec):
+    others = {one.name for one in all_specs()} - {spec.name}
+    first, *_ = spec.description.split(". ")
+    assert first.split()[0] in {"Search", "Find", "Go", "Read", "List", "Add", "Delete"}
+    assert "Use it" in spec.description
+    (when,) = (one for one in spec.description.split(". ") if one.startswith("Use it"))
+    assert "rather than" in when or "only if" in when
+    assert any(name in when for name in others)
+    (returned,) = (one for one in spec.description.split(". ") if one.startswith("Returns"))
+    assert any(map(str.isdigit, returned)) or "one line" in returned
+    assert ("Changes nothing" in spec.description) is not spec.writes
+    assert ("Changes the store" in spec.description) is spec.writes
+    assert ("cannot be undone" in spec.description) is (spec.name == "delete")
+    for name, told in spec.arguments.model_json_schema()["properties"].items():
+        assert "for example" in told["description"], name
+
+
+def test_every_part_of_a_link_is_described():
+    (add,) = (spec for spec in all_specs() if spec.name == "add")
+    (link,) = add.arguments.model_json_schema()["$defs"].values()
+    assert set(link["required"]) == {"kind", "tag", "direction"}
+    assert all("description" in part for part in link["properties"].values())
+
+
+def test_with_a_schema_the_model_is_told_its_types_and_relations():
+    search, *_ = all_specs()
+    assert "Drug —[BELONGS_TO]→ Class" in search.description
+    told = search.arguments.model_json_schema()["properties"]
+    assert told["start_type"]["enum"] == told["result_type"]["enum"] == ["Class", "Drug"]
+    assert not {"start_type", "where"} & set(graph_tools(filled())[0].args)
+
+
+class TestTypes:
+    @pytest.fixture(scope="class")
+    def ships(self):
+        with LinkStore() as store:
+            store.set_schema(harbour.SCHEMA)
+            store.add_documents(harbour.harbour(status=("B7", "K2")))
+            yield {tool.name: tool for tool in graph_tools(store)}
+
+    def call(self, ships, **arguments):
+        return ships["search"].invoke({"name": "search", "args": arguments, "id": "1", "type": "tool_call"})
+
+    def test_types_and_conditions_say_where_relations_meet(self, ships):
+        asked = {"start_type": "Ship", "result_type": "Rule", "where": {"Permit": {"status": "K2"}}}
+        answer = self.call(ships, question="rules of the Albatross", **asked)
+        results = answer.artifact["results"]
+        assert (results[0]["id"], results[0]["meeting"]) == ("r2", True)
+        assert {one["id"][0] for one in results} == {"r"}
+        assert (
+            "reached by OF_CLASS → BOUND_BY and by PERMITS (backward) → FOR_PORT → POSTS, from [s1]:"
+            in answer.content
+        )
+
+    @pytest.mark.parametrize(
+        ("wrong", "says"),
+        [
+            ({"start_type": "Boat"}, "its types are Class, Permit, Port, Rule, Ship"),
+            ({"where": {"Pass": {"n": 1}}}, "no type 'Pass'"),
+            ({"where": {"Permit": {"stauts": "K2"}}}, "did you mean 'status'"),
+            ({"where": {"Permit": {"n": {"$like": 1}}}}, "$like"),
+            ({"where": {"Permit": "K2"}}, "must be an object"),
+        ],
+    )
+    def test_names_that_are_not_there_are_errors_that_say_what_is(self, ships, wrong, says):
+        answer = self.call(ships, question="rules of the Albatross", **wrong)
+        assert answer.status == "error"
+        assert says in answer.content
+
+    def test_documents_are_found_by_name_and_read_together(self, ships):
+        assert "[c1]" in ships["follow"].invoke({"id": "Albatross", "kinds": ["OF_CLASS"]})
+        both = ships["read"].invoke({"id": ["[a]", "Port of Belmore"]})
+        assert "<text>\nPort of Arvania.\n</text>" in both
+        assert "<text>\nPort of Belmore.\n</text>" in both
+        assert "several documents have the name" in ships["read"].invoke({"id": "permit of the albatross"})
+        assert "from 1 to 8 documents" in ships["read"].invoke({"id": ["a"] * 9})
+
+    def test_similar_documents_are_listed_without_the_one_that_is_given(self, ships):
+        told = ships["similar"].invoke({"id": "r1"})
+        assert told.splitlines()[0].startswith("8 documents most similar to [r1]")
+        assert told.splitlines()[1].startswith("1. [r")
+        assert not any(line[3:].startswith("[r1]") for line in told.splitlines())
+
+
+def test_sources_are_listed_with_their_pages():
+    chunks = (Document(id="p#1", page_content="text"),)
+    with LinkStore() as store:
+        store.put_pages("the site", [PageDocuments(url="p", digest="1", documents=chunks)])
+        (sources,) = (tool for tool in graph_tools(store) if tool.name == "sources")
+        assert sources.invoke({}) == "- the site: 1 page"
+        (hidden,) = (tool for tool in graph_tools(store, filter={"n": 1}) if tool.name == "sources")
+        assert "cannot tell its sources" in hidden.invoke({})
+
+
+def test_all_documents_where_relations_meet_are_results_and_the_rest_is_counted():
+    make = harbour.SCHEMA.document
+    rules = [f"r{n}" for n in range(12)]
+    documents = [
+        make("Ship", "s", "Albatross, a ship.", [("OF_CLASS", "c")]),
+        make("Class", "c", "The bulkers.", [("BOUND_BY", rule) for rule in rules]),
+        make("Permit", "p", "A permit.", [("PERMITS", "s"), ("FOR_PORT", "a")]),
+        make("Port", "a", "A port.", [("POSTS", rule) for rule in rules]),
+        *(make("Rule", rule, f"About {rule}.") for rule in rules),
+    ]
+    with LinkStore() as store:
+        store.add_documents(documents)
+        (search, *_) = graph_tools(store)
+        answer = search.invoke(
+            {"name": "search", "args": {"question": "rules of Albatross"}, "id": "1", "type": "tool_call"}
+        )
+    assert [one["meeting"] for one in answer.artifact["results"]] == [True] * 8
+    assert all(len(one["chains"]) == 2 for one in answer.artifact["results"])
+    assert answer.artifact["left_out"] == 4
+    assert "Relations meet at 4 more documents, which are not shown." in answer.content

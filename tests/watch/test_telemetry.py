@@ -81,7 +81,7 @@ def test_a_search_is_a_span_with_its_figures_and_without_its_question(store, tra
 def test_the_question_is_told_if_asked_for(store, tracing):
     with watched(store, tracing, questions=True):
         store.search("a question")
-    assert tracing.spans[0].attributes["linkstore.question"] == "a question"
+    assert tracing.spans[0].attributes["gen_ai.retrieval.query.text"] == "a question"
 
 
 def test_failures_and_empty_results_are_told_apart(store, tracing):
@@ -95,9 +95,15 @@ def test_failures_and_empty_results_are_told_apart(store, tracing):
     assert empty.attributes["linkstore.reason"]
     assert failed.status.status_code == StatusCode.ERROR
     assert failed.events[0].name == "exception"
+    assert failed.attributes["error.type"] == "linkstore.errors.UnknownNameError"
+    assert found.attributes["gen_ai.operation.name"] == "retrieval"
+    assert found.attributes["db.system.name"] == "linkstore"
     points = tracing.points()
     assert {outcome for _, outcome in points} == {"found", "empty", "failed"}
     assert points["linkstore.search.duration", "found"].count == 1
+    bounds = points["linkstore.search.duration", "found"].explicit_bounds
+    assert sum(bound < 1 for bound in bounds) > 5
+    assert points["linkstore.search.duration", "failed"].attributes["error.type"]
     assert points["linkstore.search.hits", "found"].sum == 3
     assert points["linkstore.search.hits", "empty"].sum == 0
 
@@ -182,3 +188,11 @@ def test_nothing_is_imported_before_it_is_used():
         "assert not [name for name in {*sys.modules} - before if name.startswith('opentelemetry')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_search_by_an_agents_tool_is_one_span(store, tracing):
+    from linkstore.agents import graph_tools
+
+    with watched(store, tracing):
+        graph_tools(store)[0].invoke({"question": "text 1 of the store"})
+    assert [span.name for span in tracing.spans] == ["linkstore.search"]

@@ -149,3 +149,27 @@ def test_a_store_whose_derived_data_is_damaged_is_reported(tmp_path):
     sql(tmp_path / "kb", "UPDATE setting SET value = 5 WHERE name = 'documents'")
     with LinkStore.open(tmp_path / "kb", embedding()) as store:
         assert {one.check for one in examine(store).alarms} == {"sound"}
+
+
+def test_questions_without_an_answer_are_kept_with_their_counts(tmp_path):
+    """By the tools of an agent and by a watch; plain searches write nothing."""
+    from langchain_core.documents import Document
+
+    from linkstore.agents import graph_tools
+
+    place = tmp_path / "kb"
+    with LinkStore.open(place) as store:
+        store.add_documents([Document(id="n", page_content="Nails and hammers of the Romans.")])
+        store.search("best pizza topping")
+        assert examine(store).unanswered == ()
+        (search_tool, *_) = graph_tools(store)
+        for _ in range(2):
+            assert "No results" in search_tool.invoke({"question": "best  pizza topping"})
+        assert "Nails" in search_tool.invoke({"question": "hammers of the Romans"})
+        with Watch(store):
+            store.search("my cat keeps sneezing")
+        kept = {one.question: one.count for one in examine(store).unanswered}
+        assert kept == {"best pizza topping": 2, "my cat keeps sneezing": 1}
+        for number in range(300):
+            search_tool.invoke({"question": f"pizza number {'x' * number}"})
+        assert len(examine(store).unanswered) == 200

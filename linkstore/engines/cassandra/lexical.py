@@ -409,6 +409,7 @@ class LexicalCandidates:
         self._sampled = tuple(rows.word for rows in found.taken if rows.unfinished)
         self._words = [rows.word for rows in found.taken]
         having = [rows.having() for rows in found.taken]
+        self._having = dict(zip(self._words, having, strict=True))
         documents = max([round(found.totals.documents), *having])  # the count may be older than the postings
         self._average = found.totals.average
         self._frequency = [inverse_frequency(documents, each) for each in having]
@@ -442,7 +443,9 @@ class LexicalCandidates:
         """Return the best documents in order, once nothing is undecided."""
         order = self._best(self._fetch.k)
         refs, score = self.refs[order], self._score[order]
-        return LexicalMatches(refs=refs, score=score, left_out=self._left, sampled=self._sampled)
+        return LexicalMatches(
+            refs=refs, score=score, left_out=self._left, sampled=self._sampled, having=self._having
+        )
 
     def _score_all(self, found: WordLookup) -> None:
         """Compute the score of each pair of a document and a state."""

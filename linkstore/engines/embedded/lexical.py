@@ -118,11 +118,13 @@ class ScoredDocuments:
         keys: (n,) document keys, ascending.
         scores: (n,) BM25.
         left_out: Words that were not looked up, because too many documents contain them.
+        having: How many documents of the scope have each of the words that were.
     """
 
     keys: Ints
     scores: Floats
     left_out: tuple[str, ...]
+    having: Mapping[str, int]
 
 
 def score_documents(
@@ -157,7 +159,8 @@ def score_documents(
         at = np.searchsorted(keys, posting.keys)
         frequency = inverse_frequency(documents, len(posting.keys))
         scores[at] += frequency * bm25_weight(posting.counts.astype(np.float64), sizes[at], mean)
-    return ScoredDocuments(keys, scores.astype(np.float32), tuple(left))
+    counts = {word: having[word] for word in taken}
+    return ScoredDocuments(keys, scores.astype(np.float32), tuple(left), counts)
 
 
 def _read_posting(

@@ -305,7 +305,8 @@ class EmbeddedReader(LexicalReader):
         """Search with FTS5, and request more matches as long as the filter and ties may leave too few."""
         if not self._scope.always:
             return self._lexical_within(fetch)
-        taken, left = select_affordable(lexical.count_documents(self._view.connection, fetch.terms))
+        having = lexical.count_documents(self._view.connection, fetch.terms)
+        taken, left = select_affordable(having)
         rows, scores = _NO_ROWS, np.empty(0, np.float32)
         limit, enough = fetch.k + PROPOSALS, not (taken and fetch.k)
         while not enough:
@@ -315,7 +316,8 @@ class EmbeddedReader(LexicalReader):
             rows, scores = self._select_best_matches(matched[known], found_scores[known], fetch.k)
             enough = len(found) < limit or (len(rows) == fetch.k and scores[-1] > found_scores[-1])
             limit *= 4
-        return LexicalMatches(refs=rows, score=scores, left_out=tuple(left))
+        counts = {word: having[word] for word in taken}
+        return LexicalMatches(refs=rows, score=scores, left_out=tuple(left), having=counts)
 
     def _lexical_within(self, fetch: Lexical) -> LexicalMatches:
         """Score the postings with counts from within the scope."""
@@ -336,7 +338,9 @@ class EmbeddedReader(LexicalReader):
             lambda: inside.average(lengths),
         )
         chosen = self._first_passing(self._find_rows(found.keys), found.scores, fetch)
-        return LexicalMatches(refs=chosen.refs, score=chosen.similarity, left_out=found.left_out)
+        return LexicalMatches(
+            refs=chosen.refs, score=chosen.similarity, left_out=found.left_out, having=found.having
+        )
 
     def _select_best_matches(self, rows: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
         order = finish_ranking(rank_best(scores, k), lambda at: self._read_ids(rows[at]))

@@ -116,6 +116,13 @@ class LexicalCases(LexicalScopeCases):
         answer: LexicalMatches = probe.ask(Lexical(terms=("common", "rare", "nobody"), k=99))
         assert (len(answer.refs), answer.left_out) == (20, ())
 
+    def test_the_documents_with_each_word_are_counted(self, probe: Probe) -> None:
+        """[B-8] Count documents, and not how often they have a word; whatever k and the filter are."""
+        probe.put(*(make_record(f"{n}", text="common common" + " rare" * (n == 7), n=n) for n in range(20)))
+        asked = Lexical(terms=("common", "rare", "nobody"), k=1, filter=parse_filter({"n": 3}))
+        answer: LexicalMatches = probe.ask(asked)
+        assert {word: count for word, count in answer.having.items() if count} == {"common": 20, "rare": 1}
+
     @pytest.mark.parametrize("seed", range(3))
     def test_random_texts_answer_as_the_oracle_does(self, probe: Probe, seed: int) -> None:
         """[B-2, B-3, B-4] Agree in ids, order and scores after updates and deletes."""

@@ -1,0 +1,289 @@
+"""Where relations meet: from what a question names, along links that say something, by what is valid now.
+
+Two relations of one thing lead to the answer of such a question, and documents that have only one of them are
+wrong. Types of documents say where a chain ends: it leads through no second document of the type that it
+starts from, because that is about another thing, and through none of the type of its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
+
+from linkstore.core.arguments import quote_value, require_at_least
+from linkstore.core.filters import EVERYTHING, Condition, Filter, parse_filter
+from linkstore.core.hits import Chain, Cut, Hit, Hits
+from linkstore.core.plans import Plan, StoredDocument, read_documents
+from linkstore.core.text import tokenize
+from linkstore.errors import StrategyError
+from linkstore.strategies.all_paths import AllPaths, select_independent_chains
+from linkstore.strategies.base import Question, Strategy
+from linkstore.strategies.first_stage import Named
+from linkstore.strategies.pagerank import PageRank
+from linkstore.strategies.validity import Validity, find_states, is_asked_for
+
+MAX_STARTS: Final = 5
+"""Number of documents that a question names from which relations are followed."""
+MIN_SURETY: Final = 3.01
+"""A document is no start if the question names another one so many times as surely."""
+MAX_MEETINGS: Final = 200
+"""Number of documents whose chains are compared."""
+MAX_CHAINS_EACH: Final = 20
+MAX_SHOWN_STATES: Final = 5
+_ASKED: Final = re.compile(
+    r"\W*(?:which|what|list|name|show)\s+(?:all\s+)?(?:of\s+)?(?:the\s+)?(\w.*)", re.IGNORECASE | re.DOTALL
+)
+_ASKED_WORDS: Final = 3
+"""The type that is asked for is among so many words after "which", with which the question begins."""
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Relations(Strategy):
+    """The documents where relations of what the question names meet, then those of :class:`PageRank`.
+
+    Chains of at most ``depth`` links, in either direction, start from the documents that the question names,
+    or from the best one of ``start_type``. Relations meet at a document if independent chains lead to it (see
+    :class:`AllPaths`) that pass only what is valid now (see :mod:`linkstore.strategies.validity`) and end at
+    the first document of their type. Of several types of end, that is meant which the question asks for
+    ("Which rules …"), or else those with the fewest links followed against their direction. These documents
+    come first, with ``meeting`` among their contributions and with their chains. Cuts tell what was not
+    valid, and how many more there are.
+
+    Args:
+        k: Maximum number of documents to return. Default 10.
+        per_page: Maximum number of documents of one page among those of PageRank. Default None, no maximum.
+        depth: Maximum number of links in a chain. Default 3.
+        start_type: The type of the documents to start from. None, the default: of those that are named.
+        result_type: The type of the documents to find. None, the default: any.
+        where: For types of documents on the way, a filter that they must pass, such as
+            ``{"Approval": {"status": "ACTIVE"}}``. For other types, their states decide what is valid now.
+        type_field: The metadata field that holds types. Default ``"type"``.
+        min_similarity: As for :class:`PageRank`. Default None.
+    """
+
+    depth: int = 3
+    start_type: str | None = None
+    result_type: str | None = None
+    where: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    type_field: str = "type"
+    min_similarity: float | None = None
+
+    def __post_init__(self) -> None:
+        Strategy.__post_init__(self)
+        require_at_least(0, depth=self.depth)
+        if not isinstance(self.where, Mapping) or not all(
+            isinstance(one, Mapping) for one in self.where.values()
+        ):
+            raise StrategyError(
+                'where must have a condition for each type, such as {"Type": {"field": "value"}}, not'
+                f" {quote_value(self.where)}"
+            )
+        for condition in self.where.values():
+            parse_filter(condition)
+
+    @property
+    def ranking(self) -> PageRank:
+        """The strategy for the documents that follow."""
+        return PageRank(k=self.k, per_page=self.per_page, min_similarity=self.min_similarity)
+
+    def with_floor(self, floor: float | None) -> Self:
+        """Return a copy with ``floor``: see :meth:`Strategy.with_floor`."""
+        return (
+            self if floor is None or self.min_similarity is not None else replace(self, min_similarity=floor)
+        )
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        """Plan the names, the chains from them, and the walk of PageRank."""
+        starts = yield from self._find_starts(question)
+        met, cuts = (
+            (yield from self._find_meetings(question, starts)) if starts and self.depth > 1 else ([], [])
+        )
+        results = question.result_filter & self._of_type(self.result_type)
+        ranked: Hits = yield from self.ranking.plan(replace(question, result_filter=results))
+        known = {hit.document.id for hit in met}
+        hits = [*met, *(hit for hit in ranked if hit.document.id not in known)]
+        if len(met) > self.k:
+            cuts.append(
+                Cut(reason="meeting", count=len(met) - self.k, depth=None, detail="where relations meet too")
+            )
+        return replace(ranked, hits=tuple(hits[: self.k]), cuts=(*cuts, *ranked.cuts), strategy=str(self))
+
+    def _of_type(self, type: str | None) -> Condition:
+        return EVERYTHING if type is None else parse_filter({self.type_field: type})
+
+    def _find_starts(self, question: Question) -> Plan[list[Hit]]:
+        """Find the documents that the question names, the surest first, or else the best of its type."""
+        asked = replace(
+            question,
+            seed_filter=question.seed_filter & self._of_type(self.start_type),
+            result_filter=EVERYTHING,
+        )
+        found: Hits = yield from Named(k=MAX_STARTS).plan(asked)
+        if not found and self.start_type is not None:
+            found = yield from AllPaths(k=1, start_k=1, depth=0, min_similarity=self.min_similarity).plan(
+                asked
+            )
+        return [hit for hit in found if MIN_SURETY * hit.score >= found[0].score]
+
+    def _find_meetings(self, question: Question, starts: Sequence[Hit]) -> Plan[tuple[list[Hit], list[Cut]]]:
+        types = {hit.document.metadata.get(self.type_field) for hit in starts}
+        start_type = types.pop() if len(types) == 1 else None
+        apart = start_type if isinstance(start_type, str) and start_type != self.result_type else None
+        asked = replace(
+            question,
+            seed_filter=EVERYTHING,
+            hop_filter=question.hop_filter & parse_filter(self._make_hop_filter(apart)),
+            result_filter=question.result_filter & self._of_type(self.result_type),
+            roots=tuple(str(hit.document.id) for hit in starts),
+            links=(),
+        )
+        strategy = AllPaths(
+            k=MAX_MEETINGS,
+            start_k=0,
+            named=0,
+            depth=self.depth,
+            chains=MAX_CHAINS_EACH,
+            direction="both",
+            adjacent_k=100,
+            beam=MAX_MEETINGS,
+            references=False,
+        )
+        found: Hits = yield from strategy.plan(asked)
+        ids = {id for hit in found for chain in hit.chains for id in chain.documents}
+        documents: list[StoredDocument] = yield from read_documents(tuple(sorted(ids)))
+        judge = _ChainJudge(self, question.text, documents)
+        met = [judged for hit in found if (judged := judge.judge(hit))]
+        if self.result_type is None:
+            met = _select_asked_type(met, question.text, self.type_field)
+        shown = ", ".join(f"[{id}] {state}" for id, state in sorted(judge.invalid.items())[:MAX_SHOWN_STATES])
+        told = Cut(reason="state", count=len(judge.invalid), depth=None, detail=f"not valid: {shown}")
+        return met, [told] if judge.invalid else []
+
+    def _make_hop_filter(self, start_type: str | None) -> Filter | None:
+        """Return a filter without other documents of the start's type, and what does not meet conditions."""
+        parts: list[Filter] = [] if start_type is None else [{self.type_field: {"$ne": start_type}}]
+        parts += [
+            {"$or": [{self.type_field: {"$ne": one}}, {"$and": [{self.type_field: one}, dict(condition)]}]}
+            for one, condition in self.where.items()
+            if condition
+        ]
+        return {"$and": parts} if parts else None
+
+
+class _ChainJudge:
+    """Says which chains to a document count, and which documents on the way do not.
+
+    Args:
+        strategy: Has the types, and those for which the caller says what is valid.
+        question: In words.
+        documents: All documents of the chains.
+    """
+
+    def __init__(self, strategy: Relations, question: str, documents: Sequence[StoredDocument]) -> None:
+        self._question = question
+        self._types = {one.id: one.metadata.get(strategy.type_field) for one in documents}
+        self._states: dict[str, str] = {}
+        self.invalid: dict[str, str] = {}
+        told: dict[tuple[object, str], dict[str, tuple[object, Validity]]] = defaultdict(dict)
+        for one in documents:
+            if self._types[one.id] not in strategy.where:
+                for name, value, meaning in find_states(one.metadata):
+                    told[self._types[one.id], name][one.id] = value, meaning
+        for (_, name), values in told.items():
+            self._states |= _find_invalid(question, name, values)
+
+    def judge(self, hit: Hit) -> Hit | None:
+        """Return a hit with the chains that count, or None if fewer than two independent ones do."""
+        ending = list(filter(self._ends_there, hit.chains))
+        valid = [chain for chain in ending if not self._find_invalid(chain)]
+        independent = _select_chains(valid)
+        if not independent:
+            if _select_chains(ending):
+                self.invalid |= {id: state for chain in ending for id, state in self._find_invalid(chain)}
+            return None
+        chains = [replace(chain, independent=True) for chain in independent]
+        chains += [replace(chain, independent=False) for chain in valid if chain not in independent]
+        parts = {name: part for name, part in hit.contributions.items() if name != "meeting"}
+        score = hit.score - hit.contributions.get("meeting", 0.0) + len(independent) - 1
+        parts["meeting"] = len(independent) - 1.0
+        return replace(hit, chains=tuple(chains), score=score, contributions=parts)
+
+    def _find_invalid(self, chain: Chain) -> list[tuple[str, str]]:
+        """Return the documents and links of a chain that are not valid, by id, each with its state."""
+        found = [(id, self._states[id]) for id in chain.documents if id in self._states]
+        for triple in chain:
+            for name, value, meaning in find_states(triple.data or {}):
+                if meaning == "over" and not is_asked_for(self._question, value):
+                    found.append((triple.object, _format_state(name, value)))
+        return found
+
+    def _ends_there(self, chain: Chain) -> bool:
+        """Say whether no document on the way has the type of the last one, or of the first one."""
+        *inside, end = (self._types.get(id) for id in chain.documents[1:])
+        return not {end, self._types.get(chain.start)} - {None} & set(inside)
+
+
+def _select_chains(chains: Sequence[Chain]) -> list[Chain]:
+    """Select the most independent chains, and of as many those with the fewest links followed backward."""
+    starts = dict.fromkeys(chain.start for chain in chains)
+    found = [select_independent_chains([one for one in chains if one.start == start]) for start in starts]
+    found.append([] if any(found) else select_independent_chains(chains, starts))
+    return min(found, key=lambda some: (-len(some), sum(map(_count_backward, some))))
+
+
+def _find_invalid(question: str, name: str, values: Mapping[str, tuple[object, Validity]]) -> dict[str, str]:
+    """Return which documents of a type are not valid by one of their states, with that state.
+
+    A state that the question names is the valid one. A state that is not known is not valid beside one that
+    is, and if there are several such states, none of them is taken for valid.
+    """
+    asked = {id for id, (value, _) in values.items() if is_asked_for(question, value)}
+    meanings = {meaning for _, meaning in values.values()}
+    unknown = {str(value) for value, meaning in values.values() if meaning == "unknown"}
+    unclear = "valid" in meanings or len(unknown) > 1
+    return {
+        id: _format_state(name, value)
+        for id, (value, meaning) in values.items()
+        if id not in asked and (asked or meaning == "over" or (meaning == "unknown" and unclear))
+    }
+
+
+def _format_state(name: str, value: object) -> str:
+    return f"{name}: {str(value).lower() if isinstance(value, bool) else value}"
+
+
+def _select_asked_type(hits: Sequence[Hit], question: str, type_field: str) -> list[Hit]:
+    """Return the hits of the type asked for, or of those with the fewest links against their direction."""
+    groups: dict[str, list[Hit]] = defaultdict(list)
+    for hit in hits:  # documents without types are each of their own
+        groups[str(hit.document.metadata.get(type_field) or f"\0{hit.document.id}")].append(hit)
+    found = _ASKED.match(question)
+    asked = tokenize(found[1])[:_ASKED_WORDS] if found else ()
+    named = [group for group in groups if _is_named(group, asked)]
+    turned = {
+        group: min(sum(map(_count_backward, filter(_is_independent, hit.chains))) for hit in groups[group])
+        for group in named or groups
+    }
+    fewest = min(turned.values(), default=0)
+    chosen = {hit.document.id for group, count in turned.items() if count == fewest for hit in groups[group]}
+    return [hit for hit in hits if hit.document.id in chosen]
+
+
+def _is_independent(chain: Chain) -> bool:
+    return chain.independent
+
+
+def _is_named(type: str, words: Sequence[str]) -> bool:
+    """Say whether words have the last word of a type's name, in the singular or plural."""
+    last = tokenize(_CAMEL.sub(" ", type).replace("_", " "))[-1:]
+    forms = {form for one in last for form in (one, f"{one}s", f"{one}es", re.sub("y$", "ies", one))}
+    return not forms.isdisjoint(words)
+
+
+def _count_backward(chain: Chain) -> int:
+    """Count the links of a chain that were followed against their direction."""
+    return sum(triple.object == before for before, triple in zip(chain.documents, chain, strict=False))

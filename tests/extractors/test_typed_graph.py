@@ -1,0 +1,161 @@
+"""From texts to a typed graph by a scripted model: what is taken over, what is reported."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.documents import Document
+
+from linkstore import LinkStore
+from linkstore.agents import ScriptedChatModel, graph_tools
+from linkstore.errors import ExtractionError, SchemaError
+from linkstore.extract import TypedGraphExtractor
+from linkstore.store import Relation, Schema
+
+SCHEMA = Schema(
+    types={"Drug", "Class", "Approval", "Place", "Rule"},
+    relations=(
+        Relation("BELONGS_TO", "Drug", "Class"),
+        Relation("GOVERNED_BY", "Class", "Rule"),
+        Relation("HAS_APPROVAL", "Drug", "Approval"),
+        Relation("IN_PLACE", "Approval", "Place"),
+        Relation("ENFORCES", "Place", "Rule"),
+    ),
+)
+TEXTS = [
+    Document(
+        id="leaflet",
+        page_content="Zalamizole is an azole. The azoles are governed by Directive 12. There are many.",
+    ),
+    Document(
+        id="register",
+        page_content="ZALAMIZOLE has the approval A-7, valid in Arvania. Arvania enforces Directive 12.",
+    ),
+]
+
+
+def node(type: str, name: str, *aliases: str, confidence: float = 1.0) -> dict:
+    return {"type": type, "name": name, "aliases": list(aliases), "confidence": confidence}
+
+
+def relation(kind: str, source: str, target: str, quote: str = "", confidence: float = 1.0) -> dict:
+    return {"kind": kind, "source": source, "target": target, "quote": quote, "confidence": confidence}
+
+
+FIRST = {
+    "nodes": [
+        node("Drug", "Zalamizole"),
+        node("Class", "azole", "azoles"),
+        node("Rule", "Directive 12"),
+        node("Molecule", "azole"),
+        node("Drug", "Merotidine"),
+    ],
+    "relations": [
+        relation("BELONGS_TO", "Zalamizole", "azole", "Zalamizole is an azole", 0.9),
+        relation("GOVERNED_BY", "azoles", "Directive 12", "governed by Directive 12", 0.8),
+        relation("BELONGS_TO", "azole", "Zalamizole"),
+        relation("CITES", "azole", "Directive 12"),
+        relation("BELONGS_TO", "Merotidine", "azole"),
+        relation("BELONGS_TO", "Zalamizole", "azole", "was withdrawn in 2019"),
+        relation("GOVERNED_BY", "Zalamizole", "Directive 12"),
+    ],
+}
+SECOND = {
+    "nodes": [
+        node("Drug", "ZALAMIZOLE", confidence=0.7),
+        node("Approval", "A-7"),
+        node("Place", "Arvania"),
+        node("Rule", "Directive 12"),
+    ],
+    "relations": [
+        relation("HAS_APPROVAL", "Zalamizole", "A-7"),
+        relation("IN_PLACE", "A-7", "Arvania"),
+        relation("ENFORCES", "Arvania", "Directive 12"),
+    ],
+}
+
+
+def scripted(*replies: object) -> ScriptedChatModel:
+    return ScriptedChatModel(
+        script=[
+            {"name": "ProposedGraph", "args": one, "id": str(at), "type": "tool_call"}
+            if isinstance(one, dict)
+            else one
+            for at, one in enumerate(replies)
+        ]
+    )
+
+
+def test_a_question_is_answered_from_what_was_text() -> None:
+    found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).extract(TEXTS)
+    with LinkStore.open(":memory:") as store:
+        store.set_schema(SCHEMA)
+        store.add_documents(list(found.documents))
+        assert store.check_schema().sound
+        search = graph_tools(store)[0]
+        told = search.invoke({"question": "Which rules apply to Zalamizole where it is approved?"})
+    assert told.splitlines()[1].startswith("1. [Rule/directive 12]")
+    assert "reached by BELONGS_TO → GOVERNED_BY and by HAS_APPROVAL → IN_PLACE → ENFORCES" in told
+
+
+def test_what_does_not_fit_is_reported_and_not_written() -> None:
+    found = TypedGraphExtractor(scripted(FIRST), SCHEMA).extract(TEXTS[:1])
+    told = "\n".join(map(str, found.rejections))
+    for reason in (
+        "Molecule 'azole': the schema has no such type",
+        "Drug 'Merotidine': the text does not have this name",
+        "'azole' —[BELONGS_TO]→ 'Zalamizole': it has the wrong direction",
+        "—[CITES]→ 'Directive 12': the schema has no such kind",
+        "'Merotidine' —[BELONGS_TO]→ 'azole': it joins names that are no nodes",
+        "the text does not have the quoted words",
+        "GOVERNED_BY does not lead from Drug to Rule",
+    ):
+        assert reason in told
+    assert len(found.rejections) == 7
+    assert {one.id for one in found.documents} == {"Drug/zalamizole", "Class/azole", "Rule/directive 12"}
+
+
+def test_spellings_are_one_node_and_confidence_is_kept() -> None:
+    found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).extract(TEXTS)
+    (drug,) = (one for one in found.documents if one.metadata["type"] == "Drug")
+    assert drug.metadata["sources"] == ["leaflet", "register"]
+    assert drug.metadata["aliases"] == ["ZALAMIZOLE"]
+    assert drug.metadata["confidence"] == 1.0
+    (belongs,) = (one for one in drug.metadata["links"] if one["kind"] == "BELONGS_TO")
+    assert belongs["data"] == {"confidence": 0.9, "quote": "Zalamizole is an azole", "source": "leaflet"}
+    assert drug.page_content.startswith("Zalamizole is an azole. ZALAMIZOLE has the approval A-7")
+
+
+def test_doubtful_proposals_and_answers_that_are_no_graph_are_reported() -> None:
+    found = TypedGraphExtractor(scripted(FIRST, "I cannot."), SCHEMA, min_confidence=0.85).extract(TEXTS)
+    told = [str(one) for one in found.rejections]
+    assert any("a confidence of 0.8 is below 0.85" in one for one in told)
+    assert any(one.startswith("register: the whole answer") for one in told)
+
+
+async def test_async_extraction_is_the_same() -> None:
+    one = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).extract(TEXTS)
+    other = await TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).aextract(TEXTS)
+    assert one == other
+
+
+def test_declared_aliases_are_one_node() -> None:
+    aliases = {"Zalamizole": ["Directive-free azole"]}
+    found = TypedGraphExtractor(scripted(FIRST), SCHEMA, aliases=aliases).extract(TEXTS[:1])
+    assert len([one for one in found.documents if one.metadata["type"] == "Drug"]) == 1
+    with pytest.raises(ExtractionError, match="from 0 to 1"):
+        TypedGraphExtractor(scripted(FIRST), SCHEMA, min_confidence=2)
+
+
+def test_a_schema_makes_documents_with_their_links() -> None:
+    made = SCHEMA.document(
+        "Class", "c", "The azoles.", [("GOVERNED_BY", "r", {"since": 2014})], metadata={"n": 1}
+    )
+    assert made.metadata["type"] == "Class"
+    assert made.metadata["n"] == 1
+    assert [(one["kind"], one["direction"], one["tag"]) for one in made.metadata["links"]] == [
+        ("GOVERNED_BY", "out", "r"),
+        ("BELONGS_TO", "in", "c"),
+    ]
+    for wrong in (("Nothing", []), ("Class", [("BELONGS_TO", "x")]), ("Class", [("NO", "x")])):
+        with pytest.raises(SchemaError, match="document 'c'"):
+            SCHEMA.document(wrong[0], "c", "text", wrong[1])
