@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 OrderName = Literal["precedence", "relevance", "document", "edges"]
+SelectionName = Literal["rank", "knapsack"]
 
 BudgetOption = Annotated[
     int, typer.Option("--budget", "-b", min=1, help="Maximum number of tokens of the context.")
@@ -31,14 +32,24 @@ OrderOption = Annotated[
     typer.Option(help="Order of the documents: by links, best first, page by page, or best first and last."),
 ]
 CandidatesOption = Annotated[
-    int, typer.Option(min=1, max=MAX_RETURNED, help="Number of hits of the search to choose from.")
+    int | None,
+    typer.Option(
+        min=1,
+        max=MAX_RETURNED,
+        help="Number of hits of the search to choose from; default 200, or what the budget holds.",
+    ),
+]
+SelectionOption = Annotated[
+    SelectionName, typer.Option(help="By rank, or those of the highest value together.")
 ]
 FilterOption = Annotated[
     str | None, typer.Option(metavar="JSON", help="Filter on metadata, for the whole search.")
 ]
 CalibrationOption = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Coefficients that linkstore eval --calibrate printed."),
+    typer.Option(
+        metavar="FILE", help="For a knapsack: coefficients that linkstore eval --calibrate printed."
+    ),
 ]
 HeadersOption = Annotated[bool, typer.Option("--headers", help="Name the source above each text.")]
 ExplainOption = Annotated[
@@ -51,7 +62,8 @@ def context(
     store: StoreOption,
     budget: BudgetOption = 2000,
     order: OrderOption = "precedence",
-    candidates: CandidatesOption = 200,
+    selection: SelectionOption = "rank",
+    candidates: CandidatesOption = None,
     filter: FilterOption = None,
     calibration: CalibrationOption = None,
     headers: HeadersOption = False,
@@ -66,8 +78,8 @@ def context(
     check_question(text)
     condition = parse_json_option(filter, "--filter")
     coefficients = None if calibration is None else read_json_option(calibration, "--calibration")
+    from linkstore.context.candidates import source_header
     from linkstore.context.compiler import ContextCompiler
-    from linkstore.context.entries import source_header
     from linkstore.context.value import Calibrated
 
     with open_store(store) as opened_store:
@@ -75,6 +87,7 @@ def context(
             opened_store,
             budget=budget,
             order=order,
+            selection=selection,
             candidates=candidates,
             filter=condition,
             value=Calibrated(coefficients=coefficients),

@@ -2,8 +2,8 @@
 
 In a conversation, an answer follows its question and has few words in common with it. So a turn gains from
 its neighbours, along ``next_turn``: most from a turn before it that asks something, according to the weight
-of the link (:func:`.weigh_next_turn`). It also gains from the turns of its topic segment, along
-``has_turn``, because several turns speak of one subject. If the question names a time, turns of that time
+of the link. It also gains from the other turns of its page of the session, along ``has_turn``, because
+several turns speak of one subject. If the question names a time, turns of that time
 gain, and those around it half as much, because people speak of an event soon after it.
 
 A question is searched for in several *views*: texts that join it with parts of what was said before. On
@@ -35,9 +35,8 @@ from linkstore.core.plans import (
     Tags,
     rank_refs,
 )
-from linkstore.memory.entities import SPEAKER
 from linkstore.memory.references import ResolvedQuestion, says_little, says_little_alone
-from linkstore.memory.turns import BACK_WEIGHT, HAS_TURN, NEXT_TURN, Turn
+from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, PAGE, SPEAKER, Turn
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.first_stage import run_first_stage
 from linkstore.strategies.results import make_best_hits, report_none_found
@@ -51,8 +50,8 @@ WHEN_FACTOR: Final = 0.25
 """Factor for neighbours if the question asks for a time, because the turn itself contains the answer."""
 SECOND_WEIGHT: Final = 0.75
 """Weight of a turn two links away, where a neighbour has weight 1."""
-SEGMENT_WEIGHT: Final = 0.3
-"""Weight of the turns of a segment, where a turn itself has weight 1."""
+PAGE_WEIGHT: Final = 0.3
+"""Weight of the turns of a page of a session, where a turn itself has weight 1."""
 SPEAKER_WEIGHT: Final = 0.15
 """Weight of the speaker, for turns of the speaker that the question names."""
 TIME_WEIGHT: Final = 0.5
@@ -100,7 +99,7 @@ class TurnSearch(Traversing):
     times: tuple[Filter, Filter] | None = None
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """Plan the first stage, then the turns before and after each of its turns, and its segments."""
+        """Plan the first stage, then the turns before and after each of its turns, and their pages."""
         trail = Trail()
         asked = replace(question, text=" ".join(expand_forms(question.text)))
         first = yield from run_first_stage(trail, asked, self, max(LEAST_POOL, self.k), LEXICAL_WEIGHT)
@@ -129,11 +128,11 @@ class TurnSearch(Traversing):
         parts = {
             "turn": own,
             "neighbours": gained,
-            "segment": np.float32(SEGMENT_WEIGHT) * (yield from _score_segments(known.refs, own)),
+            "session": np.float32(PAGE_WEIGHT) * (yield from _score_pages(known.refs, own)),
             "speaker": np.float32(SPEAKER_WEIGHT) * (yield from _match_speaker(self.speaker, known.refs)),
             "time": np.float32(TIME_WEIGHT) * (yield from _match_times(self.times, known.refs)),
         }
-        most = np.float32(2 + SEGMENT_WEIGHT + SPEAKER_WEIGHT + TIME_WEIGHT)
+        most = np.float32(2 + PAGE_WEIGHT + SPEAKER_WEIGHT + TIME_WEIGHT)
         parts = {name: part / most for name, part in parts.items()}
         score = sum(parts.values(), start=np.zeros(len(known.refs), dtype=np.float32))
         return (yield from make_best_hits(trail, self, question, score, parts))
@@ -220,16 +219,16 @@ def _find_further(
     )
 
 
-def _score_segments(refs: Ints, own: Floats) -> Plan[Floats]:
-    """Score the segment of each turn, (n,), 1 for the best: the root of its turns' squared scores.
+def _score_pages(refs: Ints, own: Floats) -> Plan[Floats]:
+    """Score the page of each turn, (n,), 1 for the best: the root of its turns' squared scores.
 
     Squares count a few turns that answer well more than many that hardly do.
     """
     share = np.zeros(len(refs), dtype=np.float32)
-    within: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({HAS_TURN}))
+    within: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({PAGE}))
     if len(within.group):
-        segments, at = np.unique(within.group, return_inverse=True)
-        total = np.sqrt(np.bincount(at, weights=own[within.document] ** 2, minlength=len(segments)))
+        pages, at = np.unique(within.group, return_inverse=True)
+        total = np.sqrt(np.bincount(at, weights=own[within.document] ** 2, minlength=len(pages)))
         share[within.document] = total[at] / max(float(total.max()), 1e-9)
     return share
 

@@ -24,6 +24,9 @@ from linkstore.core.arrays import (
 )
 from linkstore.core.calls import call_engine, call_plan
 from linkstore.core.documents import (
+    ACCESS_KEY,
+    HALF_LIFE_KEY,
+    MEMORY_KEY,
     PageDocuments,
     check_id,
     convert_link_data,
@@ -121,6 +124,7 @@ def add(
     for start in range(0, len(prepared), batch_size):
         records = yield from _embed_drafts(backend, embedding, prepared[start : start + batch_size])
         yield call_engine(backend, backend.write(Change(put=records)))
+    yield from _record_writing(backend, prepared)
     return [draft.id for draft in prepared]
 
 
@@ -178,7 +182,21 @@ def put_pages(
             for page in pages
         ],
     )
-    return (yield call_engine(backend, backend.write(change)))  # type: ignore[no-any-return]
+    written: Written = yield call_engine(backend, backend.write(change))
+    yield from _record_writing(backend, prepared)
+    return written
+
+
+def _record_writing(backend: Backend, drafts: Sequence[_Draft]) -> Operation[None]:
+    """Record the writing of memories, which fade with time, as accesses, unless they tell of one."""
+    fading = [
+        draft.id
+        for draft in drafts
+        if (MEMORY_KEY in draft.metadata or HALF_LIFE_KEY in draft.metadata)
+        and draft.metadata.get(ACCESS_KEY) is None
+    ]
+    if fading:
+        yield from touch(backend, fading, None)
 
 
 def check_pages(backend: Backend, source: str, urls: Sequence[str]) -> Operation[None]:
@@ -274,9 +292,7 @@ def touch(backend: Backend, ids: Sequence[str], at: datetime | None) -> Operatio
     moment = now if at is None else at
     if moment.tzinfo is None:
         raise DocumentError(f"the time of an access needs a time zone: {moment!r}; use datetime.now(UTC)")
-    micros = (moment - _EPOCH) // timedelta(microseconds=1)
-    if micros < 0:
-        raise DocumentError(f"the time of an access must not lie before 1970: {moment!r}")
+    micros = convert_access_time(moment)
     if moment > now + _CLOCK_TOLERANCE:
         raise DocumentError(
             f"the time of an access must not lie in the future: {moment!r}, and it is {now!r}; the latest"
@@ -284,6 +300,18 @@ def touch(backend: Backend, ids: Sequence[str], at: datetime | None) -> Operatio
         )
     times = dict.fromkeys(keep_storable("ids", ids), micros)
     return (yield call_engine(backend, backend.touch(times)))  # type: ignore[no-any-return]
+
+
+def convert_access_time(moment: datetime) -> int:
+    """Return a time of access as engines keep it, in microseconds since 1970.
+
+    Raises:
+        DocumentError: If it lies before 1970.
+    """
+    micros = (moment - _EPOCH) // timedelta(microseconds=1)
+    if micros < 0:
+        raise DocumentError(f"the time of an access must not lie before 1970: {moment!r}")
+    return micros
 
 
 def read_access_times(backend: Backend, ids: Sequence[str]) -> Operation[dict[str, datetime]]:

@@ -12,7 +12,7 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 
 from linkstore import Link, add_links
-from linkstore.context import ContextCompiler, Decay, WeightedSum, source_header
+from linkstore.context import ContextCompiler, Decay, source_header
 from linkstore.core.documents import PageDocuments
 from linkstore.engines.contract import PageEntry
 from linkstore.errors import BudgetError, FilterError, StrategyError
@@ -95,7 +95,9 @@ class ContextCases:
         assert ids(compiled) == ["short"]
         assert reasons(compiled) == {"long": "longer than the budget"}
         compiled = compiler(store, 3).compile("hub")
-        assert compiled.reason == "no document fits into the budget of 3 tokens; the shortest needs 5"
+        assert compiled.reason == (
+            "no document or sentence fits into the budget of 3 tokens; the shortest document needs 5"
+        )
 
     def test_the_budget_includes_headers_and_separators(self, store):
         made = [
@@ -283,7 +285,7 @@ class ContextCases:
         self._add_page(store, [f"part {n}{' hub' * n}" for n in range(5)])
         by_relevance = ids(compiler(store, order="relevance").compile("hub"))
         assert by_relevance == [
-            item.id for item in sorted(compiler(store).compile("hub").items, key=lambda one: -one.value)
+            item.id for item in sorted(compiler(store).compile("hub").items, key=lambda one: -one.score)
         ]
         assert ids(compiler(store, order="document").compile("hub")) == [f"p#{n}" for n in range(5)]
         best = by_relevance
@@ -358,12 +360,6 @@ class ContextCases:
         assert ids(compiled) == ["mine"]
         with pytest.raises(FilterError):
             compiler(store, filter={"who": {"$no": 1}})
-
-    def test_the_published_formula_takes_what_adds_up_to_most(self, store):
-        store.add_documents([document(f"d{n}", f"hub {'x ' * n}") for n in range(1, 12)])
-        compiled = compiler(store, 20, value=WeightedSum()).compile("hub")
-        assert compiled.method in {"exact", "rank"}
-        assert compiled.tokens <= 20
 
     def test_sync_async_runnable_and_retriever_agree(self, store):
         store.add_documents(
