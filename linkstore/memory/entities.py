@@ -18,7 +18,7 @@ EntityFinder = Callable[[str], Sequence[str]]
 MOST_ENTITIES: Final = 32
 """How many entities of a turn are linked, the first ones."""
 _IDENTIFIER: Final = re.compile(
-    r"(?<![\w./-])(?=[\w./-]*[a-zA-Z])"
+    r"(?<![\w./-])(?=[\w./-]*[a-z])"
     r"(?:[\w-]+(?:[./_-][\w-]+)*\.(?:[a-z][a-z0-9]{1,4})|\w+(?:\.\w+)+|\w*\d\w*(?:-\w+)+)(?![\w/-])"
 )
 """A file, a module, a part number: words joined by dots, or by hyphens with a digit in them."""

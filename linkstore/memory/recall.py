@@ -17,6 +17,7 @@ from linkstore.core.calls import Call, call_plan
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.plans import Operation, Plan, StoredDocument
+from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
 from linkstore.memory.references import (
@@ -207,12 +208,13 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
         views = make_views(asked.question, resolved, recent)
         pool = yield from _search_views(memory, memory.knowledge, views, asked, memory.strategy)
     until = yield from _find_ends(memory, asked, recent)
+    recent = [replace(turn, until=until.get(turn.id)) for turn in recent if not _is_over(turn, until)]
     entities = memory.entities(resolved.text) or [name for turn in recent[::-1] for name in turn.entities]
     recall = Recall(
         question=asked.question,
         resolved=resolved.text,
         entities=select_distinct_names(entities)[:RECENT_ENTITIES],
-        recent=tuple(replace(turn, until=until.get(turn.id)) for turn in recent if not _is_over(turn, until)),
+        recent=tuple(recent),
         turns=tuple(turns),
         scores=tuple(scores),
         chunks=pool[: asked.k],
@@ -340,14 +342,14 @@ def _find_ends(
     memory: MemorySettings, asked: RecallRequest, turns: Sequence[Turn]
 ) -> Operation[dict[str, datetime]]:
     """Return when what turns state ceased to be so, for those of which it did."""
-    stating = [turn for turn in turns if turn.statements]
-    newer = yield from _find_newer(memory, asked, stating)
+    newer = yield from _find_newer(memory, asked, turns)
     return {id: turn.time for id, turn in newer.items()}
 
 
 def _is_over(turn: Turn, until: Mapping[str, datetime]) -> bool:
-    """Say whether a turn that was superseded says nothing else: it has one sentence, or is a note."""
-    return turn.id in until and (turn.is_note or len(turn.statements) == turn.query.count(". ") + 1)
+    """Say whether a turn was superseded and says nothing else: nothing that its rule did not read."""
+    sentences = len(turn.statements) or len(split_sentences(turn.query))
+    return turn.id in until and (turn.is_note or sentences >= len(split_sentences(turn.query)))
 
 
 def _note_accesses(memory: MemorySettings, recall: Recall, moment: datetime) -> Operation[None]:

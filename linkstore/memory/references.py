@@ -274,8 +274,8 @@ def _find_topic(
     pronoun: str, query: str, answer: str, people: Mapping[str, Kind], *, resolved: bool
 ) -> str | None:
     """Return what an exchange is about: "" if that is not certain, None if it is about nothing that fits."""
-    if _REFUSAL.search(answer):
-        return ""
+    if _REFUSAL.search(answer) or re.fullmatch(r"[^.!?]*\?\s*", answer):
+        return ""  # nothing was said of what the query is about
     asked, said = (
         [
             one
@@ -290,8 +290,12 @@ def _find_topic(
     said = [one for one in said if not (one.opens and one.text.lower() in common)]
     names = _merge([one for one in asked if one.is_name])
     answered = [one for one in said if one.is_name and not any(_same(one, other) for other in names)]
-    person = pronoun in _PERSONAL
-    if person:
+    if says_little(answer):
+        answered = []  # it may be no name: see find_answered_name
+        asks = _WHO if pronoun in _PERSONAL else _WHICH
+        if asks.search(query) and not _WHO_IS.search(query):
+            return ""
+    if pronoun in _PERSONAL:
         return _choose_person(query, names, _merge(answered), asked, answer)
     if pronoun in {"they", "them", "their", "theirs"}:
         return _choose_group(query, names, asked, answer)
@@ -375,6 +379,9 @@ def _choose_thing(
     spoken = [one for one in phrases if not one.before and _speaks_of(answer, one)]
     if len(spoken) == 1 and not rivals and not names:
         return f"the {spoken[0].text}"
+    nothing = not phrases and not names and _PRONOUN.search(query)
+    if nothing and first is not None and _opens_with(answer, first):
+        return first.text
     return "" if phrases or rivals or names else None
 
 

@@ -14,7 +14,7 @@ from unicodedata import category
 from linkstore.core.arrays import Ints
 from linkstore.core.lexical import extract_terms
 from linkstore.core.plans import Plan, Resolve
-from linkstore.core.text import fold
+from linkstore.core.text import find_words, fold
 from linkstore.memory.turns import SPEAKER
 
 _SIZES: Final = (2, 3, 4)
@@ -26,7 +26,6 @@ _MOST_WORDS: Final = 3
 """Words of a name."""
 _HEAD: Final = re.compile(rf"([^:\uff1a\n]{{1,{_LONGEST_NAME}}})(?::\s|\uff1a)")
 """What stands before a colon; nothing need follow a wide one."""
-_WORD: Final = re.compile(r"(?<![\w-])[^\W\d_][\w-]*")
 _UNSPACED: Final = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -57,7 +56,8 @@ def find_named_speakers(question: str, owner: str) -> Plan[list[str]]:
     Words with capitals are looked up, in scripts without capitals all words, and where words are not told
     apart by spaces, all short parts of the text.
     """
-    words = [word for word in _WORD.findall(question) if not word[0].islower() and extract_terms(word)]
+    said = [match[0] for match in find_words(question)]
+    words = [word for word in said if not word[0].islower() and extract_terms(word)]
     for run in _UNSPACED.findall(question):
         words += (run[at : at + size] for at in range(len(run)) for size in _SIZES)
     words = list(dict.fromkeys(words))[:_MOST_PIECES]

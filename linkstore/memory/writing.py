@@ -37,6 +37,7 @@ from linkstore.memory.settings import MemorySettings, request_add
 from linkstore.memory.speakers import read_speaker
 from linkstore.memory.turns import (
     STATES,
+    SUPERSEDES,
     WRITTEN,
     Turn,
     check_metadata,
@@ -258,7 +259,16 @@ def update_turn(
         recent = [read_turn(one.id, one.metadata) for one in found]
     turn = understand(memory, said, recent, before.ordinal, before.writing)
     turn = replace(turn, id=before.id, follows=before.follows, memory=before.memory)
-    yield request_add(memory.store, [store_turn(turn)])
+    changed: list[Turn] = []
+    if query is not None:
+        turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
+        # What replaced the earlier text does not replace this one.
+        stored: list[StoredDocument] = yield call_plan(
+            memory.store.backend, read_linked([(SUPERSEDES, id)], "out")
+        )
+        later = [read_turn(one.id, one.metadata) for one in stored]
+        changed = [replace(one, supersedes=tuple({*one.supersedes} - {id})) for one in later]
+    yield request_add(memory.store, [store_turn(one) for one in (turn, *changed)])
     return turn
 
 

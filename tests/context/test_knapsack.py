@@ -84,7 +84,9 @@ def test_a_knapsack_takes_what_adds_up_to_most():
         def value(evidence):
             return np.where(evidence.tokens > 6, values["long"], 0.65)
 
-        assert ids(compiler(store, 8, selection="rank").compile("hub hub hub hub hub hub hub hub")) == ["long"]
+        assert ids(compiler(store, 8, selection="rank").compile("hub hub hub hub hub hub hub hub")) == [
+            "long"
+        ]
         compiled = compiler(store, 8, selection="knapsack", value=value).compile("hub hub hub hub hub hub")
         assert sorted(ids(compiled)) == ["one", "two"]
         assert compiled.selection == "knapsack"
