@@ -16,7 +16,7 @@ WORKERS ?= 2
 DATA ?= $(LINKSTORE_EVAL_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-lowest fuzz lint format docs bench cassandra clean
+.PHONY: help demo test test-long test-lowest fuzz lint format docs dist bench cassandra clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -53,9 +53,13 @@ docs: $(DOCS) ## Regenerate the generated parts of docs/ and notebooks/, and bui
 	$(BIN)/python notebooks/build.py
 	$(BIN)/python docs/generate.py
 	$(BIN)/zensical build --strict --clean
+	$(BIN)/python docs/generate_llms.py $(SITE)
 
 $(SITE)/index.html: zensical.toml $(PAGES) | $(DOCS)
 	$(BIN)/zensical build --strict --clean
+
+dist: ## Build the wheel and the source distribution in dist/, and use each from an empty environment
+	.ci/dist python3
 
 bench: $(BENCH) ## Run the benchmarks; DATA is the folder of the data sets
 	@for script in benchmarks/[a-z]*.py; do \

@@ -23,7 +23,7 @@ from usearch.index import Index
 
 from linkstore import LinkRetriever, LinkStore
 from linkstore.core.arrays import Floats, normalize_vector
-from linkstore.engines.contract import Backend
+from linkstore.engines.bookkeeping import Backend
 from linkstore.evaluate import with_links
 from linkstore.ingest import ChunkLimits, IngestSettings, index_folder
 from linkstore.strategies import PageRank, Question

@@ -29,7 +29,8 @@ from _report import add_output, listed
 from linkstore.core.arrays import normalize_vectors
 from linkstore.core.filters import EVERYTHING, Condition, parse_filter
 from linkstore.core.links import Link
-from linkstore.engines.contract import Backend, Change, Manifest, Record
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.strategies import Eager, PageRank, Question, Similarity, Strategy, Words
 

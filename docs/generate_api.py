@@ -34,6 +34,7 @@ ORDER = (
     "linkstore.core.calls",
     "linkstore.core.arrays",
     "linkstore.strategies.observers",
+    "linkstore.engines.bookkeeping",
     "linkstore.engines.contract",
     "linkstore.engines.embedded",
 )

@@ -22,7 +22,7 @@ from linkstore.core.hits import Chain, Triple
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.plans import Operation
 from linkstore.core.vocabulary import Vocabulary
-from linkstore.engines.contract import Backend
+from linkstore.engines.bookkeeping import Backend
 from linkstore.store.driving import check_known_names
 from linkstore.store.schema_graph import read_schema
 from linkstore.strategies.base import HopDirection, SearchOptions

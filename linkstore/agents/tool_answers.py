@@ -23,7 +23,7 @@ from linkstore.core.hits import Chain
 from linkstore.core.links import get_links
 from linkstore.core.plans import Operation, Plan
 from linkstore.core.text import tokenize
-from linkstore.engines.contract import Backend
+from linkstore.engines.bookkeeping import Backend
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.base import Strategy
 from linkstore.strategies.first_stage import NAMING_KINDS

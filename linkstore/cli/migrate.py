@@ -19,7 +19,7 @@ from linkstore.core.display import escape_unprintable
 from linkstore.errors import EmbeddingError
 
 if TYPE_CHECKING:
-    from linkstore.engines.contract import Backend
+    from linkstore.engines.bookkeeping import Backend
     from linkstore.store.migration import MigrationReport, Progress, Source
 
 _CASSANDRA_SCHEME: Final = "cassandra://"

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from linkstore.core.documents import PageDocuments
     from linkstore.core.links import Link
-    from linkstore.engines.contract import Backend, LinkedPage, Survey
+    from linkstore.engines.bookkeeping import Backend
+    from linkstore.engines.contract import LinkedPage, Survey
     from linkstore.ingest.source import PageStore
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore

@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING
 from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from linkstore.embeddings.builtin import ArrayEmbeddings, MiniLMEmbeddings, WordLlamaEmbeddings
+    from linkstore.embeddings.builtin import (
+        ArrayEmbeddings,
+        BgeSmallEmbeddings,
+        MiniLMEmbeddings,
+        WordLlamaEmbeddings,
+    )
     from linkstore.embeddings.names import DEFAULT_EMBEDDING, embedding_name, get_embedding
 
 __all__ = [
     "ArrayEmbeddings",
+    "BgeSmallEmbeddings",
     "DEFAULT_EMBEDDING",
     "MiniLMEmbeddings",
     "WordLlamaEmbeddings",
@@ -28,7 +34,9 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "linkstore.embeddings.builtin": "ArrayEmbeddings MiniLMEmbeddings WordLlamaEmbeddings",
+        "linkstore.embeddings.builtin": (
+            "ArrayEmbeddings BgeSmallEmbeddings MiniLMEmbeddings WordLlamaEmbeddings"
+        ),
         "linkstore.embeddings.names": "DEFAULT_EMBEDDING embedding_name get_embedding",
     },
 )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
 from linkstore.core.text import is_unicode
 from linkstore.errors import EmbeddingError
@@ -27,7 +27,12 @@ class Encoder(ABC):
 
     A text without any word or sign (empty, or white space only) has no direction, so it is refused
     rather than embedded as a zero or arbitrary vector.
+
+    Attributes:
+        instruction: What stands before a question, for models that were trained so.
     """
+
+    instruction: ClassVar[str] = ""
 
     @property
     @abstractmethod
@@ -72,7 +77,7 @@ class Encoder(ABC):
         problem = _find_problem(text)
         if problem:
             raise EmbeddingError(f"the question {problem}")
-        return cast("list[float]", self.embed_array((text,))[0].tolist())
+        return cast("list[float]", self.embed_array((self.instruction + text,))[0].tolist())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

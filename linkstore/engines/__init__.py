@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from linkstore.engines.contract import Backend, Reader
+    from linkstore.engines.bookkeeping import Backend
+    from linkstore.engines.contract import Reader
 
 __all__ = [
     "Backend",
@@ -17,6 +18,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "linkstore.engines.contract": "Backend Reader",
+        "linkstore.engines.bookkeeping": "Backend",
+        "linkstore.engines.contract": "Reader",
     },
 )

@@ -180,8 +180,34 @@ class Report:
         return not self.findings
 
 
-class Backend(ABC):
-    """A storage engine, which answers plans and applies changes whole."""
+@dataclass(frozen=True, slots=True)
+class StoredLinks:
+    """The links of all documents, as columns of entries; those of one document with one tag may share one.
+
+    Args:
+        ids: The ids of all documents.
+        groups: Kind and tag of each link group.
+        document: (m,) for each entry the position of its document in ``ids``.
+        group: (m,) for each entry the position of its link group in ``groups``.
+        leads_out: (m,) whether it leads from its document to others.
+        leads_in: (m,) whether it leads from others to its document.
+        count: (m,) how many links it stands for.
+    """
+
+    ids: Sequence[str]
+    groups: Sequence[tuple[str, str]]
+    document: Ints
+    group: Ints
+    leads_out: Bools
+    leads_in: Bools
+    count: Ints
+
+
+class StorageEngine(ABC):
+    """What only a storage engine can do. :class:`.Backend` adds what all engines do alike.
+
+    Beside documents and page entries an engine keeps notes, short texts by name.
+    """
 
     @abstractmethod
     def manifest(self) -> Operation[Manifest]:
@@ -193,7 +219,7 @@ class Backend(ABC):
 
     @abstractmethod
     def write(self, change: Change) -> Operation[Written]:
-        """Apply a change. An acknowledged change is durable."""
+        """Apply a change, and record the names that it brings. An acknowledged change is durable."""
 
     @abstractmethod
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
@@ -225,41 +251,32 @@ class Backend(ABC):
         With urls, the cost follows the number of urls and the number of sources.
         """
 
-    def digests(self, source: str | None) -> Operation[dict[str, str]]:
-        """Return the digests of the page entries of one source (None: of all), by url.
-
-        This is enough to find out which of millions of pages have changed. A backend that can read the
-        digests without the rest of the entries overrides this method.
-        """
-        entries = yield from self.pages(source)
-        return {entry.url: entry.digest for entry in entries}
-
-    @abstractmethod
-    def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
-        """Return the pages that most links of a kind lead to, most first, at a cost like the store's size."""
-
     @abstractmethod
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
         """Return up to ``limit`` records after this id (None: from the first), in the engine's order."""
 
     @abstractmethod
-    def survey(self) -> Operation[Survey]:
-        """Count what is stored, at a cost that follows the size of the store."""
+    def links(self) -> Operation[StoredLinks]:
+        """Return the links of all documents, at a cost that follows the size of the store."""
 
     @abstractmethod
-    def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
-        """Return the requested names (None: all) that a document has, perhaps also a removed document."""
+    def read_notes(self, names: Sequence[str] | None) -> Operation[dict[str, str]]:
+        """Return the notes with these names (None: all)."""
 
     @abstractmethod
-    def note(self, name: str) -> Operation[str | None]:
-        """Return the note of this name, or None if there is none."""
+    def add_notes(self, names: Collection[str]) -> Operation[None]:
+        """Add notes without a text, each of which records a name, unless they exist."""
 
     @abstractmethod
-    def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
+    def exchange_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
         """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards.
 
         If two clients set the same text at the same time, both get that text back.
         """
+
+    @abstractmethod
+    def collect_names(self) -> Operation[Vocabulary]:
+        """Return the names that the stored documents use, read from every one that can be read."""
 
     @abstractmethod
     def flush(self) -> Operation[None]:
@@ -273,20 +290,20 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def verify(self) -> Operation[Report]:
-        """Compare the indexes with the documents, without changing anything."""
+    def inspect(self, *, repair: bool) -> Operation[list[Finding]]:
+        """Derive again what is derived from the documents, and return how the stored data differ from it.
 
-    @abstractmethod
-    def repair(self) -> Operation[Report]:
-        """Repair what ``verify`` would find, and return the findings."""
+        Args:
+            repair: Whether to replace what differs. Otherwise nothing is changed.
+        """
 
     @abstractmethod
     def run(self, operation: Operation[T]) -> T:
-        """Drive one of the backend's own operations, blocking."""
+        """Drive one of the engine's own operations, blocking."""
 
     @abstractmethod
     async def arun(self, operation: Operation[T]) -> T:
-        """Drive one of the backend's own operations without blocking the event loop."""
+        """Drive one of the engine's own operations without blocking the event loop."""
 
     @abstractmethod
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:

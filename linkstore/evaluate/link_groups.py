@@ -18,7 +18,8 @@ import xxhash
 
 from linkstore.core.arrays import Bools, Ints
 from linkstore.core.links import Link
-from linkstore.engines.contract import Backend, Record
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Record
 from linkstore.evaluate.metrics import Comparison
 from linkstore.strategies.base import DEFAULT_HUB_CAP
 from linkstore.strategies.results import SECTION_KINDS

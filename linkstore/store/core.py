@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self, runtime_checkable
 
-from linkstore.engines.contract import Backend
+from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.embedded.backend import EmbeddedBackend
 from linkstore.errors import CapabilityError
 from linkstore.store.driving import close_on_failure

@@ -23,7 +23,8 @@ from linkstore.core.vocabulary import (
 )
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.names import get_encoder
-from linkstore.engines.contract import Backend, Manifest, Record
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Manifest, Record
 from linkstore.errors import FilterError
 from linkstore.store.embedding import StoreEmbedding
 from linkstore.store.operations import read_floor, record_floor, scan

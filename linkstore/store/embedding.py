@@ -16,7 +16,8 @@ from linkstore.core.calls import Call, call_engine
 from linkstore.core.plans import Operation
 from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.names import embedding_name, has_model
-from linkstore.engines.contract import Backend, Manifest, Record
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Manifest, Record
 from linkstore.errors import EmbeddingError
 
 if TYPE_CHECKING:

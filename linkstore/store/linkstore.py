@@ -13,7 +13,7 @@ from linkstore.core.arguments import require
 from linkstore.core.calls import run_in_thread
 from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 from linkstore.embeddings.names import get_embedding
-from linkstore.engines.contract import Backend
+from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.errors import ArgumentError
 from linkstore.store.core import CoreStore

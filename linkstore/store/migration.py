@@ -18,7 +18,8 @@ from langchain_core.embeddings import Embeddings
 from linkstore.core.arguments import as_path, require, require_at_least, require_having
 from linkstore.core.plans import Candidates, Find, Plan
 from linkstore.embeddings.names import embedding_name, get_embedding
-from linkstore.engines.contract import Backend, Change, Manifest, PageEntry, Record, Written
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import BackendError, DocumentError, EmbeddingError, LinkError, LinkStoreError
 from linkstore.store.operations import FLOOR_NOTE
 from linkstore.store.schema_graph import SCHEMA_NOTE

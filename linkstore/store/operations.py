@@ -38,7 +38,8 @@ from linkstore.core.hits import Hits
 from linkstore.core.links import LINKS_KEY, Link, merge_links, parse_links
 from linkstore.core.plans import Operation, Plan, read_documents
 from linkstore.core.processes import run_without_collector
-from linkstore.engines.contract import Backend, Change, Manifest, PageEntry, Record, Written
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import (
     DocumentError,
     EmbeddingError,

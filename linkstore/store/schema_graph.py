@@ -14,7 +14,8 @@ from linkstore.core.arguments import require, require_list
 from linkstore.core.calls import call_engine, call_plan
 from linkstore.core.links import Link, parse_links
 from linkstore.core.plans import Operation, StoredDocument, read_documents
-from linkstore.engines.contract import Backend, Record
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Record
 from linkstore.errors import SchemaError
 from linkstore.store.schema import TYPE_FIELD, Mode, Problem, RecordedSchema, Relation, Schema, check_mode
 from linkstore.strategies.traversal import Hop, follow_tags

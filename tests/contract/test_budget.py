@@ -16,9 +16,9 @@ from linkstore.memory import ConversationMemory
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "linkstore", ROOT / "extractors" / "linkstore_extractors")
-MAX_LINES = 37_700
-MAX_MODULES = 220
-MAX_FILES = {"add": 22, "similarity_search": 30, "search": 33, "recall": 43}
+MAX_LINES = 37_720
+MAX_MODULES = 221
+MAX_FILES = {"add": 23, "similarity_search": 30, "search": 33, "recall": 43}
 """Files of linkstore that run, in a process that has done the same before."""
 
 

@@ -28,6 +28,7 @@ def secret(version: str) -> Record:
     metadata = {
         "title": f"TITLE-{version}",
         "diagnosis": f"META-{version}",
+        f"FIELD-{version}": 1,
         "links": [{"kind": f"KIND-{version}", "tag": f"TAG-{version}", "direction": "bidir"}],
     }
     vector = vectors([int.from_bytes(version.encode(), "big")])[0]
@@ -40,7 +41,7 @@ def traces(folder: Path, version: str) -> list[str]:
     """Which parts of a document are in which file, in any of the ways in which they might be written."""
     made = secret(version)
     parts = [made.id, f"{version}text", f"{version}word", f"TITLE-{version}", f"META-{version}"]
-    parts += [f"KIND-{version}", f"TAG-{version}"]
+    parts += [f"KIND-{version}", f"TAG-{version}", f"FIELD-{version}"]
     needles = {part: spelt for part in parts for spelt in (part.encode(),)}
     needles |= {f"{part} in UTF-16": part.encode("utf-16-le") for part in parts}
     needles |= {f"{part} in lower case": part.lower().encode() for part in parts}

@@ -19,6 +19,7 @@ from stores import SNAPSHOTS, backend, put, sql, vectors
 from linkstore.core.arrays import cosine_similarities
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Groups, Ids, Lexical, Members, Nearest, Plan, Tags
+from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.contract import PageEntry
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.engines.embedded.location import Place
@@ -164,6 +165,18 @@ def test_files_of_an_older_snapshot_are_made_anew_and_not_called_damaged(tmp_pat
     assert [path.name for path in (tmp_path / "kb").glob("graph-*.bin")] == ["graph-2.bin"]
     assert store.run(store.answer(nearest_and_around())) == right
     assert store.run(store.verify()).findings == ()
+    store.close()
+
+
+def test_notes_and_names_of_format_4_are_known(tmp_path) -> None:
+    store = EmbeddedBackend(unpacked(4, tmp_path), settings=SNAPSHOTS)
+    assert store.run(store.note("floor")) == "0.5"
+    assert store.run(store.vocabulary()) == Vocabulary(
+        kinds=frozenset({"keyword", "hyperlink"}),
+        fields=frozenset({"n", "c", "v", "title", "links"}),
+        link_fields=frozenset({"since"}),
+    )
+    assert store.run(store.accessed(["d1", "d2"])) == {"d1": 5}
     store.close()
 
 

@@ -17,7 +17,8 @@ from stores import DIMENSION, times, vectors
 from linkstore import Link
 from linkstore.core.filters import parse_filter
 from linkstore.core.links import merge_links
-from linkstore.engines.contract import Backend, Change, Manifest, Record
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.strategies import Eager, Mmr, Question, Similarity, Strategy
 

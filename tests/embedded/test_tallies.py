@@ -6,9 +6,10 @@ import random
 
 import pytest
 from oracle import OracleBackend
-from stores import times, vectors
+from stores import backend, put, sql, times, vectors
 
 from linkstore.core.links import LINKS_KEY, Link
+from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.contract import Change, Manifest, PageEntry, Record
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 
@@ -66,3 +67,21 @@ def test_the_counts_are_the_oracles(tmp_path, seed) -> None:
                 ours, theirs = (store.run(store.linked(kind, take)) for store in stores)
                 assert ours == theirs, kind
     stores[0].close()
+
+
+def test_names_that_are_not_recorded_are_found_and_recorded(tmp_path) -> None:
+    """As after the rows of a table were lost."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 3)
+    sql(tmp_path / "kb", "DELETE FROM note")
+    store.close()
+    store = backend(tmp_path / "kb")
+    assert store.run(store.vocabulary()) == Vocabulary()
+    (finding,) = store.run(store.verify()).findings
+    assert (finding.count, "not recorded" in finding.problem) == (6, True)
+    assert store.run(store.repair()).findings == (finding,)
+    assert store.run(store.verify()).sound
+    assert store.run(store.vocabulary()) == Vocabulary(
+        kinds=frozenset({"keyword", "hyperlink"}), fields=frozenset({"n", "c", "v", "links"})
+    )
+    store.close()

@@ -30,6 +30,7 @@ COLUMNS = {
     "link": ("document", "link_group", "direction", "label", "weight"),
     "departed": ("key", "change"),
     "page": ("source", "url", "digest", "ids"),
+    "note": ("name", "text"),
 }
 
 
@@ -89,7 +90,12 @@ def tamper(folder, turn: int) -> str:
     chance = random.Random(turn)
     table = chance.choice(list(COLUMNS))
     column, value = chance.choice(COLUMNS[table]), chance.choice(VALUES)
-    part = {"setting": f"name = '{chance.choice(NAMES)}'", "link": f"document % 5 = {turn % 5}", "page": "1"}
+    part = {
+        "setting": f"name = '{chance.choice(NAMES)}'",
+        "link": f"document % 5 = {turn % 5}",
+        "page": "1",
+        "note": "name > 'field l'",
+    }
     where = part.get(table, f"key % 5 = {turn % 5}")
     done, given = f"UPDATE OR IGNORE {table} SET {column} = ?1 WHERE {where}", (value,)
     if chance.random() < 0.15:

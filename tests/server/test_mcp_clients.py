@@ -53,7 +53,9 @@ async def over_http(port, token=TOKEN):
 async def over_stdio(folder):
     yield Client(
         StdioServerParameters(
-            command=COMMAND[0], args=[*COMMAND[1:], "--store", str(folder), "--about", "drugs"]
+            command=COMMAND[0],
+            args=[*COMMAND[1:], "--store", str(folder), "--about", "drugs"],
+            env=dict(os.environ),  # by default a few of its variables, and some decide how BLAS sums
         )
     )
 

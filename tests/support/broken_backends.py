@@ -583,7 +583,7 @@ class TestNotesAreSetWhateverIsExpected(Suite, part_with("test_a_note_is_set_whe
     class Backend(BrokenBackend):
         @immediate
         def set_note(self, name, value, expected):
-            return now(super().set_note(name, value, self._open().notes.get(name)))
+            return now(super().set_note(name, value, self._open().notes.get("note " + name)))
 
     backend_class = Backend
 

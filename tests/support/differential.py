@@ -17,7 +17,8 @@ from linkstore.core.arrays import Floats, normalize_vector
 from linkstore.core.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.links import Direction, Link, merge_links
-from linkstore.engines.contract import Backend, Change, Manifest, Record
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy
 from linkstore.strategies.eager import Eager

@@ -48,16 +48,17 @@ from linkstore.core.plans import (
     Tags,
     Vectors,
 )
-from linkstore.core.vocabulary import Vocabulary, collect_names
+from linkstore.core.vocabulary import Vocabulary
+from linkstore.engines.bookkeeping import Backend, collect_record_names
 from linkstore.engines.contract import (
-    Backend,
     Change,
+    Finding,
     LexicalReader,
     LinkedPage,
     Manifest,
     PageEntry,
     Record,
-    Report,
+    StoredLinks,
     Survey,
     Written,
     check_dimension,
@@ -386,26 +387,49 @@ class OracleBackend(Backend):
         )
 
     @immediate
-    def vocabulary(self, asked: Vocabulary | None = None) -> Vocabulary:
-        """Collect the names record by record."""
-        found = Vocabulary()
-        for record in self._open().records.values():
-            found |= collect_names(record.metadata, record.links)
-        return found if asked is None else asked & found
+    def links(self) -> StoredLinks:
+        """Number the documents and link groups."""
+        records = self._open().records
+        groups = sorted({get_tag(link) for record in records.values() for link in record.links})
+        rows = [
+            (at, groups.index(get_tag(link)), link.leads_out, link.leads_in)
+            for at, record in enumerate(records.values())
+            for link in record.links
+        ]
+        document, group, leads_out, leads_in = np.array(rows, np.int64).reshape(-1, 4).T
+        once = np.ones(len(rows), np.int64)
+        return StoredLinks(list(records), groups, document, group, leads_out != 0, leads_in != 0, once)
 
     @immediate
-    def note(self, name: str) -> str | None:
-        """Look the note up in the dict."""
-        return self._open().notes.get(name)
+    def read_notes(self, names: Sequence[str] | None) -> dict[str, str]:
+        """Look the notes up in the dict."""
+        notes = self._open().notes
+        return {name: text for name, text in notes.items() if names is None or name in names}
 
     @immediate
-    def set_note(self, name: str, value: str | None, expected: str | None) -> str | None:
+    def add_notes(self, names: Collection[str]) -> None:
+        """Add them to the dict."""
+        state = self._open()
+        self._state = replace(state, notes={**dict.fromkeys(names, ""), **state.notes})
+
+    @immediate
+    def exchange_note(self, name: str, value: str | None, expected: str | None) -> str | None:
         """Set the note in the dict."""
         state = self._open()
         if state.notes.get(name) == expected:
             others = {key: text for key, text in state.notes.items() if key != name}
             self._state = replace(state, notes=others if value is None else {**others, name: value})
         return self._state.notes.get(name)
+
+    @immediate
+    def collect_names(self) -> Vocabulary:
+        """Collect the names record by record."""
+        return collect_record_names(self._open().records.values())
+
+    def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
+        """Collect the names record by record, so that nothing has to be recorded."""
+        found = yield from self.collect_names()
+        return found if asked is None else asked & found
 
     @immediate
     def flush(self) -> None:
@@ -418,16 +442,10 @@ class OracleBackend(Backend):
         self._open()
 
     @immediate
-    def verify(self) -> Report:
+    def inspect(self, *, repair: bool) -> list[Finding]:
         """Find nothing: no data are derived that could differ."""
         self._open()
-        return Report()
-
-    @immediate
-    def repair(self) -> Report:
-        """Find nothing: no data are derived that could be repaired."""
-        self._open()
-        return Report()
+        return []
 
     def run(self, operation: Operation[T]) -> T:
         """Drive an operation, which never waits."""

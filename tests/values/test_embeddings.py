@@ -6,9 +6,11 @@ import builtins
 import hashlib
 import importlib.util
 import multiprocessing
+import os
 import socket
 import subprocess
 import sys
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -22,6 +24,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from linkstore.embeddings import (
     DEFAULT_EMBEDDING,
     ArrayEmbeddings,
+    BgeSmallEmbeddings,
     MiniLMEmbeddings,
     WordLlamaEmbeddings,
     embedding_name,
@@ -39,6 +42,11 @@ needs_minilm = pytest.mark.skipif(
 )
 needs_openai = pytest.mark.skipif(
     importlib.util.find_spec("langchain_openai") is None, reason="the extra 'openai' is not installed"
+)
+
+
+needs_bge = pytest.mark.skipif(
+    not os.environ.get("LINKSTORE_BGE_SMALL"), reason="LINKSTORE_BGE_SMALL does not name the weights"
 )
 
 
@@ -174,8 +182,7 @@ def test_threads_that_load_together_agree(embedding: ArrayEmbeddings) -> None:
     for cached in (
         wordllama._map_vectors,
         wordllama.load_wordllama_tokenizer,
-        minilm._load_session,
-        minilm._load_tokenizer,
+        minilm._load_minilm,
     ):
         cached.cache_clear()
     with ThreadPoolExecutor(8) as pool:
@@ -233,7 +240,7 @@ def test_the_default_is_wordllama() -> None:
 
 @pytest.mark.parametrize("name", ["", "openai:", "wordlama", "Wordllama"])
 def test_an_unknown_name_is_refused_and_the_known_ones_are_listed(name: str) -> None:
-    with pytest.raises(EmbeddingError, match="use wordllama, minilm or openai:MODEL"):
+    with pytest.raises(EmbeddingError, match="use wordllama, minilm, bge-small or openai:MODEL"):
         get_embedding(name)
 
 
@@ -315,7 +322,7 @@ def test_a_damaged_model_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     embedding = MiniLMEmbeddings()
     (tmp_path / "model.onnx").write_bytes(b"not a model")
     monkeypatch.setattr(minilm, "find_package_folder", lambda _: tmp_path)
-    minilm._load_session.cache_clear()
+    minilm._load_minilm.cache_clear()
     with pytest.raises(EmbeddingError, match="SHA-256 differs"):
         embedding.embed_query("x")
 
@@ -334,3 +341,37 @@ def test_minilm_reads_the_first_256_tokens_and_keeps_the_order_of_texts() -> Non
 def test_the_shipped_tokenizer_is_the_one_its_notice_states() -> None:
     notice = (minilm._TOKENIZER.parent / "NOTICE").read_text()
     assert hashlib.sha256(minilm._TOKENIZER.read_bytes()).hexdigest() in notice
+
+
+def test_weights_of_bge_that_are_not_given_not_there_or_others_are_named(tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("LINKSTORE_BGE_SMALL", raising=False)
+    with pytest.raises(EmbeddingError, match="LINKSTORE_BGE_SMALL"):
+        get_embedding("bge-small")
+    with pytest.raises(EmbeddingError, match="no weights of bge-small at"):
+        get_embedding(f"bge-small:{tmp_path / 'nowhere'}")
+    with pytest.raises(EmbeddingError, match="unknown embedding"):
+        get_embedding("bge-small:")
+    (tmp_path / "x.jar").write_bytes(b"no jar")
+    with pytest.raises(EmbeddingError, match="neither a folder nor a jar"):
+        BgeSmallEmbeddings(tmp_path / "x.jar").embed_query("a")
+    with zipfile.ZipFile(tmp_path / "other.jar", "w") as jar:
+        jar.writestr("other.onnx", b"other")
+        jar.writestr("other-tokenizer.json", b"{}")
+    monkeypatch.setenv("LINKSTORE_BGE_SMALL", str(tmp_path / "other.jar"))
+    with pytest.raises(EmbeddingError, match=r"no file \*.onnx of bge-small"):
+        get_embedding("bge-small").embed_query("a")
+
+
+@needs_bge
+def test_bge_finds_the_passage_that_answers_and_its_weights_may_lie_in_a_folder(tmp_path) -> None:
+    made = BgeSmallEmbeddings()
+    passages = ["Paris is the capital of France.", "The kitten rests on a rug.", "Stock prices fell."]
+    vectors = np.array(made.embed_documents(passages))
+    assert np.argmax(vectors @ made.embed_query("Which city does France's government sit in?")) == 0
+    with zipfile.ZipFile(os.environ["LINKSTORE_BGE_SMALL"]) as jar:
+        jar.extractall(tmp_path)
+    again = BgeSmallEmbeddings(tmp_path)
+    with pytest.raises(EmbeddingError, match="blank"):
+        again.embed_query(" ")
+    assert again.embed_documents(passages) == made.embed_documents(passages)
+    assert again.name == made.name == embedding_name(again)

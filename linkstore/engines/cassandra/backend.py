@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NoReturn, TypeVar
+from itertools import chain
+from typing import Final, NoReturn, TypeVar
+
+import numpy as np
 
 from linkstore.core import calls
 from linkstore.core.calls import answer_plan
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.links import Link
 from linkstore.core.plans import Operation, Plan
-from linkstore.core.vocabulary import Vocabulary
+from linkstore.core.vocabulary import Vocabulary, collect_names
+from linkstore.engines.bookkeeping import Backend, collect_record_names
 from linkstore.engines.cassandra import tables, writing
 from linkstore.engines.cassandra.derived import DerivedRows
 from linkstore.engines.cassandra.driver import Session
@@ -19,25 +23,23 @@ from linkstore.engines.cassandra.lexical import CorpusStatistics, WordSearch
 from linkstore.engines.cassandra.members import GroupReader
 from linkstore.engines.cassandra.reader import CassandraReader, read_scan_page
 from linkstore.engines.cassandra.reading import FilterHistory, RowFetcher, Scope
-from linkstore.engines.cassandra.repair import RowInspection, count_content, find_most_linked
+from linkstore.engines.cassandra.repair import RowInspection, read_links
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables, can_name_tables
 from linkstore.engines.contract import (
-    Backend,
     Change,
     Finding,
-    LinkedPage,
     Manifest,
     PageEntry,
     Record,
-    Report,
-    Survey,
+    StoredLinks,
     Written,
     check_dimension,
 )
 from linkstore.errors import CapabilityError, StoreClosedError, StoreNotFoundError
 
 T = TypeVar("T")
+_EXAMPLES: Final = 3
 
 
 class CassandraBackend(Backend):
@@ -92,7 +94,6 @@ class CassandraBackend(Backend):
         self._history = FilterHistory()
         self._words = WordSearch(self._tables, self._buckets, self._corpus, indexed=recorded.lexical)
         self._derived = DerivedRows(self._tables, self._fetcher, self._buckets, lexical=recorded.lexical)
-        self._names = tables.NameRegister(self._tables)
 
     def beside(self, name: str, *, create: bool) -> CassandraBackend:
         """Open a further store over the same session, in tables whose names end with this name.
@@ -151,7 +152,7 @@ class CassandraBackend(Backend):
         check_dimension(put, dimension)
         prepared = writing.prepare_records(put)
         writing.check_document_sizes(prepared, self._settings.max_document_bytes)
-        yield from self._names.learn(tables.collect_record_names(put))
+        yield from self.record_names(collect_record_names(put))
         parts = self._tables, self._fetcher, self._clock, self._derived, self._settings, self._corpus
         return (yield from writing.ChangeWriter(*parts).apply(change, prepared))
 
@@ -159,7 +160,7 @@ class CassandraBackend(Backend):
         """Write only the column of links and the members derived from it."""
         if not (yield from self._is_claimed()):
             return Written()
-        yield from self._names.learn(tables.collect_link_names(links.values()))
+        yield from self.record_names(collect_names({}, chain.from_iterable(links.values())))
         return (yield from writing.Relinker(self._tables, self._fetcher, self._buckets).replace(kinds, links))
 
     def touch(self, times: Mapping[str, int]) -> Operation[int]:
@@ -177,14 +178,7 @@ class CassandraBackend(Backend):
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
         """Read the table of pages."""
         self._check_open()
-        return (yield from tables.read_entries(self._tables, source, urls))
-
-    def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
-        """Read the links of all documents."""
-        entries = yield from self.pages(None)
-        if not (yield from self._is_claimed()):
-            return []
-        return (yield from find_most_linked(self._tables, entries, kind, take))
+        return (yield from tables.read_pages(self._tables, source, urls))
 
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
         """Read documents in token order."""
@@ -193,27 +187,33 @@ class CassandraBackend(Backend):
         rows = yield from read_scan_page(self._tables, after, limit)
         return [row.record() for row in rows]
 
-    def survey(self) -> Operation[Survey]:
+    def links(self) -> Operation[StoredLinks]:
         """Read the links of all documents."""
-        pages = len((yield from self.pages(None)))
         if not (yield from self._is_claimed()):
-            return Survey(documents=0, pages=pages, links={}, groups=0, dangling=())
-        return (yield from count_content(self._tables, pages))
+            nothing = np.empty(0, np.int64)
+            return StoredLinks((), (), nothing, nothing, nothing != 0, nothing != 0, nothing)
+        return (yield from read_links(self._tables))
 
-    def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
-        """Read the table of settings, unless this client has cached the names."""
+    def read_notes(self, names: Sequence[str] | None) -> Operation[dict[str, str]]:
+        """Read the table of settings."""
         self._check_open()
-        return (yield from self._names.among(asked))
+        return (yield from tables.read_notes(self._tables, names))
 
-    def note(self, name: str) -> Operation[str | None]:
-        """Read a note from the table of settings."""
+    def add_notes(self, names: Collection[str]) -> Operation[None]:
+        """Write to the table of settings."""
         self._check_open()
-        return (yield from tables.read_note(self._tables, name))
+        yield from tables.add_notes(self._tables, names)
 
-    def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
+    def exchange_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
         """Write to the table of settings, with a lightweight transaction."""
         self._check_open()
         return (yield from tables.exchange_note(self._tables, name, value, expected))
+
+    def collect_names(self) -> Operation[Vocabulary]:
+        """Read all documents."""
+        if not (yield from self._is_claimed()):
+            return Vocabulary()
+        return (yield from tables.collect_stored_names(self._tables))
 
     def flush(self) -> Operation[None]:
         """Do nothing: the server updates its index with the documents."""
@@ -225,31 +225,25 @@ class CassandraBackend(Backend):
         self._check_open()
         yield from ()
 
-    def verify(self) -> Operation[Report]:
-        """Compare members with the links and vectors of documents, and postings with their words."""
-        return (yield from self._inspect(mend=False))
+    def inspect(self, *, repair: bool) -> Operation[list[Finding]]:
+        """Compare members with the links and vectors of documents, and postings with their words.
 
-    def repair(self) -> Operation[Report]:
-        """Delete members and postings without a document, and write those that are missing or differ.
-
+        Repair deletes members and postings without a document, and writes those that are missing or differ.
         A document that lacks a column stays as it is: what it lacks is written nowhere else.
         """
-        return (yield from self._inspect(mend=True))
-
-    def _inspect(self, *, mend: bool) -> Operation[Report]:
         if not (yield from self._is_claimed()):
-            return Report()
+            return []
         horizon = self._clock.now() - round(self._settings.settle * 1e6)
         findings: list[Finding] = []
         for table, differences in (yield from RowInspection(self._derived, horizon).compare()):
             findings += differences.findings(table)
-            if mend:
+            if repair:
                 yield from differences.mend(self._derived, table, self._clock.now())
-        names, parts = yield from tables.collect_stored_names(self._tables)
-        missing = names - (yield from self._names.among(None))
-        if mend:
-            yield from self._names.learn(missing)
-        return Report(findings=(*findings, *tables.inspect_names(missing, parts)))
+        parts = yield from tables.find_partial_documents(self._tables)
+        if parts:
+            problem = "documents that lack a column and so are not found; add them again, or delete them"
+            findings.append(Finding(problem=problem, count=len(parts), examples=tuple(parts[:_EXAMPLES])))
+        return findings
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation in the caller's thread."""

@@ -1,4 +1,4 @@
-"""Counts the content of a store, compares derived rows with the documents, and repairs them.
+"""Reads the links of all documents, compares derived rows with the documents, and repairs them.
 
 A row without a document may belong to a write in progress, which writes its document later. So such a row is
 neither reported nor deleted until it is older than any write takes (``settle``) and its document was read
@@ -7,12 +7,13 @@ once more. The deletion has the write time of the row as it was read, so it dele
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
+import numpy as np
 import xxhash
 
 from linkstore.core.plans import Operation
@@ -28,7 +29,7 @@ from linkstore.engines.cassandra.statements import (
     ask,
     run_writes,
 )
-from linkstore.engines.contract import Finding, LinkedPage, PageEntry, Survey
+from linkstore.engines.contract import Finding, StoredLinks
 
 CONCURRENT_READS: Final = 8
 """Ranges of tokens that are read concurrently."""
@@ -38,53 +39,27 @@ _TOKENS: Final = 1 << 64
 _MAX_EXAMPLES: Final = 5
 
 
-def count_content(tables: Tables, pages: int) -> Operation[Survey]:
-    """Count documents and links, by the links of all documents."""
-    rows = yield from _read_links(tables)
-    links: list[codec.StoredLink] = [link for _, of in rows for link in codec.unpack_links(of)]
-    memberships_found = {key for _, of in rows for key in codec.derive_memberships(codec.unpack_links(of))}
-    asked = Counter((kind, tag) for kind, tag, direction, _ in links if direction != "in")
-    dangling = sorted(tag for tag in asked if (*tag, "in") not in memberships_found)
-    return Survey(
-        documents=len(rows),
-        pages=pages,
-        links=dict(sorted(Counter(kind for kind, *_ in links).items())),
-        groups=len({(kind, tag) for kind, tag, _ in memberships_found}),
-        dangling=tuple((*tag, asked[tag]) for tag in dangling),
-    )
-
-
-def find_most_linked(
-    tables: Tables, entries: Iterable[PageEntry], kind: str, take: int
-) -> Operation[list[LinkedPage]]:
-    """Find the pages that most links of a kind lead to."""
-    rows = yield from _read_links(tables)
-    owners: dict[str, set[PageEntry]] = defaultdict(set)
-    for entry in entries:
-        for id in entry.ids:
-            owners[id].add(entry)
-    asking: dict[str, list[str]] = defaultdict(list)
-    answering: dict[str, set[PageEntry]] = defaultdict(set)
-    for id, of in rows:
-        for found, tag, side in codec.derive_memberships(codec.unpack_links(of)):
-            if found == kind and side == "out":
-                asking[tag].append(id)
-            elif found == kind:
-                answering[tag].update(owners.get(id, ()))
-    counts = Counter(
-        (page.source, page.url)
-        for tag, pages in answering.items()
-        for page in pages
-        for id in asking.get(tag, ())
-        if page not in owners.get(id, ())
-    )
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:take]
-    return [LinkedPage(source=source, url=url, links=links) for (source, url), links in ranked]
-
-
-def _read_links(tables: Tables) -> Operation[list[tuple[str, bytes | None]]]:
+def read_links(tables: Tables) -> Operation[StoredLinks]:
+    """Return the links of all documents."""
     rows = yield from ask("read all documents", cql.read_all_links(tables))
-    return [(row[0], codec.merge_replaced_links(row[1], row[-1])) for row in rows if codec.is_whole(row)]
+    ids: list[str] = []
+    groups: dict[tuple[str, str], int] = {}
+    found: list[tuple[int, int, bool, bool]] = []
+    for id, stored, *_, relinked in filter(codec.is_whole, rows):
+        for kind, tag, direction, _ in codec.unpack_links(codec.merge_replaced_links(stored, relinked)):
+            group = groups.setdefault((kind, tag), len(groups))
+            found.append((len(ids), group, direction != "in", direction != "out"))
+        ids.append(id)
+    columns = np.array(found, np.int64).reshape(-1, 4)
+    return StoredLinks(
+        ids=ids,
+        groups=list(groups),
+        document=columns[:, 0],
+        group=columns[:, 1],
+        leads_out=columns[:, 2] != 0,
+        leads_in=columns[:, 3] != 0,
+        count=np.ones(len(columns), np.int64),
+    )
 
 
 @dataclass(slots=True)

@@ -10,16 +10,15 @@ a row is a document and when it was added, so a document that is removed and add
 whatever the clocks say. The time of an access is also the timestamp of its row, so the latest one stays, in
 whatever order they arrive.
 
-The server cannot list the kinds of link, metadata fields and link data fields of documents without reading
-every document, so a writer records a name in the table of settings before it writes the first document that
-has it. Names are never removed: another writer may be relying on them.
+Notes lie in the table of settings. Those that record names are never removed: another writer may be relying
+on them.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -27,9 +26,10 @@ from typing import Final
 import numpy as np
 import orjson
 
-from linkstore.core.links import LINKS_KEY, Link
+from linkstore.core.links import LINKS_KEY
 from linkstore.core.plans import Operation
 from linkstore.core.vocabulary import Vocabulary, collect_names
+from linkstore.engines.bookkeeping import list_name_notes
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.derived import read_documents_after
@@ -43,10 +43,9 @@ from linkstore.engines.cassandra.statements import (
     run_each,
     run_writes,
 )
-from linkstore.engines.contract import Finding, Manifest, PageEntry, Record
+from linkstore.engines.contract import Manifest, PageEntry
 from linkstore.errors import BackendError, ClockSkewError, StoreFormatError, StoreNotFoundError
 
-_NOTE_PREFIX: Final = "note "
 _READING_ENTRIES: Final = "read page entries"
 EntryName = tuple[str, str]
 """Source and url of an entry."""
@@ -54,17 +53,11 @@ _URLS_PER_STATEMENT: Final = 100
 """URLs per statement."""
 _ACCESSES_PER_STATEMENT: Final = 50
 """Number of documents whose accesses one statement deletes."""
-_READING_NAMES: Final = "read the names of kinds and fields"
-MAX_CACHED_NAMES: Final = 10_000
-"""How many names a client caches."""
+_READING_SETTINGS: Final = "read settings"
 _SETTINGS_PER_READ: Final = 50
 """How many settings one statement reads."""
 _SETTINGS_PER_WRITE: Final = (10, 1)
 """Numbers of settings that one statement writes; the server warns about more than 10 partitions."""
-_KIND_PREFIX: Final = "kind "
-_FIELD_PREFIX: Final = "field "
-_LINK_FIELD_PREFIX: Final = "link field "
-_MAX_NAME_EXAMPLES: Final = 3
 _CLAIM_SETTING: Final = "claim"
 """The setting with the agreed embedding: dimension and name, as JSON."""
 SCHEMA_VERSION: Final = 6
@@ -73,16 +66,36 @@ settings with the names of link kinds and metadata fields; 5 the table of access
 replaced links and of when a document was added."""
 _VERSION_WITHOUT_NAMES: Final = 3
 _MIGRATED_VERSIONS: Final = (_VERSION_WITHOUT_NAMES, 4, 5)
-_STORE_SETTINGS: Final = ["version", "embedding", "dimension", "buckets", "words"]
-"""The settings about the store itself; others are names, of which there may be thousands."""
+_STORE_SETTINGS: Final = ["version", "embedding", "dimension", "buckets", "words", _CLAIM_SETTING]
+"""The settings about the store itself; the others are notes, of which there may be thousands."""
 MAX_CHECKED_NODES: Final = 8
 """As many nodes are asked something on their own."""
 
 
-def read_note(tables: Tables, name: str) -> Operation[str | None]:
-    """Return the note of a name, or None if there is none."""
-    rows = yield from ask("read a note", cql.read_named_settings(tables), [_NOTE_PREFIX + name])
-    return rows[0][1] if rows else None
+def read_notes(tables: Tables, names: Sequence[str] | None) -> Operation[dict[str, str]]:
+    """Return the notes with these names (None: all)."""
+    if names is None:
+        rows = yield from ask(_READING_SETTINGS, cql.read_settings(tables))
+        return {name: value for name, value in rows if name not in _STORE_SETTINGS}
+    if not names:
+        return {}
+    text, parts = cql.read_named_settings(tables), codec.split_list(names, _SETTINGS_PER_READ)
+    statements = tuple(Statement(cql=text, values=(part,)) for part in parts)
+    answers = yield Requests(statements=statements, what=_READING_SETTINGS)
+    return {name: value for rows in answers for name, value in rows}
+
+
+def add_notes(tables: Tables, names: Iterable[str]) -> Operation[None]:
+    """Add notes without a text."""
+    texts = {count: cql.write_settings(tables, count) for count in _SETTINGS_PER_WRITE}
+    keys = [(name.encode(),) for name in names]
+    yield from run_writes(
+        "record the names of kinds and fields",
+        (
+            Statement(cql=texts[len(part)], values=[key for (key,) in part], packed=True, level="write")
+            for part in codec.split_batches(keys, _SETTINGS_PER_WRITE)
+        ),
+    )
 
 
 def exchange_note(
@@ -93,22 +106,19 @@ def exchange_note(
     This is a lightweight transaction. If the driver repeats one that the server had applied, the second does
     not apply. So success is determined by reading the note afterwards.
     """
-    if value == expected:
-        return (yield from read_note(tables, name))
-    key = _NOTE_PREFIX + name
-    if expected is None:
-        writing = ask("write a note", cql.insert_setting(tables), key, value, level="write")
-    elif value is None:
-        writing = ask("write a note", cql.remove_setting(tables), key, expected, level="write")
-    else:
-        writing = ask("write a note", cql.exchange_setting(tables), value, key, expected, level="write")
-    yield from writing
-    return (yield from read_note(tables, name))
+    if value != expected:
+        if expected is None:
+            writing = ask("write a note", cql.insert_setting(tables), name, value, level="write")
+        elif value is None:
+            writing = ask("write a note", cql.remove_setting(tables), name, expected, level="write")
+        else:
+            text = cql.exchange_setting(tables)
+            writing = ask("write a note", text, value, name, expected, level="write")
+        yield from writing
+    return (yield from read_notes(tables, [name])).get(name)
 
 
-def read_entries(
-    tables: Tables, source: str | None, urls: Sequence[str] | None
-) -> Operation[list[PageEntry]]:
+def read_pages(tables: Tables, source: str | None, urls: Sequence[str] | None) -> Operation[list[PageEntry]]:
     """Read the entries of a source (None: all sources) with these urls (None: all), by source and url."""
     if urls is None:
         every = ask(_READING_ENTRIES, cql.read_all_pages(tables))
@@ -182,79 +192,11 @@ def read_accesses(tables: Tables, fetcher: RowFetcher, ids: Sequence[str]) -> Op
     return {ids_of[key]: time for key, time in rows}
 
 
-class NameRegister:
-    """The names that documents of a store have or had.
-
-    Threads may use it without a lock: at worst a name is recorded or read once more.
-
-    Args:
-        tables: The tables of the store.
-    """
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-        self._known = Vocabulary()
-
-    def learn(self, names: Vocabulary) -> Operation[None]:
-        """Record names, before a document that has them is written."""
-        new = names - self._known
-        keys = [(key.encode(),) for key in _list_setting_names(new)]
-        texts = {count: cql.write_settings(self._tables, count) for count in _SETTINGS_PER_WRITE}
-        yield from run_writes(
-            "record the names of kinds and fields",
-            (
-                Statement(cql=texts[len(part)], values=[key for (key,) in part], packed=True, level="write")
-                for part in codec.split_batches(keys, _SETTINGS_PER_WRITE)
-            ),
-        )
-        self._remember(new)
-
-    def among(self, asked: Vocabulary | None) -> Operation[Vocabulary]:
-        """Return the requested names that are recorded, or all recorded names for None."""
-        if asked is None:
-            rows = yield from ask(_READING_NAMES, cql.read_settings(self._tables))
-            return _parse_setting_names(name for name, _ in rows)
-        unknown = list(_list_setting_names(asked - self._known))
-        if unknown:
-            text = cql.read_named_settings(self._tables)
-            parts = codec.split_list(unknown, _SETTINGS_PER_READ)
-            statements = tuple(Statement(cql=text, values=(part,)) for part in parts)
-            answers = yield Requests(statements=statements, what=_READING_NAMES)
-            found = _parse_setting_names(name for rows in answers for name, _ in rows)
-            self._remember(found)
-            return asked & (self._known | found)
-        return asked
-
-    def _remember(self, names: Vocabulary) -> None:
-        known = self._known
-        self._known = known | names if len(known) < MAX_CACHED_NAMES else names
-
-
-def collect_record_names(records: Iterable[Record]) -> Vocabulary:
-    """Return the names that records use."""
-    fields = dict[str, None]()
-    links: list[Link] = []
-    for record in records:
-        fields.update(dict.fromkeys(record.metadata))
-        links += record.links
-    return collect_names(fields, links)
-
-
-def collect_link_names(links: Iterable[Sequence[Link]]) -> Vocabulary:
-    """Return the names that documents use once they have these links."""
-    return collect_names({}, (link for some in links for link in some))
-
-
-def collect_stored_names(tables: Tables) -> Operation[tuple[Vocabulary, list[str]]]:
-    """Return the names that stored documents use, and the ids of parts of documents.
-
-    All documents are read, some at a time.
-    """
+def collect_stored_names(tables: Tables) -> Operation[Vocabulary]:
+    """Return the names that stored documents use, of which all are read, some at a time."""
     kinds, fields, link_fields = set[str](), set[str](), set[str]()
-    parts: list[str] = []
     rows = yield from read_documents_after(tables, None)
     while rows:
-        parts += (row[0] for row in rows if _is_partial_document(row))
         for row in filter(codec.is_whole, rows):
             id, _, stored, _, attributes, *_, relinked = row
             links = codec.merge_replaced_links(stored, relinked)
@@ -266,7 +208,17 @@ def collect_stored_names(tables: Tables) -> Operation[tuple[Vocabulary, list[str
                 link_fields |= collect_names({}, codec.read_links(links, id)).link_fields
         rows = yield from read_documents_after(tables, rows[-1][0])
     names = Vocabulary(kinds=frozenset(kinds), fields=frozenset(fields), link_fields=frozenset(link_fields))
-    return names.checkable, parts
+    return names.checkable
+
+
+def find_partial_documents(tables: Tables) -> Operation[list[str]]:
+    """Return the ids of rows that have some columns of a document and lack others."""
+    parts: list[str] = []
+    rows = yield from read_documents_after(tables, None)
+    while rows:
+        parts += (row[0] for row in rows if _is_partial_document(row))
+        rows = yield from read_documents_after(tables, rows[-1][0])
+    return sorted(parts)
 
 
 def _is_partial_document(row: Row) -> bool:
@@ -277,35 +229,6 @@ def _is_partial_document(row: Row) -> bool:
     _, written, _, text, attributes, vector, *_ = row
     return not codec.is_whole(row) and any(
         column is not None for column in (written, text, attributes, vector)
-    )
-
-
-def inspect_names(missing: Vocabulary, parts: Sequence[str]) -> Iterator[Finding]:
-    """Yield what ``verify`` says of names that are not recorded, and of parts of documents."""
-    problems = {
-        "names of link kinds and metadata fields that are not recorded": sorted(_list_setting_names(missing)),
-        "documents that lack a column and so are not found; add them again, or delete them": sorted(parts),
-    }
-    for problem, found in problems.items():
-        if found:
-            yield Finding(problem=problem, count=len(found), examples=tuple(found[:_MAX_NAME_EXAMPLES]))
-
-
-def _list_setting_names(names: Vocabulary) -> Iterator[str]:
-    """Yield the settings that record names."""
-    yield from (_KIND_PREFIX + name for name in sorted(names.kinds))
-    yield from (_FIELD_PREFIX + name for name in sorted(names.fields))
-    yield from (_LINK_FIELD_PREFIX + name for name in sorted(names.link_fields))
-
-
-def _parse_setting_names(keys: Iterable[str]) -> Vocabulary:
-    keys = list(keys)
-
-    def after(prefix: str) -> frozenset[str]:
-        return frozenset(key.removeprefix(prefix) for key in keys if key.startswith(prefix))
-
-    return Vocabulary(
-        kinds=after(_KIND_PREFIX), fields=after(_FIELD_PREFIX), link_fields=after(_LINK_FIELD_PREFIX)
     )
 
 
@@ -414,8 +337,8 @@ def _migrate_tables(tables: Tables, recorded: StoreSettings, version: int) -> Op
     if recorded.manifest.dimension is not None:
         yield from _run_schema_statements((cql.add_document_columns(tables),))
         if version == _VERSION_WITHOUT_NAMES:
-            names, _ = yield from collect_stored_names(tables)
-            yield from NameRegister(tables).learn(names)
+            names = yield from collect_stored_names(tables)
+            yield from add_notes(tables, list_name_notes(names))
     yield from _run_schema_statements((cql.create_access_table(tables),))
     values = str(SCHEMA_VERSION), "version", str(version)
     yield from ask("record what the store is", cql.exchange_setting(tables), *values, level="write")

@@ -22,16 +22,14 @@ from linkstore.core.links import Link
 from linkstore.core.plans import Operation, Plan
 from linkstore.core.processes import run_without_collector
 from linkstore.core.vocabulary import Vocabulary
+from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import (
-    Backend,
     Change,
     Finding,
-    LinkedPage,
     Manifest,
     PageEntry,
     Record,
-    Report,
-    Survey,
+    StoredLinks,
     Written,
     check_dimension,
     immediate,
@@ -42,7 +40,13 @@ from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.location import FORKS, Place
 from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
 from linkstore.engines.embedded.reader import EmbeddedReader, StoreView
-from linkstore.engines.embedded.schema import convert_row_errors, read_raw_settings, read_settings
+from linkstore.engines.embedded.schema import (
+    ADD_NOTE,
+    collect_names,
+    convert_row_errors,
+    read_raw_settings,
+    read_settings,
+)
 from linkstore.engines.embedded.writing import (
     ChangeWriter,
     PreparedRecord,
@@ -217,14 +221,9 @@ class EmbeddedBackend(Backend):
         )
 
     @immediate
-    def digests(self, source: str | None) -> dict[str, str]:
-        """Read the table of pages, row by row."""
+    def page_digests(self, source: str | None) -> dict[tuple[str, str], str]:
+        """Read the table of pages without the ids in it: seven times as fast as reading whole entries."""
         return self._current().read(lambda connection: bookkeeping.read_page_digests(connection, source))
-
-    @immediate
-    def linked(self, kind: str, take: int) -> list[LinkedPage]:
-        """Read the table of pages and the mirror's links."""
-        return self._view(lambda view: bookkeeping.find_most_linked(view, kind, take))
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
@@ -232,27 +231,35 @@ class EmbeddedBackend(Backend):
         return self._current().read(lambda connection: verification.read_records(connection, after, limit))
 
     @immediate
-    def survey(self) -> Survey:
-        """Count in the mirror."""
-        return self._view(bookkeeping.survey_store)
+    def links(self) -> StoredLinks:
+        """Read the mirror's columns."""
+        return self._view(bookkeeping.read_links)
 
     @immediate
-    def vocabulary(self, asked: Vocabulary | None = None) -> Vocabulary:
-        """Read the tables of link groups and documents."""
-        known = self._store.fields
-        return self._current().read(lambda connection: known.look_up(connection, asked))
+    def read_notes(self, names: Sequence[str] | None) -> dict[str, str]:
+        """Read the table of notes."""
+        database = self._current()
+        if names is not None and not names:
+            return {}
+        return database.read(lambda connection: bookkeeping.read_notes(connection, names))
 
     @immediate
-    def note(self, name: str) -> str | None:
-        """Read the table of settings."""
-        return self._current().read(lambda connection: bookkeeping.read_note(connection, name))
+    def add_notes(self, names: Collection[str]) -> None:
+        """Write to the table of notes."""
+        rows = [(name,) for name in names]
+        self._current().write(lambda connection: connection.executemany(ADD_NOTE, rows))
 
     @immediate
-    def set_note(self, name: str, value: str | None, expected: str | None) -> str | None:
-        """Write to the table of settings, in one transaction."""
+    def exchange_note(self, name: str, value: str | None, expected: str | None) -> str | None:
+        """Write to the table of notes, in one transaction."""
         return self._current().write(
             lambda connection: bookkeeping.exchange_note(connection, name, value, expected)
         )
+
+    @immediate
+    def collect_names(self) -> Vocabulary:
+        """Read the tables of documents and link groups."""
+        return self._current().read(collect_names)
 
     @immediate
     def flush(self) -> None:
@@ -267,14 +274,16 @@ class EmbeddedBackend(Backend):
         self._store.compact()
 
     @immediate
-    def verify(self) -> Report:
-        """Compare links, vectors, counts, files and memory with the documents."""
+    def inspect(self, *, repair: bool) -> list[Finding]:
+        """Compare links, vectors, counts, files and memory with the documents. Repair rebuilds all of it."""
         found = self._current().read(self._inspect_tables, anew=True)
         if not found:  # if the tables are damaged, the derived data differ in any case
             found = self._store.read_view(self._compare_derived, anew=True)
         if problem := self._store.indexer.problem:
             found.append(Finding(problem=f"the process that builds the index {problem}", count=1))
-        return Report(findings=tuple(found))
+        if repair and found:
+            self._rebuild()
+        return found
 
     def _inspect_tables(self, connection: apsw.Connection) -> list[Finding]:
         recorded = parse_snapshot(read_raw_settings(connection))
@@ -286,13 +295,7 @@ class EmbeddedBackend(Backend):
         recorded = parse_snapshot(read_settings(view.connection))
         return list(verification.inspect_derived(view, self._store.derived, recorded))
 
-    @immediate
-    def repair(self) -> Report:
-        """Rebuild everything that is derived from the documents, if anything differs from them."""
-        report = run(self.verify(), _refuse_to_wait)
-        if report.sound:
-            return report
-
+    def _rebuild(self) -> None:
         def rebuild(connection: apsw.Connection) -> None:
             with convert_row_errors("tables"):
                 verification.rebuild_tables(connection)
@@ -302,7 +305,6 @@ class EmbeddedBackend(Backend):
         self._current().write(rebuild)
         self._store.derived.forget()
         self._store.flush()
-        return report
 
     @immediate
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> T:

@@ -24,7 +24,7 @@ from linkstore.core.plans import Side
 from linkstore.engines.embedded.database import fetch_rows
 from linkstore.engines.embedded.lexical import read_lengths
 from linkstore.engines.embedded.mirror import Array, Column, Mirror
-from linkstore.engines.embedded.schema import convert_row_errors, read_metadata
+from linkstore.engines.embedded.schema import DATA_FIELD, convert_row_errors, read_metadata
 
 K = TypeVar("K")
 R = TypeVar("R", Column, "ScopeDocuments")
@@ -32,8 +32,6 @@ MOST_CACHE_BYTES: Final = 64 << 20
 """The most memory that the results of all filters take together; the least recently used go first."""
 LEAST_CACHED_RESULTS: Final = 4
 """This many results are kept, however large they are."""
-DATA_FIELD: Final = '"data":'
-"""The JSON of links contains this string if one of them has data."""
 _UNKNOWN, _NO, _YES = -2, 0, 1
 _NO_WEIGHT: Final = np.float32(-1)
 _SELECT: Final = "SELECT key, {} FROM document WHERE key IN (SELECT value FROM json_each(?))"

@@ -21,7 +21,6 @@ import numpy as np
 from linkstore.core.arguments import require_at_least, require_within
 from linkstore.core.arrays import Ints
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded.bookkeeping import KnownFields
 from linkstore.engines.embedded.database import Database, fetch_rows
 from linkstore.engines.embedded.derived import (
     FLOOR,
@@ -38,7 +37,14 @@ from linkstore.engines.embedded.derived import (
 from linkstore.engines.embedded.index_process import Indexer
 from linkstore.engines.embedded.location import Place, run_exclusively
 from linkstore.engines.embedded.reader import StoreView
-from linkstore.engines.embedded.schema import find_setting_problems, read_raw_settings, read_settings
+from linkstore.engines.embedded.schema import (
+    FORGET_NAMES,
+    collect_names,
+    find_setting_problems,
+    read_raw_settings,
+    read_settings,
+    record_names,
+)
 from linkstore.engines.embedded.writing import GroupKeyCache
 from linkstore.errors import StoreBusyError, StoreClosedError, StoreFullError, StoreMovedError
 
@@ -170,7 +176,6 @@ class OpenStore:
         derived: What this process has derived from them, and its files.
         indexer: Has another process take snapshots while this one writes.
         groups: Cached keys of link groups.
-        fields: Cached names of metadata fields.
     """
 
     def __init__(
@@ -181,7 +186,6 @@ class OpenStore:
         self.derived = DerivedData(place.folder, told)
         self.indexer = Indexer(place.folder, asdict(settings))
         self.groups = GroupKeyCache()
-        self.fields = KnownFields()
         self._exact_below = settings.exact_below
         self._grow_share = settings.grow_share
 
@@ -353,6 +357,8 @@ class OpenStore:
         clean_tables(connection, self.derived.view(connection), everything=everything)
         if everything:
             lexical.optimize_word_index(connection)
+            connection.execute(FORGET_NAMES)
+            record_names(connection, collect_names(connection))
         return_free_pages(connection)
 
     def _run_exclusively(self, work: Callable[[], T], *, wait: bool) -> T | None:

@@ -13,7 +13,9 @@ from typing import Any, Final
 import apsw
 import orjson
 
-from linkstore.core.links import LINKS_KEY
+from linkstore.core.links import LINKS_KEY, parse_links
+from linkstore.core.vocabulary import Vocabulary
+from linkstore.engines.bookkeeping import list_name_notes
 from linkstore.engines.embedded import lexical
 from linkstore.errors import DocumentError, LinkStoreError, StoreFormatError, StoreLimitError
 
@@ -23,9 +25,13 @@ MOST_TEXT_BYTES: Final = 16 << 20
 """The largest text of a document, and the largest metadata and links as JSON, in bytes of UTF-8."""
 MOST_WORDS_BYTES: Final = 2 * MOST_TEXT_BYTES
 """The most bytes of one document's words: case folding turns a few characters into up to eighteen."""
+FORGET_NAMES: Final = "DELETE FROM note WHERE substr(name, 1, 5) <> 'note '"
+ADD_NOTE: Final = "INSERT OR IGNORE INTO note VALUES (?, '')"
+DATA_FIELD: Final = '"data":'
+"""The JSON of links contains this string if one of them has data."""
 APPLICATION_ID: Final = 0x6C6E6B73
 """``lnks`` in the file header identifies a linkstore database."""
-FORMAT_VERSION: Final = 4
+FORMAT_VERSION: Final = 5
 
 TABLES: Final = """
 CREATE TABLE setting (
@@ -73,6 +79,10 @@ CREATE TABLE page (
 CREATE TABLE access (
   id TEXT PRIMARY KEY,            -- of the document; it outlives updates, which change the key
   at INTEGER NOT NULL             -- microseconds since 1970, UTC
+) WITHOUT ROWID;
+CREATE TABLE note (
+  name TEXT PRIMARY KEY,          -- with a prefix that tells a note from the name of a kind or a field
+  text TEXT NOT NULL              -- empty for a name
 ) WITHOUT ROWID;
 -- word: the words of each document, for lexical search
 INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('documents', 0);
@@ -140,10 +150,21 @@ def _migrate_from_3(connection: apsw.Connection) -> None:
     connection.execute("CREATE TABLE access (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID")
 
 
+def _migrate_from_4(connection: apsw.Connection) -> None:
+    """Migrate from format 4, which had notes among the settings, and did not record names."""
+    connection.execute(
+        "CREATE TABLE note (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;"
+        "INSERT INTO note SELECT name, value FROM setting WHERE substr(name, 1, 5) = 'note ';"
+        "DELETE FROM setting WHERE substr(name, 1, 5) = 'note '"
+    )
+    record_names(connection, collect_names(connection))
+
+
 MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {
     1: _migrate_from_1,
     2: _migrate_from_2,
     3: _migrate_from_3,
+    4: _migrate_from_4,
 }
 """For each older format version, the function that migrates a file to the next one."""
 
@@ -269,6 +290,26 @@ def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
     if links is not None:
         fields[LINKS_KEY] = orjson.loads(links)
     return fields
+
+
+def record_names(connection: apsw.Connection, names: Vocabulary) -> None:
+    """Record the names of kinds and fields, in an open write transaction."""
+    connection.executemany(ADD_NOTE, [(name,) for name in list_name_notes(names)])
+
+
+def collect_names(connection: apsw.Connection) -> Vocabulary:
+    """Return the names that documents use, without those in JSON that cannot be read."""
+    fields, link_fields = set[str](), set[str]()
+    kinds = frozenset(row[0] for row in connection.execute("SELECT DISTINCT kind FROM link_group"))
+    for metadata, links in connection.execute("SELECT metadata, links FROM document"):
+        with contextlib.suppress(ValueError, TypeError, AttributeError):  # verify reports such documents
+            fields.update(orjson.loads(metadata))
+            if links is not None:
+                fields.add(LINKS_KEY)
+            if links is not None and DATA_FIELD in links:
+                for link in parse_links(read_metadata("{}", links)):
+                    link_fields.update(link.data or ())
+    return Vocabulary(kinds=kinds, fields=frozenset(fields), link_fields=frozenset(link_fields)).checkable
 
 
 @contextlib.contextmanager

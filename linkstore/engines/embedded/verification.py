@@ -58,6 +58,9 @@ _CHECKS = {
         "SELECT CAST(id AS BLOB) FROM access WHERE typeof(id) != 'text' OR typeof(at) != 'integer'"
         " OR id NOT IN (SELECT id FROM document)"
     ),
+    "notes that are not texts": (
+        "SELECT CAST(name AS BLOB) FROM note WHERE typeof(name) != 'text' OR typeof(text) != 'text'"
+    ),
     "links in link groups that are gone": (
         "SELECT id FROM document WHERE key IN"
         " (SELECT document FROM link WHERE link_group NOT IN (SELECT key FROM link_group))"
@@ -165,6 +168,7 @@ def rebuild_tables(connection: apsw.Connection) -> None:
     _restore_links(connection)
     for query in (
         "DELETE FROM vector WHERE key NOT IN (SELECT key FROM document)",
+        "DELETE FROM note WHERE typeof(name) != 'text' OR typeof(text) != 'text'",
         "DELETE FROM access WHERE typeof(at) != 'integer' OR id NOT IN (SELECT id FROM document)",
         "UPDATE document SET hash = x'' WHERE NOT json_valid(metadata)",  # adding it again is a change
         "DELETE FROM link",

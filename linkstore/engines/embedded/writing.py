@@ -15,10 +15,17 @@ import xxhash
 
 from linkstore.core.documents import replace_kinds
 from linkstore.core.links import LINKS_KEY, Link, parse_links
+from linkstore.engines.bookkeeping import collect_record_names
 from linkstore.engines.contract import Change, PageEntry, Record, Written
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.database import fetch_rows
-from linkstore.engines.embedded.schema import check_keys, check_sizes, read_metadata, read_settings
+from linkstore.engines.embedded.schema import (
+    check_keys,
+    check_sizes,
+    read_metadata,
+    read_settings,
+    record_names,
+)
 from linkstore.errors import DocumentError
 
 _INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
@@ -189,6 +196,7 @@ class ChangeWriter:
         self._remove([present[id][0] for id in (*removed, *replaced)])
         self._connection.executemany(_DELETE_ACCESS, [(id,) for id in removed])
         self._put(changed, words_known or {})
+        record_names(self._connection, collect_record_names(item.record for item in changed))
         self._pages(change.put_pages, change.remove_pages)
         added = len(changed) - len(replaced)
         self._documents += added - len(removed)

@@ -10,8 +10,9 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from linkstore import Hit, Hits, Link, LinkRetriever, LinkStore, Path, Step, add_links, get_links
+from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.contract import Backend, Report, Survey
+from linkstore.engines.contract import Report, Survey
 from linkstore.errors import LinkStoreError, StoreBusyError
 from linkstore.strategies import Eager, Mmr, Similarity, Strategy
 

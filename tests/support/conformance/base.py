@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from conformance.probe import CLAIM, Drive, Probe, drive_by_arun, drive_by_run
-from linkstore.engines.contract import Backend
+from linkstore.engines.bookkeeping import Backend
 
 
 class Cases:

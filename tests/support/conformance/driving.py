@@ -13,7 +13,9 @@ from conformance.base import Cases
 from conformance.probe import CLAIM, QUERY_VECTOR, Drive, Probe, link_both, link_in, link_out, make_record
 from linkstore.core.hits import Hits
 from linkstore.core.plans import Nearest, Operation, Plan
-from linkstore.engines.contract import Backend, Change, Manifest, PageEntry
+from linkstore.core.vocabulary import Vocabulary
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Change, Manifest, PageEntry
 from linkstore.errors import StoreClosedError
 from linkstore.strategies.base import Question
 from linkstore.strategies.eager import Eager
@@ -121,6 +123,9 @@ class LifecycleCases(Cases):
         lambda backend: backend.pages(None),
         lambda backend: backend.scan(None, 5),
         lambda backend: backend.survey(),
+        lambda backend: backend.vocabulary(Vocabulary()),
+        lambda backend: backend.note("a"),
+        lambda backend: backend.set_note("a", "b", None),
         lambda backend: backend.flush(),
         lambda backend: backend.compact(),
         lambda backend: backend.verify(),
@@ -135,6 +140,9 @@ class LifecycleCases(Cases):
         "pages",
         "scan",
         "survey",
+        "vocabulary",
+        "note",
+        "set_note",
         "flush",
         "compact",
         "verify",

@@ -31,7 +31,8 @@ from linkstore.core.plans import (
     StoredDocument,
     Tags,
 )
-from linkstore.engines.contract import Backend, Change, Manifest, Record, Written
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Change, Manifest, Record, Written
 from linkstore.strategies.base import Question, Strategy
 
 T = TypeVar("T")

