@@ -15,8 +15,8 @@ the context, averaged over questions, in percent. Every context counts tokens an
 
 ``--corpus X.jsonl --questions Y.jsonl`` measures any other set in the formats of ``linkstore eval``;
 ``--links`` chooses its links as there. With ``--json`` it prints
-``{"recall": {"compiled": {"400": …}, "rank": {…}, "topk": {…}}}``. ``--fit`` prints the coefficients of the
-calibrated value, fitted to all sets. ``--parts`` names what else to measure: ``needle``, ``ablation``,
+``{"recall": {"compiled": {"400": …}, "rank": {…}, "topk": {…}}}``. ``--parts`` names what else to measure:
+``needle``, ``ablation``,
 ``decay``, ``time``.
 """
 
@@ -41,7 +41,6 @@ from linkstore import LinkStore
 from linkstore.context import Compiled, ContextCompiler, counter_of
 from linkstore.context.candidates import DEFAULT_CANDIDATES
 from linkstore.embeddings import get_embedding
-from linkstore.evaluate.calibration import fit_coefficients, sample_hits
 from linkstore.evaluate.running import find_gold_units
 from linkstore.strategies import PageRank, Similarity
 
@@ -57,14 +56,6 @@ def main() -> None:
     """Measure the sets; print a table, or JSON."""
     options = _options()
     embedding = get_embedding(options.embedding)
-    if options.fit:
-        samples = [
-            sample_hits(store, questions)
-            for name in options.sets.split(",")
-            for store, questions in SETS[name](Path(options.data)).stores(embedding, options.every)
-        ]
-        sys.stdout.write(json.dumps(fit_coefficients(samples), indent=2) + "\n")
-        return
     if options.corpus:
         found = measured(file_set(options), embedding, options.budgets, options)
         _print(options, [{"recall": found["recall"]} if options.json else found])
@@ -232,7 +223,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--graph-seed", type=int, default=0, help="for the chains of --parts ablation (default 0)"
     )
-    parser.add_argument("--fit", action="store_true", help="fit the calibrated value to the sets")
     add_output(parser)
     options = parser.parse_args()
     options.budgets = [int(budget) for budget in options.budgets.split(",")]

@@ -8,14 +8,7 @@ import typer
 
 from linkstore.cli.output import get_stderr, get_stdout, note, write_json
 from linkstore.cli.query import MAX_RETURNED, check_question
-from linkstore.cli.stores import (
-    JsonOption,
-    StoreOption,
-    TextArgument,
-    open_store,
-    parse_json_option,
-    read_json_option,
-)
+from linkstore.cli.stores import JsonOption, StoreOption, TextArgument, open_store, parse_json_option
 from linkstore.core.display import escape_unprintable
 
 if TYPE_CHECKING:
@@ -45,12 +38,6 @@ SelectionOption = Annotated[
 FilterOption = Annotated[
     str | None, typer.Option(metavar="JSON", help="Filter on metadata, for the whole search.")
 ]
-CalibrationOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="For a knapsack: coefficients that linkstore eval --calibrate printed."
-    ),
-]
 HeadersOption = Annotated[bool, typer.Option("--headers", help="Name the source above each text.")]
 ExplainOption = Annotated[
     bool, typer.Option("--explain", help="Print the bill on stderr: what was taken, left out, and why.")
@@ -65,7 +52,6 @@ def context(
     selection: SelectionOption = "rank",
     candidates: CandidatesOption = None,
     filter: FilterOption = None,
-    calibration: CalibrationOption = None,
     headers: HeadersOption = False,
     explain: ExplainOption = False,
     json: JsonOption = False,
@@ -77,10 +63,8 @@ def context(
     """
     check_question(text)
     condition = parse_json_option(filter, "--filter")
-    coefficients = None if calibration is None else read_json_option(calibration, "--calibration")
     from linkstore.context.candidates import source_header
     from linkstore.context.compiler import ContextCompiler
-    from linkstore.context.value import Calibrated
 
     with open_store(store) as opened_store:
         compiled = ContextCompiler(
@@ -90,7 +74,6 @@ def context(
             selection=selection,
             candidates=candidates,
             filter=condition,
-            value=Calibrated(coefficients=coefficients),
             header=source_header if headers else None,
         ).compile(text)
     if json:

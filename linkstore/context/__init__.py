@@ -16,16 +16,12 @@ if TYPE_CHECKING:
     from linkstore.context.compiler import ContextCompiler
     from linkstore.context.decay import Decay
     from linkstore.context.ordering import PRECEDENCE
-    from linkstore.context.value import OPEN_SETS, Calibrated, Evidence
 
 __all__ = [
-    "OPEN_SETS",
     "PRECEDENCE",
-    "Calibrated",
     "Compiled",
     "ContextCompiler",
     "Decay",
-    "Evidence",
     "Item",
     "LeftOut",
     "TokenCounter",
@@ -41,6 +37,5 @@ __getattr__, __dir__ = lazy(
         "linkstore.context.compiler": "ContextCompiler",
         "linkstore.context.decay": "Decay",
         "linkstore.context.ordering": "PRECEDENCE",
-        "linkstore.context.value": "Calibrated Evidence OPEN_SETS",
     },
 )

@@ -148,16 +148,18 @@ class Assembly:
         return {name, *self._candidates.requires.get(name, ())} - self._always
 
     def _pack(self, capacity: int) -> list[str]:
-        """Return the documents of the best packing, by dynamic programming over all capacities."""
-        values = self._candidates.values
-        names = [name for name in self._wanted if values[name] > 0]
-        costs = [sum(self._by_id[one].cost for one in self._with_requirements(name)) for name in names]
-        if len(names) * capacity > _MOST_CELLS:
+        """Return the documents of the best packing: each is worth its strength divided by its rank.
+
+        A share by rank is about how likely a document is evidence, and so may be added up; scores may not.
+        """
+        costs = [sum(self._by_id[one].cost for one in self._with_requirements(name)) for name in self._wanted]
+        values = [self._by_id[name].strength / at for at, name in enumerate(self._wanted, 1)]
+        if len(costs) * capacity > _MOST_CELLS:
             raise StrategyError(
-                f"selection='knapsack' would need a table of {len(names)} candidates times {capacity} tokens;"
+                f"selection='knapsack' would need a table of {len(costs)} candidates times {capacity} tokens;"
                 " lower candidates or the budget, or select by rank"
             )
-        return [names[at] for at in pack(costs, [values[name] for name in names], capacity)]
+        return [self._wanted[at] for at in pack(costs, values, capacity)]
 
     def _extend(self, draft: _Draft) -> _Draft:
         """Add documents by rank that fit into the tokens that joining saved, or because they are joined."""

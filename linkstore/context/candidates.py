@@ -12,14 +12,12 @@ from datetime import datetime
 from itertools import permutations
 from typing import Final, Literal, get_args
 
-import numpy as np
 from langchain_core.documents import Document
 
 from linkstore.context.compiled import Item, Role, TokenCounter, Tokenizer, counter_of
 from linkstore.context.decay import Decay, LastAccess
 from linkstore.context.ordering import ORDERS, PRECEDENCE, First, Order
 from linkstore.context.surroundings import MOST_HOPS, Surroundings
-from linkstore.context.value import Calibrated, Evidence, Value
 from linkstore.core.arguments import omit_none, require, require_at_least, require_having, require_list
 from linkstore.core.documents import MEMORY_KEY
 from linkstore.core.filters import Filter, parse_filter
@@ -62,7 +60,6 @@ class CompilerSettings:
     strategy: Strategy | None = None
     tokenizer: Tokenizer | None = None
     selection: Selection = "rank"
-    value: Value = field(default_factory=Calibrated)
     decay: Decay = field(default_factory=Decay)
     order: Order = "precedence"
     precedence: Mapping[str, First] = field(default_factory=lambda: PRECEDENCE)
@@ -82,7 +79,6 @@ class CompilerSettings:
         require_list("kinds", requires=self.requires)
         if self.strategy is not None:
             choose_strategy(self.strategy, None)
-        require_having("__call__", "a function of the evidence, such as Calibrated()", value=self.value)
         require(Decay, "a Decay", decay=self.decay)
         require(Mapping, "a dict of 'source' or 'target' by kind of link", precedence=self.precedence)
         require(str, "a string", separator=self.separator)
@@ -91,10 +87,7 @@ class CompilerSettings:
         if self.last_access is not None and not isinstance(self.last_access, Mapping):
             require_having("__call__", "a dict or a function of an id", last_access=self.last_access)
         require_at_least(1, budget=self.budget, **omit_none(candidates=self.candidates))
-        for name, value, known in (
-            ("order", self.order, ORDERS),
-            ("selection", self.selection, SELECTIONS),
-        ):
+        for name, value, known in (("order", self.order, ORDERS), ("selection", self.selection, SELECTIONS)):
             if value not in known:
                 raise StrategyError(f"{name} must be one of {', '.join(known)}, not {value!r}")
         for kind, first in self.precedence.items():
@@ -163,7 +156,6 @@ class Candidates:
         requires: For each all that must be taken with it, by what stands for it.
         refused: Those that cannot be taken, with the reason.
         notes: What is wrong with fields on the strength of each.
-        values: What each that was found is worth to a knapsack.
     """
 
     by_id: Mapping[str, Item]
@@ -172,7 +164,6 @@ class Candidates:
     requires: Mapping[str, frozenset[str]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
-    values: Mapping[str, float] = field(default_factory=dict)
 
     def repeats_of(self, name: str) -> tuple[str, ...]:
         """Return those that a candidate stands for, because they say the same."""
@@ -224,15 +215,8 @@ def make_candidates(
     by_id = {item.id: item for item in ordered}
     same, overlaps = find_alike(by_id)
     requires, refused = _close_requirements(by_id, same, around)
-    values = _value_found(settings, found, hits) if settings.selection == "knapsack" else {}
     return Candidates(
-        by_id=by_id,
-        same=same,
-        overlaps=overlaps,
-        requires=requires,
-        refused=refused,
-        notes=notes,
-        values=values,
+        by_id=by_id, same=same, overlaps=overlaps, requires=requires, refused=refused, notes=notes
     )
 
 
@@ -280,26 +264,6 @@ def _measure_strengths(
         if unread is not None:
             notes[name] = unread
     return strengths, notes
-
-
-def _value_found(settings: CompilerSettings, found: Sequence[Item], hits: Sequence[Hit]) -> dict[str, float]:
-    """Return the value of each document that was found."""
-    walks = any("walk" in hit.contributions for hit in hits)
-    own = [hits[item.rank - 1] for item in found if item.rank]
-    evidence = Evidence(
-        rank=np.array([item.rank for item in found], dtype=np.float64),
-        score=np.array([hit.score for hit in own], dtype=np.float64),
-        similarity=np.array([hit.similarity for hit in own], dtype=np.float64),
-        walk=np.array([hit.contributions.get("walk", 0.0) if walks else hit.score for hit in own]),
-        tokens=np.array([item.cost for item in found], dtype=np.float64),
-        strength=np.array([item.strength for item in found], dtype=np.float64),
-    )
-    values = np.asarray(settings.value(evidence), dtype=np.float64)
-    if values.shape != (len(found),) or not np.isfinite(values).all():
-        raise StrategyError(
-            f"value must give a finite number for each of {len(found)} candidates, not {values!r:.200}"
-        )
-    return dict(zip((item.id for item in found), values.tolist(), strict=True))
 
 
 def _close_requirements(

@@ -63,9 +63,8 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
         tokenizer: What counts tokens; default that of the default embedding (Llama 2's), offline. See
             :func:`~linkstore.context.counter_of`.
         selection: ``"rank"`` (default) fills the budget by rank. ``"knapsack"`` takes the set of documents
-            whose values have the highest sum, by dynamic programming (S. Martello and P. Toth, "Knapsack
-            Problems", 1990, chapter 2); it gains nothing over ranks in our benchmarks.
-        value: What a candidate is worth to the knapsack; default :class:`Calibrated`.
+            whose shares, 1 divided by the rank, have the highest sum, by dynamic programming (S. Martello and
+            P. Toth, "Knapsack Problems", 1990, chapter 2). It gains nothing over ranks in our benchmarks.
         decay: How memories fade; default :class:`Decay`.
         order: ``"precedence"`` (default): what links say is read first; ``"relevance"``: best first;
             ``"document"``: page by page; ``"edges"``: the best first and last.
@@ -97,11 +96,7 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
     _accesses: Accesses
 
     def compile(
-        self,
-        question: str,
-        *,
-        now: datetime | None = None,
-        precedence: Mapping[str, First] | None = None,
+        self, question: str, *, now: datetime | None = None, precedence: Mapping[str, First] | None = None
     ) -> Compiled:
         """Compile the context for a question.
 
@@ -118,11 +113,7 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
         return run(self._gather(question, now, precedence))
 
     async def acompile(
-        self,
-        question: str,
-        *,
-        now: datetime | None = None,
-        precedence: Mapping[str, First] | None = None,
+        self, question: str, *, now: datetime | None = None, precedence: Mapping[str, First] | None = None
     ) -> Compiled:
         """Compile without blocking the event loop: see :meth:`compile`."""
         return await arun(self._gather(question, now, precedence))

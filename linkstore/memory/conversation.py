@@ -82,11 +82,7 @@ class ConversationMemory(MemorySettings):
 
     @overload
     def add(
-        self,
-        session: SessionKey | str,
-        query: str,
-        response: str | None = None,
-        **given: Unpack[TurnFields],
+        self, session: SessionKey | str, query: str, response: str | None = None, **given: Unpack[TurnFields]
     ) -> Turn: ...
     @overload
     def add(self, session: SessionKey | str, query: Messages, **given: Unpack[TurnFields]) -> list[Turn]: ...
@@ -116,11 +112,7 @@ class ConversationMemory(MemorySettings):
 
     @overload
     async def aadd(
-        self,
-        session: SessionKey | str,
-        query: str,
-        response: str | None = None,
-        **given: Unpack[TurnFields],
+        self, session: SessionKey | str, query: str, response: str | None = None, **given: Unpack[TurnFields]
     ) -> Turn: ...
     @overload
     async def aadd(
@@ -137,11 +129,7 @@ class ConversationMemory(MemorySettings):
         return await arun(self._add(session, query, response, given))
 
     def add_later(
-        self,
-        session: SessionKey | str,
-        query: str,
-        response: str | None = None,
-        **given: Unpack[TurnFields],
+        self, session: SessionKey | str, query: str, response: str | None = None, **given: Unpack[TurnFields]
     ) -> Future[Turn]:
         """Write a turn in the background: see :meth:`add`.
 
@@ -257,11 +245,7 @@ class ConversationMemory(MemorySettings):
         return await arun(self._export(session))
 
     def distil(
-        self,
-        session: SessionKey | str,
-        model: BaseLanguageModel[Any] | None = None,
-        *,
-        pinning: bool = False,
+        self, session: SessionKey | str, model: BaseLanguageModel[Any] | None = None, *, pinning: bool = False
     ) -> list[Turn]:
         """Have a model write down facts, events and rules from the turns it has not read yet, as notes.
 
@@ -281,11 +265,7 @@ class ConversationMemory(MemorySettings):
         return run(self._settled(key, distil_session(self, key, model, pinning=pinning)))
 
     async def adistil(
-        self,
-        session: SessionKey | str,
-        model: BaseLanguageModel[Any] | None = None,
-        *,
-        pinning: bool = False,
+        self, session: SessionKey | str, model: BaseLanguageModel[Any] | None = None, *, pinning: bool = False
     ) -> list[Turn]:
         """Have a model write down what matters: see :meth:`distil`."""
         key = SessionKey.of(session)

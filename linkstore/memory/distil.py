@@ -60,10 +60,7 @@ class DistilledNote(BaseModel):
         default_factory=list, description="The numbers of known notes that are no longer so."
     )
     half_life_hours: float | None = Field(
-        default=None,
-        gt=0,
-        lt=1e8,
-        description="After how many hours it counts half as much; null: as usual.",
+        default=None, gt=0, lt=1e8, description="After how many hours it counts half as much; null: as usual."
     )
 
 

@@ -275,8 +275,7 @@ def find_turns(
     named: list[str] = yield call_plan(memory.store.backend, plan)
     bare = [replace(view, text=remove_names(view.text, named)) for view in views]
     strategy = TurnSearch(
-        speaker=named[0] if len(named) == 1 else None,
-        times=make_near_filters(asked.question, asked.moment),
+        speaker=named[0] if len(named) == 1 else None, times=make_near_filters(asked.question, asked.moment)
     )
     hits = yield from _search_views(memory, memory.store, bare, asked, strategy, scope)
     found = [

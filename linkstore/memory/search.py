@@ -24,17 +24,7 @@ from linkstore.core.arrays import Bools, Floats, Ints, join_equal
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms, extract_terms
-from linkstore.core.plans import (
-    Candidates,
-    Find,
-    Groups,
-    Ids,
-    Matching,
-    Memberships,
-    Plan,
-    Tags,
-    rank_refs,
-)
+from linkstore.core.plans import Candidates, Find, Groups, Ids, Matching, Memberships, Plan, Tags, rank_refs
 from linkstore.memory.references import ResolvedQuestion, says_little, says_little_alone
 from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, PAGE, SPEAKER, Turn
 from linkstore.strategies.base import Question, Traversing

@@ -56,7 +56,7 @@ def find_named_speakers(question: str, owner: str) -> Plan[list[str]]:
     Words with capitals are looked up, in scripts without capitals all words, and where words are not told
     apart by spaces, all short parts of the text.
     """
-    said = [match[0] for match in find_words(question)]
+    said = [re.sub(r"['\u2019]s$", "", match[0]) for match in find_words(question)]
     words = [word for word in said if not word[0].islower() and extract_terms(word)]
     for run in _UNSPACED.findall(question):
         words += (run[at : at + size] for at in range(len(run)) for size in _SIZES)

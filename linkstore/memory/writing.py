@@ -41,6 +41,7 @@ from linkstore.memory.turns import (
     WRITTEN,
     Turn,
     check_metadata,
+    format_time,
     has_words,
     make_document,
     make_written_tag,
@@ -99,6 +100,8 @@ class TurnInput:
         require_list("names", **omit_none(entities=self.entities))
         require_list("ids", sources=self.sources, **omit_none(supersedes=self.supersedes))
         check_metadata(self.metadata)
+        if self.time is not None:
+            format_time(self.time)
         listed = {
             "entities": self.entities or (),
             "sources": self.sources,

@@ -1,4 +1,4 @@
-"""Tokens, decay, values, classification, middleware and calibration."""
+"""Tokens, decay and middleware."""
 
 import asyncio
 import subprocess
@@ -11,10 +11,9 @@ from langchain_core.language_models import FakeListChatModel, GenericFakeChatMod
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from linkstore import LinkStore
-from linkstore.context import Calibrated, ContextCompiler, Decay, counter_of
+from linkstore.context import ContextCompiler, Decay, counter_of
 from linkstore.context.compiled import frame_parts
-from linkstore.errors import BudgetError, EvaluationError, StrategyError
-from linkstore.evaluate import GoldQuestion, calibrate
+from linkstore.errors import BudgetError, StrategyError
 
 
 class TestTokens:
@@ -95,11 +94,6 @@ class TestDecay:
             Decay(half_life={"semantic": life})
         with pytest.raises(StrategyError, match="resistance"):
             Decay(resistance=2)
-
-
-def test_coefficients_are_checked():
-    with pytest.raises(StrategyError, match="coefficients must give a finite number for each of one"):
-        Calibrated(coefficients={"one": 1.0})
 
 
 class TestMiddleware:
@@ -231,26 +225,6 @@ class TestFraming:
             + "</context-1>"
         )
         assert human.text == "tea"
-
-
-class TestCalibration:
-    def test_coefficients_are_fitted_to_questions(self):
-        documents = [document(f"d{n}", f"hub {n} {'x ' * (n % 5)}") for n in range(40)]
-        questions = [GoldQuestion(question=f"hub {n}", gold=(f"d{n}",)) for n in range(40)]
-        found = calibrate(documents, questions)
-        assert found["log_rank"] < 0
-        with LinkStore() as store:
-            store.add_documents(documents)
-            assert calibrate(store, questions) == found
-            value = Calibrated(coefficients=found)
-            compiled = ContextCompiler(store, budget=50, selection="knapsack", value=value).compile("hub 3")
-        assert "d3" in [item.id for item in compiled.items]
-
-    def test_without_evidence_nothing_can_be_fitted(self):
-        with pytest.raises(EvaluationError, match="cannot be fitted"):
-            calibrate([document("d", "hub")], [GoldQuestion(question="hub", gold=("d",))])
-        with pytest.raises(EvaluationError, match="no question"):
-            calibrate([document("d", "hub")], [])
 
 
 class Watched(LinkStore):
