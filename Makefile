@@ -6,7 +6,7 @@ DEV := $(VENV)/.ready-dev
 BENCH := $(VENV)/.ready-bench
 LOWEST := $(VENV)-lowest
 comma := ,
-LOWEST_EXTRAS := agents,beautifulsoup4,cassandra,mcp,minilm,openai,otel,web,yake,zim
+LOWEST_EXTRAS := agents,beautifulsoup4,cassandra,mcp,minilm,openai,otel,plot,serve,web,yake,zim
 DOCS := $(VENV)/.ready-docs
 SITE := site
 PAGES := $(shell find docs linkstore extractors notebooks -name '*.md' -o -name '*.py' -o -name '.nav.yml')
@@ -16,7 +16,7 @@ WORKERS ?= 2
 DATA ?= $(LINKSTORE_EVAL_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-lowest fuzz lint format docs dist bench cassandra clean
+.PHONY: help demo test test-long test-lowest fuzz lint format docs dist bench web cassandra clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -65,6 +65,9 @@ bench: $(BENCH) ## Run the benchmarks; DATA is the folder of the data sets
 	@for script in benchmarks/[a-z]*.py; do \
 		echo "== $$script"; $(BIN)/python "$$script" $(if $(DATA),--data "$(DATA)") || exit 1; \
 	done
+
+web: ## Build the page's script and styles from linkstore/explorer/web; needs Node 20
+	cd linkstore/explorer/web && npm ci --silent --no-fund --no-audit && npm run --silent check && npm run --silent build
 
 cassandra: $(DEV) ## Start a Cassandra server, until Ctrl-C; ARGS go to it
 	PYTHONPATH=tests/support $(BIN)/python -m cassandra_server $(ARGS)

@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "repair": "maintain:repair",
     "compact": "maintain:compact",
     "doctor": "doctor:doctor",
+    "serve": "serve:serve",
     "mcp": "mcp:mcp",
     "migrate": "migrate:migrate",
     "demo": "demo:demo",

@@ -32,6 +32,7 @@ class ExportFormat(StrEnum):
 
     JSONL = "jsonl"
     GRAPHML = "graphml"
+    HTML = "html"
 
 
 def export(
@@ -40,7 +41,7 @@ def export(
         ExportFormat,
         typer.Option(
             help="jsonl: one document per line, which index can read; graphml: documents and link groups"
-            " as nodes, links as edges."
+            " as nodes, links as edges; html: one page that shows the graph of the pages."
         ),
     ] = ExportFormat.JSONL,
     output: Annotated[
@@ -55,12 +56,20 @@ def export(
     writers: dict[ExportFormat, Callable[[CoreStore], Iterator[bytes]]] = {
         ExportFormat.JSONL: write_json_lines,
         ExportFormat.GRAPHML: write_graphml,
+        ExportFormat.HTML: lambda opened: iter([render_page(opened, store)]),
     }
     with open_core_store(store) as opened_store, _open_output(output) as file:
         for part in writers[format](opened_store):
             file.write(part)
     if output is not None:
         note(f"wrote {output}")
+
+
+def render_page(store: CoreStore, name: str) -> bytes:
+    """Return a page that shows the graph of a store."""
+    from linkstore.explorer.page import render_store
+
+    return render_store(store, title=name).encode()
 
 
 @contextmanager

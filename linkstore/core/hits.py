@@ -6,11 +6,13 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Final, TypeVar, overload
 
 from langchain_core.documents import Document
 
 from linkstore.core.display import escape_html, escape_unprintable, format_link_data
+from linkstore.core.hit_graph import HitGraph
 
 T = TypeVar("T", covariant=True)
 MAX_SHOWN_HITS: Final = 5
@@ -303,6 +305,39 @@ class Hits(Items[Hit]):
     def documents(self) -> list[Document]:
         """Return copies of the documents, each with its hit's fields under ``metadata["linkstore"]``."""
         return [hit.to_document() for hit in self.hits]
+
+    def graph(self) -> HitGraph:
+        """Return the documents found, the links that led to them, and the links among them."""
+        return HitGraph.of(self.hits)
+
+    def to_mermaid(self) -> str:
+        """Return the graph of the hits as a Mermaid flowchart, which GitHub and many editors draw."""
+        return self.graph().to_mermaid()
+
+    def to_graphml(self) -> str:
+        """Return the graph of the hits as GraphML, which Gephi, yEd and NetworkX read."""
+        return self.graph().to_graphml()
+
+    def to_html(self, question: str = "") -> str:
+        """Return one HTML page that shows the hits, their graph and what was left out.
+
+        The page loads nothing from elsewhere. Write it to a file, or show it in a notebook.
+
+        Args:
+            question: What was asked, as the page's title.
+        """
+        return import_module("linkstore.explorer").render_hits(self, question)  # type: ignore[no-any-return]
+
+    def explore(self, question: str = "") -> Any:
+        """Show the hits, their graph and what was left out in a notebook. Needs the extra ``plot``.
+
+        Args:
+            question: What was asked, as a title.
+
+        Raises:
+            MissingExtraError: If the extra is not installed.
+        """
+        return import_module("linkstore.explorer").explore_hits(self, question)
 
     def explain(self) -> str:
         """Return a readable report: the hits, their paths, and what was left out and why."""

@@ -16,8 +16,8 @@ from linkstore.memory import ConversationMemory
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "linkstore", ROOT / "extractors" / "linkstore_extractors")
-MAX_LINES = 37_720
-MAX_MODULES = 221
+MAX_LINES = 39_100
+MAX_MODULES = 236
 MAX_FILES = {"add": 23, "similarity_search": 30, "search": 33, "recall": 43}
 """Files of linkstore that run, in a process that has done the same before."""
 

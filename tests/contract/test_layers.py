@@ -18,6 +18,7 @@ FLOORS = (
     {"context", "ingest"},
     {"agents", "evaluate"},
     {"memory"},
+    {"explorer"},
     {"cli"},
     {"__main__"},
 )

@@ -1,0 +1,342 @@
+"""The graph of a whole store as the page draws it: pages, links, communities, hubs and orphans."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from linkstore.core.arrays import Ints, join_equal, make_unit_vector
+from linkstore.core.calls import call_engine, call_plan
+from linkstore.core.hit_graph import name_document
+from linkstore.core.plans import (
+    Candidates,
+    Documents,
+    Find,
+    Groups,
+    Ids,
+    Memberships,
+    Nearest,
+    StoredDocument,
+    Tags,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from linkstore.core.arrays import Floats
+    from linkstore.core.plans import Operation, Plan
+    from linkstore.engines.bookkeeping import Backend
+    from linkstore.engines.contract import Manifest, PageEntry
+
+Floats64: TypeAlias = "npt.NDArray[np.float64]"
+DRAWN_PAGES: Final = 2000
+"""How many pages are drawn at most."""
+MOST_DOCUMENTS: Final = 200_000
+"""How many documents are looked at, at most."""
+GROUP_CAP: Final = 20
+"""A link group that leads to more pages is a hub: it is listed, and its links are not drawn."""
+_DAMPING: Final = 0.85
+_RANK_ROUNDS: Final = 30
+_MOVING_ROUNDS: Final = 80
+_LISTED: Final = 20
+_FEWEST_VALUES: Final = 2
+_MOST_VALUES: Final = 40
+"""How few and how many values a metadata field must have to colour the pages by it."""
+_MOST_FIELDS: Final = 8
+_LONGEST_VALUE: Final = 60
+_NOT_FIELDS: Final = frozenset({"title", "url", "page", "headings", "links", "source"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageGraph:
+    """The pages of a store and the links between them, as columns.
+
+    Args:
+        names: (n,) the URL of each page, or the id of a document without a page.
+        first: (n,) the ref of each page's first document.
+        source: (m,) pages that links lead from; no page links to itself.
+        target: (m,) pages that they lead to.
+        weight: (m,) number of links from the one to the other.
+        hubs: Refs of the link groups that lead to more than :data:`GROUP_CAP` pages, largest first.
+        hub_sizes: To how many pages each of them leads.
+        complete: Whether all documents of the store were looked at.
+    """
+
+    names: tuple[str, ...]
+    first: Ints
+    source: Ints
+    target: Ints
+    weight: Floats
+    hubs: Ints
+    hub_sizes: Ints
+    complete: bool
+
+    @property
+    def degree(self) -> Ints:
+        """Return (n,) how many pages each page is linked with, counted once in each direction."""
+        size = len(self.names)
+        return np.bincount(self.source, minlength=size) + np.bincount(self.target, minlength=size)
+
+
+def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str, Any]]:
+    """Return the graph of a store as plain JSON: at most ``most`` pages, and what is true of all of them.
+
+    If there are more pages, each community is drawn by its share of them, those with the highest PageRank
+    first.
+    """
+    entries: list[PageEntry] = yield call_engine(backend, backend.pages(None))
+    manifest: Manifest = yield call_engine(backend, backend.manifest())
+    graph = yield call_plan(backend, _plan_graph(entries, manifest.dimension or 1))
+    return (yield call_plan(backend, _plan_drawing(graph, most)))  # type: ignore[no-any-return]
+
+
+def _plan_graph(entries: Sequence[PageEntry], dimension: int) -> Plan[PageGraph]:
+    """Read the graph of pages. Without indexed pages, each document is a page."""
+    if entries:
+        named = {id: at for at, entry in enumerate(entries) for id in entry.ids}
+        asked = tuple(named)[:MOST_DOCUMENTS]
+        found: Candidates = yield Find(ids=asked)
+        complete = len(asked) == len(named)
+    else:
+        found = yield Nearest(vector=make_unit_vector(dimension), k=MOST_DOCUMENTS)
+        complete = len(found.refs) < MOST_DOCUMENTS
+    ids: list[str] = yield Ids(refs=found.refs)
+    if entries:
+        page_of = np.array([named[id] for id in ids], dtype=np.int64)
+        numbers, first, page = np.unique(page_of, return_index=True, return_inverse=True)
+        names = tuple(entries[number].url for number in numbers.tolist())
+    else:
+        first = page = np.arange(len(ids))
+        names = tuple(ids)
+    leaving: Memberships = yield Groups(refs=found.refs, side="out")
+    arriving: Memberships = yield Groups(refs=found.refs, side="in")
+    source_page, source_group = _pair_once(page[leaving.document], leaving.group)
+    target_page, target_group = _pair_once(page[arriving.document], arriving.group)
+    groups, at, sizes = np.unique(target_group, return_inverse=True, return_counts=True)
+    small = sizes[at] <= GROUP_CAP
+    from_row, to_row = join_equal(source_group, target_group[small])
+    source, target = source_page[from_row], target_page[small][to_row]
+    apart = source != target
+    pairs, counts = np.unique(source[apart] * len(names) + target[apart], return_counts=True)
+    largest = np.argsort(-sizes, kind="stable")[:_LISTED]
+    hubs = largest[sizes[largest] > GROUP_CAP]
+    return PageGraph(
+        names=names,
+        first=found.refs[first],
+        source=pairs // max(len(names), 1),
+        target=pairs % max(len(names), 1),
+        weight=counts.astype(np.float32),
+        hubs=groups[hubs],
+        hub_sizes=sizes[hubs],
+        complete=complete,
+    )
+
+
+def _pair_once(pages: Ints, groups: Ints) -> tuple[Ints, Ints]:
+    """Return each pair of a page and a link group once."""
+    pairs = np.unique(np.stack((pages, groups), 1), axis=0) if len(pages) else np.empty((0, 2), np.int64)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _plan_drawing(graph: PageGraph, most: int) -> Plan[dict[str, Any]]:
+    """Choose the pages to draw, read their titles and fields, and describe all that the page shows."""
+    rank, community, degree = rank_pages(graph), find_communities(graph), graph.degree
+    chosen = choose_drawn(rank, community, most)
+    orphans = np.flatnonzero(degree == 0)
+    documents: list[StoredDocument] = yield Documents(refs=graph.first[chosen])
+    lonely: list[str] = yield Ids(refs=graph.first[orphans[:_LISTED]])
+    tags: list[tuple[str, str]] = yield Tags(groups=graph.hubs)
+    fields, dates = choose_fields([one.metadata for one in documents])
+    order = _order_by_size(community)
+    nodes = [
+        {
+            "id": document.id,
+            "page": graph.names[at],
+            "title": str(document.metadata.get("title") or name_document(document.metadata, document.id)),
+            "rank": float(rank[at]),
+            "degree": int(degree[at]),
+            "community": order[int(community[at])],
+            "folder": _get_folder(graph.names[at]),
+            "fields": _show_fields(document.metadata, (*fields, *dates)),
+        }
+        for at, document in zip(chosen.tolist(), documents, strict=True)
+    ]
+    place = np.full(len(graph.names), -1, dtype=np.int64)
+    place[chosen] = np.arange(len(chosen))
+    inside = (place[graph.source] >= 0) & (place[graph.target] >= 0)
+    ends = place[graph.source[inside]], place[graph.target[inside]]
+    return {
+        "pages": len(graph.names),
+        "links": int(graph.weight.sum()),
+        "complete": graph.complete,
+        "nodes": nodes,
+        "edges": np.stack((*ends, graph.weight[inside].astype(np.int64)), 1).tolist(),
+        "communities": _name_communities(nodes, np.bincount(community), order),
+        "hubs": [
+            {"kind": kind, "tag": tag, "pages": size}
+            for (kind, tag), size in zip(tags, graph.hub_sizes.tolist(), strict=True)
+        ],
+        "orphans": {"count": len(orphans), "first": lonely},
+        "degrees": np.bincount(_count_bits(degree)).tolist() if len(degree) else [],
+        "fields": fields,
+        "dates": dates,
+    }
+
+
+def rank_pages(graph: PageGraph) -> Floats:
+    """Return (n,) the PageRank of each page, with damping 0.85 (L. Page and others, 1999)."""
+    size = len(graph.names)
+    if not size:
+        return np.empty(0, np.float32)
+    given = np.bincount(graph.source, weights=graph.weight, minlength=size)
+    share = graph.weight / given[graph.source]
+    rank = np.full(size, 1 / size)
+    for _ in range(_RANK_ROUNDS):
+        lost = rank[given == 0].sum() / size
+        passed = np.bincount(graph.target, weights=rank[graph.source] * share, minlength=size)
+        rank = (1 - _DAMPING) / size + _DAMPING * (passed + lost)
+    return rank.astype(np.float32)
+
+
+def find_communities(graph: PageGraph) -> Ints:
+    """Return (n,) the community of each page, as a number below n, by the method of Louvain.
+
+    V. D. Blondel and others, "Fast unfolding of communities in large networks", Journal of Statistical
+    Mechanics, 2008. Here a quarter of the pages moves at once, to what is best before any of them has moved.
+    """
+    label = np.arange(len(graph.names))
+    ends = np.concatenate((graph.source, graph.target))
+    others = np.concatenate((graph.target, graph.source))
+    weight = np.concatenate((graph.weight, graph.weight)).astype(np.float64)
+    size = len(label)
+    while len(ends):
+        found, merged = np.unique(_move_nodes(ends, others, weight, size), return_inverse=True)
+        if len(found) == size:
+            break
+        label, size = merged[label], len(found)
+        pairs, at = np.unique(merged[ends] * size + merged[others], return_inverse=True)
+        ends, others, weight = pairs // size, pairs % size, _sum_by(at, weight, len(pairs))
+    return label
+
+
+def _move_nodes(ends: Ints, others: Ints, weight: Floats64, size: int) -> Ints:
+    """Return (size,) communities after moving nodes while that raises modularity."""
+    label = np.arange(size)
+    strength = _sum_by(ends, weight, size)
+    total, everything = strength.copy(), strength.sum()
+    apart = ends != others
+    ends, others, weight = ends[apart], others[apart], weight[apart]
+    quarter = (ends * 2_654_435_761 >> 16) % 4  # as good as at random, and the same each time
+    still = 0
+    for turn in range(_MOVING_ROUNDS):
+        own = quarter == turn % 4
+        key, at = np.unique(ends[own] * size + label[others[own]], return_inverse=True)
+        node, wanted = key // size, key % size
+        here = label[node] == wanted
+        within = _sum_by(at, weight[own], len(key))
+        gain = within - strength[node] * (total[wanted] - np.where(here, strength[node], 0)) / everything
+        staying = -strength * (total[label] - strength) / everything
+        np.maximum.at(staying, node[here], gain[here])
+        best = np.lexsort((wanted, -gain, node))
+        best = best[np.searchsorted(node[best], np.unique(node))]
+        best = best[gain[best] > staying[node[best]] + 1e-9]
+        moved = node[best]
+        np.subtract.at(total, label[moved], strength[moved])
+        np.add.at(total, wanted[best], strength[moved])
+        label[moved] = wanted[best]
+        still = 0 if len(moved) else still + 1
+        if still == 4:  # no quarter has moved
+            break
+    return label
+
+
+def _sum_by(place: Ints, values: Floats64, size: int) -> Floats64:
+    """Return (size,) the sums of the values at each place."""
+    return np.bincount(place, weights=values, minlength=size).astype(np.float64)
+
+
+def choose_drawn(rank: Floats, community: Ints, most: int) -> Ints:
+    """Return the pages to draw: all, or of each community its share of ``most``, by PageRank."""
+    if len(rank) <= most:
+        return np.arange(len(rank))
+    order = np.lexsort((np.arange(len(rank)), -rank, community))
+    grouped = community[order]
+    place = np.arange(len(rank)) - np.searchsorted(grouped, grouped)
+    size = np.bincount(community)[grouped]
+    # The page at place p of a community of s pages comes as early as its share: the order of (p + 1/2) / s.
+    early = order[np.lexsort((-rank[order], (place + 0.5) / size))]
+    return np.sort(early[:most])
+
+
+def choose_fields(documents: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the metadata fields to colour pages by, each with its values, and the fields with dates."""
+    values: dict[str, set[str]] = {}
+    for metadata in documents:
+        for name, value in metadata.items():
+            if name not in _NOT_FIELDS and (shown := _show_value(value)) is not None:
+                values.setdefault(name, set()).add(shown)
+    dates = sorted(name for name, found in values.items() if all(map(_is_date, found)))
+    few = {
+        name: sorted(found)
+        for name, found in sorted(values.items())
+        if name not in dates and _FEWEST_VALUES <= len(found) <= _MOST_VALUES
+    }
+    return dict(list(few.items())[:_MOST_FIELDS]), dates[:_MOST_FIELDS]
+
+
+def _show_fields(metadata: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    shown = {name: _show_value(metadata.get(name)) for name in names}
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _show_value(value: object) -> str | None:
+    if isinstance(value, str | int | float):
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return text if 0 < len(text) <= _LONGEST_VALUE else None
+    return None
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text[:10])
+    except ValueError:
+        return False
+    return len(text) >= len("2000-01-01")
+
+
+def _get_folder(name: str) -> str:
+    """Return the first part of the path of a page, or "" if it lies at the top."""
+    path = name.partition("://")[2].partition("/")[2] if "://" in name else name.lstrip("/")
+    folder, slash, _ = path.partition("/")
+    return folder if slash else ""
+
+
+def _order_by_size(community: Ints) -> dict[int, int]:
+    """Return the number of each community from 0, largest first, then by its label."""
+    labels, sizes = np.unique(community, return_counts=True)
+    return {int(labels[at]): number for number, at in enumerate(np.argsort(-sizes, kind="stable"))}
+
+
+def _name_communities(
+    nodes: Collection[Mapping[str, Any]], sizes: Ints, order: Mapping[int, int]
+) -> list[dict[str, Any]]:
+    """Name each community that has drawn pages after those of them with the highest rank."""
+    best: dict[int, Mapping[str, Any]] = {}
+    for node in nodes:
+        known = best.get(node["community"])
+        if known is None or node["rank"] > known["rank"]:
+            best[node["community"]] = node
+    label_of = {number: label for label, number in order.items()}
+    return [
+        {"number": number, "name": best[number]["title"], "pages": int(sizes[label_of[number]])}
+        for number in sorted(best)
+    ]
+
+
+def _count_bits(degree: Ints) -> Ints:
+    """Return the number of the column of each degree in a histogram: 0, 1, 2 to 3, 4 to 7 and so on."""
+    return np.ceil(np.log2(degree + 1)).astype(np.int64)

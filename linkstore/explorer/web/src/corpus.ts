@@ -1,0 +1,213 @@
+/** The view of a whole store: pages and links, communities, hubs, orphans, and what needs attention. */
+
+import type { Source } from "./data";
+import { count, h, message, replace } from "./dom";
+import { GraphView } from "./graphview";
+import type { Checkup, Corpus, CorpusNode, Suggestion } from "./types";
+
+/** Twelve colours that are told apart in both themes, the last for all others. */
+const PALETTE = [
+  "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#e17c05", "#5f4690", "#38a6a5", "#94346e", "#73af48",
+];
+const OTHER = "#999999";
+
+export class CorpusView {
+  private view: GraphView | null = null;
+  private corpus: Corpus | null = null;
+  private readonly legend = h("ul", { class: "legend" });
+  private readonly picture = h("div", { class: "graph large" });
+  private colouring = "community";
+  private text = "";
+  private until = "";
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly source: Pick<Source, "corpus" | "checkup" | "suggestions" | "accept"> | null,
+    private readonly open: (id: string) => void,
+    private readonly write: boolean,
+  ) {}
+
+  async show(given: Corpus | null = null): Promise<void> {
+    if (this.corpus) return this.fill(this.corpus);
+    replace(this.host, message("Reading the store\u2026"));
+    try {
+      this.corpus = given ?? (this.source ? await this.source.corpus() : null);
+      if (this.corpus) this.fill(this.corpus);
+    } catch (error) {
+      replace(this.host, message((error as Error).message, "error"));
+    }
+  }
+
+  private fill(corpus: Corpus): void {
+    if (!corpus.nodes.length) return replace(this.host, message("The store is empty: index a source first."));
+    const fields = ["community", "folder", ...Object.keys(corpus.fields)];
+    const colour = h("select", { "aria-label": "Colour by" },
+      ...fields.map((name) => h("option", { value: name, selected: name === this.colouring }, name)));
+    colour.addEventListener("change", () => {
+      this.colouring = colour.value;
+      this.draw(corpus);
+    });
+    const search = h("input", { type: "search", placeholder: "Title or URL", "aria-label": "Search the drawn pages" });
+    search.addEventListener("input", () => {
+      this.text = search.value.trim().toLowerCase();
+      this.markFound(corpus);
+    });
+    const sampled = corpus.nodes.length < corpus.pages
+      ? `${corpus.nodes.length.toLocaleString("en")} of ${count(corpus.pages, "page")} are drawn, of each community those with the highest PageRank.`
+      : count(corpus.pages, "page");
+    replace(this.host,
+      h("p", {}, `${sampled} ${count(corpus.links, "link")}.`, corpus.complete ? null : " Not all documents were looked at."),
+      h("p", { class: "row" }, h("label", {}, "colour by ", colour), search, this.makeSlider(corpus)),
+      this.legend,
+      this.picture,
+      h("p", { class: "muted" }, "Links of pages that are linked with very many others are drawn while the pointer is on them."),
+      h("div", { class: "facts" }, this.listHubs(corpus), this.listOrphans(corpus), this.drawDegrees(corpus),
+        this.makeCheckup(), this.makeSuggestions()),
+    );
+    requestAnimationFrame(() => this.draw(corpus));
+  }
+
+  private draw(corpus: Corpus): void {
+    const [colours, entries] = this.chooseColours(corpus);
+    replace(this.legend, ...entries.map(([name, colour]) => {
+      const key = h("span", { class: "dot" });
+      key.style.background = colour;
+      return h("li", {}, key, name);
+    }));
+    const most = Math.max(...corpus.nodes.map((node) => node.rank), 1e-12);
+    const groups = Math.max(corpus.communities.length, 1);
+    this.view?.stop();
+    replace(this.picture);
+    this.view = new GraphView(this.picture, {
+      name: "Pages of the store", open: this.open, keep: `linkstore-places-${corpus.pages}-${corpus.links}`,
+    });
+    this.view.show(
+      corpus.nodes.map((node, at) => {
+        const angle = (2 * Math.PI * node.community) / groups;
+        const spread = 0.35 * Math.sqrt((at % 97) / 97);
+        return {
+          id: node.id,
+          label: node.title,
+          size: 2.5 + 9 * Math.sqrt(node.rank / most),
+          color: colours(node),
+          note: `(${count(node.degree, "link")})`,
+          at: [Math.cos(angle) + spread * Math.cos(at), Math.sin(angle) + spread * Math.sin(at)] as [number, number],
+        };
+      }),
+      corpus.edges.map(([source, target, weight]) => {
+        const [one, other] = [corpus.nodes[source], corpus.nodes[target]];
+        const busy = Math.max(one?.degree ?? 0, other?.degree ?? 0) > Math.max(60, corpus.nodes.length / 10);
+        return { source: one?.id ?? "", target: other?.id ?? "", label: count(weight, "link"), strong: false, hidden: busy };
+      }),
+    );
+    this.markFound(corpus);
+  }
+
+  private chooseColours(corpus: Corpus): [(node: CorpusNode) => string, [string, string][]] {
+    const value = (node: CorpusNode): string => {
+      if (this.colouring === "community") return corpus.communities.find((one) => one.number === node.community)?.name ?? "";
+      if (this.colouring === "folder") return node.folder || "(top)";
+      return node.fields[this.colouring] ?? "(none)";
+    };
+    const sizes = new Map<string, number>();
+    for (const node of corpus.nodes) sizes.set(value(node), (sizes.get(value(node)) ?? 0) + 1);
+    const order = [...sizes].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1)).map(([name]) => name);
+    const shown = order.slice(0, PALETTE.length);
+    const entries = shown.map((name, at): [string, string] => [`${name} (${sizes.get(name)})`, PALETTE[at] ?? OTHER]);
+    if (order.length > shown.length) entries.push([`${order.length - shown.length} others`, OTHER]);
+    return [(node) => PALETTE[shown.indexOf(value(node))] ?? OTHER, entries];
+  }
+
+  private markFound(corpus: Corpus): void {
+    const [field] = corpus.dates;
+    if (!this.text && !this.until) return this.view?.mark(null);
+    this.view?.mark(new Set(corpus.nodes.filter((node) =>
+      (!this.text || `${node.title} ${node.page}`.toLowerCase().includes(this.text))
+      && (!this.until || !field || (node.fields[field] ?? "") <= this.until),
+    ).map((node) => node.id)));
+  }
+
+  private makeSlider(corpus: Corpus): HTMLElement | null {
+    const [field] = corpus.dates;
+    if (!field) return null;
+    const dates = [...new Set(corpus.nodes.map((node) => node.fields[field]).filter((date) => date !== undefined))].sort();
+    const shown = h("output", {}, dates.at(-1)?.slice(0, 10) ?? "");
+    const slider = h("input", { type: "range", min: 0, max: dates.length - 1, value: dates.length - 1, "aria-label": `${field}, up to` });
+    slider.addEventListener("input", () => {
+      this.until = Number(slider.value) === dates.length - 1 ? "" : (dates[Number(slider.value)] ?? "");
+      shown.textContent = dates[Number(slider.value)]?.slice(0, 10) ?? "";
+      this.markFound(corpus);
+    });
+    return h("label", {}, `${field} up to `, slider, " ", shown);
+  }
+
+  private listHubs(corpus: Corpus): HTMLElement | null {
+    return corpus.hubs.length ? h("section", {}, h("h3", {}, "Hubs"),
+      h("p", { class: "muted" }, "Link groups of many pages; their links are not drawn."),
+      h("ol", {}, ...corpus.hubs.map((hub) => h("li", {}, `${hub.kind} ${hub.tag}: ${count(hub.pages, "page")}`)))) : null;
+  }
+
+  private listOrphans(corpus: Corpus): HTMLElement {
+    return h("section", {}, h("h3", {}, "Without links"),
+      corpus.orphans.count === 0 ? h("p", {}, "Every page is linked with another.")
+        : h("p", {}, count(corpus.orphans.count, "page")),
+      h("ul", {}, ...corpus.orphans.first.map((id) => h("li", {},
+        h("button", { type: "button", class: "plain", onclick: () => this.open(id) }, id)))));
+  }
+
+  private drawDegrees(corpus: Corpus): HTMLElement {
+    const most = Math.max(...corpus.degrees, 1);
+    const name = (at: number): string => (at < 2 ? String(at) : `${2 ** (at - 1)}\u2013${2 ** at - 1}`);
+    return h("section", {}, h("h3", {}, "Pages by number of links"), h("table", { class: "bars" }, h("tbody", {},
+      ...corpus.degrees.map((pages, at) => {
+        const bar = h("span", { class: "bar" });
+        bar.style.width = `${(100 * pages) / most}%`;
+        return h("tr", {}, h("th", { scope: "row" }, name(at)), h("td", {}, bar), h("td", {}, pages.toLocaleString("en")));
+      }))));
+  }
+
+  private makeCheckup(): HTMLElement | null {
+    const source = this.source;
+    if (!source) return null;
+    const shown = h("div", { role: "status" });
+    return h("section", {}, h("h3", {}, "Needs attention"), h("button", { type: "button", onclick: () => {
+      replace(shown, message("Reading all documents\u2026"));
+      source.checkup().then((found) => replace(shown, ...this.showCheckup(found)),
+        (error: Error) => replace(shown, message(error.message, "error")));
+    } }, "Examine the store"), shown);
+  }
+
+  private showCheckup(found: Checkup): HTMLElement[] {
+    const dangling = Object.entries(found.dangling).map(([kind, number]) => `${kind}: ${number.toLocaleString("en")}`);
+    return [
+      h("p", {}, found.findings.length ? "" : "Nothing needs attention."),
+      h("ul", {}, ...found.findings.map((one) => h("li", { class: one.severity },
+        h("b", {}, one.check), `: ${one.text}`, one.examples.length ? ` (${one.examples.join(", ")})` : null))),
+      h("p", {}, dangling.length ? `Links that lead to no document: ${dangling.join(", ")}` : ""),
+    ];
+  }
+
+  private makeSuggestions(): HTMLElement | null {
+    const source = this.source;
+    if (!source) return null;
+    const shown = h("div", { role: "status" });
+    return h("section", {}, h("h3", {}, "Links that may be missing"), h("button", { type: "button", onclick: () => {
+      replace(shown, message("Reading all documents\u2026"));
+      source.suggestions().then((found) => replace(shown, h("ol", {}, ...found.map((one) => this.showSuggestion(one)))),
+        (error: Error) => replace(shown, message(error.message, "error")));
+    } }, "Suggest links"), shown);
+  }
+
+  private showSuggestion(one: Suggestion): HTMLElement {
+    const told = h("span", { role: "status" });
+    return h("li", {},
+      h("button", { type: "button", class: "plain", onclick: () => this.open(one.source) }, one.source_page), " \u2192 ",
+      h("button", { type: "button", class: "plain", onclick: () => this.open(one.target) }, one.target_page),
+      one.phrase ? ` \u201c${one.phrase}\u201d` : null,
+      h("span", { class: "muted" }, ` ${one.passage}`),
+      this.write && this.source ? h("button", { type: "button", onclick: () => {
+        void this.source?.accept(one.source, one.target).then(
+          () => replace(told, " added"), (error: Error) => replace(told, message(error.message, "error")));
+      } }, "Add") : null, told);
+  }
+}

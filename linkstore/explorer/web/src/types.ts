@@ -1,0 +1,205 @@
+/** What the server and the data of a page hold; `linkstore/explorer` makes them. */
+
+export interface Settings {
+  strategy: string;
+  k: number;
+  depth: number | null;
+  kinds: string[] | null;
+  filter: Record<string, unknown> | null;
+}
+
+export interface Step {
+  id: string;
+  url: string | null;
+  kind: string | null;
+  tag: string | null;
+  label: string | null;
+}
+
+export interface Hit {
+  id: string;
+  title: string;
+  headings: string[];
+  page: string;
+  url: string | null;
+  score: number;
+  similarity: number;
+  depth: number;
+  parts: Record<string, number>;
+  path: Step[];
+  chains: string[];
+  snippet: string;
+  passage: string;
+}
+
+export interface GraphNode {
+  id: string;
+  title: string;
+  url: string | null;
+  role: "start" | "hit" | "way";
+  depth: number;
+  score: number | null;
+}
+
+export interface GraphEdge {
+  source: string;
+  target: string;
+  kind: string;
+  label: string | null;
+  followed: boolean;
+}
+
+export interface Graph {
+  nodes: GraphNode[];
+  edges: GraphEdge[];
+  cut?: boolean;
+}
+
+export interface Cut {
+  reason: string;
+  count: number;
+  depth: number | null;
+  detail: string;
+}
+
+export interface Answer {
+  question: string;
+  strategy: string;
+  reason: string | null;
+  hits: Hit[];
+  pages: { page: string; hits: number[] }[];
+  graph: Graph;
+  cuts: Cut[];
+  seconds?: number;
+}
+
+export interface Absence {
+  id: string;
+  title: string;
+  rank: number | null;
+  last: number | null;
+  hit?: Hit;
+  reasons: string[];
+}
+
+export interface LinkList {
+  kind: string;
+  tag: string;
+  label: string | null;
+  more: boolean;
+  count: number;
+  documents: { id: string; title: string }[];
+}
+
+export interface DocumentData {
+  id: string;
+  title: string;
+  name: string;
+  page: string;
+  url: string | null;
+  text: string;
+  cut: number;
+  metadata: Record<string, unknown>;
+  outgoing: LinkList[];
+  incoming: LinkList[];
+  graph: Graph;
+}
+
+export interface Found {
+  id: string;
+  title: string;
+  page: string;
+}
+
+export interface CorpusNode {
+  id: string;
+  page: string;
+  title: string;
+  rank: number;
+  degree: number;
+  community: number;
+  folder: string;
+  fields: Record<string, string>;
+}
+
+export interface Corpus {
+  pages: number;
+  links: number;
+  complete: boolean;
+  nodes: CorpusNode[];
+  edges: [number, number, number][];
+  communities: { number: number; name: string; pages: number }[];
+  hubs: { kind: string; tag: string; pages: number }[];
+  orphans: { count: number; first: string[] };
+  degrees: number[];
+  fields: Record<string, string[]>;
+  dates: string[];
+}
+
+export interface Finding {
+  check: string;
+  severity: string;
+  text: string;
+  count: number;
+  examples: string[];
+}
+
+export interface Checkup {
+  healthy: boolean;
+  links: Record<string, number>;
+  dangling: Record<string, number>;
+  findings: Finding[];
+  skipped: Record<string, string>;
+}
+
+export interface Suggestion {
+  source: string;
+  target: string;
+  source_page: string;
+  target_page: string;
+  score: number;
+  reason: string;
+  phrase: string;
+  passage: string;
+}
+
+export interface StoreData {
+  name: string;
+  documents: number;
+  pages: number;
+  links: Record<string, number>;
+  strategies: { name: string; depth: boolean; kinds: boolean }[];
+  memory: boolean;
+  write: boolean;
+}
+
+export interface Session {
+  path: string;
+  label: string;
+  turns: number;
+}
+
+export interface TurnData {
+  id: string;
+  ordinal: number;
+  time: string;
+  query: string;
+  response: string | null;
+  entities: string[];
+  sources: string[];
+}
+
+export interface RecallData {
+  question: string;
+  resolved: string;
+  entities: string[];
+  turns: { score: number; turn: TurnData }[];
+  prompt: string;
+  reason: string | null;
+}
+
+/** What the element `#linkstore-data` of a page, or the widget, holds. */
+export type PageData =
+  | { mode: "server" }
+  | { mode: "answer"; answer: Answer }
+  | { mode: "corpus"; corpus: Corpus };

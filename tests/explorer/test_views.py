@@ -1,0 +1,284 @@
+"""What the page shows: answers, why a document is missing, documents, and the graph of a whole store."""
+
+from __future__ import annotations
+
+import numpy as np
+import orjson
+import pytest
+from langchain_core.documents import Document
+from stores import embedding
+
+from linkstore import Link, LinkStore, add_links
+from linkstore.core.calls import run
+from linkstore.core.documents import PageDocuments
+from linkstore.errors import DocumentError, LinkStoreError, StrategyError
+from linkstore.explorer import Views
+from linkstore.explorer.answers import find_passage
+from linkstore.explorer.corpus import (
+    GROUP_CAP,
+    PageGraph,
+    choose_drawn,
+    choose_fields,
+    find_communities,
+    rank_pages,
+    read_corpus,
+)
+from linkstore.memory import ConversationMemory, SessionKey
+from linkstore.strategies import Eager
+
+QUESTION = "How do I install the program?"
+NO_REFS = np.empty(0, dtype=np.int64)
+
+
+def show(store, view, **given):
+    """What a view shows, as JSON brings it."""
+    return orjson.loads(orjson.dumps(Views(store).show(view, given)))
+
+
+def graph_of(size, pairs, weights=None):
+    source, target = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
+    return PageGraph(
+        names=tuple(map(str, range(size))),
+        first=np.arange(size),
+        source=source,
+        target=target,
+        weight=np.ones(len(source), np.float32) if weights is None else np.array(weights, np.float32),
+        hubs=NO_REFS,
+        hub_sizes=NO_REFS,
+        complete=True,
+    )
+
+
+def test_an_answer_has_the_hits_of_the_search(store):
+    found = show(store, "answer", question=QUESTION, settings={"strategy": "eager", "depth": 1, "k": 3})
+    hits = store.search(QUESTION, strategy=Eager(depth=1, k=3))
+    assert [(hit["id"], hit["score"]) for hit in found["hits"]] == [
+        (hit.document.id, hit.score) for hit in hits
+    ]
+    assert [at for page in found["pages"] for at in page["hits"]] == list(range(len(hits)))
+    assert {cut["reason"] for cut in found["cuts"]} == {cut.reason for cut in hits.cuts}
+
+
+def test_a_passage_stands_in_the_text_and_holds_words_of_the_question():
+    text = (
+        "It begins with other things. " * 20
+        + "Then the installer asks for a password, twice. "
+        + "End. " * 50
+    )
+    passage = find_passage(text, "Why does the installer ask for a password?")
+    assert passage in text
+    assert "installer" in passage
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"strategy": "best"}, "no strategy 'best'"),
+        ({"k": 0}, "k must be"),
+        ({"k": 101}, "k must be"),
+        ({"k": True}, "k must be"),
+        ({"strategy": "words", "depth": 2}, "no setting 'depth'"),
+        ({"depths": 2}, "no setting 'depths'"),
+        ({"strategy": "eager", "depth": -1}, "depth"),
+    ],
+)
+def test_a_wrong_setting_is_named(store, settings, says):
+    with pytest.raises(LinkStoreError, match=says):
+        show(store, "answer", question=QUESTION, settings=settings)
+
+
+def test_a_document_that_the_filter_excludes_is_said_to_be_excluded(store):
+    settings = {"filter": {"title": "Guide"}}
+    found = show(store, "absence", question=QUESTION, settings=settings, id="faq")
+    assert found["rank"] is None
+    assert found["reasons"] == ["the filter of the search excludes it"]
+
+
+def test_a_document_behind_the_hits_has_its_rank_and_parts(store):
+    found = show(store, "absence", question=QUESTION, settings={"k": 1}, id="faq")
+    assert found["rank"] > 1
+    assert found["hit"]["score"] <= found["last"]
+    assert found["reasons"][0].endswith("ranks too low")
+
+
+def test_a_document_that_is_not_reached_has_its_distance_in_links(store):
+    """Of a chain of pages that lead to each other, the search returns one and follows no link."""
+    settings = {"strategy": "eager", "depth": 0, "k": 1}
+    first = show(store, "answer", question=QUESTION, settings=settings)["hits"][0]["id"]
+    assert first == "guide"
+    settings["strategy"] = "words"
+    del settings["depth"]
+    found = show(store, "absence", question="machine", settings=settings, id="install")
+    assert found["rank"] is None
+    assert found["reasons"][0] == "the search did not reach it; guide is 1 link away"
+    found = show(store, "absence", question="machine", settings=settings, id="history")
+    assert found["reasons"][0] == "the search did not reach it, and no hit is within 3 links of it"
+
+
+def test_a_document_shows_its_links_and_what_leads_nowhere(store):
+    found = show(store, "document", id="guide", hops=1)
+    assert {(one["label"], one["documents"][0]["id"]) for one in found["outgoing"]} == {
+        ("see install", "install"),
+        ("see faq", "faq"),
+    }
+    assert [one["documents"][0]["id"] for one in found["incoming"]] == ["faq"]
+    assert {node["id"] for node in found["graph"]["nodes"]} == {"guide", "install", "faq"}
+    assert {(edge["source"], edge["target"]) for edge in found["graph"]["edges"]} == {
+        ("guide", "install"),
+        ("guide", "faq"),
+        ("faq", "guide"),
+    }
+
+
+def test_the_hops_around_a_document_are_one_to_three(store):
+    for hops in (0, 4, True, "2"):
+        with pytest.raises(StrategyError):
+            show(store, "document", id="guide", hops=hops)
+    with pytest.raises(DocumentError, match="'nowhere'"):
+        show(store, "document", id="nowhere")
+
+
+def test_what_is_typed_finds_ids_pages_and_words(store):
+    assert show(store, "find", text="guide")[0]["id"] == "guide"
+    assert "install" in [one["id"] for one in show(store, "find", text="installer")]
+    assert show(store, "find", text="  ") == []
+
+
+def test_views_that_write_are_there_only_if_writing_is_allowed(store):
+    with pytest.raises(StrategyError, match="no view 'accept'"):
+        show(store, "accept", source="guide", target="faq")
+    with pytest.raises(StrategyError, match="no view 'delete'"):
+        show(store, "delete")
+
+
+def test_the_corpus_of_a_store_without_pages_has_its_documents(store):
+    found = show(store, "corpus")
+    assert {node["id"] for node in found["nodes"]} == {"guide", "install", "faq", "history"}
+    ids = [node["id"] for node in found["nodes"]]
+    assert {(ids[source], ids[target]) for source, target, _ in found["edges"]} == {
+        ("guide", "install"),
+        ("guide", "faq"),
+        ("install", "faq"),
+        ("faq", "guide"),
+    }
+    assert found["orphans"] == {"count": 1, "first": ["history"]}
+    assert found["dates"] == ["date"]
+
+
+def test_an_empty_store_has_an_empty_corpus(tmp_path):
+    with LinkStore.open(tmp_path / "kb", embedding()) as store:
+        found = show(store, "corpus")
+    assert (found["pages"], found["nodes"], found["edges"]) == (0, [], [])
+
+
+def test_links_between_chunks_of_one_page_are_not_drawn_and_those_of_two_pages_are_counted(tmp_path):
+    def chunk(page, number, *links):
+        made = Document(id=f"{page}#{number}", page_content=f"{page} {number}", metadata={"title": page})
+        add_links(
+            made, Link.incoming(kind="to", tag=made.id), *(Link.outgoing(kind="to", tag=tag) for tag in links)
+        )
+        return made
+
+    with LinkStore.open(tmp_path / "kb", embedding()) as store:
+        store.put_pages(
+            "s",
+            [
+                PageDocuments("a", "1", (chunk("a", 0, "a#1", "b#0"), chunk("a", 1, "b#1"))),
+                PageDocuments("b", "1", (chunk("b", 0), chunk("b", 1))),
+            ],
+        )
+        found = show(store, "corpus")
+    assert [node["page"] for node in found["nodes"]] == ["a", "b"]
+    assert found["edges"] == [[0, 1, 2]]
+
+
+def test_a_link_group_of_very_many_pages_is_a_hub_and_is_not_drawn(tmp_path):
+    documents = []
+    for number in range(GROUP_CAP + 1):
+        made = Document(id=f"d{number:02}", page_content=f"text {number}")
+        add_links(made, Link.bidir(kind="keyword", tag="common"))
+        documents.append(made)
+    with LinkStore.open(tmp_path / "kb", embedding()) as store:
+        store.add_documents(documents)
+        found = show(store, "corpus")
+    assert found["edges"] == []
+    assert found["hubs"] == [{"kind": "keyword", "tag": "common", "pages": GROUP_CAP + 1}]
+
+
+def test_the_rank_of_pages_solves_the_equations_of_pagerank():
+    random = np.random.default_rng(7)
+    size = 40
+    pairs = sorted({tuple(map(int, random.integers(0, size, 2))) for _ in range(150)})
+    pairs = [pair for pair in pairs if pair[0] != pair[1]]
+    weights = random.integers(1, 5, len(pairs))
+    graph = graph_of(size, pairs, weights)
+    matrix = np.zeros((size, size))
+    for (source, target), weight in zip(pairs, weights, strict=True):
+        matrix[target, source] += weight
+    given = matrix.sum(axis=0)
+    matrix[:, given == 0] = 1
+    matrix /= matrix.sum(axis=0)
+    exact = np.linalg.solve(np.eye(size) - 0.85 * matrix, np.full(size, 0.15 / size))
+    assert np.allclose(rank_pages(graph), exact, atol=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_communities_that_are_there_are_found(seed):
+    """Ten cliques of twelve pages with some links between them."""
+    random = np.random.default_rng(seed)
+    pairs = [(c * 12 + i, c * 12 + j) for c in range(10) for i in range(12) for j in range(12) if i != j]
+    pairs += [tuple(map(int, pair)) for pair in random.integers(0, 120, (60, 2)) if pair[0] != pair[1]]
+    found = find_communities(graph_of(120, pairs)).reshape(10, 12)
+    assert all(len(set(clique.tolist())) == 1 for clique in found)
+    assert len(np.unique(found)) == 10
+
+
+def test_of_many_pages_each_community_is_drawn_by_its_share_best_first():
+    community = np.array([0] * 600 + [1] * 300 + [2] * 100)
+    rank = np.random.default_rng(1).random(1000).astype(np.float32)
+    drawn = choose_drawn(rank, community, 100)
+    assert np.bincount(community[drawn]).tolist() == [60, 30, 10]
+    for one in range(3):
+        own = drawn[community[drawn] == one]
+        left = np.setdiff1d(np.flatnonzero(community == one), own)
+        assert rank[own].min() >= rank[left].max()
+
+
+def test_fields_with_few_values_colour_and_dates_slide():
+    fields, dates = choose_fields(
+        [
+            {"title": "a", "lang": "en", "date": "2024-01-02", "id": 1, "same": "x", "long": "y" * 100},
+            {"title": "b", "lang": "de", "date": "2024-02-01T10:00", "id": 2, "same": "x", "long": "z" * 100},
+        ]
+    )
+    assert fields == {"id": ["1", "2"], "lang": ["de", "en"]}
+    assert dates == ["date"]
+
+
+def test_a_store_that_changes_is_read_again(tmp_path):
+    with LinkStore.open(tmp_path / "kb", embedding()) as store:
+        store.add_texts(["one"], ids=["1"])
+        views = Views(store)
+        assert views.show("corpus", {})["pages"] == 1
+        store.add_texts(["two"], ids=["2"])
+        assert views.show("corpus", {})["pages"] == 2
+        assert run(read_corpus(store.backend))["pages"] == 2
+
+
+def test_conversations_are_shown_with_their_turns_and_what_a_recall_takes(store, tmp_path):
+    with LinkStore.open(tmp_path / "chat") as chat:
+        memory = ConversationMemory(chat)
+        memory.add(SessionKey(run_id="r1", user_id="ann"), "My dog is called Rex.", "A fine name.")
+        memory.add("r2", "What is a hub?", "A page with many links.")
+        views = Views(store, chat)
+        assert views.show("store", {})["memory"] is True
+        sessions = {one["label"]: one for one in views.show("sessions", {})}
+        assert {label: one["turns"] for label, one in sessions.items()} == {"ann, r1": 1, "r2": 1}
+        path = sessions["ann, r1"]["path"]
+        (turn,) = views.show("turns", {"session": path})
+        assert (turn["query"], turn["response"]) == ("My dog is called Rex.", "A fine name.")
+        found = views.show("recall", {"session": path, "question": "What is my dog called?"})
+        assert found["turns"][0]["turn"]["id"] == turn["id"]
+        assert "Rex" in found["prompt"]
+    with pytest.raises(StrategyError, match="--memory"):
+        show(store, "sessions")
