@@ -103,7 +103,10 @@ class SessionKey:
     @classmethod
     def of(cls, session: SessionKey | str) -> SessionKey:
         """Return a key. A string names a conversation without user and agent."""
-        return session if isinstance(session, SessionKey) else cls(run_id=session)
+        if isinstance(session, SessionKey):
+            return session
+        check_parts(run_id=session)
+        return cls(run_id=session)
 
     @classmethod
     def from_path(cls, path: str) -> SessionKey:

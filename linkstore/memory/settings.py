@@ -53,8 +53,7 @@ class MemorySettings:
         if self.model is not None:
             require_model("invoke", self.model)
         require(bool, "True or False", touch=self.touch)
-        functions = omit_none(entities=self.entities, reranker=self.reranker)
-        require_having("__call__", "a function", **functions)
+        require_having("__call__", "a function", entities=self.entities, **omit_none(reranker=self.reranker))
         if self.rewriter is not None and not isinstance(self.rewriter, BaseLanguageModel):
             require_having("__call__", "a chat model or a function", rewriter=self.rewriter)
         choose_strategy(self.strategy, None)
