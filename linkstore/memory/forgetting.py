@@ -22,11 +22,12 @@ from linkstore.core.plans import Operation, StoredDocument, read_documents
 from linkstore.core.text import fold, tokenize
 from linkstore.errors import DocumentError
 from linkstore.memory.mentions import stem_plural
-from linkstore.memory.references import depends_on_history
 from linkstore.memory.sessions import SessionKey, check_parts, read_all, read_session_documents
 from linkstore.memory.settings import MemorySettings, request_delete
 from linkstore.memory.turns import Turn, format_time, read_turn
 
+_REACH_BACK: Final = 3
+"""How many turns before a question it may refer to, where no rule is certain to what."""
 _SESSIONS_AT_ONCE: Final = 100
 """How many sessions are read at once."""
 
@@ -130,23 +131,14 @@ def _select_meant(known: Iterable[Turn], entity: str | None) -> dict[str, str]:
     parts = _name_parts(entity)
     for turns in sessions.values():
         named = {turn.id: why for turn in turns if (why := _find_mention(turn, entity)) is not None}
-        before: Turn | None = None
-        for turn in turns:
+        for at, turn in enumerate(turns):
             if turn.id in named:
                 gone[turn.id] = named[turn.id]
             elif named and any(_has_words(turn, part) for part in parts):
                 gone[turn.id] = "named"
-            elif before is not None and before.id in gone and _leans_on(turn):
+            elif turn.leans and any(one.id in gone for one in turns[max(0, at - _REACH_BACK) : at]):
                 gone[turn.id] = "follows"
-            before = turn
     return gone
-
-
-def _leans_on(turn: Turn) -> bool:
-    """Say whether a turn can only be understood from the one before."""
-    return turn.leans or (
-        turn.meaning is None and depends_on_history(turn.query) and turn.follows is not None
-    )
 
 
 def _find_mention(turn: Turn, entity: str) -> str | None:

@@ -32,8 +32,19 @@ _TITLE_KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("mr", "sir", "lord", "king"), "he"),
     **dict.fromkeys(("mrs", "ms", "miss", "lady", "queen"), "she"),
 }
-_PLACE_BEFORE: Final = frozenset(("in", "at", "from", "near", "to", "into", "around", "across", "through"))
-_PREPOSITIONS: Final = _PLACE_BEFORE | {"of", "by", "with", "on", "for", "after", "before", "under", "than"}
+_PLACE_BEFORE: Final = frozenset(("in", "at", "from", "near", "into", "around", "across", "through"))
+_PREPOSITIONS: Final = _PLACE_BEFORE | {
+    "to",
+    "of",
+    "by",
+    "with",
+    "on",
+    "for",
+    "after",
+    "before",
+    "under",
+    "than",
+}
 _DETERMINERS: Final = frozenset(
     ("a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "this", "that", "these", "those")
 )
@@ -181,6 +192,8 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
             break
     if one.first and (one.folded in read_words("openers") or one.folded in STOP_WORDS):
         return None  # a name after it is found by itself
+    if one.first and end == at + 1 and (end == len(tokens) or tokens[end].sentence != one.sentence):
+        return None  # a word by itself says something, as "Lovely!" does
     if end == at + 1 and (
         one.folded in read_words("origins") or (at and tokens[at - 1].folded in _QUANTIFIERS)
     ):
@@ -214,6 +227,9 @@ def _make_name(tokens: list[_Token], at: int, end: int, text: str) -> Mention | 
     before = [token.folded for token in tokens[max(0, at - 3) : at] if token.sentence == first.sentence]
     kind = _classify(words, written, before, len(words) == 1 and first.first)
     is_name = True
+    if len(before) > 1 and before[-2] in {"a", "an", "the"} and _is_noun(tokens, at - 1):
+        start = tokens[at - 1].start  # "a traditional IRA"
+        return Mention(text[start : last.end], start, "thing", False, first.sentence, False, "")
     if before[-1:] and before[-1] in {"a", "an", "my", "our", "your"} and _is_noun(tokens, end):
         written, kind, is_name = text[first.start : tokens[end].end], "thing", False  # "a Python function"
     return Mention(

@@ -67,9 +67,11 @@ _CLAUSE: Final = re.compile(
 )
 """What may stand between a noun and a pronoun that means it; within a clause it means something else."""
 _WHO: Final = re.compile(
-    r"(?:^|[.!?]\s)\W*(?:(?:and|so|but|then)\W+)*who(?:m|se)?\b|\bwhom?\W*$", re.IGNORECASE
+    r"(?:^|[.!?,]\s)\W*(?:(?:and|so|but|then)\W+)*who(?! (?:has|likes?|lives?|works?|turns?|wants?)\b)"
+    r"(?:m|se)?\b|\bwhom?\W*$",
+    re.IGNORECASE,
 )
-_WHO_IS: Final = re.compile(r"\bwho(?:'s| is| was| are| were) (?=[A-Z])", re.IGNORECASE)
+_WHO_IS: Final = re.compile(r"\bwho(?:'s| is| was| are| were) (?=(?-i:[A-Z]))", re.IGNORECASE)
 _WHICH: Final = re.compile(
     r"\b(?:which|what(?:'s| is| was) the|what (?!(?:is|are|was|were|do|does|did|has|have|had|can|could|will"
     r"|would|should|about|if|happen\w*|count\w*|mean\w*|else|to|a|an|i)\b)[a-z]+)\b",
@@ -221,7 +223,8 @@ def _resolve_pronouns(question: str, recent: Sequence[Turn]) -> str:
 
     def replaced(match: re.Match[str]) -> str:
         word = match[1].lower()
-        if any(start <= match.start() < end for start, end in skipped):
+        several = word == "them" and question[: match.start()].endswith("of ")  # things said one by one
+        if several or any(start <= match.start() < end for start, end in skipped):
             return match[0]
         between = (question[one.start + len(one.text) : match.start()] for one in own if _fits(one, word))
         if any(_CLAUSE.search(text) for text in between):
@@ -250,12 +253,14 @@ def _fits(mention: Mention, pronoun: str) -> bool:
 
 def _find_antecedent(pronoun: str, recent: Sequence[Turn]) -> str | None:
     """Return what a pronoun means if that is certain: what the latest exchange that fits is about."""
-    people = {
-        fold(one.text): one.kind
-        for turn in recent
-        for one in find_mentions(turn.query)
-        if one.is_name and one.kind in {"he", "she", "person"}
-    }
+    people: dict[str, Kind] = {}
+    for turn in recent:
+        calls = {word.lower() for word in _PRONOUN.findall(turn.query)}
+        for one in find_mentions(turn.meaning or turn.query):
+            known = one.kind in {"he", "she", "person"}
+            meant = calls & _PERSONAL and one.text not in turn.query  # it took the place of "he" or "she"
+            if one.is_name and (known or meant):
+                people[fold(one.text)] = one.kind if known else "person"
     for turn in list(reversed(recent))[:_MOST_BACK]:
         query, answer = (
             (turn.meaning or turn.query)[:LONGEST_QUESTION],
@@ -263,11 +268,25 @@ def _find_antecedent(pronoun: str, recent: Sequence[Turn]) -> str | None:
         )
         if _REMARK.match(query) and not any(one.is_name for one in find_mentions(query)):
             continue
-        found = _find_topic(pronoun, query, answer, people, resolved=turn.meaning is not None)
+        kept = _find_kept(pronoun, turn, people)
+        found = kept or _find_topic(pronoun, query, answer, people, resolved=turn.meaning is not None)
         person = pronoun in _PERSONAL
         if found is not None or not (person or query.rstrip().endswith("?")):
             return found or None
     return None
+
+
+def _find_kept(pronoun: str, turn: Turn, people: Mapping[str, Kind]) -> str | None:
+    """Return what the same pronoun meant in the query of a turn, if it had it."""
+    if turn.meaning is None or not _MEANT[pronoun] & {
+        kind for word in _PRONOUN.findall(turn.query) for kind in _MEANT[word.lower()] - {"unknown", "person"}
+    }:
+        return None
+    fresh = [one for one in find_mentions(turn.meaning) if one.is_name and one.text not in turn.query]
+    fitting = [
+        one for one in fresh if _fits(replace(one, kind=people.get(fold(one.text), one.kind)), pronoun)
+    ]
+    return fitting[0].text if len(fitting) == 1 else None
 
 
 def _find_topic(
@@ -289,6 +308,7 @@ def _find_topic(
     common = set(re.findall(r"\b[^\W\d_A-Z]\w+", query))
     said = [one for one in said if not (one.opens and one.text.lower() in common)]
     names = _merge([one for one in asked if one.is_name])
+    names = [one for one in names if " " in one.text or not one.opens] or names
     answered = [one for one in said if one.is_name and not any(_same(one, other) for other in names)]
     if says_little(answer):
         answered = []  # it may be no name: see find_answered_name
@@ -346,6 +366,8 @@ def _choose_group(query: str, names: Sequence[Mention], asked: Sequence[Mention]
         for word in re.findall(r"\b[a-z]{4,}s\b", query)
         if len(extract_terms(word)) and word not in _VERBS
     ]
+    if len(plain) == 1 and not names and stem_plural(plain[0]) in map(stem_plural, tokenize(answer)):
+        return str(plain[0])
     if len(names) == 1 and not names[0].opens and not several and not plain:
         return names[0].text
     return "" if several or names or plain else None
@@ -366,7 +388,7 @@ def _choose_thing(
     if asks_which and first is not None and first.sentence < 2 and _opens_with(answer, first):
         return first.text
     bare = _find_bare_topic(query, answer)
-    if bare is not None:
+    if bare is not None and not bare.endswith("s"):
         return bare
     direct = [one for one in names if one.before in _TOPICAL and one.kind != "place"]
     near = [one for one in answered if one.sentence < 2 and not one.before and one.kind == "thing"]
@@ -379,7 +401,7 @@ def _choose_thing(
     spoken = [one for one in phrases if not one.before and _speaks_of(answer, one)]
     if len(spoken) == 1 and not rivals and not names:
         return f"the {spoken[0].text}"
-    nothing = not phrases and not names and _PRONOUN.search(query)
+    nothing = not phrases and not names and re.search(r"\bits?\b", query, re.IGNORECASE)
     if nothing and first is not None and _opens_with(answer, first):
         return first.text
     return "" if phrases or rivals or names else None
