@@ -33,6 +33,8 @@ Selection = Literal["rank", "knapsack"]
 SELECTIONS: Final[tuple[str, ...]] = get_args(Selection)
 DEFAULT_CANDIDATES: Final = 200
 """How many hits are candidates, unless the budget holds more."""
+MANY_HITS: Final = 100
+"""With fewer hits, all that the store has is found."""
 MOST_CANDIDATES: Final = 5_000
 """Maximum number of candidates that are looked for without being told."""
 STARTS_PER_DOCUMENT: Final = 4
@@ -109,10 +111,11 @@ class CompilerSettings:
             held += free >= 0
         default, k = DEFAULT_STRATEGY, self.candidates or DEFAULT_CANDIDATES
         strategy = self.strategy or default
-        if self.strategy is None and isinstance(default, PageRank) and held > default.start_k:
-            strategy = replace(default, start_k=min(STARTS_PER_DOCUMENT * held, MOST_STARTS))
-        if self.candidates is None and free > 0 and len(hits) == k:
+        if self.candidates is None and free > 0 and len(hits) >= MANY_HITS:
             k = min(k * self.budget // max(1, sum(counts)) + k, MOST_CANDIDATES)
+        if self.strategy is None and isinstance(default, PageRank) and held > default.start_k:
+            starts = min(STARTS_PER_DOCUMENT * held, MOST_STARTS)
+            strategy = replace(default, start_k=starts, pool=max(default.pool, k // 2))
         same = strategy is (self.strategy or default) and k == (self.candidates or DEFAULT_CANDIDATES)
         return None if same else (strategy, k)
 

@@ -1,7 +1,7 @@
 """Dialogues with an assistant, on many subjects: pronouns, forgetting by entity, and facts that give way.
 
-They were written before the rules. With ``pronouns.json`` the rules were developed; ``pronouns_kept.json`` was
-measured once before its mistakes were looked at.
+They were written before the rules. With ``pronouns.json`` the rules were developed; ``pronouns_kept.json``
+was measured once before its mistakes were looked at.
 """
 
 import json
