@@ -73,7 +73,7 @@ def ablation(embedding: Embeddings, seed: int = 0) -> list[Row]:
     with LinkStore.open(":memory:", embedding) as store:
         store.add_documents(documents)
         return [
-            {"search": name, "tokens": budget, **_chains_found(store, strategy, budget, chains)}
+            {"search, tokens": f"{name}, {budget}", **_chains_found(store, strategy, budget, chains)}
             for name, strategy in ways.items()
             for budget in (80, 200, 400)
         ]

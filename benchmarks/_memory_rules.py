@@ -78,10 +78,10 @@ def measure_dialogues(embedding: Embeddings) -> list[dict[str, Any]]:
         rows += _of_pronouns(name, json.loads((DIALOGUES / f"{name}.json").read_text()), embedding)
     told = json.loads((DIALOGUES / "superseded.json").read_text())
     newest = sum(_is_newest_first(one, embedding) for one in told)
-    rows.append({"set": "superseded", "measure": "newest first", "right": newest, "of": len(told)})
+    rows.append({"measure": "superseded: newest first", "count": newest, "of": len(told)})
     told = json.loads((DIALOGUES / "beside.json").read_text())
     both = sum(_has_both(one, embedding) for one in told)
-    rows.append({"set": "beside", "measure": "both recalled", "right": both, "of": len(told)})
+    rows.append({"measure": "beside: both recalled", "count": both, "of": len(told)})
     return rows
 
 
@@ -109,9 +109,9 @@ def _of_pronouns(name: str, told: list[dict[str, Any]], embedding: Embeddings) -
         more += len(gone.keys() - about)
     of = sum(any(names for names in one["refers"].values()) for one in told)
     for outcome, count in outcomes.items():
-        yield {"set": name, "measure": outcome, "right": count, "of": of if outcome != "wrong" else len(told)}
-    yield {"set": name, "measure": "turns forgotten", "right": erased, "of": erased + missed}
-    yield {"set": name, "measure": "others forgotten", "right": more, "of": more + erased}
+        yield {"measure": f"{name}: {outcome}", "count": count, "of": of if outcome != "wrong" else len(told)}
+    yield {"measure": f"{name}: turns forgotten", "count": erased, "of": erased + missed}
+    yield {"measure": f"{name}: others forgotten", "count": more, "of": more + erased}
 
 
 def _names_one(text: str, names: Sequence[str]) -> bool:

@@ -184,12 +184,12 @@ def _make_session_key(session: str, user: str | None, agent: str | None) -> Sess
 
 
 def _fetch_turns(memory: ConversationMemory, key: SessionKey, last: int | None) -> Sequence[Turn]:
-    """Return the turns of a session.
+    """Return the turns of a session, or its notes if it has nothing else.
 
     Raises:
         LinkStoreError: If the session has none.
     """
-    turns = memory.turns(key, last)
+    turns = memory.turns(key, last) or memory.notes(key)
     if not turns:
         of = "".join(
             f" of the {name} {part!r}"
