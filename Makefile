@@ -4,6 +4,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
 BENCH := $(VENV)/.ready-bench
+MUTATE := $(VENV)/.ready-mutate
 LOWEST := $(VENV)-lowest
 comma := ,
 LOWEST_EXTRAS := agents,beautifulsoup4,cassandra,mcp,minilm,openai,otel,plot,serve,web,yake,zim
@@ -16,7 +17,7 @@ WORKERS ?= 2
 DATA ?= $(LINKSTORE_EVAL_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-lowest fuzz lint format docs dist bench web cassandra clean
+.PHONY: help demo test test-long test-lowest fuzz mutate lint format docs dist bench web cassandra clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -39,11 +40,14 @@ test-lowest: $(LOWEST)/.ready ## Run the tests with the lowest versions of all t
 fuzz: $(DEV) ## Fuzz the readers for an hour; ARGS such as --minutes 5 --reader html
 	PYTHONPATH=tests/support $(BIN)/python -m fuzzing $(ARGS)
 
+mutate: $(MUTATE) ## Measure which small changes the tests notice; ARGS such as links traversal --sample 100 --seed 2
+	PYTHONPATH=tests/support $(BIN)/python -m mutation $(ARGS)
+
 lint: $(DEV) ## Check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pyright --pythonpath $(BIN)/python linkstore extractors/linkstore_extractors
+	$(BIN)/pyright --pythonpath $(BIN)/python linkstore extractors/linkstore_extractors tests/store/typing
 
 format: $(DEV) ## Format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
@@ -116,6 +120,9 @@ $(LOWEST)/.ready: pyproject.toml | $(VENV)/bin/python
 
 $(DOCS): pyproject.toml | $(RUN)
 	$(call install,--editable . --group docs)
+
+$(MUTATE): pyproject.toml | $(RUN)
+	$(call install,--editable . --group dev --group mutate)
 
 $(BENCH): pyproject.toml | $(RUN)
 	$(call install,--editable . --group dev --group bench)

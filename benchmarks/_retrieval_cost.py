@@ -21,12 +21,12 @@ from langchain_core.embeddings import Embeddings
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from usearch.index import Index
 
-from linkstore import LinkRetriever, LinkStore
+from linkstore import LinkStore
 from linkstore.core.arrays import Floats, normalize_vector
 from linkstore.engines.bookkeeping import Backend
 from linkstore.evaluate import with_links
 from linkstore.ingest import ChunkLimits, IngestSettings, index_folder
-from linkstore.strategies import PageRank, Question
+from linkstore.strategies import DEFAULT_STRATEGY, PageRank, Question
 
 PIECES: Final = 100_000
 LENGTH: Final = 200
@@ -74,7 +74,7 @@ def _pieces(rows: RowSet) -> Iterator[Document]:
 
 def _measured(store: LinkStore, vectors: Sequence[Any], asked: Sequence[str]) -> list[dict[str, Any]]:
     index, count = _index(store.backend)
-    ours = {"default": LinkRetriever(store=store).strategy_for().returning(K), "pagerank": PageRank(k=K)}
+    ours = {"default": DEFAULT_STRATEGY.returning(K), "pagerank": PageRank(k=K)}
     seconds: dict[str, list[float]] = {name: [] for name in ("usearch alone", *ours)}
     for warm in (False, True):
         for vector, text in zip(vectors, asked, strict=True):

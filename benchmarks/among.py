@@ -85,7 +85,7 @@ def _named(one: RowSet) -> RowSet:
 
 def _recalls(way: str, store: LinkStore, questions: Sequence[GoldQuestion]) -> dict[str, list[float]]:
     """For each strategy its recall in %."""
-    found: Mapping[str, Any] = evaluate(store, questions, make_strategies(STRATEGIES, store)).to_dict()
+    found: Mapping[str, Any] = evaluate(store, questions, make_strategies(STRATEGIES)).to_dict()
     return {
         f"{name}, {way}": [100 * values[f"recall@{k}"] for k in CUTS]
         for name, values in found["strategies"].items()

@@ -25,7 +25,7 @@ from _retrieval_sets import ROW_SETS, SITES, faq_documents, site_questions
 from _retrieval_stores import Stores
 from langchain_core.embeddings import Embeddings
 
-from linkstore import LinkRetriever, LinkStore
+from linkstore import LinkStore
 from linkstore.embeddings import get_embedding
 from linkstore.evaluate import (
     STRATEGIES,
@@ -144,18 +144,18 @@ def _site_rows(data: Path, sites: Path, site: str, embedding: Embeddings, stores
 
 
 def _measured(store: LinkStore, questions: Sequence[GoldQuestion], *, whole: bool) -> Evaluation:
-    return evaluate(store, questions, _contenders(store) if whole else _two(store))
+    return evaluate(store, questions, _contenders() if whole else _two())
 
 
-def _contenders(store: LinkStore) -> Mapping[str, Strategy]:
+def _contenders() -> Mapping[str, Strategy]:
     """All that are compared; the first stage stands behind what it joins."""
-    named = make_strategies(STRATEGIES, store)
+    named = make_strategies(STRATEGIES)
     first = {name: named.pop(name) for name in ("dense", "bm25", "dense+bm25")}
     return {**first, **named, WORDLESS: PageRank(lexical=0.0)}
 
 
-def _two(store: LinkStore) -> Mapping[str, Strategy]:
-    return {"default": LinkRetriever(store=store).strategy_for()}
+def _two() -> Mapping[str, Strategy]:
+    return make_strategies(["default"])
 
 
 def _rows(name: str, links: str, evaluation: Evaluation) -> Iterator[Row]:

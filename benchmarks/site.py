@@ -25,7 +25,7 @@ from usearch.index import Index
 from linkstore import LinkStore
 from linkstore.embeddings import get_embedding
 from linkstore.ingest import Summary, index_folder
-from linkstore.store.operations import BATCH_SIZE
+from linkstore.store.documents import BATCH_SIZE
 
 
 def main() -> None:

@@ -39,9 +39,9 @@ from linkstore.embeddings.encoder import Encoder
 from linkstore.embeddings.names import embedding_name
 from linkstore.errors import DocumentError, EmbeddingError, ExtractionError, StoreNotFoundError
 from linkstore.extract.names import Variants
-from linkstore.store.core import FACTS_SUFFIX, open_store_beside
-from linkstore.store.linkstore import LinkStore, require_store
-from linkstore.store.operations import as_document
+from linkstore.store.core import FACTS_SUFFIX
+from linkstore.store.documents import as_document
+from linkstore.store.linkstore import LinkStore, open_store_beside, require_store
 
 _CHUNKS_PER_SCAN: Final = 500
 _CHUNKS_AT_ONCE: Final = 256

@@ -27,7 +27,7 @@ from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Operation
 from linkstore.engines.contract import Record
 from linkstore.errors import LinkStoreError, MissingExtraError
-from linkstore.store.operations import as_document
+from linkstore.store.documents import as_document
 
 ADDRESS_PREFIX: Final = "linkstore:///documents/"
 """The beginning of the address of a document; its id follows, percent-encoded."""

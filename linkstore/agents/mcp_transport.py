@@ -32,7 +32,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from linkstore.store.driving import close_on_failure
+from linkstore.store.base import close_on_failure
 
 _NO_JSON: Final = "the line is not valid JSON"
 _NO_REQUEST: Final = "the line is not a valid JSON-RPC 2.0 message in Unicode"

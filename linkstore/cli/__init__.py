@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkstore.cli.exits import ended_by_interrupts
+from linkstore.cli.exits import end_at_once
 
 __all__ = ["main"]
 
@@ -18,6 +18,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: Words after ``linkstore``; default those of the process.
     """
-    with ended_by_interrupts():
+    with end_at_once():
         from linkstore.cli.app import run
     run(arguments)

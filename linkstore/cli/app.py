@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from linkstore._version import __version__
-from linkstore.cli.exits import end_with_reader, ended_by_interrupts, get_exit_code, terminated_in_order
+from linkstore.cli.exits import end_at_once, end_with_reader, get_exit_code, raise_signals
 from linkstore.cli.output import complain, prepare_streams
 from linkstore.cli.verbosity import add_output_options
 from linkstore.core.processes import slow_collector
@@ -21,7 +21,7 @@ COMMANDS: Final = {
     "query": "query:query",
     "context": "context:context",
     "links": "links:links",
-    "suggest": "suggest:suggest",
+    "suggest": "links:suggest",
     "stats": "maintain:stats",
     "profile": "evaluate:profile",
     "calibrate": "evaluate:calibrate",
@@ -87,9 +87,9 @@ def run(arguments: Sequence[str] | None) -> None:
     words = sys.argv[1:] if arguments is None else list(arguments)
     with slow_collector(), end_with_reader():
         try:
-            with ended_by_interrupts():
+            with end_at_once():
                 app = make_application([words[0]] if words and words[0] in COMMANDS else COMMANDS)
-            with terminated_in_order():
+            with raise_signals():
                 app(args=words, prog_name="linkstore")
         except (LinkStoreError, OSError) as error:
             complain(f"linkstore: {error}")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from linkstore.cli.output import get_stderr, get_stdout, note, write_json
+from linkstore.cli.output import get_stderr, note, show, write_json
 from linkstore.cli.query import MAX_RETURNED, check_question
 from linkstore.cli.stores import JsonOption, StoreOption, TextArgument, open_store, parse_json_option
 from linkstore.core.display import escape_unprintable
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 OrderName = Literal["precedence", "relevance", "document", "edges"]
 SelectionName = Literal["rank", "knapsack"]
@@ -79,13 +76,10 @@ def context(
     if json:
         write_json(compiled.to_dict())
     elif compiled.text:
-        _show_lines(get_stdout(), compiled.text)
+        for line in compiled.text.split("\n"):
+            show(line)
     if not compiled.items:
         note(f"the context is empty: {compiled.reason}")
     if explain:
-        _show_lines(get_stderr(), compiled.explain())
-
-
-def _show_lines(console: Console, text: str) -> None:
-    for line in text.split("\n"):
-        console.print(escape_unprintable(line))
+        for line in compiled.explain().split("\n"):
+            get_stderr().print(escape_unprintable(line))

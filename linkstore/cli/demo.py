@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_LINKED: Final = 3
 """How many of the hits found only by links are shown."""
+QUESTION: Final = "What is the neighbourhood around the landmark of the 1962 fair called?"
+"""The page that answers names neither the landmark nor the fair; the landmark's page links to it."""
+DEMO_ANSWER: Final = "uptown.html"
+"""URL of the page that answers."""
+DEMO_LINKS: Final = ("hyperlink", "section")
+"""The kinds of link in the site."""
+DEMO_K: Final = 3
+"""How many documents both searches start from."""
 
 
 def demo(
@@ -82,16 +90,6 @@ def _show_comparison(question: str, comparison: DemoComparison) -> None:
         style="underline",
     )
     show_hits(found[:MAX_SHOWN_LINKED], question)
-
-
-QUESTION: Final = "What is the neighbourhood around the landmark of the 1962 fair called?"
-"""The page that answers names neither the landmark nor the fair; the landmark's page links to it."""
-DEMO_ANSWER: Final = "uptown.html"
-"""URL of the page that answers."""
-DEMO_LINKS: Final = ("hyperlink", "section")
-"""The kinds of link in the site."""
-DEMO_K: Final = 3
-"""How many documents both searches start from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,8 @@ OUTPUT_CLOSED: Final = 141
 """The reader of the output closed it, as ``head`` does."""
 TERMINATED: Final = 143
 """Stopped by SIGTERM."""
+_GONE: Final = getattr(select, "POLLERR", 0) | getattr(select, "POLLHUP", 0)
+_ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class UsageError(LinkStoreError, ValueError):
@@ -100,9 +102,6 @@ def get_exit_code(error: BaseException) -> int:
     return next((code for kind, code in _CODES if isinstance(error, kind)), OTHER)
 
 
-_GONE: Final = getattr(select, "POLLERR", 0) | getattr(select, "POLLHUP", 0)
-
-
 def _terminate(number: int, _: object) -> NoReturn:
     # A second SIGTERM ends the process at once. A terminal that is closed may send several SIGHUPs in a row.
     signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
@@ -110,7 +109,6 @@ def _terminate(number: int, _: object) -> NoReturn:
     raise Terminated(number)
 
 
-_ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _OURS: Final[dict[int, Callable[..., Any]]] = {
     signal.SIGINT: signal.default_int_handler,
     **dict.fromkeys(_ENDING, _terminate),
@@ -119,30 +117,30 @@ _OURS: Final[dict[int, Callable[..., Any]]] = {
 
 
 @contextmanager
-def ended_by_interrupts() -> Iterator[None]:
+def end_at_once() -> Iterator[None]:
     """Have Ctrl-C, SIGTERM and SIGHUP end the process at once, while modules are imported.
 
     Nothing needs to be closed or told then. A KeyboardInterrupt would print a traceback, and native modules
     that are just being initialized can crash when one is raised.
     """
     ours = [number for number, handler in _OURS.items() if signal.getsignal(number) is handler]
-    with _handled(dict.fromkeys(ours, signal.SIG_DFL)):
+    with _handle_signals(dict.fromkeys(ours, signal.SIG_DFL)):
         yield
 
 
 @contextmanager
-def terminated_in_order() -> Iterator[None]:
+def raise_signals() -> Iterator[None]:
     """Have SIGTERM and SIGHUP raise :class:`~linkstore.cli.exits.Terminated`.
 
     A handler of the program around stays, and a signal that is ignored, as under nohup, stays ignored.
     """
     numbers = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
-    with _handled(dict.fromkeys(numbers, _terminate)):
+    with _handle_signals(dict.fromkeys(numbers, _terminate)):
         yield
 
 
 @contextmanager
-def _handled(handlers: Mapping[int, Any]) -> Iterator[None]:
+def _handle_signals(handlers: Mapping[int, Any]) -> Iterator[None]:
     """Handle signals in this way; only a main thread can."""
     if threading.current_thread() is not threading.main_thread():
         handlers = {}

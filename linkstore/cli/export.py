@@ -25,6 +25,26 @@ if TYPE_CHECKING:
 
     from linkstore.core.links import Link
     from linkstore.store.core import CoreStore
+_GRAPHML_KEYS: Final = (
+    ("type", "node", "string"),
+    ("title", "node", "string"),
+    ("url", "node", "string"),
+    ("kind", "all", "string"),
+    ("tag", "node", "string"),
+    ("label", "edge", "string"),
+    ("weight", "edge", "double"),
+    ("data", "edge", "string"),
+)
+_GRAPHML_HEAD: Final = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n'
+    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+    + "".join(
+        f'  <key id="{name}" for="{where}" attr.name="{name}" attr.type="{kind}"/>\n'
+        for name, where, kind in _GRAPHML_KEYS
+    )
+    + '  <graph edgedefault="directed">\n'
+)
+_GRAPHML_TAIL: Final = "  </graph>\n</graphml>\n"
 
 
 class ExportFormat(StrEnum):
@@ -89,28 +109,6 @@ def _open_output(output: Path | None) -> Iterator[BinaryIO]:
         raise UsageError(f"--output: {error}") from error
     finally:
         beside.unlink(missing_ok=True)
-
-
-_GRAPHML_KEYS: Final = (
-    ("type", "node", "string"),
-    ("title", "node", "string"),
-    ("url", "node", "string"),
-    ("kind", "all", "string"),
-    ("tag", "node", "string"),
-    ("label", "edge", "string"),
-    ("weight", "edge", "double"),
-    ("data", "edge", "string"),
-)
-_GRAPHML_HEAD: Final = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n'
-    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    + "".join(
-        f'  <key id="{name}" for="{where}" attr.name="{name}" attr.type="{kind}"/>\n'
-        for name, where, kind in _GRAPHML_KEYS
-    )
-    + '  <graph edgedefault="directed">\n'
-)
-_GRAPHML_TAIL: Final = "  </graph>\n</graphml>\n"
 
 
 def write_json_lines(store: CoreStore) -> Iterator[bytes]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from linkstore.cli.exits import SOURCE_INCOMPLETE, get_exit_code
-from linkstore.cli.output import get_stdout, note, write_json
+from linkstore.cli.output import note, show, write_json
 from linkstore.cli.stores import JsonOption, StoreOption, open_store
-from linkstore.core.display import escape_unprintable, format_count
+from linkstore.core.display import format_count
 from linkstore.errors import StoreNotFoundError
 
 if TYPE_CHECKING:
@@ -59,20 +59,19 @@ def facts(
 
 
 def _show_fact_summary(summary: FactSummary) -> None:
-    line: Any = get_stdout().print
-    line(f"chunks    {summary.chunks:,}, {summary.unchanged:,} unchanged, {summary.removed:,} removed")
+    show(f"chunks    {summary.chunks:,}, {summary.unchanged:,} unchanged, {summary.removed:,} removed")
     if summary.dry_run:
-        line(f"would extract the facts of {format_count(summary.extracted, 'chunk')}")
+        show(f"would extract the facts of {format_count(summary.extracted, 'chunk')}")
         added, removed = summary.elements_added, summary.elements_removed
         if added or removed:
-            line(f"elements  {added:,} to add and {removed:,} to remove, of facts that are stored")
+            show(f"elements  {added:,} to add and {removed:,} to remove, of facts that are stored")
         tokens = format_count(summary.prompt_tokens, "token")
-        line(f"calls     {summary.calls:,} of a model, {tokens} in their prompts")
+        show(f"calls     {summary.calls:,} of a model, {tokens} in their prompts")
         return
-    line(f"extracted {format_count(summary.facts, 'fact')} of {format_count(summary.extracted, 'chunk')}")
-    line(f"elements  {summary.elements_added:,} added, {summary.elements_removed:,} removed")
+    show(f"extracted {format_count(summary.facts, 'fact')} of {format_count(summary.extracted, 'chunk')}")
+    show(f"elements  {summary.elements_added:,} added, {summary.elements_removed:,} removed")
     for failed in summary.failed[:MAX_SHOWN_FAILURES]:
-        note(escape_unprintable(f"failed: {failed.chunk}: {failed.reason}"))
+        note(f"failed: {failed.chunk}: {failed.reason}")
     if len(summary.failed) > MAX_SHOWN_FAILURES:
         note(f"and {len(summary.failed) - MAX_SHOWN_FAILURES:,} more; run the command again to retry them")
 

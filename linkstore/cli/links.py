@@ -1,4 +1,4 @@
-"""``linkstore links``: shows the links of a document in both directions, or what is broken."""
+"""``linkstore links`` and ``suggest``: the links of a document, and which links are broken or missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote, unquote
@@ -14,9 +14,9 @@ from urllib.parse import quote, unquote
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_indexed_page, get_stdout, note, write_json
+from linkstore.cli.output import get_indexed_page, note, show, write_json
 from linkstore.cli.stores import JsonOption, StoreOption, open_core_store
-from linkstore.core.display import escape_unprintable, format_link_data, get_title, get_url
+from linkstore.core.display import format_count, format_link_data, get_title, get_url, make_readable
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 MAX_LOOKED_UP: Final = 1000
 """Maximum number of documents looked up at once."""
+MAX_SHOWN_ENDS: Final = 5
+"""How many documents at the other end of a link are named to a person; ``--json`` names all."""
+_BROKEN_KIND: Final = "hyperlink"
 _MAX_LISTED_PAGES: Final = 10
 """Maximum number of pages listed if a name is ambiguous."""
 _UNENCODED: Final = ("/%#", "/:@!$&'()*+,;=~%#?")
@@ -75,8 +78,6 @@ def find_meant_documents(store: CoreStore, name: str) -> list[Document]:
 
 def list_spellings(name: str) -> list[str]:
     """Return a URL as it was typed, in its own letters, and percent-encoded."""
-    from linkstore.core.display import make_readable
-
     encoded = [quote(name, safe=kept, errors="replace") for kept in _UNENCODED]
     return list(dict.fromkeys((name, *map(make_readable, encoded), *encoded)))
 
@@ -140,26 +141,6 @@ def _sort_by_id(hits: Hits) -> list[Document]:
     return sorted((hit.document for hit in hits), key=lambda document: document.id or "")
 
 
-_BROKEN_KIND: Final = "hyperlink"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokenLink:
-    """A link to a page or part of a page that is not in the store.
-
-    Args:
-        page: The page that it stands on.
-        id: The id of its document.
-        tag: The tag that it leads to.
-        label: Its text, if any.
-    """
-
-    page: str
-    id: str
-    tag: str
-    label: str | None
-
-
 def show_broken(store: CoreStore, *, json: bool) -> None:
     """Print the links that lead nowhere, by page, and only count those to other sites."""
     from linkstore.core.urls import is_internal_tag
@@ -172,40 +153,28 @@ def show_broken(store: CoreStore, *, json: bool) -> None:
     external = count_dangling(survey).external
     found = _find_broken(store, missing) if missing else iter(())
     if json:
-        write_json([asdict(one) for one in found])
+        write_json(list(found))
     else:
-        _show_broken(found)
+        for page, links in groupby(found, key=lambda one: one["page"]):
+            show(page, "bold cyan")
+            for one in links:
+                label = f" “{one['label']}”" if one["label"] else ""
+                show(f"  {make_readable(one['tag'])}{label}")
     if not missing:
         note("all links within the indexed sites lead to a page")
     if external:
         note(f"links to other sites: {external:,}, not looked at")
 
 
-def _show_broken(found: Iterator[BrokenLink]) -> None:
-    from linkstore.core.display import make_readable
-
-    console = get_stdout()
-    for page, links in groupby(found, key=lambda one: one.page):
-        console.print(escape_unprintable(page), style="bold cyan")
-        for one in links:
-            label = f" “{one.label}”" if one.label else ""
-            console.print(escape_unprintable(f"  {make_readable(one.tag)}{label}"))
-
-
-def _find_broken(store: CoreStore, missing: frozenset[str]) -> Iterator[BrokenLink]:
+def _find_broken(store: CoreStore, missing: frozenset[str]) -> Iterator[dict[str, Any]]:
     """Yield broken links in the order of the documents, in which those of a page are adjacent."""
     from linkstore.core.links import get_links
 
     for document in store.scan():
         for link in get_links(document):
             if link.kind == _BROKEN_KIND and link.leads_out and link.tag in missing:
-                yield BrokenLink(
-                    page=get_indexed_page(document), id=document.id or "", tag=link.tag, label=link.label
-                )
-
-
-MAX_SHOWN_ENDS: Final = 5
-"""How many documents at the other end of a link are named to a person; ``--json`` names all."""
+                page = get_indexed_page(document)
+                yield {"page": page, "id": document.id or "", "tag": link.tag, "label": link.label}
 
 
 def links(
@@ -264,18 +233,13 @@ def _list_neighbours(neighbours: Iterable[Neighbour], side: str) -> list[dict[st
 
 
 def _show_links(entry: dict[str, Any]) -> None:
-    from linkstore.core.display import make_readable
-
-    console = get_stdout()
-    console.print(escape_unprintable(entry["id"]), style="bold cyan")
+    show(entry["id"], "bold cyan")
     for side, arrow, others in (("outgoing", "→", "to"), ("incoming", "←", "from")):
         for row in entry[side]:
             label = f" “{row['label']}”" if row["label"] else ""
             ids = _format_ids(row[others], more=row["more"])
             data = f" {format_link_data(row['data'])}" if "data" in row else ""
-            console.print(
-                escape_unprintable(f"  {row['kind']} {make_readable(row['tag'])}{label}{data} {arrow} {ids}")
-            )
+            show(f"  {row['kind']} {make_readable(row['tag'])}{label}{data} {arrow} {ids}")
 
 
 def _format_ids(ids: Sequence[str], *, more: bool) -> str:
@@ -284,3 +248,39 @@ def _format_ids(ids: Sequence[str], *, more: bool) -> str:
         return "too many to list"
     rest = len(ids) - MAX_SHOWN_ENDS
     return (", ".join(ids[:MAX_SHOWN_ENDS]) or "nothing here") + (f" and {rest:,} more" if rest > 0 else "")
+
+
+MostOption = Annotated[
+    int, typer.Option("-k", min=1, max=100_000, help="Maximum number of links to suggest.", show_default=True)
+]
+ApplyOption = Annotated[
+    bool,
+    typer.Option(
+        "--apply", help="Write them as links of the kind 'suggested', which a search follows only by name."
+    ),
+]
+
+
+def suggest(
+    store: StoreOption, k: MostOption = 20, apply: ApplyOption = False, json: JsonOption = False
+) -> None:
+    """Suggest links that may be missing, best first.
+
+    Pages that name another page without a link to it come first, then pages that are near each other in
+    meaning and by their links.
+    """
+    with open_core_store(store) as opened_store:
+        found = opened_store.suggest_links(k)
+        changed = opened_store.add_suggested_links(found) if apply else 0
+    if json:
+        write_json([asdict(one) for one in found])
+    else:
+        for number, one in enumerate(found, start=1):
+            source, target = make_readable(one.source_page), make_readable(one.target_page)
+            show(f"{number:3}. {source} → {target}", "bold cyan")
+            why = f"names it “{one.phrase}”" if one.reason == "named" else f"similarity {one.similarity:.2f}"
+            show(f"     {why}: {one.passage}")
+    if not found:
+        note("no link seems to be missing: no page names another without a link, and none are near")
+    if apply:
+        note(f"wrote {format_count(len(found), 'link')} in {format_count(changed, 'document')}")

@@ -11,7 +11,7 @@ import typer
 from linkstore.cli.exits import DAMAGED, UsageError
 from linkstore.cli.facts import note_facts
 from linkstore.cli.links import find_documents, list_spellings
-from linkstore.cli.output import get_indexed_page, get_stdout, note, write_json
+from linkstore.cli.output import get_indexed_page, note, show, write_json
 from linkstore.cli.stores import JsonOption, StoreOption, open_core_store
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.text import is_unicode
@@ -53,7 +53,7 @@ def compact(store: StoreOption, json: JsonOption = False) -> None:
     if json:
         write_json({"compacted": True})
     else:
-        get_stdout().print("the store is compact", style="green")
+        show("the store is compact", "green")
 
 
 def _show_verification(report: Report, *, json: bool, verb: str) -> None:
@@ -61,14 +61,11 @@ def _show_verification(report: Report, *, json: bool, verb: str) -> None:
         findings = [asdict(finding) for finding in report.findings]
         write_json({"sound": report.sound, "findings": findings})
         return
-    console = get_stdout()
     if report.sound:
-        console.print("the store is sound", style="green")
+        show("the store is sound", "green")
     for finding in report.findings:
         examples = f": {', '.join(finding.examples)}" if finding.examples else ""
-        console.print(
-            escape_unprintable(f"{verb}: {finding.problem} ({finding.count}){examples}"), style="yellow"
-        )
+        show(f"{verb}: {finding.problem} ({finding.count}){examples}", "yellow")
 
 
 def delete(
@@ -177,11 +174,10 @@ def survey_to_dict(survey: Survey) -> dict[str, Any]:
 
 def show_counts(counts: Mapping[str, Any]) -> None:
     """Print counts, one a line, those of a group indented below its name."""
-    console = get_stdout()
     for name, value in counts.items():
         if isinstance(value, Mapping):
-            console.print(f"{name:<14}{sum(value.values()):>10,}")
+            show(f"{name:<14}{sum(value.values()):>10,}")
             for part, count in value.items():
-                console.print(f"  {escape_unprintable(part):<12}{count:>10,}")
+                show(f"  {escape_unprintable(part):<12}{count:>10,}")
         else:
-            console.print(f"{name:<14}{value:>10,}")
+            show(f"{name:<14}{value:>10,}")

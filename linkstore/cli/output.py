@@ -1,4 +1,4 @@
-"""Writes results to stdout, and everything else to stderr; hits as JSON, as text, by page."""
+"""Writes results to stdout, and everything else to stderr: JSON, lines, and hits for a person."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import codecs
 import errno
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
@@ -27,19 +28,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from linkstore.core.hits import Hit, Hits, PageHits, Path, Step
+    from linkstore.core.hits import Hit, Hits
 
-__all__ = [
-    "complain",
-    "escape_unprintable",
-    "get_stderr",
-    "get_stdout",
-    "note",
-    "prepare_streams",
-    "quiet",
-    "write_json",
-]
-
+MAX_SHOWN_SECTIONS: Final = 3
+"""How many sections of a page are shown."""
+_INDENT: Final = 3
 _PLAIN_SIGNS: Final = {
     "─": "-",
     "→": "->",
@@ -73,14 +66,24 @@ def _open_null() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123
 
 
+def show(line: str, style: str | None = None) -> None:
+    """Print a line of results, with characters that change how it is shown escaped."""
+    get_stdout().print(escape_unprintable(line), style=style)
+
+
+def format_kinds(counts: Mapping[str, int]) -> str:
+    """Format numbers of links by kind."""
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items()) or "none"
+
+
 def get_stdout() -> Console:
     """Return the console for results, with plain text when stdout is not a terminal."""
-    return _make_console(stderr=False)
+    return _make_console(sys.stdout, stderr=False)
 
 
 def get_stderr() -> Console:
     """Return the console for notes and errors."""
-    return _make_console(stderr=True)
+    return _make_console(sys.stderr, stderr=True)
 
 
 def write_json(value: Any) -> None:
@@ -113,8 +116,9 @@ def complain(message: str) -> None:
         sys.stderr.write(f"{line}\n")
 
 
-def _make_console(*, stderr: bool) -> Console:
-    """Break lines at words in a terminal, and not at all elsewhere."""
+@lru_cache(maxsize=2)
+def _make_console(_: TextIO, *, stderr: bool) -> Console:
+    """Make the console of a stream, which breaks lines at words in a terminal, and not at all elsewhere."""
     from rich.console import Console
 
     console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -137,11 +141,9 @@ def _replace_signs(error: UnicodeError) -> tuple[str, int]:
     return "".join(written), error.end
 
 
-_HIT_INDENT: Final = 3
-
-
 def hit_to_dict(hit: Hit, query: str) -> dict[str, Any]:
     """Return a hit as ``--json`` prints it."""
+    chains = [[triple.to_dict() for triple in chain] for chain in hit.chains]
     return {
         "id": hit.document.id,
         "url": get_url(hit.document),
@@ -150,9 +152,7 @@ def hit_to_dict(hit: Hit, query: str) -> dict[str, Any]:
         "similarity": hit.similarity,
         "depth": hit.depth,
         "path": [step.to_dict() for step in hit.path],
-        **(
-            {"chains": [[triple.to_dict() for triple in chain] for chain in hit.chains]} if hit.chains else {}
-        ),
+        **({"chains": chains} if chains else {}),
         "contributions": dict(hit.contributions),
         "snippet": make_snippet(get_body(hit.document), query),
     }
@@ -164,7 +164,32 @@ def show_hits(hits: Iterable[Hit], query: str) -> None:
     for rank, hit in enumerate(hits, 1):
         if rank > 1:
             console.print()
-        _show_hit(console, rank, hit, query)
+        document = hit.document
+        name = join_headings(document) or document.id or ""
+        console.print(_make_heading(f"{rank}. ", name, "bold cyan", _format_score(hit)))
+        _show_indented(console, get_url(document) or document.id or "", "green")
+        _show_passage(console, hit, query)
+
+
+def show_pages(hits: Hits, query: str) -> None:
+    """Print pages: title and score, URL, then the best sections with snippet and path."""
+    console = get_stdout()
+    for rank, page in enumerate(hits.by_page(), 1):
+        if rank > 1:
+            console.print()
+        best = page.hits[0].document
+        name = get_title(best) or join_headings(best) or best.id or ""
+        console.print(_make_heading(f"{rank}. ", name, "bold cyan", f"  score {page.score:.3f}"))
+        url = get_url(best)
+        _show_indented(console, url.partition("#")[0] or url if url else page.page, "green")
+        for place, hit in enumerate(page.hits[:MAX_SHOWN_SECTIONS]):
+            _, _, fragment = (get_url(hit.document) or "").partition("#")
+            section = "  ".join(
+                part for part in (_get_section(hit.document), fragment and f"#{fragment}") if part
+            )
+            score = _format_score(hit, with_score=place > 0)  # that of the first is the page's
+            _print_indented(console, _make_heading("- ", section or "beginning", "cyan", score))
+            _show_passage(console, hit, query, _INDENT + 2)
 
 
 def show_explanation(hits: Hits, *, to_stderr: bool) -> None:
@@ -175,25 +200,38 @@ def show_explanation(hits: Hits, *, to_stderr: bool) -> None:
         console.print(escape_unprintable(line), style="dim")
 
 
-def _show_hit(console: Console, rank: int, hit: Hit, query: str) -> None:
+def _make_heading(before: str, name: str, style: str, after: str) -> Text:
     from rich.text import Text
 
-    document = hit.document
-    depth = f"  depth {hit.depth}" if hit.depth else ""
-    console.print(
-        Text.assemble(
-            (f"{rank}. ", "dim"),
-            (escape_unprintable(join_headings(document) or document.id or ""), "bold cyan"),
-            (f"  score {hit.score:.3f}{depth}", "dim"),
-        )
-    )
-    print_indented(console, Text(escape_unprintable(get_url(document) or document.id or ""), style="green"))
-    print_indented(console, highlight_snippet(get_body(document), query))
-    for line in format_path(hit.path):
-        print_indented(console, Text(escape_unprintable(line), style="yellow"))
+    return Text.assemble((before, "dim"), (escape_unprintable(name), style), (after, "dim"))
 
 
-def print_indented(console: Console, line: Text, width: int = _HIT_INDENT) -> None:
+def _format_score(hit: Hit, *, with_score: bool = True) -> str:
+    return (f"  score {hit.score:.3f}" if with_score else "") + (f"  depth {hit.depth}" if hit.depth else "")
+
+
+def _show_passage(console: Console, hit: Hit, query: str, width: int = _INDENT) -> None:
+    """Print the snippet of a hit with the words of the query in bold, and the links that were followed."""
+    from rich.text import Text
+
+    snippet = Text(escape_unprintable(make_snippet(get_body(hit.document), query)))
+    for (start, end), _ in find_query_spans(snippet.plain, query):
+        snippet.stylize("bold", start, end)
+    _print_indented(console, snippet, width)
+    for before, step in pairwise(hit.path):
+        label = f" “{step.label}”" if step.label else ""
+        data = f" {format_link_data(step.data)}" if step.data else ""
+        line = f"{before.url or before.id} ─ {step.kind}{label}{data} → {step.url or step.id}"
+        _show_indented(console, line, "yellow", width)
+
+
+def _show_indented(console: Console, line: str, style: str, width: int = _INDENT) -> None:
+    from rich.text import Text
+
+    _print_indented(console, Text(escape_unprintable(line), style=style), width)
+
+
+def _print_indented(console: Console, line: Text, width: int = _INDENT) -> None:
     """Print a line indented, and in a terminal also the lines that it is wrapped to."""
     from rich.padding import Padding
 
@@ -204,93 +242,16 @@ def print_indented(console: Console, line: Text, width: int = _HIT_INDENT) -> No
         console.print(line)
 
 
-def highlight_snippet(body: str, query: str) -> Text:
-    """Return the snippet of a text with the words of the query in bold."""
-    from rich.text import Text
-
-    shown = Text(escape_unprintable(make_snippet(body, query)))
-    for (start, end), _ in find_query_spans(shown.plain, query):
-        shown.stylize("bold", start, end)
-    return shown
-
-
-def format_path(path: Path) -> list[str]:
-    """Return the links that were followed, one a line."""
-    lines = []
-    for before, step in pairwise(path):
-        label = f" “{step.label}”" if step.label else ""
-        data = f" {format_link_data(step.data)}" if step.data else ""
-        lines.append(f"{name_step(before)} ─ {step.kind}{label}{data} → {name_step(step)}")
-    return lines
-
-
-def name_step(step: Step) -> str:
-    """Return the URL of a step of a path, else its id."""
-    return step.url or step.id
-
-
-def get_indexed_page(document: Document) -> str:
-    """Return the name under which a store lists the document's page, or without a page the document's id."""
-    page = document.metadata.get("page")
-    return page if isinstance(page, str) else document.id or ""
-
-
-MAX_SHOWN_SECTIONS: Final = 3
-"""How many sections of a page are shown."""
-_SECTION_INDENT: Final = 5
-
-
-def show_pages(hits: Hits, query: str) -> None:
-    """Print pages: title and score, URL, then the best sections with snippet and path."""
-    console = get_stdout()
-    for rank, page in enumerate(hits.by_page(), 1):
-        if rank > 1:
-            console.print()
-        _show_page(console, rank, page, query)
-
-
-def _show_page(console: Console, rank: int, page: PageHits, query: str) -> None:
-    from rich.text import Text
-
-    best = page.hits[0].document
-    title = get_title(best) or join_headings(best) or best.id or ""
-    console.print(
-        Text.assemble(
-            (f"{rank}. ", "dim"),
-            (escape_unprintable(title), "bold cyan"),
-            (f"  score {page.score:.3f}", "dim"),
-        )
-    )
-    url = get_url(best)
-    print_indented(
-        console, Text(escape_unprintable(url.partition("#")[0] or url if url else page.page), style="green")
-    )
-    for place, hit in enumerate(page.hits[:MAX_SHOWN_SECTIONS]):
-        _show_section(console, place, hit, query)
-
-
-def _show_section(console: Console, place: int, hit: Hit, query: str) -> None:
-    """Print heading, fragment and score of a section, its snippet, and the path of links to it.
-
-    The score of the first section is that of its page, so it is not repeated.
-    """
-    from rich.text import Text
-
-    _, _, fragment = (get_url(hit.document) or "").partition("#")
-    name = "  ".join(part for part in (get_section(hit.document), fragment and f"#{fragment}") if part)
-    rank = f"  score {hit.score:.3f}" if place else ""
-    depth = f"  depth {hit.depth}" if hit.depth else ""
-    shown = escape_unprintable(name or "beginning")
-    print_indented(console, Text.assemble(("- ", "dim"), (shown, "cyan"), (f"{rank}{depth}", "dim")))
-    print_indented(console, highlight_snippet(get_body(hit.document), query), _SECTION_INDENT)
-    for step in format_path(hit.path):
-        print_indented(console, Text(escape_unprintable(step), style="yellow"), _SECTION_INDENT)
-
-
-def get_section(document: Document) -> str:
+def _get_section(document: Document) -> str:
     """Return a document's headings below the title of its page, empty for the beginning of the page."""
     headings = document.metadata.get("headings")
     if not isinstance(headings, list):
         return ""
     names = [str(heading) for heading in headings]
     return " > ".join(names[1:] if names[:1] == [get_title(document)] else names)
+
+
+def get_indexed_page(document: Document) -> str:
+    """Return the name under which a store lists the document's page, or without a page the document's id."""
+    page = document.metadata.get("page")
+    return page if isinstance(page, str) else document.id or ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -15,27 +15,23 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
-    SpinnerColumn,
     Task,
-    TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
 
 from linkstore.cli.exits import NOTHING_TO_INDEX, SOURCE_INCOMPLETE, UsageError
-from linkstore.cli.output import complain, get_stdout, note, quiet, write_json
-from linkstore.core.display import escape_unprintable, format_count
+from linkstore.cli.output import complain, format_kinds, note, quiet, show, write_json
+from linkstore.core.display import format_count
 from linkstore.core.text import escape_surrogates
 
 if TYPE_CHECKING:
     from linkstore.core.batches import Progress as Advance
-    from linkstore.ingest.source import Encodings, LeftOut, Summary
-    from linkstore.store.migration import Progress as Count
+    from linkstore.ingest.source import LeftOut, Summary
 
 MAX_SHOWN_SKIPPED: Final = 10
 """Number of skipped pages that are listed; ``--report`` lists all."""
-_MAX_NAMED_PAGES: Final = 3
+_MAX_NAMED: Final = 3
 
 
 class RateColumn(ProgressColumn):
@@ -74,24 +70,6 @@ def show_progress_bar(console: Console | None = None, unit: str = "pages") -> It
 
 
 @contextmanager
-def show_document_counter(console: Console | None = None) -> Iterator[Count]:
-    """Show a count of documents while the context lasts, and yield the function that moves it.
-
-    Args:
-        console: Where it is shown; default stderr.
-    """
-    counts = TextColumn("{task.completed:,.0f} documents{task.description}")
-    columns = (SpinnerColumn(), counts, RateColumn("documents"), TimeElapsedColumn())
-    with Progress(*columns, console=console or Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("", total=None)
-
-        def count(done: int, refused: int) -> None:
-            shown.update(task, completed=done, description=f", {refused:,} refused" if refused else "")
-
-        yield count
-
-
-@contextmanager
 def report_run(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
     """Take the summary of a run, show it, and end with the exit code that the run deserves.
 
@@ -104,7 +82,11 @@ def report_run(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
     """
     from linkstore.ingest.source import IndexingError, NothingIndexedError
 
-    _check_report(report)
+    if report is not None:  # it must be possible to write it, before an hour of work
+        try:
+            report.write_bytes(b"")
+        except OSError as error:
+            raise UsageError(f"--report: {error}") from error
     summaries: list[Summary] = []
     try:
         yield summaries
@@ -116,14 +98,10 @@ def report_run(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
     for summary in summaries:
         _report_summary(summary, report, json=json)
         if summary.unseen:
-            note(_format_unseen(summary))
+            parts = format_count(len(summary.unseen), "part")
+            named = _list_first(summary.unseen, len(summary.unseen))
+            note(f"{parts} of the source could not be seen ({named}); what is stored of that was kept")
             raise typer.Exit(SOURCE_INCOMPLETE)
-
-
-def _format_unseen(summary: Summary) -> str:
-    parts = format_count(len(summary.unseen), "part")
-    named = ", ".join(summary.unseen[:3]) + (", …" if len(summary.unseen) > 3 else "")
-    return f"{parts} of the source could not be seen ({named}); what is stored of that was kept"
 
 
 def _report_summary(summary: Summary, report: Path | None, *, json: bool, briefly: bool = False) -> None:
@@ -133,15 +111,6 @@ def _report_summary(summary: Summary, report: Path | None, *, json: bool, briefl
         write_json(asdict(summary))
     elif not briefly and not quiet.get():
         show_summary(summary)
-
-
-def _check_report(report: Path | None) -> None:
-    """Make sure that the report can be written, before an hour of work."""
-    if report is not None:
-        try:
-            report.write_bytes(b"")
-        except OSError as error:
-            raise UsageError(f"--report: {error}") from error
 
 
 def _write_report(report: Path, summary: Summary) -> None:
@@ -160,31 +129,44 @@ def _write_report(report: Path, summary: Summary) -> None:
 
 def show_summary(summary: Summary) -> None:
     """Print what a run did."""
-    console = get_stdout()
-    pages, dangling = summary.pages, summary.dangling
+    pages, dangling, encodings = summary.pages, summary.dangling, summary.encodings
     done = "to write" if summary.dry_run else "written"
     if summary.dry_run:
-        console.print("dry run   nothing was written")
-    console.print(
+        show("dry run   nothing was written")
+    show(
         f"pages     {pages.added:,} added, {pages.updated:,} updated,"
         f" {pages.unchanged:,} unchanged, {pages.removed:,} removed"
     )
-    console.print(f"chunks    {summary.chunks:,} {done}")
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in summary.links.items())
-    console.print(f"links     {escape_unprintable(kinds) or 'none'} {done}")
+    show(f"chunks    {summary.chunks:,} {done}")
+    show(f"links     {format_kinds(summary.links)} {done}")
     if not summary.dry_run:
-        console.print(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
+        show(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
     if summary.left_out.letters:
-        console.print(f"left out  {_format_left_out(summary.left_out)}")
+        show(f"left out  {_format_left_out(summary.left_out)}")
     if summary.unread:
         from linkstore.ingest.files import describe_unread
 
-        console.print(escape_unprintable(f"left out  {describe_unread(summary.unread)}"))
-    _show_encodings(console, summary.encodings)
+        show(f"left out  {describe_unread(summary.unread)}")
+    if encodings.replaced:
+        lost, on = format_count(encodings.replaced, "character"), format_count(encodings.pages, "page")
+        most = _list_first(list(encodings.most), encodings.pages)
+        show(f"encoding  {lost} replaced by U+FFFD on {on} ({most})", "yellow")
+    if encodings.guessed:
+        on = format_count(encodings.guessed, "page")
+        show(f"encoding  {on} without a declaration read as windows-1252; --encoding names another", "yellow")
     for number, page in enumerate(summary.linked):
         title = "linked  " if number == 0 else " " * 8
-        console.print(escape_unprintable(f"{title}{page.links:>6,}  {page.url}"))
-    _show_skipped(console, summary.skipped)
+        show(f"{title}{page.links:>6,}  {page.url}")
+    for name, reason in list(summary.skipped.items())[:MAX_SHOWN_SKIPPED]:
+        show(f"skipped   {name}: {reason}", "yellow")
+    if len(summary.skipped) > MAX_SHOWN_SKIPPED:
+        more = len(summary.skipped) - MAX_SHOWN_SKIPPED
+        show(f"          (+{more:,} more; --report FILE writes all)", "yellow")
+
+
+def _list_first(names: Sequence[str], count: int) -> str:
+    """List a few of ``count`` names."""
+    return ", ".join(names[:_MAX_NAMED]) + (", …" if count > _MAX_NAMED else "")
 
 
 def _format_left_out(found: LeftOut) -> str:
@@ -194,30 +176,3 @@ def _format_left_out(found: LeftOut) -> str:
         *(f"{count:,} of {kind}" for kind, count in others),
     ]
     return f"{', '.join(parts)} on {format_count(found.pages, 'page')}"
-
-
-def _show_encodings(console: Console, found: Encodings) -> None:
-    if found.replaced:
-        lost, on = format_count(found.replaced, "character"), format_count(found.pages, "page")
-        most = ", ".join(list(found.most)[:_MAX_NAMED_PAGES]) + (
-            ", …" if found.pages > _MAX_NAMED_PAGES else ""
-        )
-        console.print(
-            escape_unprintable(f"encoding  {lost} replaced by U+FFFD on {on} ({most})"), style="yellow"
-        )
-    if found.guessed:
-        on = format_count(found.guessed, "page")
-        console.print(
-            f"encoding  {on} without a declaration read as windows-1252; --encoding names another",
-            style="yellow",
-        )
-
-
-def _show_skipped(console: Console, skipped: Mapping[str, str]) -> None:
-    for name, reason in list(skipped.items())[:MAX_SHOWN_SKIPPED]:
-        console.print(escape_unprintable(f"skipped   {name}: {reason}"), style="yellow")
-    if len(skipped) > MAX_SHOWN_SKIPPED:
-        console.print(
-            f"          (+{len(skipped) - MAX_SHOWN_SKIPPED:,} more; --report FILE writes all)",
-            style="yellow",
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
@@ -33,71 +33,6 @@ if TYPE_CHECKING:
 
 StrategyName = Literal["pagerank", "eager", "mmr", "all-paths", "similarity"]
 DirectionName = Literal["forward", "backward", "both"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrategyOptions:
-    """The options of ``query`` for the strategy; None for the strategy's default.
-
-    Args:
-        name: The name of the strategy.
-        k: How many documents to return.
-        start_k: How many documents to start from.
-        depth: How many hops.
-        kinds: Weight of each link kind to follow; None for all.
-        direction: Which way links are followed.
-        min_similarity: Minimum similarity of the documents to start from.
-    """
-
-    name: StrategyName
-    k: int
-    start_k: int | None
-    depth: int | None
-    kinds: dict[str, float] | None
-    direction: DirectionName | None
-    min_similarity: float | None = None
-
-    def strategy(self) -> Strategy:
-        """Return the strategy with these settings.
-
-        Raises:
-            StrategyError: If a setting is out of range.
-            UsageError: If the strategy has no such setting.
-        """
-        from linkstore.strategies.all_paths import AllPaths
-        from linkstore.strategies.eager import Eager
-        from linkstore.strategies.first_stage import Similarity
-        from linkstore.strategies.mmr import Mmr
-        from linkstore.strategies.pagerank import PageRank
-
-        match self.name:
-            case "similarity":
-                self._refuse("--start-k", self.start_k)
-                self._refuse("--depth", self.depth)
-                self._refuse("--min-similarity", self.min_similarity)
-                return Similarity(k=self.k)
-            case "mmr":
-                return Mmr(k=self.k, **self._settings(fetch_k=self.start_k, depth=self.depth))
-            case "pagerank":
-                self._refuse("--depth", self.depth)
-                return PageRank(k=self.k, **self._settings(start_k=self.start_k))
-            case "eager":
-                return Eager(k=self.k, **self._settings(start_k=self.start_k, depth=self.depth))
-            case "all-paths":
-                return AllPaths(k=self.k, **self._settings(start_k=self.start_k, depth=self.depth))
-
-    def _refuse(self, option: str, value: float | None) -> None:
-        if value is not None:
-            owners = (
-                "eager, mmr and all-paths" if option == "--depth" else "eager, mmr, all-paths and pagerank"
-            )
-            raise UsageError(f"{option} does not apply to {self.name}; it is an option of {owners}")
-
-    def _settings(self, **own: int | None) -> dict[str, Any]:
-        """Return the settings that were given."""
-        named: dict[str, Any] = {**own, "kinds": self.kinds, "direction": self.direction}
-        named["min_similarity"] = self.min_similarity
-        return {name: value for name, value in named.items() if value is not None}
 
 
 MAX_RETURNED: Final = 10_000
@@ -171,8 +106,8 @@ def query(
     Prints each page once with up to 3 of its sections; --chunks and --json print every hit.
     """
     check_question(text)
-    search = StrategyOptions(
-        name=strategy or ("pagerank" if depth is None else "eager"),
+    chosen = make_strategy(
+        strategy or ("pagerank" if depth is None else "eager"),
         k=k,
         start_k=start_k,
         depth=depth,
@@ -182,7 +117,6 @@ def query(
     )
     condition = parse_json_option(filter, "--filter")
     links = parse_json_option(link_filter, "--link-filter")
-    chosen = search.strategy()
     if not (chunks or json):
         chosen = replace(chosen, per_page=MAX_SHOWN_SECTIONS)
     with open_core_store(store) as opened_store:
@@ -190,6 +124,42 @@ def query(
     _show_results(hits, text, chunks=chunks, json=json)
     if explain:
         show_explanation(hits, to_stderr=json)
+
+
+def make_strategy(name: StrategyName, **given: Any) -> Strategy:
+    """Return a strategy with the settings that were given, None for the strategy's default.
+
+    Raises:
+        StrategyError: If a setting is out of range.
+        UsageError: If the strategy has no such setting.
+    """
+    from linkstore.strategies.all_paths import AllPaths
+    from linkstore.strategies.eager import Eager
+    from linkstore.strategies.first_stage import Similarity
+    from linkstore.strategies.mmr import Mmr
+    from linkstore.strategies.pagerank import PageRank
+
+    kinds: dict[StrategyName, type[Strategy]] = {
+        "eager": Eager, "mmr": Mmr, "all-paths": AllPaths, "pagerank": PageRank, "similarity": Similarity
+    }  # fmt: skip
+    settings = {option: value for option, value in given.items() if value is not None}
+    if name == "mmr" and "start_k" in settings:
+        settings["fetch_k"] = settings.pop("start_k")
+    if name == "similarity":  # it follows no links
+        settings = {
+            option: value for option, value in settings.items() if option not in {"kinds", "direction"}
+        }
+    taken = {field.name for field in fields(kinds[name])}
+    for option in settings:
+        if option not in taken:
+            *owners, last = [
+                one for one in kinds if one != "similarity" and (option, one) != ("depth", "pagerank")
+            ]
+            raise UsageError(
+                f"--{option.replace('_', '-')} does not apply to {name}; it is an option of"
+                f" {', '.join(owners)} and {last}"
+            )
+    return kinds[name](**settings)
 
 
 def _show_results(hits: Hits, text: str, *, chunks: bool, json: bool) -> None:

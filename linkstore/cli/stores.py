@@ -1,28 +1,38 @@
-"""Options that commands share, and the store that ``--store`` names: opened, or created at the first page."""
+"""Options that commands share, and the store that ``--store`` names, opened for a command."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from linkstore.cli.exits import UsageError, ended_by_interrupts
-from linkstore.errors import BackendError, StoreNotFoundError
+from linkstore.cli.exits import UsageError, end_at_once
+from linkstore.errors import BackendError, LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
-    from linkstore.core.documents import PageDocuments
-    from linkstore.core.links import Link
     from linkstore.engines.bookkeeping import Backend
-    from linkstore.engines.contract import LinkedPage, Survey
     from linkstore.ingest.source import PageStore
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
+
+
+StoreOption = Annotated[
+    str,
+    typer.Option(
+        "--store",
+        "-s",
+        metavar="PLACE",
+        envvar="LINKSTORE_STORE",
+        help="The store: a folder, or cassandra://host:port/keyspace/table.",
+    ),
+]
+TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @contextmanager
@@ -32,16 +42,10 @@ def open_core_store(place: str) -> Iterator[CoreStore]:
     Raises:
         As :func:`open_store`.
     """
-    with ended_by_interrupts():
-        from linkstore.store.core import CoreStore, open_core_in_folder
-    if _is_store_url(place):
-        with _open_backend(place, create=False) as backend:
-            yield CoreStore(backend)
-    else:
-        with _advise_if_missing(place):
-            in_folder = open_core_in_folder(place)
-        with in_folder as store:
-            yield store
+    with end_at_once():
+        from linkstore.store.core import CoreStore
+    with open_backend(place, create=False) as backend:
+        yield CoreStore(backend)
 
 
 @contextmanager
@@ -57,36 +61,16 @@ def open_store(place: str, *, create: bool = False, embedding: str | None = None
         UsageError: If ``place`` is empty, of an unknown scheme, or a URL of another form.
         StoreNotFoundError: If the store does not exist and ``create`` is False.
         StoreUnavailableError: If no server answers.
+        EmbeddingError: If there is no such embedding, or the store was built with another.
         MissingExtraError: If ``place`` needs an extra that is not installed.
     """
-    at_url = _is_store_url(place)
-    with ended_by_interrupts():
+    _is_store_url(place)
+    with end_at_once():
         from linkstore.embeddings.names import get_embedding
         from linkstore.store.linkstore import LinkStore
     chosen = None if embedding is None else get_embedding(embedding)
-    if at_url:
-        with _open_backend(place, create=create) as backend:
-            yield LinkStore(chosen, backend=backend)
-    else:
-        with _advise_if_missing(place):
-            in_folder = LinkStore.open(place, embedding=chosen, create=create)
-        with in_folder as store:
-            yield store
-
-
-@contextmanager
-def _advise_if_missing(place: str) -> Iterator[None]:
-    """Tell how to make a store that does not exist.
-
-    Raises:
-        StoreNotFoundError: In place of the one raised within.
-    """
-    try:
-        yield
-    except StoreNotFoundError as error:
-        raise StoreNotFoundError(
-            f"there is no store at {place}; make one with: linkstore index SOURCE --store {place}"
-        ) from error
+    with open_backend(place, create=create) as backend:
+        yield LinkStore(chosen, backend=backend)
 
 
 @contextmanager
@@ -94,9 +78,7 @@ def open_or_empty(place: str) -> Iterator[LinkStore]:
     """Open the store at ``place`` to be read only, or an empty one in memory where there is none.
 
     Raises:
-        UsageError: As for :func:`open_store`.
-        StoreUnavailableError: If no server answers.
-        MissingExtraError: If ``place`` needs an extra that is not installed.
+        As :func:`open_store`.
     """
     from linkstore.store.linkstore import LinkStore
 
@@ -109,12 +91,84 @@ def open_or_empty(place: str) -> Iterator[LinkStore]:
 
 
 @contextmanager
-def _open_backend(url: str, *, create: bool) -> Iterator[Backend]:
-    """Open a backend in Cassandra, and close it in the end with its connections."""
-    from linkstore.store.cassandra import make_url_backend
+def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[PageStore]:
+    """Open the store at a place, where the first page makes a store that does not exist yet.
 
-    with _advise_if_missing(url):
-        backend = make_url_backend(url, create=create)
+    Args:
+        place: The value of ``--store``.
+        embedding: Name of the embedding; default the recorded one, or the default of a new store.
+
+    Raises:
+        As :func:`open_store`.
+    """
+    from linkstore.embeddings.names import get_embedding
+    from linkstore.store.linkstore import LinkStore
+
+    with ExitStack() as stack:
+        try:
+            store = cast("PageStore", stack.enter_context(open_store(place, embedding=embedding)))
+        except StoreNotFoundError:
+            empty = stack.enter_context(LinkStore(None if embedding is None else get_embedding(embedding)))
+            make = partial(_make_store, place, embedding)
+            store = cast("PageStore", _UnmadeStore(empty, lambda: stack.enter_context(make())))
+        yield store
+
+
+@contextmanager
+def _make_store(place: str, embedding: str | None) -> Iterator[LinkStore]:
+    """Make a store, and remove it in the end if it is in a new folder and nothing was written after all."""
+    is_new = not is_place_url(place) and not Path(place).exists()
+    is_empty = False
+    try:
+        with open_store(place, create=True, embedding=embedding) as store:
+            try:
+                yield store
+            finally:
+                with suppress(LinkStoreError):
+                    is_empty = is_new and next(store.scan(), None) is None
+    finally:
+        if is_empty:
+            shutil.rmtree(place)
+
+
+class _UnmadeStore:
+    """A store that is an empty one until the first write, which makes the real one.
+
+    Args:
+        empty: What is read until then.
+        make: Makes the real store.
+    """
+
+    def __init__(self, empty: LinkStore, make: Callable[[], LinkStore]) -> None:
+        self._store, self._make, self._is_made = empty, make, False
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"embed_pages", "put_pages"} and not self._is_made:
+            self._store, self._is_made = self._make(), True
+        return getattr(self._store, name)
+
+
+@contextmanager
+def open_backend(place: str, *, create: bool) -> Iterator[Backend]:
+    """Open the backend of a store, and close it in the end with its connections.
+
+    Raises:
+        As :func:`open_store`.
+    """
+    at_url = _is_store_url(place)
+    try:
+        if at_url:
+            from linkstore.store.cassandra import make_url_backend
+
+            backend: Backend = make_url_backend(place, create=create)
+        else:
+            from linkstore.engines.embedded.backend import EmbeddedBackend
+
+            backend = EmbeddedBackend(place, create=create)
+    except StoreNotFoundError as error:
+        raise StoreNotFoundError(
+            f"there is no store at {place}; make one with: linkstore index SOURCE --store {place}"
+        ) from error
     try:
         yield backend
     finally:
@@ -159,119 +213,6 @@ def is_place_url(place: str, *, of_store: bool = True) -> bool:
     except BackendError as error:
         raise UsageError(str(error)) from error
     return True
-
-
-@contextmanager
-def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[PageStore]:
-    """Open the store at a place, where the first page makes a store that does not exist yet.
-
-    Args:
-        place: The value of ``--store``.
-        embedding: Name of the embedding; default the recorded one, or the default of a new store.
-
-    Raises:
-        UsageError: As for :func:`~linkstore.cli.stores.open_store`.
-        EmbeddingError: If there is no such embedding, or the store was built with another.
-    """
-    from linkstore.embeddings.names import get_embedding
-    from linkstore.store.linkstore import LinkStore
-
-    chosen = None if embedding is None else get_embedding(embedding)
-    with ExitStack() as stack:
-        try:
-            store = stack.enter_context(open_store(place, embedding=embedding))
-        except StoreNotFoundError:
-            making = _UnmadeStore(place, embedding, stack.enter_context(LinkStore(embedding=chosen)))
-            stack.callback(making.close)
-            yield making
-        else:
-            yield store
-
-
-class _UnmadeStore:
-    """A store that reads from an empty one until the first write, which makes the real one."""
-
-    def __init__(self, place: str, embedding: str | None, empty: LinkStore) -> None:
-        self._place = place
-        self._embedding = embedding
-        self._store = empty
-        self._made = ExitStack()
-        self._is_made = False
-        self._is_new = not is_place_url(place) and not Path(place).exists()
-
-    def close(self) -> None:
-        """Close the store, and remove a new one that nothing was written to."""
-        if not self._is_made:
-            return
-        is_empty = self._is_new and not self._store.survey().documents
-        self._made.close()
-        if is_empty:
-            shutil.rmtree(self._place)
-
-    def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
-        """Make the store if need be, and embed what will be written."""
-        return self._make().embed_pages(source, pages)
-
-    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
-        """Make the store if need be, and write."""
-        return self._make().put_pages(source, pages)
-
-    def remove_pages(self, source: str, urls: Sequence[str]) -> object:
-        """Remove pages with their documents."""
-        return self._store.remove_pages(source, urls)
-
-    def pages(self, source: str) -> dict[str, str]:
-        """Return the pages stored for a source."""
-        return self._store.pages(source)
-
-    def check_pages(self, source: str, urls: Sequence[str]) -> None:
-        """Raise SourceConflictError if another source has one of these pages."""
-        self._store.check_pages(source, urls)
-
-    def page_ids(self, source: str, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the documents made of pages."""
-        return self._store.page_ids(source, urls)
-
-    def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> object:
-        """Give documents other links of these kinds."""
-        return self._store.replace_links(kinds, links)
-
-    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents with these ids."""
-        return self._store.get_by_ids(ids)
-
-    def scan(self) -> Iterator[Document]:
-        """Yield all stored documents."""
-        return self._store.scan()
-
-    def most_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> Sequence[LinkedPage]:
-        """Return the pages that most links lead to."""
-        return self._store.most_linked_pages(kind, take)
-
-    def survey(self) -> Survey:
-        """Count what is stored."""
-        return self._store.survey()
-
-    def _make(self) -> LinkStore:
-        if not self._is_made:
-            made = open_store(self._place, create=True, embedding=self._embedding)
-            self._store = self._made.enter_context(made)
-            self._is_made = True
-        return self._store
-
-
-StoreOption = Annotated[
-    str,
-    typer.Option(
-        "--store",
-        "-s",
-        metavar="PLACE",
-        envvar="LINKSTORE_STORE",
-        help="The store: a folder, or cassandra://host:port/keyspace/table.",
-    ),
-]
-TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def split_names(values: Iterable[str]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from rich.console import Console
@@ -82,11 +81,6 @@ def widen_console(console: Console) -> Console:
     return console
 
 
-_BAR_LENGTH: Final = 40
-"""The longest bar, in characters."""
-_BAR_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
-
-
 def show_profile(profile: Profile) -> None:
     """Print what a store's links look like, and the verdict."""
     console = widen_console(get_stdout())
@@ -98,7 +92,8 @@ def show_profile(profile: Profile) -> None:
     _show_kinds(console, profile)
     sizes = dict(zip(list_size_labels(), profile.sizes, strict=True))
     console.print("\nLink groups by documents on their larger side; the last are hubs", style="bold")
-    _show_bars(console, sizes)
+    for label, count in sizes.items():
+        console.print(f"  {label:>8} {count:>10,}")
     if profile.largest:
         console.print("\nLargest link groups", style="bold")
     for group in profile.largest:
@@ -110,23 +105,6 @@ def show_profile(profile: Profile) -> None:
     if profile.gold is not None:
         _show_gold_profile(console, profile.gold)
     console.print(f"\n{profile.verdict}", style="bold")
-
-
-def draw_bar(share: float, length: int = _BAR_LENGTH) -> str:
-    """Return a bar of characters, at most ``length`` of them.
-
-    Args:
-        share: From 0 to 1. Anything above 0 shows.
-        length: The length of a full bar.
-    """
-    eighths = max(round(share * length * 8), share > 0)
-    return "█" * (eighths // 8) + _BAR_EIGHTHS[eighths % 8].strip()
-
-
-def _show_bars(console: Console, counts: Mapping[str, int]) -> None:
-    most = max(counts.values(), default=0) or 1
-    for label, count in counts.items():
-        console.print(f"  {label:>8} {count:>10,} {draw_bar(count / most)}".rstrip())
 
 
 def _show_kinds(console: Console, profile: Profile) -> None:

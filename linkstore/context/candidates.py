@@ -25,7 +25,7 @@ from linkstore.core.hits import Hit, Hits, Path
 from linkstore.core.plans import StoredDocument
 from linkstore.errors import StrategyError
 from linkstore.store.linkstore import LinkStore, require_store
-from linkstore.store.searching import choose_strategy
+from linkstore.store.search import choose_strategy
 from linkstore.strategies.base import Strategy
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY, PageRank
 

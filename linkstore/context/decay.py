@@ -18,7 +18,7 @@ from linkstore.core.calls import call_engine
 from linkstore.core.documents import ACCESS_KEY, HALF_LIFE_KEY, MEMORY_KEY
 from linkstore.core.plans import Operation
 from linkstore.errors import StoreReadOnlyError, StrategyError
-from linkstore.store import operations
+from linkstore.store.documents import convert_access_time, read_access_times
 from linkstore.store.linkstore import LinkStore
 
 Memory = Literal["semantic", "episodic", "procedural"]
@@ -177,7 +177,7 @@ class Accesses:
         names = list(names)
         known: dict[str, datetime] = {}
         if names:
-            known = yield from operations.read_access_times(self._store.backend, names)
+            known = yield from read_access_times(self._store.backend, names)
         pending = {name: self._pending[name] for name in names if name in self._pending}
         return known | {name: max(at, known.get(name, at)) for name, at in pending.items()}
 
@@ -192,7 +192,7 @@ class Accesses:
                 return
             pending, self._pending = self._pending, {}
         now = datetime.now(UTC)
-        times = {name: operations.convert_access_time(min(at, now)) for name, at in pending.items()}
+        times = {name: convert_access_time(min(at, now)) for name, at in pending.items()}
         try:
             yield call_engine(self._store.backend, self._store.backend.touch(times))
         except StoreReadOnlyError:

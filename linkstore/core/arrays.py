@@ -27,7 +27,7 @@ def as_matrix(vectors: Any) -> Floats:
         EmbeddingError: If they are not such vectors.
     """
     try:
-        found = _convert_numbers(vectors)
+        found = convert_numbers(vectors)
         if found.ndim == 2 and (found.shape[1] or not len(found)):
             return found
         cause = None
@@ -39,7 +39,7 @@ def as_matrix(vectors: Any) -> Floats:
     ) from cause
 
 
-def _convert_numbers(given: Any) -> Floats:
+def convert_numbers(given: Any) -> Floats:
     """Return numbers in lists of one length as float32, where numbers too large for it become infinite.
 
     Raises:
@@ -99,23 +99,6 @@ def make_unit_vector(dimension: int) -> Floats:
     """Return some unit vector, for plans that need one and rank nothing by it."""
     vector = np.zeros(dimension, dtype=np.float32)
     vector[0] = 1.0
-    return vector
-
-
-def convert_question(given: Any) -> Floats:
-    """Return the vector of a question as float32 of shape ``(dimension,)``, not scaled.
-
-    Raises:
-        EmbeddingError: If it is not a sequence of numbers, such as the input of a whole chain.
-    """
-    try:
-        vector = _convert_numbers(given)
-    except (TypeError, ValueError, OverflowError):
-        vector = np.empty(0, np.float32)
-    if vector.ndim != 1 or not vector.size:
-        raise EmbeddingError(
-            f"a question must be a string or a list of numbers, not {quote_value(given)[:200]}"
-        )
     return vector
 
 

@@ -107,21 +107,14 @@ def observe_plan(
     plan: Plan[T], asked: Callable[[Fetch], None], told: Callable[[Fetch, Any], None]
 ) -> Plan[T]:
     """Run a plan with a listener: ``asked`` gets each fetch before it is answered, ``told`` each answer."""
-    try:
-        fetch = next(plan)
-        while True:
-            asked(fetch)
-            try:
-                answer = yield fetch
-            except CapabilityError as error:
-                fetch = plan.throw(error)
-            else:
-                told(fetch, answer)
-                fetch = plan.send(answer)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    finally:
-        plan.close()
+
+    def answer(fetch: Fetch) -> Plan[Any]:
+        asked(fetch)
+        reply = yield fetch
+        told(fetch, reply)
+        return reply
+
+    return answer_plan(plan, answer)
 
 
 def run(operation: Operation[T], wait: Callable[[Any], Any] = make_call) -> T:

@@ -24,6 +24,17 @@ _UNSAFE: Final = re.compile(
     "\ud800-\udfff]"  # halves of characters, which no encoding has
 )
 _NAMED: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_ENCODED: Final = re.compile(r"(?:%[89A-Fa-f][0-9A-Fa-f])+")
+_NOT_READABLE: Final = re.compile(
+    r"[\x00-\xa0\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\uffff\U000e0000-\U000e007f\s"
+    "\ud800-\udfff]"
+)
+"""Of what is not ASCII: white space, controls, marks of direction, and bytes that are no Unicode."""
+SNIPPET_WIDTH: Final = 200
+"""Longest snippet, in characters, ellipses not counted."""
+_SHORTEST_STEM: Final = 4
+Span = tuple[int, int]
 
 
 def escape_unprintable(text: str) -> str:
@@ -59,15 +70,6 @@ def format_link_data(data: Mapping[str, Any]) -> str:
     return text if len(text) <= SHOWN_DATA else f"{text[:SHOWN_DATA]}…"
 
 
-_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_ENCODED: Final = re.compile(r"(?:%[89A-Fa-f][0-9A-Fa-f])+")
-_NOT_READABLE: Final = re.compile(
-    r"[\x00-\xa0\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\uffff\U000e0000-\U000e007f\s"
-    "\ud800-\udfff]"
-)
-"""Of what is not ASCII: white space, controls, marks of direction, and bytes that are no Unicode."""
-
-
 def make_readable(url: str) -> str:
     """Return a percent-encoded URL in its own letters: ``東京.md`` for ``%E6%9D%B1%E4%BA%AC.md``.
 
@@ -85,13 +87,6 @@ def _decode_letters(found: re.Match[str]) -> str:
 def encode_controls(name: str) -> str:
     """Percent-encode control characters and marks of direction in a name, so that it can be an id."""
     return name if name.isprintable() else _CONTROLS.sub(lambda one: quote(one[0]), name)
-
-
-SNIPPET_WIDTH: Final = 200
-"""Longest snippet, in characters, ellipses not counted."""
-_SHORTEST_STEM: Final = 4
-
-Span = tuple[int, int]
 
 
 def make_snippet(text: str, query: str, width: int = SNIPPET_WIDTH) -> str:

@@ -29,6 +29,15 @@ from linkstore.errors import FilterError
 Test = Callable[[Mapping[str, Any]], bool]
 Filter = Mapping[str, Any]
 """A filter as users write it."""
+_JSON = (str, int, float, bool, type(None), list, tuple, Mapping)
+_ORDERED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+OPERATORS: Final = ("$eq", "$ne", *_ORDERED, "$in", "$nin", "$exists", "$and", "$or", "$not")
+"""Every operator of the language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,14 +267,3 @@ def _is_equal(stored: Any, wanted: Any) -> bool:
             and all(_is_equal(stored[key], value) for key, value in wanted.items())
         )
     return bool(stored == wanted)
-
-
-_JSON = (str, int, float, bool, type(None), list, tuple, Mapping)
-_ORDERED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
-OPERATORS: Final = ("$eq", "$ne", *_ORDERED, "$in", "$nin", "$exists", "$and", "$or", "$not")
-"""Every operator of the language."""

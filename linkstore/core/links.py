@@ -12,12 +12,20 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import quote_value, require
+from linkstore.core.metadata import copy_json
 from linkstore.core.text import is_unicode
 from linkstore.errors import LinkError
 
 DIRECTIONS: Final[frozenset[str]] = frozenset({"in", "out", "bidir"})
 MAX_TAG_BYTES: Final = 8192
 """Longest kind or tag, in bytes of UTF-8."""
+Direction = Literal["in", "out", "bidir"]
+SUGGESTED: Final = "suggested"
+"""The kind of links that ``suggest_links`` proposed; a search follows them only if it names the kind."""
+LINKS_KEY: Final = "links"
+"""The metadata key under which a document carries its links, as plain JSON dicts."""
+_MAX_CACHED_TAG: Final = 100
+"""Maximum length of the tag of a link that is cached for further documents."""
 
 
 def has_ordinary_fields(kind: object, tag: object, direction: object, label: object, weight: object) -> bool:
@@ -75,15 +83,6 @@ def _find_tag_problem(value: object) -> str | None:
     return f"is {size} bytes long; at most {MAX_TAG_BYTES} are allowed" if size > MAX_TAG_BYTES else None
 
 
-Direction = Literal["in", "out", "bidir"]
-SUGGESTED: Final = "suggested"
-"""The kind of links that ``suggest_links`` proposed; a search follows them only if it names the kind."""
-LINKS_KEY: Final = "links"
-"""The metadata key under which a document carries its links, as plain JSON dicts."""
-_MAX_CACHED_TAG: Final = 100
-"""Maximum length of the tag of a link that is cached for further documents."""
-
-
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class Link:
     """A typed, directed pointer of one document.
@@ -122,8 +121,6 @@ class Link:
             raise LinkError(f"invalid link {_quote_link(self)}: {problem}")
 
     def _copy_data(self) -> dict[str, Any]:
-        from linkstore.core.documents import copy_json  # late: it needs NumPy, and most links have no data
-
         try:
             return copy_json(self.data)
         except ValueError as error:

@@ -121,7 +121,7 @@ class _CollectorChange:
         self._lock = threading.RLock()
         self.tokens: set[_Token] = set()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forked)
+            os.register_at_fork(after_in_child=self._reset_after_fork)
 
     def begin(self, token: _Token) -> None:
         """Change the collector if it is not changed yet."""
@@ -138,7 +138,7 @@ class _CollectorChange:
                 self._undo()
                 self._undo = None
 
-    def _forked(self) -> None:
+    def _reset_after_fork(self) -> None:
         """End the uses of other threads in a forked child, because these threads do not exist there."""
         self._lock = threading.RLock()
         own = threading.get_ident()

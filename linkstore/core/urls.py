@@ -21,6 +21,23 @@ _NOT_IN_HOSTS: Final = re.compile(r'[\x00-\x20"#%/<>?@\\^`{|}\x7f-\xa0]')
 _MORE_SLASHES: Final = re.compile(r"^(https?:)/{3,}", re.IGNORECASE)
 """Browsers take any number of slashes for two."""
 _STRAY_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_NO_BASE: Final = "http://site.invalid/"
+_CACHED_URLS: Final = 65_536
+_CACHED_PAGES: Final = 1024
+# A URL that is already normal. Most joined links are, and checking is much cheaper than normalizing.
+_NORMAL: Final = re.compile(r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
+# A path that leaves a base normal if the base is: joining the two is joining strings.
+_PLAIN_PATH: Final = re.compile(r"(/|\./|(?:\.\./)*)([\w~-][\w.~-]*(?:/[\w~-][\w.~-]*)*/?)", re.ASCII)
+_PLAIN_BASE: Final = re.compile(
+    r"(https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*)(/(?:[\w~-][\w.~-]*/)*)[\w.~-]*", re.ASCII
+)
+_PLAIN_FRAGMENT: Final = re.compile(r"[\w.~-]+", re.ASCII)
+_UNSAFE_IN_FRAGMENT: Final = re.compile(
+    r'[\x00-\x20"#%<>\\^`{|}\x7f-\x9f\s\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]'
+)
+_ABSOLUTE: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*:", re.IGNORECASE | re.ASCII)
+_FROM_ROOT: Final = re.compile(r"[/\\](?![/\\])")
+_NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
 
 
 def make_canonical(url: str) -> str | None:
@@ -66,26 +83,6 @@ def _encode_host(host: str) -> str:
 
     labels = idna.uts46_remap(host, std3_rules=False, transitional=False).split(".")
     return ".".join(one if one.isascii() else f"xn--{one.encode('punycode').decode()}" for one in labels)
-
-
-_NO_BASE: Final = "http://site.invalid/"
-_CACHED_URLS: Final = 65_536
-_CACHED_PAGES: Final = 1024
-
-# A URL that is already normal. Most joined links are, and checking is much cheaper than normalizing.
-_NORMAL: Final = re.compile(r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
-# A path that leaves a base normal if the base is: joining the two is joining strings.
-_PLAIN_PATH: Final = re.compile(r"(/|\./|(?:\.\./)*)([\w~-][\w.~-]*(?:/[\w~-][\w.~-]*)*/?)", re.ASCII)
-_PLAIN_BASE: Final = re.compile(
-    r"(https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*)(/(?:[\w~-][\w.~-]*/)*)[\w.~-]*", re.ASCII
-)
-_PLAIN_FRAGMENT: Final = re.compile(r"[\w.~-]+", re.ASCII)
-_UNSAFE_IN_FRAGMENT: Final = re.compile(
-    r'[\x00-\x20"#%<>\\^`{|}\x7f-\x9f\s\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]'
-)
-_ABSOLUTE: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*:", re.IGNORECASE | re.ASCII)
-_FROM_ROOT: Final = re.compile(r"[/\\](?![/\\])")
-_NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

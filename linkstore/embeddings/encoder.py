@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:  # numpy takes longer to import than all of this package
     Matrix: TypeAlias = NDArray[np.float32]
+_RUNTIME: Final = "libstdc++.so.6"
+_USEARCH: Final = "usearch.compiled"
+_A_SYMBOL: Final = "_ZNSt6locale7classicEv"
 
 
 class Encoder(ABC):
@@ -102,11 +105,6 @@ def _normalize(vectors: Matrix) -> None:
     import numpy as np
 
     vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
-
-
-_RUNTIME: Final = "libstdc++.so.6"
-_USEARCH: Final = "usearch.compiled"
-_A_SYMBOL: Final = "_ZNSt6locale7classicEv"
 
 
 def share_cpp_runtime() -> None:

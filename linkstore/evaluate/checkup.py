@@ -19,8 +19,8 @@ from linkstore.extract.names import normalize_name
 from linkstore.ingest.pipeline import staleness
 from linkstore.ingest.relink import BEGUN_SOURCE
 from linkstore.ingest.source import Source
+from linkstore.store.documents import INCOMPLETE_DIGEST
 from linkstore.store.linkstore import require_store
-from linkstore.store.operations import INCOMPLETE_DIGEST
 from linkstore.store.schema import TYPE_FIELD, Schema
 from linkstore.store.schema_graph import TypeConnectivity, TypedGraph
 

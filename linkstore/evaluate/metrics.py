@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from linkstore.core.arguments import require_list
 from linkstore.errors import EvaluationError
-from linkstore.store.linkstore import LinkStore
-from linkstore.store.retriever import LinkRetriever
+from linkstore.store.search import DEFAULT_RETURNED_K, choose_strategy
 from linkstore.strategies.base import Strategy
 from linkstore.strategies.eager import Eager
 from linkstore.strategies.first_stage import Similarity, Words
@@ -48,12 +47,11 @@ STRATEGIES: Final = (*_FACTORIES, DEFAULT)
 """The names that are known; ``"default"`` is what a LinkRetriever uses by itself."""
 
 
-def make_strategies(names: Sequence[str], store: LinkStore) -> dict[str, Strategy]:
+def make_strategies(names: Sequence[str]) -> dict[str, Strategy]:
     """Return strategies with their own settings, each once, in order.
 
     Args:
         names: Some of :data:`STRATEGIES`.
-        store: The store whose retriever determines the default.
 
     Raises:
         EvaluationError: If a name is unknown, or none is given.
@@ -64,7 +62,7 @@ def make_strategies(names: Sequence[str], store: LinkStore) -> dict[str, Strateg
         problem = f"unknown strategy {', '.join(unknown)}" if unknown else "no strategy is named"
         raise EvaluationError(f"{problem}; known: {', '.join(STRATEGIES)}")
     return {
-        name: LinkRetriever(store=store).strategy_for() if name == DEFAULT else _FACTORIES[name]()
+        name: choose_strategy(None, DEFAULT_RETURNED_K) if name == DEFAULT else _FACTORIES[name]()
         for name in names
     }
 

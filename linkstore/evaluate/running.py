@@ -37,7 +37,7 @@ from linkstore.evaluate.metrics import (
     make_strategies,
 )
 from linkstore.store.linkstore import LinkStore
-from linkstore.store.searching import choose_strategy
+from linkstore.store.search import choose_strategy
 from linkstore.strategies.base import Question, Strategy
 from linkstore.strategies.first_stage import Similarity
 
@@ -301,7 +301,7 @@ def _evaluate_store(
     if isinstance(strategies, Mapping):
         chosen = {name: choose_strategy(strategy, None) for name, strategy in strategies.items()}
     else:
-        chosen = make_strategies(strategies, store)
+        chosen = make_strategies(strategies)
     if not chosen:
         raise EvaluationError("no strategy is given; pass at least one")
     if not questions:

@@ -19,7 +19,7 @@ from linkstore.errors import StrategyError
 from linkstore.memory.entities import EntityFinder, find_entities
 from linkstore.memory.turns import Turn
 from linkstore.store.linkstore import LinkStore, require_store
-from linkstore.store.searching import choose_strategy
+from linkstore.store.search import choose_strategy
 from linkstore.strategies.base import Reranker, Strategy
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY
 

@@ -8,7 +8,7 @@ from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.session import StoreAddress, connect_session, parse_address, resolve_session
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables
-from linkstore.store.driving import close_on_failure
+from linkstore.store.base import close_on_failure
 
 
 def make_session_backend(

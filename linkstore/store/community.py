@@ -7,7 +7,6 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -28,77 +27,13 @@ from linkstore.engines.contract import Manifest, PageEntry, Record
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreFormatError, StoreNotFoundError
 from linkstore.store.migration import BackendSource, Batch, Source, find_recorded_name
 
-_LINKED: Final = "link"
-"""The value of the entries that langchain-community adds to metadata to find documents by their links."""
-
-
-def make_record(id: str, text: Any, vector: Any, attributes: str | None, entries: Any) -> Record:
-    """Make a record of what a row holds.
-
-    Args:
-        id: The document's id.
-        text: Its content.
-        vector: Of any length but 0.
-        attributes: Metadata that was not searchable, as JSON; links are among them.
-        entries: Metadata that was searchable, as a map of strings.
-
-    Raises:
-        DocumentError: If it lacks its text or vector, or has metadata that is none.
-        LinkError: If its links cannot be read.
-    """
-    check_id(id)
-    if not isinstance(text, str):
-        raise DocumentError("it has no text" if text is None else f"its text is {type(text).__name__}")
-    if vector is None:
-        raise DocumentError("it has no vector")
-    metadata = {**_parse_attributes(attributes), **dict(entries or {})}
-    links = _take_links(metadata, id)
-    if links:
-        metadata[LINKS_KEY] = [link.to_dict() for link in links]
-    unit = normalize_vectors([vector], None, [id])[0]
-    return Record(id=id, text=text, metadata=metadata, vector=unit, links=links)
-
-
-def _parse_attributes(text: str | None) -> dict[str, Any]:
-    """Return the metadata in a column of JSON, if it would come back as it is."""
-    if text is None:
-        return {}
-    try:
-        found = json.loads(text)
-        same = orjson.loads(orjson.dumps(found)) == found
-    except (ValueError, TypeError, RecursionError) as error:
-        raise DocumentError(f"its metadata cannot be read: {error}") from error
-    if not isinstance(found, dict) or not same:
-        raise DocumentError("its metadata is not a JSON object that linkstore can store")
-    return found
-
-
-def _take_links(metadata: dict[str, Any], id: str) -> tuple[Link, ...]:
-    """Take the links out of metadata, with the entries by which langchain-community finds them."""
-    stored = metadata.pop(LINKS_KEY, None)
-    if isinstance(stored, str):
-        try:
-            stored = orjson.loads(stored)
-        except ValueError as error:
-            raise LinkError(f"its links are not valid JSON: {_format_value(stored)}") from error
-    links = parse_links({LINKS_KEY: stored}, id)
-    for link in links:
-        key = f"link:{link.kind}:{link.tag}"
-        if link.leads_in and metadata.get(key) == _LINKED:
-            del metadata[key]
-    return links
-
-
-def _format_value(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:100]}…"
-
-
 READ_COLUMNS: Final = (
     "SELECT column_name, type, kind, position, clustering_order FROM system_schema.columns"
     " WHERE keyspace_name = ? AND table_name = ?"
 )
 """The columns of a table; values: keyspace, table."""
+_LINKED: Final = "link"
+"""The value of the entries that langchain-community adds to metadata to find documents by their links."""
 _BODY: Final = "body_blob"
 _VECTOR: Final = "vector"
 _OPTIONAL: Final = ("attributes_blob", "metadata_s")
@@ -111,121 +46,6 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
 """How the key columns of a type are read from strings."""
 ColumnRow = tuple[str, str, str, int, str]
 """Name, type, kind, position and clustering order of a column."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """A table of cassio's with texts and vectors.
-
-    Args:
-        keyspace: As it is named in the schema.
-        table: Likewise.
-        partition: Columns of the partition key, in order: (name, type).
-        clustering: Columns that order a partition: (name, type).
-        descending: Whether those are ordered downwards.
-        dimension: Length of the vectors.
-        optional: Which of the columns for metadata there are.
-    """
-
-    keyspace: str
-    table: str
-    partition: tuple[tuple[str, str], ...]
-    clustering: tuple[tuple[str, str], ...]
-    descending: bool
-    dimension: int
-    optional: tuple[str, ...]
-
-    @property
-    def keys(self) -> tuple[tuple[str, str], ...]:
-        """All key columns."""
-        return (*self.partition, *self.clustering)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of a row, in order: keys, body, vector, metadata."""
-        return (*(name for name, _ in self.keys), _BODY, _VECTOR, *self.optional)
-
-    def name(self, key: Sequence[Any]) -> str:
-        """Return the document's id: its key, in a clustered table with its partition before it."""
-        *parts, own = map(str, key)
-        return "/".join((*(quote(part, safe="") for part in parts), own))
-
-    def key(self, words: Sequence[str]) -> tuple[Any, ...]:
-        """Key values from strings."""
-        return tuple(_READERS[kind](word) for (_, kind), word in zip(self.keys, words, strict=True))
-
-    def first(self) -> str:
-        """Select the first rows in the order of the ring. Values: the limit."""
-        return f"{self._select()} LIMIT ?"
-
-    def rest_of_partition(self) -> str:
-        """Select the next rows of a partition. Values: the last key, the limit."""
-        same = " AND ".join(f"{_quote_column(name)} = ?" for name, _ in self.partition)
-        order = "<" if self.descending else ">"
-        columns, places = _join_column_names(self.clustering), _make_placeholders(self.clustering)
-        return f"{self._select()} WHERE {same} AND ({columns}) {order} ({places}) LIMIT ?"
-
-    def next_partitions(self) -> str:
-        """Select the rows of the partitions after one. Values: its key, the limit."""
-        columns, places = _join_column_names(self.partition), _make_placeholders(self.partition)
-        return f"{self._select()} WHERE token({columns}) > token({places}) LIMIT ?"
-
-    def _select(self) -> str:
-        columns = ", ".join(map(_quote_column, self.columns))
-        return f"SELECT {columns} FROM {_quote_column(self.keyspace)}.{_quote_column(self.table)}"
-
-
-def is_community(columns: Sequence[ColumnRow]) -> bool:
-    """Whether these are the columns of a table of cassio's with texts and vectors."""
-    types = {name: kind for name, kind, *_ in columns}
-    return _BODY in types and bool(_DIMENSION.fullmatch(types.get(_VECTOR, "")))
-
-
-def read_layout(keyspace: str, table: str, columns: Sequence[ColumnRow]) -> Layout:
-    """Return the layout of a table, from its columns in the schema.
-
-    Raises:
-        StoreNotFoundError: If there are none.
-        StoreFormatError: If it is another table, or its keys cannot be followed.
-    """
-    where = f"the table {table!r} in the keyspace {keyspace!r}"
-    if not columns:
-        raise StoreNotFoundError(f"{where.removeprefix('the ')} does not exist; check the spelling")
-    types = {name: kind for name, kind, *_ in columns}
-    dimension = _DIMENSION.fullmatch(types.get(_VECTOR, ""))
-    if not is_community(columns) or dimension is None:
-        raise StoreFormatError(
-            f"{where} was not made by langchain-community: it has {', '.join(sorted(types))}, and not"
-            f" {_BODY} with {_VECTOR}"
-        )
-    keyed = sorted(columns, key=lambda column: column[3])
-    orders = {order for *_, role, _, order in columns if role == "clustering"}
-    found = Layout(
-        keyspace=keyspace,
-        table=table,
-        partition=tuple((name, kind) for name, kind, role, *_ in keyed if role == "partition_key"),
-        clustering=tuple((name, kind) for name, kind, role, *_ in keyed if role == "clustering"),
-        descending=orders == {"desc"},
-        dimension=int(dimension[1]),
-        optional=tuple(name for name in _OPTIONAL if name in types),
-    )
-    unknown = [f"{name} {kind}" for name, kind in found.keys if kind not in _READERS]
-    if unknown or len(orders) > 1:
-        problem = f"of {', '.join(unknown)}" if unknown else "ordered both up and down"
-        raise StoreFormatError(f"{where} has a key {problem}, which cannot be read on from any row")
-    return found
-
-
-def _join_column_names(columns: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(_quote_column(name) for name, _ in columns)
-
-
-def _make_placeholders(columns: Sequence[object]) -> str:
-    return ", ".join("?" * len(columns))
-
-
-def _quote_column(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 class CommunityTable:
@@ -259,62 +79,151 @@ class CommunityTable:
     ) -> None:
         found, chosen = resolve_session(session, keyspace)
         self._executor = Executor(found, settings)
-        self._layout = read_layout(chosen, table, _read_columns(self._executor, chosen, table))
-        self._embedding = find_recorded_name(embedding)
+        columns = _read_columns(self._executor, chosen, table)
+        self._check_columns(f"table {table!r} in the keyspace {chosen!r}", columns)
+        types = {name: kind for name, kind, *_ in columns}
+        placed = sorted(columns, key=lambda column: column[3])
+        self._partition = [(name, types[name]) for name, _, role, *_ in placed if role == "partition_key"]
+        self._clustering = [(name, types[name]) for name, _, role, *_ in placed if role == "clustering"]
+        self._order = "<" if any(order == "desc" for *_, order in columns) else ">"
+        self._optional = [name for name in _OPTIONAL if name in types]
+        names = [*(name for name, _ in self._keys), _BODY, _VECTOR, *self._optional]
+        selected = ", ".join(map(_quote_column, names))
+        self._select = f"SELECT {selected} FROM {_quote_column(chosen)}.{_quote_column(table)}"
+        (dimension,) = _DIMENSION.findall(types[_VECTOR])
+        self._manifest = Manifest(embedding=find_recorded_name(embedding), dimension=int(dimension))
+
+    @staticmethod
+    def _check_columns(where: str, columns: Sequence[ColumnRow]) -> None:
+        if not columns:
+            raise StoreNotFoundError(f"{where} does not exist; check the spelling")
+        if not _is_community(columns):
+            names = ", ".join(sorted(name for name, *_ in columns))
+            raise StoreFormatError(
+                f"the {where} was not made by langchain-community: it has {names}, and not {_BODY} with"
+                f" {_VECTOR}"
+            )
+        keys = [column for column in columns if column[2] in {"partition_key", "clustering"}]
+        unknown = ", ".join(f"{name} {kind}" for name, kind, *_ in keys if kind not in _READERS)
+        orders = {order for *_, role, _, order in keys if role == "clustering"}
+        if unknown or len(orders) > 1:
+            problem = f"of {unknown}" if unknown else "ordered both up and down"
+            raise StoreFormatError(f"the {where} has a key {problem}, which cannot be read on from any row")
+
+    @property
+    def _keys(self) -> list[tuple[str, str]]:
+        return [*self._partition, *self._clustering]
 
     def manifest(self) -> Manifest:
         """Return the embedding that was named, and the dimension of the table's vectors."""
-        return Manifest(embedding=self._embedding, dimension=self._layout.dimension)
-
-    def batch(self, after: str | None, limit: int) -> Batch:
-        """In the order of the ring, then of the partition."""
-        rows = self._rows(after, limit)
-        if not rows:
-            return Batch(cursor=None)
-        records: list[Record] = []
-        refused: dict[str, str] = {}
-        for row in rows:
-            key, id = self._split(row)
-            try:
-                records.append(self._record(id, row[len(key) :]))
-            except (DocumentError, LinkError) as error:
-                refused[id] = error.message
-        last, _ = self._split(rows[-1])
-        cursor = orjson.dumps([str(part) for part in last]).decode()
-        return Batch(cursor=cursor, records=records, refused=refused)
+        return self._manifest
 
     def pages(self) -> Sequence[PageEntry]:
-        """There are none."""
+        """Return nothing, since langchain-community keeps no pages."""
         return ()
 
-    def _record(self, id: str, values: Sequence[Any]) -> Record:
-        text, vector, *metadata = values
-        named = dict(zip(self._layout.optional, metadata, strict=True))
-        given = None if vector is None else unpack_vector(vector)
-        return make_record(id, text, given, named.get("attributes_blob"), named.get("metadata_s"))
+    def batch(self, after: str | None, limit: int) -> Batch:
+        """Return the next documents in the order of the ring, then of the partition."""
+        records: list[Record] = []
+        refused: dict[str, str] = {}
+        cursor = None
+        for row in self._read_rows(after, limit):
+            key, (text, vector, *metadata) = row[: len(self._keys)], row[len(self._keys) :]
+            *parts, own = map(str, key)
+            id = "/".join((*(quote(part, safe="") for part in parts), own))
+            cursor = orjson.dumps([*map(str, key)]).decode()
+            given = None if vector is None else unpack_vector(vector)
+            try:
+                records.append(
+                    _make_record(id, text, given, **dict(zip(self._optional, metadata, strict=True)))
+                )
+            except (DocumentError, LinkError) as error:
+                refused[id] = error.message
+        return Batch(cursor=cursor, records=records, refused=refused)
 
-    def _split(self, row: Row) -> tuple[Row, str]:
-        """Return a row's key, and the id that its document gets."""
-        key = row[: len(self._layout.keys)]
-        return key, self._layout.name(key)
-
-    def _rows(self, after: str | None, limit: int) -> list[Row]:
-        """Read the next rows: those left of the partition, then other partitions."""
+    def _read_rows(self, after: str | None, limit: int) -> list[Row]:
+        """Read the next rows: those left of the partition of the last one, then other partitions."""
         if after is None:
-            return self._read(self._layout.first(), (), limit)
-        key = self._layout.key(orjson.loads(after))
-        rest: list[Row] = []
-        if self._layout.clustering:
-            rest = self._read(self._layout.rest_of_partition(), key, limit)
-        if len(rest) == limit:
-            return rest
-        partition = key[: len(self._layout.partition)]
-        return rest + self._read(self._layout.next_partitions(), partition, limit - len(rest))
+            return self._read("", (), limit)
+        words = orjson.loads(after)
+        key = tuple(_READERS[kind](word) for (_, kind), word in zip(self._keys, words, strict=True))
+        rows: list[Row] = []
+        if self._clustering:
+            same = " AND ".join(f"{_quote_column(name)} = ?" for name, _ in self._partition)
+            columns, places = _list_columns(self._clustering)
+            rows = self._read(f" WHERE {same} AND ({columns}) {self._order} ({places})", key, limit)
+        if len(rows) < limit:
+            columns, places = _list_columns(self._partition)
+            partition = key[: len(self._partition)]
+            rows += self._read(f" WHERE token({columns}) > token({places})", partition, limit - len(rows))
+        return rows
 
-    def _read(self, cql: str, values: tuple[Any, ...], limit: int) -> list[Row]:
+    def _read(self, where: str, values: tuple[Any, ...], limit: int) -> list[Row]:
+        cql = f"{self._select}{where} LIMIT ?"
         statement = Statement(cql=cql, values=(*values, limit), page_limit=limit)
         (rows,) = self._executor.run(Requests(statements=(statement,), what="read documents"))
         return rows
+
+
+def _list_columns(columns: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Return the names of columns and as many placeholders, each with commas between them."""
+    return ", ".join(_quote_column(name) for name, _ in columns), ", ".join("?" * len(columns))
+
+
+def _quote_column(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _make_record(
+    id: str, text: Any, vector: Any, attributes_blob: str | None = None, metadata_s: Any = None
+) -> Record:
+    """Make a record of what a row holds: metadata that was not searchable, as JSON, and that which was.
+
+    Raises:
+        DocumentError: If it lacks its text or vector, or has metadata that is none.
+        LinkError: If its links cannot be read.
+    """
+    check_id(id)
+    if not isinstance(text, str):
+        raise DocumentError("it has no text" if text is None else f"its text is {type(text).__name__}")
+    if vector is None:
+        raise DocumentError("it has no vector")
+    metadata = {**_parse_attributes(attributes_blob), **dict(metadata_s or {})}
+    links = _take_links(metadata, id)
+    if links:
+        metadata[LINKS_KEY] = [link.to_dict() for link in links]
+    unit = normalize_vectors([vector], None, [id])[0]
+    return Record(id=id, text=text, metadata=metadata, vector=unit, links=links)
+
+
+def _parse_attributes(text: str | None) -> dict[str, Any]:
+    """Return the metadata in a column of JSON, if it would come back as it is."""
+    if text is None:
+        return {}
+    try:
+        found = json.loads(text)
+        same = orjson.loads(orjson.dumps(found)) == found
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DocumentError(f"its metadata cannot be read: {error}") from error
+    if not isinstance(found, dict) or not same:
+        raise DocumentError("its metadata is not a JSON object that linkstore can store")
+    return found
+
+
+def _take_links(metadata: dict[str, Any], id: str) -> tuple[Link, ...]:
+    """Take the links out of metadata, with the entries by which langchain-community finds them."""
+    stored = metadata.pop(LINKS_KEY, None)
+    if isinstance(stored, str):
+        try:
+            stored = orjson.loads(stored)
+        except ValueError as error:
+            raise LinkError(f"its links are not valid JSON: {stored[:100]!r}") from error
+    links = parse_links({LINKS_KEY: stored}, id)
+    for link in links:
+        key = f"link:{link.kind}:{link.tag}"
+        if link.leads_in and metadata.get(key) == _LINKED:
+            del metadata[key]
+    return links
 
 
 @contextmanager
@@ -335,7 +244,7 @@ def open_source(url: str, embedding: str | None = None) -> Iterator[Source]:
     try:
         session, keyspace, table = connection.session, connection.address.keyspace, connection.address.table
         columns = _read_columns(Executor(session), keyspace, table)
-        if not is_community(columns):
+        if not _is_community(columns):
             yield BackendSource(_open_linkstore(session, keyspace, table, columns))
         elif embedding is None:
             raise EmbeddingError(
@@ -361,7 +270,7 @@ def check_free_for_store(url: str) -> None:
         columns = _read_columns(Executor(connection.session), address.keyspace, address.table)
     finally:
         connection.close()
-    if is_community(columns):
+    if _is_community(columns):
         raise StoreFormatError(
             f"the table {address.table!r} in the keyspace {address.keyspace!r} was made by"
             " langchain-community; name another one, which will be made"
@@ -386,3 +295,9 @@ def _open_linkstore(
 def _read_columns(executor: Executor, keyspace: str, table: str) -> list[Any]:
     look = Statement(cql=READ_COLUMNS, values=(keyspace, table), level="one")
     return executor.run(Requests(statements=(look,), what="look for the table"))[0]
+
+
+def _is_community(columns: Sequence[ColumnRow]) -> bool:
+    """Say whether these are the columns of a table of cassio's with texts and vectors."""
+    types = {name: kind for name, kind, *_ in columns}
+    return _BODY in types and bool(_DIMENSION.fullmatch(types.get(_VECTOR, "")))

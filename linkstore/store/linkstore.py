@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, Unpack, cast, overload, runtime_checkable
 
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import VectorStoreRetriever
+from langchain_core.vectorstores import VectorStore
 
-from linkstore.core.arguments import require
-from linkstore.core.calls import run_in_thread
+from linkstore.core.arguments import omit_none, require
+from linkstore.core.calls import arun, run, run_in_thread
+from linkstore.core.filters import Filter
+from linkstore.core.hits import Hits
+from linkstore.core.plans import Operation
 from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 from linkstore.embeddings.names import get_embedding
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.errors import ArgumentError
+from linkstore.errors import ArgumentError, CapabilityError
+from linkstore.store.base import close_on_failure
 from linkstore.store.core import CoreStore
-from linkstore.store.driving import close_on_failure
-from linkstore.store.langchain_search import LangChainSearchMethods
-from linkstore.store.searching import check_argument_names
+from linkstore.store.search import (
+    DEFAULT_RETURNED_K,
+    SearchArguments,
+    check_argument_names,
+    make_search_options,
+    make_traversal,
+)
+from linkstore.strategies.base import DEFAULT_SEEDS, SearchOptions, Strategy
+from linkstore.strategies.first_stage import Similarity
+from linkstore.strategies.mmr import Mmr
 
 if TYPE_CHECKING:
     from linkstore.engines.cassandra.driver import Session
     from linkstore.engines.cassandra.settings import CassandraSettings
+    from linkstore.store.retriever import LinkRetriever
 
-__all__ = ["LinkStore"]
+ScoredDocuments = list[tuple[Document, float]]
 _OF_CASSANDRA: Final = frozenset({"session", "keyspace", "table"})
 """Arguments that only :meth:`LinkStore.cassandra` takes."""
 _OF_FOLDER: Final = frozenset({"path", "create", "max_depth", "settings"})
 """Arguments of :meth:`LinkStore.open` besides the embedding."""
 
 
-class LinkStore(LangChainSearchMethods, CoreStore):
+class LinkStore(CoreStore, VectorStore):
     """A vector store that stores links between documents and follows them in searches.
 
     Open a store with :meth:`open` or :meth:`cassandra`. Any number of threads and processes may use it.
@@ -98,7 +111,9 @@ class LinkStore(LangChainSearchMethods, CoreStore):
             EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
                 same dimension is refused when it first embeds something.
         """
-        return cls._open_over(EmbeddedBackend(path, create=create, settings=settings), embedding, max_depth)
+        backend = EmbeddedBackend(path, create=create, settings=settings)
+        with close_on_failure(backend):
+            return cls(embedding, backend=backend, max_depth=max_depth)
 
     @classmethod
     async def aopen(
@@ -154,7 +169,8 @@ class LinkStore(LangChainSearchMethods, CoreStore):
         from linkstore.store.cassandra import make_session_backend
 
         backend = make_session_backend(session, keyspace, table, create=create, settings=settings)
-        return cls._open_over(backend, embedding, max_depth)
+        with close_on_failure(backend):
+            return cls(embedding, backend=backend, max_depth=max_depth)
 
     @classmethod
     async def acassandra(cls, embedding: Embeddings | None = None, **kwargs: Any) -> Self:
@@ -167,26 +183,93 @@ class LinkStore(LangChainSearchMethods, CoreStore):
         return await run_in_thread(cls.cassandra, embedding, **kwargs)
 
     @classmethod
-    def _made(cls, embedding: Embeddings | None, **kwargs: Any) -> Self:
-        """Make a store on the backend, in the cluster or in the folder that the arguments name."""
-        if "backend" in kwargs:
-            return cls(embedding, **kwargs)
-        if not _OF_CASSANDRA.isdisjoint(kwargs):
-            return cls.cassandra(embedding, **kwargs)
-        check_argument_names(f"{cls.__name__}.open()", kwargs, _OF_FOLDER)
-        return cls.open(kwargs.pop("path", ":memory:"), embedding, **kwargs)
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings | None = None,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Make a store with these texts in it.
+
+        Args:
+            texts: The texts to add.
+            embedding: Turns texts into vectors; default the built-in wordllama.
+            metadatas: One dict for each text.
+            ids: One id for each text.
+            kwargs: ``path``, the folder of the store (default: in memory), and other arguments of
+                :meth:`LinkStore.open`; or ``session``, ``keyspace``, ``table`` and other arguments of
+                :meth:`LinkStore.cassandra`; or ``backend``.
+
+        Raises:
+            TypeError: If no way to make a store takes an argument.
+            DocumentError: If a text, metadata or id cannot be stored.
+        """
+        return cls._make_filled(embedding, kwargs, lambda store: store.add_texts(texts, metadatas, ids=ids))
 
     @classmethod
-    def _open_over(cls, backend: Backend, embedding: Embeddings | None, max_depth: int | None) -> Self:
-        """Make a store over a backend, and close the backend if opening fails."""
-        with close_on_failure(backend):
-            return cls(embedding, backend=backend, max_depth=max_depth)
+    async def afrom_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings | None = None,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Make a store with these texts in it, in a thread: see :meth:`from_texts`."""
+        return await run_in_thread(cls.from_texts, texts, embedding, metadatas, ids=ids, **kwargs)
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: list[Document],
+        embedding: Embeddings | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Make a store with these documents in it: see :meth:`from_texts`."""
+        return cls._make_filled(embedding, kwargs, lambda store: store.add_documents(documents, ids=ids))
+
+    @classmethod
+    async def afrom_documents(
+        cls,
+        documents: list[Document],
+        embedding: Embeddings | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Make a store with these documents in it, in a thread: see :meth:`from_texts`."""
+        return await run_in_thread(cls.from_documents, documents, embedding, ids=ids, **kwargs)
+
+    @classmethod
+    def _make_filled(
+        cls, embedding: Embeddings | None, place: dict[str, Any], fill: Callable[[Self], object]
+    ) -> Self:
+        """Make a store at a place and fill it; close it if that fails, unless its backend is the caller's."""
+        if "backend" in place:
+            store = cls(embedding, **place)
+            fill(store)
+            return store
+        if not _OF_CASSANDRA.isdisjoint(place):
+            store = cls.cassandra(embedding, **place)
+        else:
+            check_argument_names(f"{cls.__name__}.open()", place, _OF_FOLDER)
+            store = cls.open(place.pop("path", ":memory:"), embedding, **place)
+        with close_on_failure(store.backend):
+            fill(store)
+        return store
 
     @classmethod
     def _reopen(cls, backend: Backend, embedding: Embeddings | str, max_depth: int | None) -> Self:
         """Make a store over a reopened backend. A built-in embedding is made anew by its name."""
         made = get_embedding(embedding) if isinstance(embedding, str) else embedding
-        return cls._open_over(backend, made, max_depth)
+        with close_on_failure(backend):
+            return cls(made, backend=backend, max_depth=max_depth)
 
     @staticmethod
     def _embedding_by_name(name: str) -> Embeddings:
@@ -234,28 +317,239 @@ class LinkStore(LangChainSearchMethods, CoreStore):
 
         return import_module("linkstore.explorer").explore_store(self, pages)  # which lies above this folder
 
-    def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
+    def as_retriever(self, **kwargs: Any) -> LinkRetriever:
         """Return a retriever over this store, which by default uses the default strategy.
 
-        It returns 4 documents, or the number in ``search_kwargs={"k": ...}``. Their metadata omits the links
-        unless ``with_links=True`` is passed.
+        It returns 4 documents, or ``k``. Their metadata omits the links unless ``with_links=True`` is passed.
 
         Args:
-            kwargs: ``search_type``: ``"links"`` (default), ``"traversal"``, ``"mmr_traversal"``,
-                ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``. ``search_kwargs``: arguments
-                of the search, such as ``{"k": 3, "filter": {"lang": "en"}}``, and for ``"links"`` also
-                ``{"strategy": ...}``. ``tags`` and other fields of LangChain's retrievers.
+            kwargs: Fields of :class:`~linkstore.LinkRetriever`: ``strategy``, ``k``, ``filter``; or
+                ``search_type``: ``"links"`` (default), ``"traversal"``, ``"mmr_traversal"``,
+                ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``, with ``search_kwargs``:
+                arguments of that search. ``tags`` and other fields of LangChain's retrievers.
 
         Raises:
             TypeError: If there is no such argument, or the search does not take it.
             FilterError: If a filter is invalid.
             StrategyError: If the strategy or one of its settings is invalid.
         """
-        from linkstore.store.retriever import StoreRetriever, check_retriever_arguments
+        from linkstore.store.retriever import LinkRetriever, check_fields
 
-        check_retriever_arguments(kwargs)
+        check_fields("as_retriever()", kwargs)
         tags = [*(kwargs.pop("tags", None) or ()), *self._get_retriever_tags()]
-        return StoreRetriever(vectorstore=self, tags=tags, **kwargs)
+        return LinkRetriever(store=self, tags=tags, **kwargs)
+
+    @overload
+    def search(self, query: str, search_type: None = None, **arguments: Unpack[SearchArguments]) -> Hits: ...
+    @overload
+    def search(self, query: str, search_type: str, **arguments: Any) -> list[Document]: ...
+    def search(self, query: str, search_type: str | None = None, **arguments: Any) -> Hits | list[Document]:
+        """Search by a strategy, and return hits with their paths.
+
+        Args:
+            query: The question, in words.
+            search_type: If given (``"similarity"``, ``"mmr"``, …), call LangChain's search method of this
+                type, which returns plain documents.
+            arguments: See below. Other names raise TypeError.
+
+        Keyword Args:
+            k (int): Maximum number of documents to return. Default the ``k`` of the strategy, which is 10.
+            strategy (Strategy): How to search. Default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
+                :class:`~linkstore.strategies.PageRank`.
+            filter (Filter): Metadata filter for the whole search: seeds, hops and results.
+            seed_filter (Filter): Further filter for the seeds.
+            hop_filter (Filter): Further filter for documents reached by links.
+            link_filter (Filter): Filter for the links that are followed, on their ``data``.
+            result_filter (Filter): Further filter for the documents returned.
+            initial_roots (Sequence[str]): Ids of additional seeds.
+            initial_links (Sequence[AnyLink]): Links to follow from the query, as if it were a document with
+                these links.
+
+        Returns:
+            Hits, best first. ``hits.reason`` explains an empty result.
+
+        Raises:
+            FilterError: If a filter is invalid.
+            UnknownNameError: If the strategy names a kind of link, a filter a metadata field, or
+                ``link_filter`` a field of link data, that no document in the store has. An empty store raises
+                no such error.
+            StrategyError: If the strategy follows more links than the store's ``max_depth`` allows.
+            LinkError: If an initial link is invalid.
+            EmbeddingError: If the embedding does not match the store.
+            BackendError: If the storage engine fails.
+        """
+        if search_type is not None:
+            return VectorStore.search(self, query, search_type, **omit_none(**arguments))
+        return run(self._search("search", query, arguments))
+
+    @overload
+    async def asearch(
+        self, query: str, search_type: None = None, **arguments: Unpack[SearchArguments]
+    ) -> Hits: ...
+    @overload
+    async def asearch(self, query: str, search_type: str, **arguments: Any) -> list[Document]: ...
+    async def asearch(
+        self, query: str, search_type: str | None = None, **arguments: Any
+    ) -> Hits | list[Document]:
+        """Search without blocking the event loop: see :meth:`search`."""
+        if search_type is not None:
+            return await VectorStore.asearch(self, query, search_type, **omit_none(**arguments))
+        return await arun(self._search("asearch", query, arguments))
+
+    def traversal_search(
+        self,
+        query: str,
+        *,
+        k: int = DEFAULT_SEEDS,
+        depth: int = 1,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Follow links from the nearest documents: see :class:`~linkstore.strategies.Eager`.
+
+        Args:
+            query: The question, in words.
+            k: Number of seeds, as in langchain-community. All documents reached, at most ``max_nodes``, are
+                returned.
+            depth: Number of hops.
+            filter: Metadata filter for the whole search.
+            kwargs: Further settings of :class:`~linkstore.strategies.Eager`, and the filters, roots and links
+                of :meth:`search`.
+
+        Returns:
+            Copies of the documents with score, depth and path under ``metadata["linkstore"]``, best first.
+        """
+        options = {"k": k, "depth": depth, "filter": filter, **kwargs}
+        return run(self._traverse("traversal", query, options))
+
+    async def atraversal_search(
+        self,
+        query: str,
+        *,
+        k: int = DEFAULT_SEEDS,
+        depth: int = 1,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Follow links from the nearest documents: see :meth:`traversal_search`."""
+        options = {"k": k, "depth": depth, "filter": filter, **kwargs}
+        return await arun(self._traverse("traversal", query, options))
+
+    def mmr_traversal_search(
+        self,
+        query: str,
+        *,
+        k: int = DEFAULT_RETURNED_K,
+        depth: int = 2,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Follow links and select documents by maximal marginal relevance.
+
+        Args:
+            query: The question, in words.
+            k: Number of documents to return.
+            depth: Maximum number of hops from a seed.
+            filter: Metadata filter for the whole search.
+            kwargs: Further settings of :class:`~linkstore.strategies.Mmr`, such as ``fetch_k``,
+                ``adjacent_k``, ``lambda_mult`` and ``score_threshold``, and the filters, roots and links of
+                :meth:`search`.
+
+        Returns:
+            Copies of the documents with score, depth and path under ``metadata["linkstore"]``, in the order
+            in which MMR selected them.
+        """
+        options = {"k": k, "depth": depth, "filter": filter, **kwargs}
+        return run(self._traverse("mmr_traversal", query, options))
+
+    async def ammr_traversal_search(
+        self,
+        query: str,
+        *,
+        k: int = DEFAULT_RETURNED_K,
+        depth: int = 2,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Follow links and select by MMR: see :meth:`mmr_traversal_search`."""
+        options = {"k": k, "depth": depth, "filter": filter, **kwargs}
+        return await arun(self._traverse("mmr_traversal", query, options))
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """Return the ``k`` most similar documents, as stored. Takes ``filter``."""
+        return run(self._search_plain(query, Similarity(k=k), kwargs))
+
+    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """Return the ``k`` most similar documents, as stored. Takes ``filter``."""
+        return await arun(self._search_plain(query, Similarity(k=k), kwargs))
+
+    def similarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, **kwargs: Any
+    ) -> list[Document]:
+        """Return the ``k`` documents most similar to a vector, as stored. Takes ``filter``."""
+        return run(self._search_plain(embedding, Similarity(k=k), kwargs))
+
+    async def asimilarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, **kwargs: Any
+    ) -> list[Document]:
+        """Return the ``k`` documents most similar to a vector, as stored. Takes ``filter``."""
+        return await arun(self._search_plain(embedding, Similarity(k=k), kwargs))
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> ScoredDocuments:
+        """Return the ``k`` most similar documents with their cosine, in [-1, 1]. Takes ``filter``."""
+        return run(self._search_scored(query, k, kwargs))
+
+    async def asimilarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> ScoredDocuments:
+        """Return the ``k`` most similar documents with their cosine, in [-1, 1]. Takes ``filter``."""
+        return await arun(self._search_scored(query, k, kwargs))
+
+    def max_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """Return ``k`` of the ``fetch_k`` most similar documents, chosen for diversity. Takes ``filter``."""
+        return run(self._search_plain(query, _make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
+
+    async def amax_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """Return ``k`` of the ``fetch_k`` most similar documents, chosen for diversity. Takes ``filter``."""
+        return await arun(self._search_plain(query, _make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
+
+    def max_marginal_relevance_search_by_vector(
+        self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """Return ``k`` of the ``fetch_k`` documents most similar to a vector, chosen for diversity."""
+        return run(self._search_plain(embedding, _make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
+
+    async def amax_marginal_relevance_search_by_vector(
+        self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """Return ``k`` of the ``fetch_k`` documents most similar to a vector, chosen for diversity."""
+        return await arun(self._search_plain(embedding, _make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        """Return the function for LangChain's relevance, in [0, 1]."""
+        return lambda cosine: (1.0 + cosine) / 2.0
+
+    def _traverse(self, search_type: str, query: str, options: dict[str, Any]) -> Operation[list[Document]]:
+        strategy, of_search = make_traversal(search_type, options)
+        return (yield from self._hits(query, strategy, SearchOptions(**of_search))).documents()
+
+    def _search_plain(
+        self, query: str | list[float], strategy: Strategy, options: dict[str, Any]
+    ) -> Operation[list[Document]]:
+        method = "similarity_search" if isinstance(strategy, Similarity) else "max_marginal_relevance_search"
+        hits = yield from self._hits(query, strategy, make_search_options(method, options))
+        return [hit.document for hit in hits]
+
+    def _search_scored(self, query: str, k: int, options: dict[str, Any]) -> Operation[ScoredDocuments]:
+        taken = make_search_options("similarity_search_with_score", options)
+        hits = yield from self._hits(query, Similarity(k=k), taken)
+        return [(hit.document, hit.score) for hit in hits]
+
+
+def _make_diverse_mmr(k: int, fetch_k: int, lambda_mult: float) -> Mmr:
+    return Mmr(k=k, depth=0, fetch_k=fetch_k, lambda_mult=lambda_mult)
 
 
 def require_store(**stores: object) -> None:
@@ -267,3 +561,38 @@ def require_store(**stores: object) -> None:
     for name, store in stores.items():
         path = str(store) if isinstance(store, str | Path) else "kb"
         require(LinkStore, f"an open store, such as LinkStore.open({path!r})", **{name: store})
+
+
+@runtime_checkable
+class SupportsStoresBeside(Protocol):
+    """A backend that can keep further stores next to its own."""
+
+    def beside(self, name: str, *, create: bool) -> Backend:
+        """Open the backend of the store with this name.
+
+        Raises:
+            StoreNotFoundError: If there is none and ``create`` is False.
+        """
+        ...
+
+
+def open_store_beside(store: LinkStore, name: str, *, create: bool = True) -> LinkStore:
+    """Open a further store that belongs to a store. Close it before that store.
+
+    Args:
+        store: The store whose engine and embedding the further one has.
+        name: Lower-case letters.
+        create: Whether to make it if there is none.
+
+    Raises:
+        CapabilityError: If the backend keeps no further stores.
+        StoreNotFoundError: If there is none and ``create`` is False.
+    """
+    backend = store.backend
+    if not isinstance(backend, SupportsStoresBeside):
+        raise CapabilityError(
+            f"{type(backend).__name__} cannot keep a second store; pass one, such as LinkStore()"
+        )
+    further = backend.beside(name, create=create)
+    with close_on_failure(further):
+        return LinkStore(store.embeddings, backend=further)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
 
 import pytest
 from documented import linkstore
+from langchain_core.documents import Document
 from rich.console import Console
 
 from linkstore import LinkStore
 from linkstore.cli import exits
 from linkstore.cli.progress import show_progress_bar
+from linkstore.cli.stores import open_or_make
 from linkstore.cli.verbosity import add_output_options
+from linkstore.core.documents import PageDocuments
 from linkstore.errors import EmbeddingError
 
 
@@ -387,3 +391,30 @@ def test_a_url_of_two_pages_deletes_neither(folder):
 
     assert (code, "name the one to delete: c.html, d.html" in err) == (exits.USAGE, True)
     assert {"c.html", "d.html"} <= stored(folder)
+
+
+def test_a_run_that_writes_nothing_leaves_what_another_makes_meanwhile(tmp_path):
+    """It removes only what it made itself."""
+    place = str(tmp_path / "kb")
+    with open_or_make(place) as store:
+        with LinkStore.open(place) as other:
+            other.add_texts(["a hub"])
+        assert store.pages("s") == {}
+    with LinkStore.open(place, create=False) as made:
+        assert made.count() == 1
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["ends", "fails"])
+def test_a_store_that_was_made_and_not_written_to_is_removed(tmp_path, fails):
+    """Whatever ends the run; one with a document stays."""
+    for text in (None, "a hub"):
+        place = tmp_path / "kb"
+        with contextlib.suppress(ZeroDivisionError), open_or_make(str(place)) as store:
+            store.put_pages("s", [])
+            assert place.exists()
+            if text:
+                page = PageDocuments("p", "1", (Document(id="d", page_content=text),))
+                store.put_pages("s", [page])
+            if fails:
+                raise ZeroDivisionError
+        assert place.exists() == (text is not None)

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.cli import exits, main
-from linkstore.cli.exits import Terminated, terminated_in_order
+from linkstore.cli.exits import Terminated, raise_signals
 
 pty = pytest.importorskip("pty", reason="terminals are those of POSIX")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and signals are those of POSIX")
@@ -111,7 +111,7 @@ def test_a_signal_ends_a_command_as_ctrl_c_does(store, monkeypatch, capsys, numb
 def test_a_handler_of_the_program_around_is_left_alone(number):
     calls = []
     signal.signal(number, lambda *given: calls.append(given))
-    with terminated_in_order():
+    with raise_signals():
         os.kill(os.getpid(), number)
     assert len(calls) == 1
 
@@ -119,7 +119,7 @@ def test_a_handler_of_the_program_around_is_left_alone(number):
 def test_a_signal_that_is_ignored_stays_ignored():
     """As nohup has it."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with terminated_in_order():
+    with raise_signals():
         os.kill(os.getpid(), signal.SIGHUP)
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
@@ -133,7 +133,7 @@ def test_the_second_signal_is_not_handled(number, then):
     """A second SIGTERM ends the process; a terminal that is closed may send SIGHUP twice."""
 
     def terminated():
-        with terminated_in_order():
+        with raise_signals():
             try:
                 os.kill(os.getpid(), number)
             finally:
@@ -173,7 +173,7 @@ def test_a_command_whose_terminal_is_closed_ends_in_order(store):
 
 def test_a_thread_takes_no_signals():
     def run():
-        with terminated_in_order():
+        with raise_signals():
             seen.append(signal.getsignal(signal.SIGTERM))
 
     seen: list = []

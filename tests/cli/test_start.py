@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from gc import get_threshold
 from signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal
 
@@ -11,7 +12,7 @@ import pytest
 
 from linkstore import LinkStore
 from linkstore.cli import main
-from linkstore.cli.exits import ended_by_interrupts
+from linkstore.cli.exits import end_at_once
 
 LIST_MODULES = """
 import sys
@@ -62,6 +63,7 @@ def place(tmp_path_factory):
     return str(place)
 
 
+@cache
 def imported(*arguments: str) -> list[str]:
     run = subprocess.run(
         [sys.executable, "-c", LIST_MODULES, *arguments], capture_output=True, text=True, check=True
@@ -135,7 +137,7 @@ def test_an_interrupt_while_modules_are_imported_ends_the_process_at_once_and_wi
 
 def test_ctrl_c_is_python_s_again_once_modules_are_imported():
     before = getsignal(SIGINT)
-    with ended_by_interrupts():
+    with end_at_once():
         assert getsignal(SIGINT) in {SIG_DFL, before}
     assert getsignal(SIGINT) is before
 
@@ -144,7 +146,7 @@ def test_a_handler_of_the_program_around_is_left_alone():
     signal(SIGINT, lambda *_: None)
     try:
         own = getsignal(SIGINT)
-        with ended_by_interrupts():
+        with end_at_once():
             assert getsignal(SIGINT) is own
     finally:
         signal(SIGINT, default_int_handler)

@@ -6,13 +6,11 @@ import inspect
 import re
 from collections import Counter
 from dataclasses import MISSING, fields
-from typing import get_overloads
 
 from documented import ROOT
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.store.retriever import StoreRetriever
-from linkstore.store.searching import SEARCH_ARGUMENTS
+from linkstore.store.search import DEFAULT_RETURNED_K, SEARCH_ARGUMENTS
 from linkstore.strategies import DEFAULT_STRATEGY, AllPaths, Eager, Mmr, PageRank, Similarity, Words
 from linkstore.strategies.base import SearchOptions
 from linkstore.strategies.pagerank import TRUST
@@ -49,19 +47,17 @@ def settings(kind: type) -> dict[str, object]:
 
 def expected() -> Defaults:
     """(argument, where it holds) → its default, read from the code."""
-    with LinkStore() as store:
-        own = LinkRetriever(store=store).strategy_for().k
     returned = {"strategy": DEFAULT_STRATEGY}
+    fields_of_retriever = {name: one.get_default() for name, one in LinkRetriever.model_fields.items()}
+    retriever = fields_of_retriever | returned | {"k": DEFAULT_RETURNED_K, "search_kwargs": {}}
+    del retriever["vectorstore"]
     found = {
-        "search": given(get_overloads(LinkStore.search)[0]) | returned | {"k": DEFAULT_STRATEGY.k},
-        "as_retriever": {name: field.get_default() for name, field in StoreRetriever.model_fields.items()},
-        "LinkRetriever": {name: field.get_default() for name, field in LinkRetriever.model_fields.items()},
-        "links": settings(SearchOptions) | returned | {"k": own},
+        "search": settings(SearchOptions) | returned | {"k": DEFAULT_STRATEGY.k},
+        "as_retriever": retriever,
+        "LinkRetriever": retriever | {"store": MISSING},
+        "links": settings(SearchOptions) | returned | {"k": DEFAULT_RETURNED_K},
         **{kind.__name__: settings(kind) for kind in STRATEGIES},
     }
-    found["as_retriever"] |= {"search_kwargs": {}}
-    del found["as_retriever"]["vectorstore"]
-    found["LinkRetriever"] |= returned | {"k": own, "store": MISSING}
     for name, method in METHODS.items():
         wider = settings(OWN[name]) if name in OWN else {}
         every = settings(SearchOptions) | {"score_threshold": MISSING} | wider | given(method)

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from oracle import OracleBackend, OracleReader
 
-from linkstore import Link, LinkRetriever, LinkStore, get_links
+from linkstore import Link, LinkStore, get_links
 from linkstore.cli import exits
 from linkstore.engines.contract import Reader
 from linkstore.errors import CapabilityError, EvaluationError, StrategyError
@@ -26,7 +26,7 @@ from linkstore.evaluate.metrics import (
     make_estimate,
     resample_means,
 )
-from linkstore.strategies import Eager, Similarity, Words
+from linkstore.strategies import DEFAULT_STRATEGY, Eager, Similarity, Words
 
 ROWS = (
     {"id": "needle", "title": "Space Needle", "text": "A tower in Seattle, built for the fair of 1962."},
@@ -169,11 +169,9 @@ class TestEvaluating:
         assert "k=20" in found["near"].settings
 
     def test_the_default_is_the_retriever_s_own_strategy(self, store):
-        own = LinkRetriever(store=store).strategy_for()
-
         found = evaluate(store, self.asked, ["default"])
 
-        assert found["default"].settings == str(own.returning(20))
+        assert found["default"].settings == str(DEFAULT_STRATEGY.returning(20))
 
     def test_every_name_can_be_measured(self, store):
         found = evaluate(store, self.asked)

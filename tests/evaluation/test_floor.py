@@ -16,7 +16,7 @@ from linkstore.core.arrays import normalize_vectors
 from linkstore.engines.contract import Change, PageEntry
 from linkstore.errors import EvaluationError, StoreBusyError, StoreFormatError, StrategyError
 from linkstore.evaluate import GoldQuestion, calibrate_floor
-from linkstore.store.operations import FLOOR_NOTE
+from linkstore.store.base import FLOOR_NOTE
 from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
 
 TOPICS, EACH = 40, 5

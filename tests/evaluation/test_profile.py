@@ -210,7 +210,7 @@ class TestCommand:
         code, out, err = linkstore("profile", "--store", kb, "--questions", questions)
 
         assert (code, err) == (0, "")
-        for shown in ("6 documents: 3 (50.0 %)", "2 isolated", "hyperlink", "█", "keyword red", "recall@5"):
+        for shown in ("6 documents: 3 (50.0 %)", "2 isolated", "hyperlink", "keyword red", "recall@5"):
             assert shown in out
         assert "Too few questions to tell" in out
 

@@ -266,7 +266,7 @@ def test_a_process_that_reads_starts_without_numpy_and_without_a_store():
             "numpy",
             "apsw",
             "asyncio",
-            "linkstore.store.operations",
+            "linkstore.store.core",
             "linkstore.engines",
             "linkstore.strategies",
         )

@@ -155,16 +155,15 @@ def test_a_run_out_of_cassandra_goes_on_in_the_order_of_the_ring(tmp_path, targe
     source = CassandraBackend(*at)
     source.run(source.claim(Manifest(embedding="test", dimension=DIMENSION)))
     source.run(source.write(Change(put=records(0, 60))))
-    checkpoint = tmp_path / "run.jsonl"
 
-    def stop(done, refused):
+    def stop(done, *_):
         if done == 20:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        migrate(source, target, batch=10, checkpoint=checkpoint, progress=stop)
+        migrate(source, target, batch=10, checkpoint="run", progress=stop)
     assert len(every(target)) == 20
-    report = migrate(source, target, batch=10, checkpoint=checkpoint)
+    report = migrate(source, target, batch=10, checkpoint="run")
 
     assert report.resumed
     assert (report.written.added, report.written.unchanged) == (60, 0)
@@ -312,15 +311,14 @@ def test_what_cannot_be_taken_is_reported_by_id_and_skipped(graph, at, target):
 
 def test_a_run_over_a_community_table_goes_on(graph, at, target, tmp_path):
     graph.add_documents([page(number) for number in range(30)])
-    checkpoint = tmp_path / "run.jsonl"
 
-    def stop(done, refused):
+    def stop(done, *_):
         if done == 14:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        migrate(community(at), target, batch=7, checkpoint=checkpoint, progress=stop)
-    report = migrate(community(at), target, batch=7, checkpoint=checkpoint)
+        migrate(community(at), target, batch=7, checkpoint="run", progress=stop)
+    report = migrate(community(at), target, batch=7, checkpoint="run")
 
     assert (report.written.added, report.written.unchanged, report.resumed) == (30, 0, True)
 
@@ -329,7 +327,6 @@ def test_a_server_that_goes_away_ends_the_run_and_the_next_goes_on(graph, at, ta
     """With a typed error, soon, and nothing lost."""
     _, keyspace, table = at
     graph.add_documents([page(number) for number in range(30)])
-    checkpoint = tmp_path / "run.jsonl"
     with connect([proxied.host], proxied.port) as session:
         source = CommunityTable(
             embedding(),
@@ -339,10 +336,10 @@ def test_a_server_that_goes_away_ends_the_run_and_the_next_goes_on(graph, at, ta
             settings=CassandraSettings(timeout=0.5, deadline=1.0),
         )
         with pytest.raises(StoreUnavailableError, match="could not read documents: Cassandra at 127"):
-            migrate(source, target, batch=7, checkpoint=checkpoint, progress=lambda *_: proxied.cut())
+            migrate(source, target, batch=7, checkpoint="run", progress=lambda *_: proxied.cut())
     assert len(every(target)) == 7
 
-    report = migrate(community(at), target, batch=7, checkpoint=checkpoint)
+    report = migrate(community(at), target, batch=7, checkpoint="run")
 
     assert (report.written.added, report.resumed) == (30, True)
 

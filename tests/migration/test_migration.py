@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import numpy as np
@@ -11,24 +10,23 @@ from documented import linkstore
 from langchain_core.documents import Document
 from migrating import PAGES, every, same
 from oracle import OracleBackend
-from rich.console import Console
 from stores import DIMENSION, backend, document, embedding, record, records
 
 from linkstore import LinkStore
 from linkstore.cli import exits
-from linkstore.cli.migrate import get_checkpoint_path
-from linkstore.cli.progress import show_document_counter
 from linkstore.embeddings import embedding_name, get_embedding
 from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import (
+    ArgumentError,
     BackendError,
     DocumentError,
     EmbeddingError,
     LinkStoreError,
+    StoreBusyError,
     StoreUnavailableError,
 )
-from linkstore.store import Batch, CheckpointError, migrate
+from linkstore.store import Batch, migrate
 from linkstore.store.migration import find_recorded_name
 
 
@@ -141,9 +139,10 @@ def test_a_batch_of_nothing_is_refused(source, target):
 
 def test_progress_counts_what_was_read(source, target):
     said = []
-    migrate(source, target, batch=12, progress=lambda done, refused: said.append((done, refused)))
+    migrate(source, target, batch=12, progress=lambda *told: said.append(told))
 
-    assert said == [(12, 0), (24, 0), (30, 0)]
+    names = list(every(source))
+    assert said == [(12, 0, names[11]), (24, 0, names[23]), (30, 0, names[29])]
 
 
 # --- what is refused --------------------------------------------------------------------------
@@ -194,97 +193,101 @@ def test_a_target_that_refuses_all_is_an_error_and_no_list_of_documents(source):
 
 def test_an_interrupted_run_is_gone_on_with(source, tmp_path):
     """What was written is not read again, and the report is that of both runs."""
-    checkpoint = tmp_path / "run.jsonl"
     names = list(every(source))
     target = Refusing({names[17]}, StoreUnavailableError("gone"))
     with pytest.raises(StoreUnavailableError, match="gone"):
-        migrate(source, target, batch=5, checkpoint=checkpoint)
+        migrate(source, target, batch=5, checkpoint="run")
     assert every(target).keys() == set(names[:15])
     target.refused = set()
     read = []
 
-    report = migrate(
-        source, target, batch=5, checkpoint=checkpoint, progress=lambda done, _: read.append(done)
-    )
+    report = migrate(source, target, batch=5, checkpoint="run", progress=lambda done, *_: read.append(done))
 
     assert read == [5, 10, 15], "fifteen of thirty were left"
     assert (report.documents, report.written.added, report.resumed) == (30, 30, True)
     assert sum(report.links.values()) == 90
     assert every(target).keys() == set(names)
-    assert not checkpoint.exists()
+    assert target.run(target.note("migration run")) is None
 
 
-def test_refused_documents_of_the_interrupted_run_are_in_the_report(source, tmp_path):
-    checkpoint = tmp_path / "run.jsonl"
-    names = list(every(source))
-    target = Refusing({names[2]}, DocumentError("bad"))
+def interrupt(source, target, name="run", after=10) -> None:
+    """Begin a run that ends after some documents."""
 
-    def stop(done, refused):
-        if done == 20:
+    def stop(done, *_):
+        if done == after:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        migrate(source, target, batch=10, checkpoint=checkpoint, progress=stop)
+        migrate(source, target, batch=10, checkpoint=name, progress=stop)
+
+
+def test_refused_documents_of_the_interrupted_run_are_in_the_report(source):
+    names = list(every(source))
+    target = Refusing({names[2]}, DocumentError("bad"))
+    interrupt(source, target, after=20)
     target.refused = set()
-    report = migrate(source, target, batch=10, checkpoint=checkpoint)
+
+    report = migrate(source, target, batch=10, checkpoint="run")
 
     assert report.refused == {names[2]: "bad"}
     assert report.documents == 29
+    assert target.run(target.note("migration run")) is None
 
 
-def interrupted(source, target, checkpoint) -> None:
-    """A run that ends after ten documents."""
+@pytest.mark.parametrize("kind", ["embedded", "oracle"])
+def test_a_target_that_was_made_anew_gets_all(source, tmp_path, kind):
+    """How far the run is stands in the target, and so is gone with it."""
+    interrupt(source, OracleBackend() if kind == "oracle" else backend(tmp_path / "first"))
+    target = OracleBackend() if kind == "oracle" else backend(tmp_path / "second")
 
-    def stop(done, refused):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        migrate(source, target, batch=10, checkpoint=checkpoint, progress=stop)
-
-
-def test_a_target_that_was_made_anew_gets_all(source, tmp_path):
-    """The checkpoint says that ten are there, and they are not."""
-    checkpoint = tmp_path / "run.jsonl"
-    interrupted(source, OracleBackend(), checkpoint)
-    target = OracleBackend()
-
-    report = migrate(source, target, checkpoint=checkpoint)
+    report = migrate(source, target, checkpoint="run")
 
     assert every(target).keys() == every(source).keys()
     assert (report.documents, report.resumed) == (30, False)
+    target.run(target.flush())
 
 
-def test_a_checkpoint_whose_last_line_was_cut_off_is_good(source, tmp_path):
-    checkpoint, target = tmp_path / "run.jsonl", OracleBackend()
-    interrupted(source, target, checkpoint)
-    interrupted(source, target, checkpoint)
-    content = checkpoint.read_bytes()
-    checkpoint.write_bytes(content[:-20])
+def test_migrations_from_several_sources_are_noted_apart(source, tmp_path):
+    target = OracleBackend()
+    interrupt(source, target, "one")
+    interrupt(source, target, "two", after=20)
 
-    report = migrate(source, target, batch=10, checkpoint=checkpoint)
+    assert migrate(source, target, checkpoint="one").written.unchanged == 10
+    assert migrate(source, target, checkpoint="three").written.unchanged == 30
+    assert migrate(source, target, checkpoint="two").resumed
+
+
+def test_a_batch_that_was_written_and_not_noted_is_read_again(source):
+    """As after a kill between both."""
+    target = OracleBackend()
+    interrupt(source, target)
+    noted = target.run(target.note("migration run"))
+    interrupt(source, target)
+    now = target.run(target.note("migration run"))
+    target.run(target.set_note("migration run", noted, now))
+
+    report = migrate(source, target, batch=10, checkpoint="run")
 
     assert (report.written.added, report.written.unchanged, report.resumed) == (20, 10, True)
     assert every(target).keys() == every(source).keys()
 
 
-@pytest.mark.parametrize("content", [b"", b"notes\n", b'{"format": "other"}\n', b"[1]\n[2]\n"])
-def test_a_file_that_is_no_checkpoint_is_left_alone(source, target, tmp_path, content):
-    checkpoint = tmp_path / "notes.txt"
-    checkpoint.write_bytes(content)
+def test_two_runs_of_one_migration_at_once_are_refused(source):
+    target = OracleBackend()
 
-    with pytest.raises(CheckpointError, match=r"notes\.txt is .*checkpoint"):
-        migrate(source, target, checkpoint=checkpoint)
-    assert checkpoint.read_bytes() == content
+    def run_another(done, *_):
+        if done == 10:
+            interrupt(source, target)
+
+    with pytest.raises(StoreBusyError, match="another run of this migration is under way"):
+        migrate(source, target, batch=10, checkpoint="run", progress=run_another)
+    assert migrate(source, target, checkpoint="run").resumed
+    assert every(target).keys() == every(source).keys()
 
 
-def test_the_checkpoint_of_a_migration_with_another_embedding_is_refused(source, tmp_path):
-    checkpoint = tmp_path / "run.jsonl"
-    interrupted(source, OracleBackend(), checkpoint)
-    other = OracleBackend()
-    other.run(other.claim(Manifest(embedding="other", dimension=DIMENSION)))
-
-    with pytest.raises(CheckpointError, match="another migration"):
-        migrate(other, OracleBackend(), checkpoint=checkpoint)
+def test_a_path_is_no_name_of_a_checkpoint(source, tmp_path):
+    with pytest.raises(ArgumentError, match="checkpoint must be a name"):
+        migrate(source, OracleBackend(), checkpoint=tmp_path)
 
 
 def test_a_short_name_is_recorded_as_a_store_records_it():
@@ -336,19 +339,22 @@ def test_json_tells_all_of_the_report(folder, tmp_path):
 
 def test_an_interrupted_command_says_how_to_go_on(folder, tmp_path, monkeypatch):
     """The same command finishes what it began."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
     copy = tmp_path / "copy"
-    working = EmbeddedBackend.pages
-    monkeypatch.setattr(EmbeddedBackend, "pages", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        linkstore("migrate", str(folder), str(copy))
-    left = next(tmp_path.glob("linkstore-migration-*.jsonl"))
-    monkeypatch.setattr(EmbeddedBackend, "pages", working)
+    with monkeypatch.context() as patched:
+        patched.setattr(EmbeddedBackend, "pages", stop)
+        code, out, err = linkstore("migrate", str(folder), str(copy))
+    assert (code, out) == (exits.INTERRUPTED, "")
+    assert err == "not done; the same command goes on from where it stopped\nstopped\n"
 
     code, out, _ = linkstore("migrate", str(folder), str(copy), "--json")
 
     assert code == 0
     assert json.loads(out)["resumed"]
-    assert not left.exists()
+    assert {one.name for one in tmp_path.iterdir()} == {"kb", "copy"}
 
 
 @pytest.mark.parametrize(
@@ -394,36 +400,6 @@ def test_refused_documents_are_named_for_a_person(capsys):
         "pages     0",
         "refused   d1\\x1b: too \\x07long",
     ]
-
-
-def test_the_counter_shows_how_many_and_how_fast():
-    console = Console(file=io.StringIO(), force_terminal=True, width=100)
-    with show_document_counter(console) as count:
-        count(1234, 0)
-        count(2500, 3)
-
-    shown = console.file.getvalue()
-    assert "2,500 documents, 3 refused" in shown
-    assert "documents/s" in shown
-
-
-def test_it_is_noted_beside_a_folder_how_far_the_run_is(tmp_path, monkeypatch):
-    """Each pair of places has its own file, however they are written; of two URLs in the working folder."""
-    monkeypatch.chdir(tmp_path)
-    urls = "cassandra://h/k/a", "cassandra://h/k/b"
-
-    assert get_checkpoint_path("x/a", urls[0]).parent == tmp_path / "x"
-    assert (
-        get_checkpoint_path(urls[0], "y/b").parent
-        == get_checkpoint_path("x/a", "y/b").parent
-        == tmp_path / "y"
-    )
-    assert get_checkpoint_path(*urls).parent == tmp_path
-    assert get_checkpoint_path("a", "b") == get_checkpoint_path("./a", f"{tmp_path}/b/")
-    assert (
-        len({get_checkpoint_path("a", "b"), get_checkpoint_path("b", "a"), get_checkpoint_path("a", "c")})
-        == 3
-    )
 
 
 def test_documents_of_other_languages_and_sizes_are_copied(tmp_path):

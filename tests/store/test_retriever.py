@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import ValidationError
 from stores import documents, embedding
@@ -54,6 +54,16 @@ def test_both_retrievers_answer_alike(store) -> None:
     assert given.invoke(QUERY) == LinkRetriever(store=store, strategy=strategy).invoke(QUERY)
     assert len(given.invoke(QUERY)) == 7
     assert len(given.invoke(QUERY, k=3)) == 3
+    beside = store.as_retriever(strategy=strategy, k=5, filter={"c": 2})
+    within = store.as_retriever(search_kwargs={"strategy": strategy, "k": 5, "filter": {"c": 2}})
+    assert beside.invoke(QUERY) == within.invoke(QUERY) != given.invoke(QUERY)
+
+
+def test_a_retriever_can_be_configured_for_a_call(store) -> None:
+    """LangChain makes the retriever anew from its fields."""
+    made = LinkRetriever(store=store, k=3).configurable_fields(k=ConfigurableField(id="k"))
+    assert len(made.invoke(QUERY)) == 3
+    assert len(made.invoke(QUERY, config={"configurable": {"k": 2}})) == 2
 
 
 def test_links_stay_in_the_store_unless_they_are_asked_for(store) -> None:
@@ -85,11 +95,16 @@ def test_links_stay_in_the_store_unless_they_are_asked_for(store) -> None:
             {"search_type": "similarity", "search_kwargs": {"initial_roots": ["a"]}},
             'belongs to .*"traversal"',
         ),
-        ({"k": 3}, r"as_retriever\(\) has no argument 'k'; use search_kwargs=\{'k': \.\.\.\}"),
-        ({"strategy": Eager()}, r"no argument 'strategy'; use search_kwargs="),
+        (
+            {"initial_roots": ["a"]},
+            r"as_retriever\(\) has no argument 'initial_roots'; use search_kwargs=\{'initial_roots'",
+        ),
+        ({"depth": 2}, "no argument 'depth'; it is a setting of strategies such as Eager"),
+        ({"search_type": "mmr", "fetch_k": 9}, "no argument 'fetch_k'; use search_kwargs="),
+        ({"search_type": "mmr", "strategy": Eager()}, 'strategy belongs to search_type="links"'),
         (
             {"serch_type": "mmr"},
-            r"as_retriever\(\) has no argument 'serch_type'; it has metadata",
+            r"as_retriever\(\) has no argument 'serch_type'; it has filter, k, metadata",
         ),
     ],
 )
@@ -127,8 +142,8 @@ def test_an_argument_of_another_search_is_refused_when_the_retriever_is_made(sto
             "LinkRetriever has no argument 'top'; it has f",
         ),
         (
-            lambda s: LinkRetriever(store=s).invoke(QUERY, depth=1),
-            r"invoke\(\) has no argument",
+            lambda s: LinkRetriever(store=s).invoke(QUERY, top=1),
+            "has no argument 'top'; it has filter",
         ),
         (
             lambda s: s.as_retriever().invoke(QUERY, depth=1),

@@ -143,6 +143,37 @@ def test_equalities_are_necessary(filter: dict[str, Any], metadata: dict[str, An
         assert all(same(metadata[name], value) for name, value in condition.equalities)
 
 
+@settings(max_examples=200)
+@given(FIELDS, VALUES | OPERATIONS)
+def test_a_field_is_needed_where_nothing_passes_without_it(name: str, wanted: Any) -> None:
+    """Under a negation it is the other way round."""
+    for wish in ({name: wanted}, {"$not": {name: wanted}}, {"$not": {"$not": {name: wanted}}}):
+        assert parse_filter(wish).needed == (set() if passes(wish, {}) else {name})
+
+
+def test_each_part_of_a_filter_needs_its_fields() -> None:
+    """Also a part that is one of several alternatives: a field that nothing has makes it a mistake."""
+    one, other = {"a": 1}, {"b": {"$gt": 2}}
+    for wish in ({**one, **other}, {"$and": [one, other]}, {"$or": [one, other]}):
+        assert parse_filter(wish).needed == {"a", "b"}
+        assert parse_filter({"$not": wish}).needed == set()
+    assert (parse_filter(one) & parse_filter(other)).needed == {"a", "b"}
+    assert parse_filter({"$and": [one, {"b": {"$ne": 2}}]}).needed == {"a"}
+
+
+def test_equalities_are_found_however_they_are_written() -> None:
+    wish = {"a": 1, "b": {"$eq": "x"}, "c": {"$ne": 1}, "d": [1], "e": None, "$not": {"f": 1}, "g": True}
+    found = parse_filter(wish).equalities
+    assert found == (("a", 1), ("b", "x"), ("g", True))
+    assert (parse_filter(wish) & parse_filter({"h": 2.5})).equalities == (*found, ("h", 2.5))
+
+
+def test_a_condition_shows_its_filter_and_not_its_functions() -> None:
+    assert "function" not in repr(parse_filter({"a": 1}))
+    assert '{"a":1}' in repr(parse_filter({"a": 1}))
+    assert EVERYTHING.always
+
+
 @given(FILTERS)
 def test_the_key_tells_filters_apart(filter: dict[str, Any]) -> None:
     again = json.loads(json.dumps(filter, sort_keys=True))

@@ -27,6 +27,7 @@ from linkstore.core.links import (
     get_links,
     merge_links,
     parse_links,
+    strip_links,
 )
 from linkstore.errors import LinkError, LinkStoreError
 
@@ -103,6 +104,15 @@ class TestALink:
             pickle.loads(pickle.dumps(link)),
         ):
             assert whole(again) == whole(link)
+
+    def test_a_plain_link_is_made_once_unless_its_tag_is_long(self) -> None:
+        """Popular tags come again and again; long ones hardly do."""
+        for length, again in ((1, True), (100, True), (101, False)):
+            link = {"kind": "k", "tag": "t" * length, "direction": "in"}
+            assert (Link.from_dict(link) is Link.from_dict(dict(link))) == again
+            labelled = {**link, "label": "words"}
+            assert Link.from_dict(labelled) is not Link.from_dict(labelled)
+            assert whole(Link.from_dict(labelled)) == ("k", "t" * length, "in", "words", 1.0)
 
     def test_leaves_defaults_out_of_its_dict(self) -> None:
         plain = {"kind": "k", "tag": "t", "direction": "in"}
@@ -282,6 +292,14 @@ class TestLinksOfADocument:
         assert document.metadata == {"links": [GOOD], "n": 1}
         assert (copied.id, copied.page_content, copied.metadata["n"]) == ("d", "text", 1)
         assert get_links(copied) == (Link.outgoing(kind="k", tag="t"), Link.incoming(kind="k", tag="t"))
+
+    def test_are_stripped_from_a_copy(self) -> None:
+        key = "".join(["li", "nks"])  # another string than the constant, as one that was read from a file
+        document = Document(id="d", page_content="text", metadata={key: [GOOD], "n": 1})
+        stripped = strip_links(document)
+        assert (stripped.id, stripped.page_content, stripped.metadata) == ("d", "text", {"n": 1})
+        assert document.metadata == {"links": [GOOD], "n": 1}
+        assert strip_links(stripped) is stripped
 
     def test_in_a_set_come_in_one_order_in_every_process(self) -> None:
         """A set's own order follows the process's hash seed."""

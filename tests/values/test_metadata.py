@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkStore
-from linkstore.core.documents import convert_metadata
+from linkstore.core.metadata import convert_metadata
 from linkstore.errors import DocumentError
 
 

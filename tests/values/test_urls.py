@@ -7,6 +7,7 @@ from urllib.parse import urljoin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stores import times
 
 from linkstore.core.links import MAX_TAG_BYTES, Link
 from linkstore.core.urls import (
@@ -250,7 +251,7 @@ SNIPPETS = [
 URLISH = st.lists(st.one_of(st.text(max_size=5), st.sampled_from(SNIPPETS)), max_size=12).map("".join)
 
 
-@settings(max_examples=500)
+@settings(max_examples=times(150, 500))
 @given(URLISH, st.sampled_from([UrlPolicy(), UrlPolicy(query="drop", trailing_slash="strip")]))
 def test_no_text_breaks_normalisation_and_twice_is_the_same_as_once(text, policy):
     url = normalize_url(text, base="https://Host.org/a/b.html", policy=policy)
@@ -259,7 +260,7 @@ def test_no_text_breaks_normalisation_and_twice_is_the_same_as_once(text, policy
         Link.outgoing(kind="hyperlink", tag=url)
 
 
-@settings(max_examples=500)
+@settings(max_examples=times(150, 500))
 @given(
     st.from_regex(r"(\.{0,2}/)?[a-z.~_-]{0,4}(/[a-z.-]{0,4}){0,3}/?", fullmatch=True),
     st.from_regex(
@@ -270,7 +271,7 @@ def test_a_plain_path_is_joined_as_any_other(path, base):
     assert normalize_url(path, base=base) == normalize_url(urljoin(base, path))
 
 
-@settings(max_examples=500)
+@settings(max_examples=times(150, 500))
 @given(
     URLISH, st.sampled_from([(), ("https://host.org/docs/", "http://b.org")]), st.sampled_from(["", "x/y"])
 )
@@ -281,7 +282,7 @@ def test_a_tag_is_its_own_tag(text, bases, page):
         assert site.page_tag(tag) == tag
 
 
-@settings(max_examples=300)
+@settings(max_examples=times(100, 300))
 @given(st.text(min_size=1))
 def test_every_anchor_has_a_stable_fragment(anchor):
     fragment = quote_fragment(anchor)

@@ -1,4 +1,4 @@
-"""What type checkers make of the public names; checked by tests/test_store_typing.py, never run."""
+"""What type checkers make of the public names; checked by ``make lint``, never run."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ async def asynchronously(store: LinkStore) -> None:
 
 
 def retrievers(store: LinkStore) -> None:
-    assert_type(store.as_retriever(search_kwargs={"k": 3}), VectorStoreRetriever)
+    assert_type(store.as_retriever(search_kwargs={"k": 3}), LinkRetriever)
+    retriever: VectorStoreRetriever = store.as_retriever(strategy=Similarity(), k=3)
+    assert_type(retriever.invoke("q"), list[Document])
     own = LinkRetriever(store=store, strategy=Mmr(k=2), k=4, filter={"a": 1})
     assert_type(own.invoke("q"), list[Document])
     assert_type(own.strategy, Strategy | None)

@@ -1,0 +1,462 @@
+"""Methods of a store for single documents, and how documents become the records of an engine."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from typing import Any, Final
+
+from langchain_core.documents import Document
+
+from linkstore.core.arguments import make_argument_error, omit_none, quote_value, require, require_list
+from linkstore.core.arrays import Floats, normalize_vectors
+from linkstore.core.batches import split_batches
+from linkstore.core.calls import arun, call_engine, call_plan, run
+from linkstore.core.documents import (
+    ACCESS_KEY,
+    HALF_LIFE_KEY,
+    MEMORY_KEY,
+    check_id,
+    convert_link_data,
+    is_storable,
+    keep_storable,
+)
+from linkstore.core.links import LINKS_KEY, Link, parse_links
+from linkstore.core.metadata import convert_metadata
+from linkstore.core.plans import Operation, Plan, read_documents
+from linkstore.core.processes import run_without_collector
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Change, Manifest, PageEntry, Record
+from linkstore.errors import ArgumentError, DocumentError, EmbeddingError
+from linkstore.store.base import StoreBase
+from linkstore.store.embedding import StoreEmbedding
+from linkstore.store.schema_graph import check_documents
+from linkstore.strategies.neighbours import Neighbours, find_neighbours
+
+CONTENT_ID: Final = "content_id"
+"""The metadata key under which langchain-community's graph stores keep the id of a document."""
+_GET_DATA: Final = attrgetter("data")
+BATCH_SIZE: Final = 2048
+"""How many documents are embedded and written at once, by default."""
+SCAN_SIZE: Final = 500
+"""How many documents are read at once by a scan."""
+INCOMPLETE_DIGEST: Final = ""
+"""Digest of a page that lost documents; it matches no source, so the next run indexes the page again."""
+_CLOCK_TOLERANCE: Final = timedelta(minutes=1)
+"""How far the clock of whoever says when an access was may be ahead of this machine's."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class DocumentMethods(StoreBase):
+    """Methods that write and read documents by their ids."""
+
+    def add_documents(
+        self,
+        documents: list[Document],
+        *,
+        ids: Sequence[str | None] | None = None,
+        batch_size: int = BATCH_SIZE,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add documents with their links, replacing those with the same id.
+
+        If one document is invalid, none is written. Each batch is one change, in an embedded store one
+        transaction.
+
+        Args:
+            documents: Documents, with links in ``metadata["links"]``. They are not modified.
+            ids: One id for each document. Default its own id, else ``metadata["content_id"]``, else a
+                new UUID.
+            batch_size: Number of documents embedded and written at once.
+            kwargs: Not supported. Any argument raises TypeError.
+
+        Returns:
+            The ids, in order.
+
+        Raises:
+            LinkError: If a link is invalid. The message names the document and the link.
+            DocumentError: If an id, text, metadata or vector cannot be stored, or ``batch_size`` is below 1.
+            EmbeddingError: If the embedding does not match the store.
+            StoreBusyError: If another writer holds the store for more than 5 s.
+            StoreFullError: If the disk is full.
+            StoreUnavailableError: If a server does not answer. Repeat the call to complete the change.
+        """
+        _refuse_arguments("add_documents", kwargs)
+        return run(self._add(documents, ids, batch_size))
+
+    async def aadd_documents(
+        self,
+        documents: list[Document],
+        *,
+        ids: Sequence[str | None] | None = None,
+        batch_size: int = BATCH_SIZE,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add documents with their links: see :meth:`add_documents`."""
+        _refuse_arguments("aadd_documents", kwargs)
+        return await arun(self._add(documents, ids, batch_size))
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add texts: see :meth:`add_documents`."""
+        _refuse_arguments("add_texts", kwargs)
+        return run(self._add(_make_documents(texts, metadatas), ids, BATCH_SIZE))
+
+    async def aadd_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add texts: see :meth:`add_documents`."""
+        _refuse_arguments("aadd_texts", kwargs)
+        return await arun(self._add(_make_documents(texts, metadatas), ids, BATCH_SIZE))
+
+    def _add(
+        self, documents: Sequence[Document] | Document, ids: Sequence[str | None] | None, batch_size: int
+    ) -> Operation[list[str]]:
+        if isinstance(documents, Document):  # iterating over one gives its fields
+            raise ArgumentError("documents must be a list of documents, not a single document")
+        listed: list[Document] = _list_items(Document, "documents", "a list of documents", documents)
+        require_list("strings", **omit_none(ids=ids))
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise DocumentError(f"batch_size must be an integer of at least 1, not {batch_size!r}")
+        drafts = prepare_drafts(listed, [document.id for document in listed] if ids is None else list(ids))
+        yield from check_documents(self.backend, drafts)
+        for batch in split_batches(drafts, batch_size):
+            records = yield from embed_drafts(self.backend, self._embedding, batch)
+            yield call_engine(self.backend, self.backend.write(Change(put=records)))
+        yield from record_writing(self.backend, drafts)
+        return [draft.id for draft in drafts]
+
+    def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
+        """Remove documents and their links by id. Unknown ids are ignored.
+
+        The next run of a source restores deleted documents that the source still has. Use
+        :meth:`delete_pages` to remove whole pages.
+
+        Raises:
+            ArgumentError: If no ids are given, or one is not a string.
+        """
+        _refuse_arguments("delete", kwargs)
+        return run(self._delete(ids))
+
+    async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
+        """Remove documents and their links: see :meth:`delete`."""
+        _refuse_arguments("adelete", kwargs)
+        return await arun(self._delete(ids))
+
+    def _delete(self, ids: Sequence[str] | None) -> Operation[bool]:
+        """Remove documents, and mark their pages so that the next run of the source restores them."""
+        if ids is None:
+            raise ArgumentError(
+                "delete() needs a list of ids; to delete everything, remove the store's folder or tables"
+            )
+        backend, gone = self.backend, dict.fromkeys(keep_storable("ids", ids))
+        pages: list[str] = yield call_plan(backend, _find_pages(tuple(gone)))
+        entries: list[PageEntry] = (yield call_engine(backend, backend.pages(None, pages))) if pages else []
+        marked = [
+            replace(entry, digest=INCOMPLETE_DIGEST, ids=tuple(id for id in entry.ids if id not in gone))
+            for entry in entries
+            if not gone.keys().isdisjoint(entry.ids)
+        ]
+        yield call_engine(backend, backend.write(Change(remove=list(gone), put_pages=marked)))
+        return True
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Return the documents with these ids, in the order of ``ids``. Unknown ids are omitted.
+
+        Raises:
+            ArgumentError: If the ids are not a list of strings.
+        """
+        return self.backend.run(self._read_by_ids(ids))
+
+    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Return the documents with these ids: see :meth:`get_by_ids`."""
+        return await self.backend.arun(self._read_by_ids(ids))
+
+    def _read_by_ids(self, ids: Sequence[str]) -> Operation[list[Document]]:
+        return self.backend.answer(_read_documents(keep_storable("ids", ids)))
+
+    def scan(self) -> Iterator[Document]:
+        """Iterate over all documents in batches, in the backend's order (embedded: by id)."""
+        return map(as_document, self._scan_records())
+
+    async def ascan(self) -> AsyncIterator[Document]:
+        """Iterate over all documents: see :meth:`scan`."""
+        after: str | None = None
+        while records := await self.backend.arun(self.backend.scan(after, SCAN_SIZE)):
+            for record in records:
+                yield as_document(record)
+            after = records[-1].id
+
+    def _scan_records(self) -> Iterator[Record]:
+        after: str | None = None
+        while records := self.backend.run(self.backend.scan(after, SCAN_SIZE)):
+            yield from records
+            after = records[-1].id
+
+    def neighbours(self, id: str) -> Neighbours:
+        """Return the documents that a document links to, and those that link to it.
+
+        Args:
+            id: The id of the document.
+
+        Raises:
+            DocumentError: If the document does not exist.
+        """
+        return run(self._find_neighbours(id))
+
+    async def aneighbours(self, id: str) -> Neighbours:
+        """Return the neighbours of a document: see :meth:`neighbours`."""
+        return await arun(self._find_neighbours(id))
+
+    def _find_neighbours(self, id: str) -> Operation[Neighbours]:
+        found: Neighbours | None = None
+        if is_storable(id):
+            found = yield call_plan(self.backend, find_neighbours(id))
+        if found is None:
+            raise DocumentError(f"document {id!r} does not exist in the store")
+        return found
+
+    def touch(self, ids: Sequence[str], at: datetime | None = None) -> int:
+        """Record that documents were accessed. Documents, vectors and indexes are not written.
+
+        The latest access is kept. It stays when a document is updated, and goes when it is removed.
+
+        Args:
+            ids: The documents. Ids that do not exist are ignored.
+            at: When they were accessed, with a time zone. None: now.
+
+        Returns:
+            How many of the documents exist.
+
+        Raises:
+            DocumentError: If ``at`` has no time zone, or lies before 1970 or more than a
+                minute in the future.
+            ArgumentError: If the ids are not a list of strings.
+        """
+        return self.backend.run(self.backend.touch(_make_access_times(ids, at)))
+
+    async def atouch(self, ids: Sequence[str], at: datetime | None = None) -> int:
+        """Record that documents were accessed: see :meth:`touch`."""
+        return await self.backend.arun(self.backend.touch(_make_access_times(ids, at)))
+
+    def accessed(self, ids: Sequence[str]) -> dict[str, datetime]:
+        """Return when documents were last accessed, in UTC, by id, leaving out those that never were."""
+        return run(read_access_times(self.backend, ids))
+
+    async def aaccessed(self, ids: Sequence[str]) -> dict[str, datetime]:
+        """Return when documents were last accessed: see :meth:`accessed`."""
+        return await arun(read_access_times(self.backend, ids))
+
+
+def read_access_times(backend: Backend, ids: Sequence[str]) -> Operation[dict[str, datetime]]:
+    """Return when documents were last accessed, for those with a recorded time."""
+    asked = list(dict.fromkeys(keep_storable("ids", ids)))
+    times: dict[str, int] = yield call_engine(backend, backend.accessed(asked))
+    return {id: _EPOCH + timedelta(microseconds=times[id]) for id in asked if id in times}
+
+
+def convert_access_time(moment: datetime) -> int:
+    """Return a time of access as engines keep it, in microseconds since 1970.
+
+    Raises:
+        DocumentError: If it lies before 1970.
+    """
+    micros = (moment - _EPOCH) // timedelta(microseconds=1)
+    if micros < 0:
+        raise DocumentError(f"the time of an access must not lie before 1970: {moment!r}")
+    return micros
+
+
+def record_writing(backend: Backend, drafts: Sequence[Draft]) -> Operation[None]:
+    """Record the writing of memories, which fade with time, as accesses, unless they tell of one."""
+    fading = [
+        draft.id
+        for draft in drafts
+        if (MEMORY_KEY in draft.metadata or HALF_LIFE_KEY in draft.metadata)
+        and draft.metadata.get(ACCESS_KEY) is None
+    ]
+    if fading:
+        yield call_engine(backend, backend.touch(_make_access_times(fading, None)))
+
+
+def _make_access_times(ids: Sequence[str], at: datetime | None) -> dict[str, int]:
+    """Return the time of an access in microseconds since 1970, by the ids of the documents.
+
+    Raises:
+        DocumentError: If ``at`` has no time zone, or lies before 1970 or in the future.
+    """
+    require(datetime, "a datetime", **omit_none(at=at))
+    now = datetime.now(UTC)
+    moment = now if at is None else at
+    if moment.tzinfo is None:
+        raise DocumentError(f"the time of an access needs a time zone: {moment!r}; use datetime.now(UTC)")
+    micros = convert_access_time(moment)
+    if moment > now + _CLOCK_TOLERANCE:
+        raise DocumentError(
+            f"the time of an access must not lie in the future: {moment!r}, and it is {now!r}; the latest"
+            " access stays, so this one would hide those to come"
+        )
+    return dict.fromkeys(keep_storable("ids", ids), micros)
+
+
+def _find_pages(ids: tuple[str, ...]) -> Plan[list[str]]:
+    """Return the pages of documents, without duplicates. A document without a page counts as its own."""
+    stored = yield from read_documents(ids)
+    named = (one.metadata.get("page", one.id) for one in stored)
+    return list(dict.fromkeys(id for id in named if is_storable(id)))
+
+
+def _read_documents(ids: Sequence[str]) -> Plan[list[Document]]:
+    stored = yield from read_documents(ids)
+    return [Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in stored]
+
+
+def _make_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) -> list[Document]:
+    listed: list[str] = _list_items(str, "texts", "a list of strings", texts)
+    fields: list[dict[str, Any]] = [{}] * len(listed)
+    if metadatas is not None:
+        fields = _list_items(Mapping, "metadatas", "a list of dicts", metadatas)
+    if len(fields) != len(listed):
+        raise DocumentError(
+            f"got {len(listed)} texts and {len(fields)} metadatas; pass one dict for each text"
+        )
+    return [Document(page_content=text, metadata=dict(own)) for text, own in zip(listed, fields, strict=True)]
+
+
+def _list_items(kind: type, name: str, what: str, given: Iterable[Any]) -> list[Any]:
+    """Return the items of an argument, which must all be of one class.
+
+    Raises:
+        ArgumentError: If it is not a list, or an item is something else.
+    """
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise make_argument_error(name, what, given)
+    listed = list(given)
+    for one in listed:
+        if not isinstance(one, kind):
+            raise ArgumentError(f"{name} must be {what}; {quote_value(one)[:200]} is not one")
+    return listed
+
+
+def _refuse_arguments(method: str, unknown: dict[str, Any]) -> None:
+    """Raise TypeError for unknown names, which LangChain's signature allows."""
+    for name in unknown:
+        raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A validated document, not embedded yet."""
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any]
+    links: tuple[Link, ...]
+
+
+def prepare_drafts(documents: Sequence[Document], ids: Sequence[str | None]) -> list[Draft]:
+    """Check documents that are to be stored under these ids; None: the document's own, or a new one.
+
+    Raises:
+        DocumentError: If there are not as many ids, or a document cannot be stored.
+        LinkError: If a link is invalid.
+    """
+    if len(ids) != len(documents):
+        raise DocumentError(
+            f"got {len(documents)} documents and {len(ids)} ids; pass one id for each document"
+        )
+    pairs = zip(documents, ids, strict=True)
+    return run_without_collector(lambda: [_make_draft(document, id) for document, id in pairs])
+
+
+def _make_draft(document: Document, id: str | None) -> Draft:
+    metadata = document.metadata
+    if id is None:
+        id = document.id or metadata.get(CONTENT_ID) or str(uuid.uuid4())
+    id = check_id(id)
+    links = parse_links(metadata, id)
+    if links and (any(map(_GET_DATA, links)) or not {*map(type, metadata[LINKS_KEY])} <= {dict}):
+        metadata = {**metadata, LINKS_KEY: convert_link_data(metadata[LINKS_KEY])}
+    # Links are checked already, and are most of what there is to check.
+    own = {key: value for key, value in metadata.items() if key != LINKS_KEY}
+    kept = convert_metadata(own, id) if own else own
+    if kept is not own:
+        metadata = {**metadata, **kept}
+    check_text(id, document.page_content)
+    return Draft(id, document.page_content, metadata, links)
+
+
+def check_text(id: str, text: str) -> None:
+    """Refuse a text that UTF-8 cannot hold.
+
+    Raises:
+        DocumentError: Naming the document.
+    """
+    try:
+        if not text.isascii():
+            text.encode()
+    except UnicodeEncodeError as error:
+        raise DocumentError(f"document {id!r} cannot be stored: {error}") from error
+
+
+def embed_drafts(
+    backend: Backend, embedding: StoreEmbedding, drafts: Sequence[Draft], given: Floats | None = None
+) -> Operation[list[Record]]:
+    """Embed drafts, unless their vectors are given, and record the embedding if they are the first.
+
+    Raises:
+        EmbeddingError: If the embedding is not that of the store, or another client records one meanwhile.
+        DocumentError: If a vector has no direction.
+    """
+    if not drafts:
+        return []
+    vectors: Any = given
+    if vectors is None:
+        try:
+            vectors = yield from embedding.embed_documents([draft.text for draft in drafts])
+        except EmbeddingError as error:
+            if error.position is None:
+                raise
+            named = f"document {drafts[error.position].id!r}: {error}"
+            raise EmbeddingError(named, error.position) from error
+    manifest: Manifest = yield call_engine(backend, backend.manifest())
+    vectors = normalize_vectors(vectors, manifest.dimension, [draft.id for draft in drafts])
+    check_count(vectors, drafts)
+    if manifest.dimension is None:
+        mine = Manifest(embedding=embedding.name, dimension=vectors.shape[1])
+        claimed: Manifest = yield call_engine(backend, backend.claim(mine))
+        if claimed != mine:
+            raise EmbeddingError(
+                f"another client began to fill the store at the same time, with the embedding"
+                f" {claimed.embedding!r} of dimension {claimed.dimension}, not {embedding.name!r} of"
+                f" dimension {mine.dimension}; repeat the call, which then compares both"
+            )
+    return [
+        Record(id=draft.id, text=draft.text, metadata=draft.metadata, vector=vector, links=draft.links)
+        for draft, vector in zip(drafts, vectors, strict=True)
+    ]
+
+
+def check_count(vectors: Floats, texts: Sequence[object]) -> None:
+    """Raise EmbeddingError unless there is a vector for each text."""
+    if len(vectors) != len(texts):
+        raise EmbeddingError(f"the embedding returned {len(vectors)} vectors for {len(texts)} texts")
+
+
+def as_document(record: Record) -> Document:
+    """Return a stored record as LangChain's document."""
+    return Document(id=record.id, page_content=record.text, metadata=dict(record.metadata))

@@ -1,0 +1,340 @@
+"""Searching a store: which search takes which arguments, and how it is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any, Final, TypedDict, Unpack
+
+import numpy as np
+
+from linkstore.core.arguments import quote_value
+from linkstore.core.arrays import Floats, convert_numbers, normalize_vector
+from linkstore.core.calls import call_engine, call_plan, run
+from linkstore.core.filters import Condition, Filter, parse_filter
+from linkstore.core.hits import Hits
+from linkstore.core.links import LINKS_KEY, AnyLink, parse_links
+from linkstore.core.plans import Candidates, Documents, Nearest, Operation, Plan, StoredDocument
+from linkstore.core.vocabulary import (
+    Vocabulary,
+    collect_names,
+    make_unknown_name_error,
+    make_unknown_type_error,
+)
+from linkstore.engines.bookkeeping import Backend
+from linkstore.engines.contract import Manifest
+from linkstore.errors import EmbeddingError, FilterError, StrategyError
+from linkstore.store.base import StoreBase
+from linkstore.store.schema_graph import read_schema
+from linkstore.strategies.all_paths import AllPaths
+from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS, SearchOptions, Strategy
+from linkstore.strategies.eager import Eager
+from linkstore.strategies.first_stage import Similarity
+from linkstore.strategies.mmr import Mmr
+from linkstore.strategies.observers import count_reached, observe_search
+from linkstore.strategies.pagerank import DEFAULT_STRATEGY, PageRank
+from linkstore.strategies.traversal import check_depth, limit_depth
+
+DEFAULT_RETURNED_K: Final = 4
+"""Number of documents that LangChain's methods return by default."""
+LINKS_SEARCH: Final = "links"
+"""The search type of the default strategy, or of one that is given."""
+SEARCH_OPTIONS: Final = frozenset(field.name for field in fields(SearchOptions) if field.init)
+FILTER_OPTIONS: Final = tuple(sorted(name for name in SEARCH_OPTIONS if name.endswith("filter")))
+_PLAIN_OPTIONS: Final = SEARCH_OPTIONS - {"initial_roots", "initial_links"}
+TRAVERSAL_SEARCHES: Final = ("traversal", "mmr_traversal")
+"""The search types of langchain-community's former GraphVectorStore."""
+_STRATEGY_OF_SEARCH: Final[Mapping[str, type[Strategy]]] = {
+    "similarity": Similarity,
+    "mmr": Mmr,
+    "similarity_score_threshold": Similarity,
+}
+_OFFERED_STRATEGIES: Final = (Eager, Mmr, PageRank, AllPaths)
+"""The strategies whose settings a message suggests, in this order."""
+NAME_SAMPLE_SIZE: Final = 200
+"""Number of documents that pass a filter from which names are suggested."""
+_PLACEHOLDER_VECTOR: Final = normalize_vector([1.0])
+
+
+class SearchArguments(TypedDict, total=False):
+    """The arguments of :meth:`linkstore.LinkStore.search` besides the question."""
+
+    k: int | None
+    strategy: Strategy | None
+    filter: Filter | None
+    seed_filter: Filter | None
+    hop_filter: Filter | None
+    link_filter: Filter | None
+    result_filter: Filter | None
+    initial_roots: Sequence[str]
+    initial_links: Sequence[AnyLink]
+
+
+def list_settings(kind: type[Strategy]) -> frozenset[str]:
+    """Return the names of a strategy's settings."""
+    return frozenset(field.name for field in fields(kind))
+
+
+SEARCH_ARGUMENTS: Final[Mapping[str, frozenset[str]]] = {
+    LINKS_SEARCH: SEARCH_OPTIONS | {"k", "strategy"},
+    "traversal": SEARCH_OPTIONS | (list_settings(Eager) - {"start_k"}),
+    "mmr_traversal": SEARCH_OPTIONS | list_settings(Mmr),
+    "similarity": _PLAIN_OPTIONS | {"k"},
+    "mmr": SEARCH_OPTIONS | {"k", "fetch_k", "lambda_mult"},
+    "similarity_score_threshold": _PLAIN_OPTIONS | {"k", "score_threshold"},
+}
+"""For each search type of a retriever, the arguments it takes."""
+
+
+def check_options(search_type: str, options: Mapping[str, Any]) -> None:
+    """Raise if a search type does not take an argument, or an argument is invalid.
+
+    Args:
+        search_type: One of :data:`SEARCH_ARGUMENTS`.
+        options: Arguments by name.
+
+    Raises:
+        TypeError: Naming the search types that take the argument, or those it can have.
+        FilterError: If a filter is invalid.
+        StrategyError: If a setting is invalid.
+    """
+    for name in options:
+        if name not in SEARCH_ARGUMENTS[search_type]:
+            raise TypeError(_describe_misplaced(name, search_type))
+    for name in FILTER_OPTIONS:
+        parse_filter(options.get(name))
+    if search_type == LINKS_SEARCH:
+        choose_strategy(options.get("strategy"), options.get("k"))
+    elif search_type in TRAVERSAL_SEARCHES:
+        make_traversal(search_type, options)
+    else:
+        kind = _STRATEGY_OF_SEARCH[search_type]
+        kind(**{name: value for name, value in options.items() if name in list_settings(kind)})
+
+
+def make_traversal(search_type: str, options: Mapping[str, Any]) -> tuple[Strategy, dict[str, Any]]:
+    """Return the strategy of a traversal of the former GraphVectorStore, and the options of its search.
+
+    Args:
+        search_type: One of :data:`TRAVERSAL_SEARCHES`.
+        options: Arguments of the method of this name. The ``k`` of ``"traversal"`` counts documents to start
+            from, and all documents reached are returned.
+
+    Raises:
+        TypeError: If the method does not take one of them.
+        StrategyError: If a setting is invalid.
+    """
+    check_argument_names(f"{search_type}_search()", options, SEARCH_ARGUMENTS[search_type])
+    of_search = {name: value for name, value in options.items() if name in SEARCH_OPTIONS}
+    settings = {name: value for name, value in options.items() if name not in SEARCH_OPTIONS}
+    if search_type == "traversal":
+        start_k = settings.pop("k", DEFAULT_SEEDS)
+        most = settings.get("max_nodes", DEFAULT_MAX_NODES)
+        return Eager(**{**settings, "start_k": start_k, "k": most}), of_search
+    return Mmr(**{"k": DEFAULT_RETURNED_K, **settings}), of_search
+
+
+def make_search_options(method: str, options: Mapping[str, Any]) -> SearchOptions:
+    """Return the options of a search from a method's arguments.
+
+    Raises:
+        TypeError: If the method does not take one of them.
+    """
+    check_argument_names(f"{method}()", options, SEARCH_OPTIONS | {"k"})
+    return SearchOptions(**options)
+
+
+def choose_strategy(strategy: Strategy | None, k: int | None) -> Strategy:
+    """Return the strategy (None: the default), with ``k`` set if it is given.
+
+    Raises:
+        StrategyError: If this is not a strategy, or ``k`` is invalid.
+    """
+    chosen = DEFAULT_STRATEGY if strategy is None else strategy
+    if not isinstance(chosen, Strategy):
+        raise StrategyError(f"strategy must be a Strategy such as Eager(depth=1), not {strategy!r}")
+    return chosen if k is None else chosen.returning(k)
+
+
+def check_argument_names(where: str, names: Iterable[str], taken: Collection[str]) -> None:
+    """Raise if an argument is not one that ``where`` takes.
+
+    Raises:
+        TypeError: Naming the argument, and where it belongs.
+    """
+    for name in names:
+        if name not in taken:
+            raise TypeError(f"{where} has no argument {name!r}; {_advise(name, taken)}")
+
+
+def _advise(name: str, taken: Collection[str]) -> str:
+    """Return the end of a message, which says where an argument belongs."""
+    if name == "start_k" and "depth" in taken:
+        return f"its {'fetch_k' if 'fetch_k' in taken else 'k'} is the number of documents to start from"
+    for kind in _OFFERED_STRATEGIES:
+        if name in list_settings(kind):
+            return f"it is a setting of strategies such as {kind.__name__}({name}=...)"
+    return f"it has {', '.join(sorted(taken))}"
+
+
+def _describe_misplaced(name: str, search_type: str) -> str:
+    where = f'search_type="{search_type}"'
+    owners = [f'search_type="{other}"' for other, taken in SEARCH_ARGUMENTS.items() if name in taken]
+    if owners:
+        return f"{name} belongs to {_join_alternatives(owners)}, not to {where}"
+    return f"{where} has no argument {name!r}; {_advise(name, SEARCH_ARGUMENTS[search_type])}"
+
+
+def _join_alternatives(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+class SearchMethods(StoreBase):
+    """The search of a store that is no VectorStore of LangChain."""
+
+    def search(self, query: str, **arguments: Unpack[SearchArguments]) -> Hits:
+        """Search by a strategy, and return hits with their paths: see :meth:`linkstore.LinkStore.search`."""
+        return run(self._search("search", query, arguments))
+
+    def _search(self, method: str, query: str, arguments: Mapping[str, Any]) -> Operation[Hits]:
+        check_argument_names(f"{method}()", arguments, SEARCH_ARGUMENTS[LINKS_SEARCH])
+        options = dict(arguments)
+        strategy = choose_strategy(options.pop("strategy", None), options.pop("k", None))
+        return self._hits(query, strategy, SearchOptions(**options))
+
+    def _hits(self, query: str | list[float], strategy: Strategy, options: SearchOptions) -> Operation[Hits]:
+        """Search, and report it to the observers."""
+        strategy = strategy.with_floor(self._floor)
+        if not self._observers:
+            return (yield from self._find_hits(query, strategy, options, None))
+        question = query if isinstance(query, str) else ""
+        search = partial(self._find_hits, query, strategy, options)
+        return (yield from observe_search(self._observers, question, str(strategy), search))
+
+    def _find_hits(
+        self,
+        query: str | list[float],
+        strategy: Strategy,
+        options: SearchOptions,
+        reached: list[int] | None,
+    ) -> Operation[Hits]:
+        """Embed the query unless it is a vector, run the strategy's plan, and apply its reranker.
+
+        Args:
+            query: The question, or its vector.
+            strategy: How to search.
+            options: Filters and additional starting points.
+            reached: If given, takes the number of documents that each step along links gave.
+
+        Raises:
+            StrategyError: If the strategy follows more links in a row than the store allows.
+            EmbeddingError: If the query is neither a string nor a vector of the store's dimension.
+            UnknownNameError: If no document has a name that the search asks for.
+        """
+        backend = self.backend
+        yield from check_known_names(backend, strategy, options)
+        text = query if isinstance(query, str) else ""
+        given = None if isinstance(query, str) else _convert_question(query)
+        question = options.question(_PLACEHOLDER_VECTOR, text)  # raise on an invalid link before embedding
+        check_depth(strategy, strategy.hops, self._max_depth)
+        vector = (yield from self._embedding.embed_query(text)) if given is None else given
+        manifest: Manifest = yield call_engine(backend, backend.manifest())
+        question = replace(question, vector=normalize_vector(vector, manifest.dimension))
+        plan = limit_depth(strategy.plan(question), strategy, self._max_depth)
+        if reached is not None:
+            plan = count_reached(plan, reached)
+        found: Hits = yield call_plan(backend, plan, options.scope)
+        hits = yield from strategy.judged(question, found)
+        if not hits or options.hop_filter is not None:
+            yield from check_known_types(backend, options)
+        return hits
+
+
+def _convert_question(given: Any) -> Floats:
+    """Return the vector of a question as float32 of shape ``(dimension,)``, not scaled.
+
+    Raises:
+        EmbeddingError: If it is not a sequence of numbers, such as the input of a whole chain.
+    """
+    try:
+        vector = convert_numbers(given)
+    except (TypeError, ValueError, OverflowError):
+        vector = np.empty(0, np.float32)
+    if vector.ndim != 1 or not vector.size:
+        raise EmbeddingError(
+            f"a question must be a string or a list of numbers, not {quote_value(given)[:200]}"
+        )
+    return vector
+
+
+def check_known_names(backend: Backend, strategy: Strategy, options: SearchOptions) -> Operation[None]:
+    """Check that the store has the kinds and fields that a search names. An empty store may lack any.
+
+    The names are looked up in the whole store, but alternatives are suggested only from documents that the
+    caller may see.
+
+    Raises:
+        UnknownNameError: For the first name that the store lacks, with the most similar one that it has.
+    """
+    asked = Vocabulary(
+        kinds=strategy.kinds_named, fields=options.fields_needed, link_fields=options.link_fields_needed
+    ).checkable
+    if not asked:
+        return
+    missing = asked - (yield call_engine(backend, backend.vocabulary(asked.storable)))
+    if missing and (yield call_engine(backend, backend.scan(None, 1))):
+        raise make_unknown_name_error(
+            missing, (yield from _suggest_names(backend, options.filter, missing.fields))
+        )
+
+
+def check_known_types(backend: Backend, options: SearchOptions) -> Operation[None]:
+    """Check that the schema of the store, if it has one, has the document types that filters ask for.
+
+    Raises:
+        UnknownNameError: For the first type that the schema lacks, with the most similar one that it has.
+    """
+    asked = [pair for one in options.document_filters for pair in one.equalities]
+    recorded = (yield from read_schema(backend)) if asked else None
+    if recorded is not None:
+        schema = recorded.schema
+        for field, value in asked:
+            if field == schema.type_field and isinstance(value, str) and value not in schema.types:
+                raise make_unknown_type_error(value, schema.types)
+
+
+def _suggest_names(
+    backend: Backend, filter: Filter | Condition | None, missing: frozenset[str]
+) -> Operation[Vocabulary]:
+    """Return the names of documents that pass what remains of a filter without the missing fields.
+
+    There are none to suggest if the filter's other conditions cannot be separated from these fields.
+    """
+    kept = filter
+    if isinstance(filter, Mapping):
+        kept = {name: value for name, value in filter.items() if name not in missing}
+    scope = parse_filter(kept)
+    if scope.needed & missing:
+        return Vocabulary()
+    if scope.always:
+        everything: Vocabulary = yield call_engine(backend, backend.vocabulary())
+        return everything
+    manifest: Manifest = yield call_engine(backend, backend.manifest())
+    direction = normalize_vector(np.ones(manifest.dimension or 1, dtype=np.float32))
+    try:
+        found: Vocabulary = yield call_plan(backend, _read_nearest_names(direction), scope)
+    except FilterError:  # too many documents to search: there is nothing to suggest
+        return Vocabulary()
+    return found
+
+
+def _read_nearest_names(direction: Floats) -> Plan[Vocabulary]:
+    near: Candidates = yield Nearest(vector=direction, k=NAME_SAMPLE_SIZE)
+    stored: list[StoredDocument] = yield Documents(refs=near.refs)
+    found = Vocabulary()
+    for one in stored:
+        links = parse_links({LINKS_KEY: one.metadata.get(LINKS_KEY)}, one.id)
+        found |= collect_names(one.metadata, links)
+    return found
