@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.context import ContextCompiler, Decay
+from linkstore.context.candidates import Selection
 from linkstore.strategies import PageRank, Similarity, Strategy
 
 Row = dict[str, Any]
@@ -54,40 +55,82 @@ def _distractor(n: int) -> Document:
     )
 
 
-def ablation(embedding: Embeddings) -> list[Row]:
-    """Two-hop items: the second document shares no word with the question, only a link with the first."""
-    documents = [_distractor(n) for n in range(200)]
-    for n, place in enumerate(_PLACES):
-        first = Document(
-            id=f"first {place}", page_content=f"The safe in {place} was built by firm number {n}."
-        )
-        second = Document(
-            id=f"second {place}", page_content=f"Holders of record {n * 31 % 97}: K. Brandt and sons."
-        )
-        add_links(first, Link.outgoing(kind="hyperlink", tag=f"firm {n}"))
-        add_links(second, Link.incoming(kind="hyperlink", tag=f"firm {n}"))
-        documents += [first, second]
-    ways: Mapping[str, Strategy] = {
+def ablation(embedding: Embeddings, seed: int = 0) -> list[Row]:
+    """Chains of two links: only the first document shares words with the question, the others have links.
+
+    The chains, the kinds of their links and what stands between them are made at random.
+    """
+    chance = Random(seed)
+    chains = [_chain(number, chance) for number in range(_CHAINS)]
+    documents = [one for _, chain in chains for one in chain]
+    documents += [_distractor(number) for number in range(400)]
+    chance.shuffle(documents)
+    ways: Mapping[str, Strategy | None] = {
         "vector": Similarity(),
         "graph": PageRank(first_stage_weight=0.0),
-        "both": PageRank(),
+        "both": None,
     }
     with LinkStore.open(":memory:", embedding) as store:
         store.add_documents(documents)
-        return [{"search": name, **_both_found(store, strategy)} for name, strategy in ways.items()]
+        return [
+            {"search, tokens": f"{name}, {budget}", **_chains_found(store, strategy, budget, chains)}
+            for name, strategy in ways.items()
+            for budget in (80, 200, 400)
+        ]
 
 
-def _both_found(store: LinkStore, strategy: Strategy) -> Row:
-    compiler = ContextCompiler(store, budget=200, strategy=strategy)
-    taken = [
-        {item.id for item in compiler.compile(f"Who owns the builder of the safe in {place}?").items}
-        for place in _PLACES
-    ]
+_CHAINS: Final = 24
+_SYLLABLES: Final = (
+    "ba",
+    "de",
+    "fi",
+    "go",
+    "ku",
+    "la",
+    "me",
+    "ni",
+    "po",
+    "ru",
+    "sa",
+    "te",
+    "vi",
+    "wo",
+    "bre",
+)
+_ENTITIES: Final = ("firm", "foundry", "guild", "cooperative", "workshop", "yard")
+_KINDS: Final = ("hyperlink", "mention", "citation")
+
+
+def _chain(number: int, chance: Random) -> tuple[str, list[Document]]:
+    """A question, and three documents of which each leads to the next."""
+    place, builder, owner, person = (_name(chance) for _ in range(4))
+    kind, entity = chance.choice(_KINDS), chance.choice(_ENTITIES)
+    texts = (
+        f"The safe in {place} was built by the {entity} {builder}, and is opened once a year.",
+        f"{builder} has belonged to {owner} since {chance.randrange(1900, 2000)}; it has {number + 7} seats.",
+        f"Holders of record {chance.randrange(97)}: {person} and sons, {chance.randrange(100)} per cent.",
+    )
+    documents = [Document(id=f"{number}-{at}", page_content=text) for at, text in enumerate(texts)]
+    for at, (one, tag) in enumerate(zip(documents, (place, builder, owner), strict=True)):
+        add_links(one, Link.incoming(kind=kind, tag=f"{number} {tag}"))
+        if at < 2:
+            add_links(one, Link.outgoing(kind=kind, tag=f"{number} {(builder, owner)[at]}"))
+    return f"Who holds shares of the owner of the {entity} that built the safe in {place}?", documents
+
+
+def _name(chance: Random) -> str:
+    return "".join(chance.choices(_SYLLABLES, k=3)).capitalize()
+
+
+def _chains_found(
+    store: LinkStore, strategy: Strategy | None, budget: int, chains: Sequence[tuple[str, list[Document]]]
+) -> Row:
+    """In how many contexts each document of a chain is."""
+    compiler = ContextCompiler(store, budget=budget, strategy=strategy)
+    taken = [{item.id for item in compiler.compile(question).items} for question, _ in chains]
     return {
-        f"{part}, %": 100
-        * sum(f"{part} {place}" in ids for place, ids in zip(_PLACES, taken, strict=True))
-        / 10
-        for part in ("first", "second")
+        part: sum(str(chain[at].id) in ids for (_, chain), ids in zip(chains, taken, strict=True))
+        for at, part in enumerate(("first", "second", "third"))
     }
 
 
@@ -114,24 +157,18 @@ def duration(embedding: Embeddings) -> list[Row]:
         for candidates in (200, 1_000):
             for budget in (800, 8_000):
                 strategy = Similarity(k=candidates)
-                compiler = ContextCompiler(
-                    store,
-                    budget=budget,
-                    candidates=candidates,
-                    strategy=strategy,
-                    exact_candidates=candidates,
-                )
-                greedy = ContextCompiler(store, budget=budget, candidates=candidates, strategy=strategy)
                 search = _ms(lambda text, used=strategy: store.search(text, strategy=used))
-                rows.append(
-                    {
-                        "candidates": candidates,
-                        "budget": budget,
-                        "search, ms": search,
-                        "compile, ms": _ms(greedy.compile) - search,
-                        "compile all exactly, ms": _ms(compiler.compile) - search,
-                    }
-                )
+                row: Row = {"candidates": candidates, "budget": budget, "search, ms": search}
+                for selection, label in (("rank", "compile, ms"), ("knapsack", "by a knapsack, ms")):
+                    compiler = ContextCompiler(
+                        store,
+                        budget=budget,
+                        candidates=candidates,
+                        strategy=strategy,
+                        selection=cast("Selection", selection),
+                    )
+                    row[label] = _ms(compiler.compile) - search
+                rows.append(row)
     return rows
 
 
@@ -151,7 +188,7 @@ def _ms(action: Callable[[str], Any], question: str = "w1 w2 w3", rounds: int = 
     return min(times)
 
 
-PARTS: Final[Mapping[str, Callable[[Embeddings], list[Row]]]] = {
+PARTS: Final[Mapping[str, Callable[..., list[Row]]]] = {
     "needle": needle,
     "ablation": ablation,
     "decay": decay,

@@ -1,4 +1,4 @@
-"""How well the rules of a memory understand English: pronouns of GAP, and shifts of topic in TIAGE."""
+"""How well the rules of a memory understand English: pronouns of GAP, and dialogues with an assistant."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from langchain_core.embeddings import Embeddings
 
@@ -63,7 +62,6 @@ def _told(text: str) -> list[Turn]:
             id=str(at),
             session=key,
             ordinal=at,
-            segment=1,
             query=one,
             response=None,
             time=time,
@@ -73,19 +71,69 @@ def _told(text: str) -> list[Turn]:
     ]
 
 
-def shifts(path: Path, embedding: Embeddings) -> dict[str, Decisions]:
-    """TIAGE: whether each utterance after the first begins a new topic, by the segments of a memory."""
-    found: Decisions = []
-    for name, dialogue in json.loads(path.read_text(encoding="utf-8")).items():
+def measure_dialogues(embedding: Embeddings) -> list[dict[str, Any]]:
+    """Pronouns, forgetting and facts of the dialogues in tests/support, by a memory that is told them."""
+    rows: list[dict[str, Any]] = []
+    for name in ("pronouns", "pronouns_kept"):
+        rows += _of_pronouns(name, json.loads((DIALOGUES / f"{name}.json").read_text()), embedding)
+    told = json.loads((DIALOGUES / "superseded.json").read_text())
+    newest = sum(_is_newest_first(one, embedding) for one in told)
+    rows.append({"measure": "superseded: newest first", "count": newest, "of": len(told)})
+    told = json.loads((DIALOGUES / "beside.json").read_text())
+    both = sum(_has_both(one, embedding) for one in told)
+    rows.append({"measure": "beside: both recalled", "count": both, "of": len(told)})
+    return rows
+
+
+DIALOGUES: Final = Path(__file__).parents[1] / "tests" / "support" / "dialogues"
+
+
+def _of_pronouns(name: str, told: list[dict[str, Any]], embedding: Embeddings) -> Iterator[dict[str, Any]]:
+    outcomes = {"right": 0, "wrong": 0, "left alone": 0}
+    erased = missed = more = 0
+    for one in told:
         with LinkStore(embedding) as store, ConversationMemory(store) as memory:
-            segments = [memory.add(name, said).segment for said, _ in dialogue]
-        found += zip(_changes(segments), (label == "1" for _, label in dialogue[1:]), strict=True)
-    always = [(True, truth) for _, truth in found]
-    return {"memory": found, "always": always}
+            turns = [memory.add("d", query, response) for query, response in one["turns"]]
+            resolved = memory.recall("d", one["question"]).resolved
+            turns.append(memory.add("d", one["question"], one["answer"]))
+            gone = memory.forget("d", entity=one["entity"]).turns
+        meant = [names for names in one["refers"].values() if names]
+        if resolved != one["question"]:
+            right = meant and all(_names_one(resolved, names) for names in meant)
+            outcomes["right" if right else "wrong"] += 1
+        elif meant:
+            outcomes["left alone"] += 1
+        about = {turns[at].id for at in one["about"]}
+        erased += len(about & gone.keys())
+        missed += len(about - gone.keys())
+        more += len(gone.keys() - about)
+    of = sum(any(names for names in one["refers"].values()) for one in told)
+    for outcome, count in outcomes.items():
+        yield {"measure": f"{name}: {outcome}", "count": count, "of": of if outcome != "wrong" else len(told)}
+    yield {"measure": f"{name}: turns forgotten", "count": erased, "of": erased + missed}
+    yield {"measure": f"{name}: others forgotten", "count": more, "of": more + erased}
 
 
-def _changes(segments: Sequence[int]) -> Iterator[bool]:
-    return (after != before for before, after in pairwise(segments))
+def _names_one(text: str, names: Sequence[str]) -> bool:
+    return any(name.lower() in text.lower() for name in names)
+
+
+def _recalled(one: Mapping[str, Any], embedding: Embeddings) -> tuple[list[str], str, str]:
+    """The ids recalled for a question, and those of the older and the newer statement."""
+    with LinkStore(embedding) as store, ConversationMemory(store) as memory:
+        ids = [memory.add("d", query, response).id for query, response in one["turns"]]
+        found = [turn.id for turn in memory.recall("d", one["question"]).turns]
+    return found, ids[one["old"]], ids[one["new"]]
+
+
+def _is_newest_first(one: Mapping[str, Any], embedding: Embeddings) -> bool:
+    found, old, new = _recalled(one, embedding)
+    return new in found and (old not in found or found.index(new) < found.index(old))
+
+
+def _has_both(one: Mapping[str, Any], embedding: Embeddings) -> bool:
+    found, old, new = _recalled(one, embedding)
+    return old in found and new in found
 
 
 def quality(decisions: Decisions) -> dict[str, float | int]:

@@ -14,13 +14,8 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory, SessionKey, Turn
-from linkstore.memory.turns import (
-    make_entity_documents,
-    make_segment_document,
-    make_session_document,
-    make_turn_document,
-)
-from linkstore.memory.writing import MOST_SEGMENT_TURNS
+from linkstore.memory.sessions import get_page, make_session_document
+from linkstore.memory.writing import store_turn
 
 KEY = SessionKey(run_id="long", user_id="u")
 CALLS = 100
@@ -70,10 +65,9 @@ def _fill(store: LinkStore, size: int, chance: random.Random) -> None:
     before: str | None = None
     for at in range(size):
         turn = Turn(
-            id=KEY.turn(at + 1, "0"),
+            id=f"{KEY.path}/{at + 1:07d}-0",
             session=KEY,
             ordinal=at + 1,
-            segment=at // MOST_SEGMENT_TURNS + 1,
             query=_words(chance, 12),
             response=_words(chance, 20),
             time=datetime.now(UTC),
@@ -81,12 +75,8 @@ def _fill(store: LinkStore, size: int, chance: random.Random) -> None:
             follows=before,
         )
         before = turn.id
-        documents.append(make_turn_document(turn))
-        if at % MOST_SEGMENT_TURNS == 0:
-            documents.append(make_segment_document(turn))
-        if at % MOST_SEGMENT_TURNS < 50:
-            documents += make_entity_documents(turn)
-    documents.append(make_session_document(turn))
+        documents.append(store_turn(turn))
+    documents.append(make_session_document(KEY, get_page(size)))
     for start in range(0, len(documents), BATCH):
         store.add_documents(documents[start : start + BATCH])
     store.flush()

@@ -5,7 +5,8 @@ Run: ``python benchmarks/context.py --data DIR``, where DIR (or LINKSTORE_EVAL_D
 ``locomo_open``, as their SOURCE.txt describes. Recall is the share of a question's gold documents that are in
 the context, averaged over questions, in percent. Every context counts tokens and separators in the same way:
 
-- ``compiled``: :class:`linkstore.context.ContextCompiler` with its defaults;
+- ``compiled``: :class:`linkstore.context.ContextCompiler` with its defaults, documents that are there whole;
+- ``excerpts``: the same, with those of which only the best sentences are there;
 - ``rank``: the hits of the default search by rank, skipping what does not fit;
 - ``topk``: the most similar documents, until one does not fit;
 - ``published``: 50 · similarity + 10 · PageRank, those of most value for their length first (ContextOS);
@@ -14,8 +15,8 @@ the context, averaged over questions, in percent. Every context counts tokens an
 
 ``--corpus X.jsonl --questions Y.jsonl`` measures any other set in the formats of ``linkstore eval``;
 ``--links`` chooses its links as there. With ``--json`` it prints
-``{"recall": {"compiled": {"400": …}, "rank": {…}, "topk": {…}}}``. ``--fit`` prints the coefficients of the
-calibrated value, fitted to all sets. ``--parts`` names what else to measure: ``needle``, ``ablation``,
+``{"recall": {"compiled": {"400": …}, "rank": {…}, "topk": {…}}}``. ``--parts`` names what else to measure:
+``needle``, ``ablation``,
 ``decay``, ``time``.
 """
 
@@ -37,16 +38,15 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
-from linkstore.context import ContextCompiler, counter_of
-from linkstore.context.entries import DEFAULT_CANDIDATES
+from linkstore.context import Compiled, ContextCompiler, counter_of
+from linkstore.context.candidates import DEFAULT_CANDIDATES
 from linkstore.embeddings import get_embedding
-from linkstore.evaluate.calibration import fit_coefficients, sample_hits
 from linkstore.evaluate.running import find_gold_units
 from linkstore.strategies import PageRank, Similarity
 
 BUDGETS: Final = "200,400,800,1600"
-METHODS: Final = ("compiled", "rank", "topk", "published", "redundancy")
-OF_CORPUS: Final = ("compiled", "rank", "topk")
+METHODS: Final = ("compiled", "excerpts", "rank", "topk", "published", "redundancy")
+OF_CORPUS: Final = ("compiled", "excerpts", "rank", "topk")
 """What is measured of a corpus by default."""
 SEPARATOR: Final = "\n\n"
 Recalls = dict[str, dict[str, float]]
@@ -56,14 +56,6 @@ def main() -> None:
     """Measure the sets; print a table, or JSON."""
     options = _options()
     embedding = get_embedding(options.embedding)
-    if options.fit:
-        samples = [
-            sample_hits(store, questions)
-            for name in options.sets.split(",")
-            for store, questions in SETS[name](Path(options.data)).stores(embedding, options.every)
-        ]
-        sys.stdout.write(json.dumps(fit_coefficients(samples), indent=2) + "\n")
-        return
     if options.corpus:
         found = measured(file_set(options), embedding, options.budgets, options)
         _print(options, [{"recall": found["recall"]} if options.json else found])
@@ -77,7 +69,8 @@ def main() -> None:
         record(options.record, _beyond_ranks(sets))
     for part in filter(None, options.parts.split(",")):
         name = options.record and f"{options.record}-{part}"
-        listed(part, PARTS[part](embedding), as_json=options.json, record_as=name)
+        rows = PARTS[part](embedding, options.graph_seed) if part == "ablation" else PARTS[part](embedding)
+        listed(part, rows, as_json=options.json, record_as=name)
 
 
 def _by_set(sets: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -114,7 +107,12 @@ def measured(
             gold = [units[name] for name in question.gold]
             others = filling.contexts(question.question, budgets)
             for budget, compiler in compilers.items():
-                contexts = {**others[budget], "compiled": _taken(compiler.compile(question.question))}
+                compiled = compiler.compile(question.question)
+                contexts = {
+                    **others[budget],
+                    "compiled": _taken(compiled, excerpts=False),
+                    "excerpts": _taken(compiled, excerpts=True),
+                }
                 for name in methods:
                     found = sum(not contexts[name].isdisjoint(unit) for unit in gold)
                     shares[name][budget].append(found / len(gold))
@@ -126,9 +124,10 @@ def measured(
     return {"set": one.name, "embedding": options.embedding, "questions": questions, "recall": recall}
 
 
-def _taken(compiled: Any) -> frozenset[str]:
-    """The documents in a context; a near-duplicate is in it by the document that says the same."""
-    return frozenset(name for item in compiled.items for name in (item.id, *item.repeats))
+def _taken(compiled: Compiled, *, excerpts: bool) -> frozenset[str]:
+    """The documents in a context; one is in it also by the document that says the same."""
+    items = (item for item in compiled.items if excerpts or not item.is_excerpt)
+    return frozenset(name for item in items for name in (item.id, *item.repeats))
 
 
 class _Filling:
@@ -221,7 +220,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--every", type=int, default=1, help="ask only every n-th question (default 1)")
     parser.add_argument("--parts", default="", help=f"some of {','.join(PARTS)} (default none)")
-    parser.add_argument("--fit", action="store_true", help="fit the calibrated value to the sets")
+    parser.add_argument(
+        "--graph-seed", type=int, default=0, help="for the chains of --parts ablation (default 0)"
+    )
     add_output(parser)
     options = parser.parse_args()
     options.budgets = [int(budget) for budget in options.budgets.split(",")]

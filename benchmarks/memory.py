@@ -1,9 +1,9 @@
 """What a conversation memory recalls: evidence in long conversations, passages in dialogues.
 
 Run: ``python benchmarks/memory.py --data DIR``, where DIR (or LINKSTORE_EVAL_DATA) holds the folders
-``locomo_open``, ``mtrag_open``, ``cast_open``, ``musique_train``, ``gap_dev`` and ``tiage``, as their
-SOURCE.txt describes; ``--locomo FILE``, ``--mtrag DIR``, ``--cast FILE``, ``--musique DIR``, ``--gap FILE``
-and ``--tiage FILE`` measure others of these formats.
+``locomo_open``, ``mtrag_open``, ``cast_open``, ``musique_train`` and ``gap_dev``, as their SOURCE.txt
+describes; ``--locomo FILE``, ``--mtrag DIR``, ``--cast FILE``, ``--musique DIR`` and ``--gap FILE`` measure
+others of these formats.
 Everything is told to :class:`linkstore.memory.ConversationMemory` turn by turn; one policy serves all sets.
 Recall is the share of a question's gold that is among the first 5 or 10, averaged over questions, in percent,
 with 95 % intervals, also by category. Questions are those after the first turn. What it is compared with:
@@ -14,8 +14,10 @@ with 95 % intervals, also by category. Questions are those after the first turn.
 - ``joined``: for the last two queries of the user;
 - ``rewrite``: for the question as people rewrote it, where there are such.
 
-GAP measures the rules for pronouns, and TIAGE topic segments: precision, recall and F1, in percent.
-``--one-topic`` measures a memory whose sessions have topic segments by length alone.
+Of LoCoMo, ``sessions`` is the share of the sessions with evidence that are among the first by their best
+turn, and ``any session`` counts a question if one of them is, as others count it.
+GAP measures the rules for pronouns: precision, recall and F1, in percent. ``--dialogues`` measures the rules
+on the dialogues of tests/support/dialogues: pronouns, forgetting by entity, and facts that give way.
 ``--time`` measures instead what a turn and a recall cost in sessions of 100 and of 10,000 turns, by the clock
 and in CPU time of this process; with ``--cassandra`` on a server of its own (Java 17 and Maven are needed).
 """
@@ -27,13 +29,11 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
-from unittest.mock import patch
 
 import numpy as np
-from _memory_rules import pronouns, quality, shifts
+from _memory_rules import measure_dialogues, pronouns, quality
 from _memory_sets import Conversation, Dialogues, Question, Told, cast, locomo, mtrag, musique
 from _memory_time import times
 from _report import add_output, listed, record
@@ -43,7 +43,7 @@ from linkstore import LinkStore
 from linkstore.core.hits import Hit
 from linkstore.embeddings import get_embedding
 from linkstore.evaluate.metrics import resample_means
-from linkstore.memory import ConversationMemory, SessionKey, writing
+from linkstore.memory import ConversationMemory, SessionKey
 from linkstore.strategies import DEFAULT_STRATEGY, PageRank, Strategy, Words
 
 CUTS: Final = (5, 10)
@@ -62,21 +62,18 @@ def main() -> None:
         name = options.record and f"{options.record}-time{engine}"
         listed("time of turns and recalls", rows, as_json=options.json, record_as=name)
         return
+    if options.dialogues:
+        name = options.record and f"{options.record}-dialogues"
+        listed("dialogues", measure_dialogues(embedding), as_json=options.json, record_as=name)
+        return
     found: dict[str, Any] = {}
-    setting = f"{options.embedding}, one topic" if options.one_topic else options.embedding
-    with patch.object(writing, "is_new_topic", _never) if options.one_topic else nullcontext():
-        for name, figures in _measured(options, embedding):
-            found[name] = figures
-            record(options.record, {f"{name}, {setting}": figures})
-            if not options.json:
-                listed(name, list(_lines(figures)), as_json=False)
+    for name, figures in _measured(options, embedding):
+        found[name] = figures
+        record(options.record, {f"{name}, {options.embedding}": figures})
+        if not options.json:
+            listed(name, list(_lines(figures)), as_json=False)
     if options.json:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
-
-
-def _never(*_: object) -> bool:
-    """A rule by which no turn begins a new topic."""
-    return False
 
 
 def _measured(options: argparse.Namespace, embedding: Embeddings) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -95,8 +92,6 @@ def _measured(options: argparse.Namespace, embedding: Embeddings) -> Iterator[tu
         )
     if options.gap:
         yield "gap", {name: quality(said) for name, said in pronouns(Path(options.gap)).items()}
-    if options.tiage:
-        yield "tiage", {name: quality(said) for name, said in shifts(Path(options.tiage), embedding).items()}
 
 
 def of_evidence(conversations: Iterator[Conversation], embedding: Embeddings, every: int) -> Scores:
@@ -110,15 +105,18 @@ def of_evidence(conversations: Iterator[Conversation], embedding: Embeddings, ev
                 recall = memory.recall(asked, question.text, k=50, everywhere=True)
                 ranked = {"memory": [names[turn.id] for turn in recall.turns]}
                 for name, strategy in _RIVALS.items():
-                    hits = store.search(question.text, strategy=strategy, k=50, filter=asked.owners_scope)
+                    hits = store.search(
+                        question.text, strategy=strategy, k=50, filter=asked.scope(everywhere=True)
+                    )
                     ranked[name] = [names[str(hit.document.id)] for hit in hits]
                 for method, turns in ranked.items():
                     _count(scores, method, question, [turn.name for turn in turns])
                     sessions = list(dict.fromkeys(turn.run for turn in turns))
                     gold = {turn.run for turn in one.turns if turn.name in question.gold}
                     for cut in CUTS:
-                        share = len(gold & {*sessions[:cut]}) / len(gold)
-                        _note(scores, method, question, f"sessions@{cut}", share)
+                        among = gold & {*sessions[:cut]}
+                        _note(scores, method, question, f"sessions@{cut}", len(among) / len(gold))
+                        _note(scores, method, question, f"any session@{cut}", float(bool(among)))
     return scores
 
 
@@ -230,15 +228,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cast", help="a file like cast_open/turns.jsonl")
     parser.add_argument("--musique", help="a folder like musique_train")
     parser.add_argument("--gap", help="a file like gap_dev/gap-development.tsv")
-    parser.add_argument("--tiage", help="a file like tiage/anno_test.json")
     parser.add_argument("--embedding", default="wordllama")
     parser.add_argument("--every", type=int, default=1, help="ask only every so many questions")
-    parser.add_argument("--one-topic", action="store_true", help="without the rule for a new topic")
+    parser.add_argument("--dialogues", action="store_true", help="measure the rules on our dialogues instead")
     parser.add_argument("--time", action="store_true", help="measure what a turn and a recall cost instead")
     parser.add_argument("--cassandra", action="store_true", help="with --time: on a Cassandra server")
     add_output(parser)
     options = parser.parse_args()
-    if not options.time and not any(getattr(options, name) for name in _PLACES):
+    if not (options.time or options.dialogues) and not any(getattr(options, name) for name in _PLACES):
         if not options.data:
             parser.error("give --data DIR, or the files to measure")
         for name, path in _PLACES.items():
@@ -252,7 +249,6 @@ _PLACES: Final[Mapping[str, str]] = {
     "cast": "cast_open/turns.jsonl",
     "musique": "musique_train",
     "gap": "gap_dev/gap-development.tsv",
-    "tiage": "tiage/anno_test.json",
 }
 
 if __name__ == "__main__":

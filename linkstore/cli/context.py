@@ -8,17 +8,11 @@ import typer
 
 from linkstore.cli.output import get_stderr, note, show, write_json
 from linkstore.cli.query import MAX_RETURNED, check_question
-from linkstore.cli.stores import (
-    JsonOption,
-    StoreOption,
-    TextArgument,
-    open_store,
-    parse_json_option,
-    read_json_option,
-)
+from linkstore.cli.stores import JsonOption, StoreOption, TextArgument, open_store, parse_json_option
 from linkstore.core.display import escape_unprintable
 
 OrderName = Literal["precedence", "relevance", "document", "edges"]
+SelectionName = Literal["rank", "knapsack"]
 
 BudgetOption = Annotated[
     int, typer.Option("--budget", "-b", min=1, help="Maximum number of tokens of the context.")
@@ -28,14 +22,18 @@ OrderOption = Annotated[
     typer.Option(help="Order of the documents: by links, best first, page by page, or best first and last."),
 ]
 CandidatesOption = Annotated[
-    int, typer.Option(min=1, max=MAX_RETURNED, help="Number of hits of the search to choose from.")
+    int | None,
+    typer.Option(
+        min=1,
+        max=MAX_RETURNED,
+        help="Number of hits of the search to choose from; default 200, or what the budget holds.",
+    ),
+]
+SelectionOption = Annotated[
+    SelectionName, typer.Option(help="By rank, or those of the highest value together.")
 ]
 FilterOption = Annotated[
     str | None, typer.Option(metavar="JSON", help="Filter on metadata, for the whole search.")
-]
-CalibrationOption = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Coefficients that linkstore eval --calibrate printed."),
 ]
 HeadersOption = Annotated[bool, typer.Option("--headers", help="Name the source above each text.")]
 ExplainOption = Annotated[
@@ -48,9 +46,9 @@ def context(
     store: StoreOption,
     budget: BudgetOption = 2000,
     order: OrderOption = "precedence",
-    candidates: CandidatesOption = 200,
+    selection: SelectionOption = "rank",
+    candidates: CandidatesOption = None,
     filter: FilterOption = None,
-    calibration: CalibrationOption = None,
     headers: HeadersOption = False,
     explain: ExplainOption = False,
     json: JsonOption = False,
@@ -62,19 +60,17 @@ def context(
     """
     check_question(text)
     condition = parse_json_option(filter, "--filter")
-    coefficients = None if calibration is None else read_json_option(calibration, "--calibration")
+    from linkstore.context.candidates import source_header
     from linkstore.context.compiler import ContextCompiler
-    from linkstore.context.entries import source_header
-    from linkstore.context.value import Calibrated
 
     with open_store(store) as opened_store:
         compiled = ContextCompiler(
             opened_store,
             budget=budget,
             order=order,
+            selection=selection,
             candidates=candidates,
             filter=condition,
-            value=Calibrated(coefficients=coefficients),
             header=source_header if headers else None,
         ).compile(text)
     if json:

@@ -55,10 +55,6 @@ CorpusLinksOption = Annotated[
     ),
 ]
 
-CalibrateOption = Annotated[
-    bool, typer.Option("--calibrate", help="Print coefficients for linkstore context instead.")
-]
-
 
 def evaluate(
     questions: GoldQuestionsOption,
@@ -68,7 +64,6 @@ def evaluate(
     strategies: StrategiesOption = None,
     links: CorpusLinksOption = None,
     gold: GoldOption = None,
-    calibrate: CalibrateOption = False,
     json: JsonOption = False,
 ) -> None:
     """Measure how well strategies find answers to questions.
@@ -87,9 +82,6 @@ def evaluate(
     if unknown:
         raise UsageError(f"--strategies: unknown {', '.join(unknown)}; known: {', '.join(STRATEGIES)}")
     asked = read_questions(questions)
-    if calibrate:
-        write_json(_fit_coefficients(corpus, store, links, asked, embedding, gold))
-        return
     if corpus is not None:
         found = _evaluate_corpus(_read_linked_corpus(corpus, links), asked, names, embedding, gold)
     else:
@@ -101,25 +93,6 @@ def evaluate(
         from linkstore.cli.tables import show_evaluation
 
         show_evaluation(found, comparison)
-
-
-def _fit_coefficients(
-    corpus: str | None,
-    place: str | None,
-    links: Sequence[str] | None,
-    questions: Sequence[GoldQuestion],
-    embedding: str | None,
-    gold: GoldKind | None,
-) -> dict[str, float]:
-    """Return the coefficients of the value of candidates, fitted to the questions."""
-    from linkstore.embeddings.names import DEFAULT_EMBEDDING, get_embedding
-    from linkstore.evaluate.calibration import calibrate
-
-    if corpus is not None:
-        chosen = get_embedding(embedding or DEFAULT_EMBEDDING)
-        return calibrate(_read_linked_corpus(corpus, links), questions, gold=gold, embedding=chosen)
-    with open_store(str(place), embedding=embedding) as store:
-        return calibrate(store, questions, gold=gold)
 
 
 def _require_one_source(corpus: str | None, store: str | None, links: Sequence[str] | None) -> None:

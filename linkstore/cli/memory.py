@@ -20,7 +20,8 @@ from linkstore.errors import LinkStoreError, StoreNotFoundError
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
     from linkstore.memory.recall import Recall
-    from linkstore.memory.turns import SessionKey, Turn
+    from linkstore.memory.sessions import SessionKey
+    from linkstore.memory.turns import Turn
 
 app = typer.Typer(help="Look at conversations, recall from them, and forget them.", no_args_is_help=True)
 
@@ -86,6 +87,9 @@ def recall(
         bool, typer.Option("--everywhere", help="Also recall other sessions of the same user and agent.")
     ] = False,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of turns and of chunks, at most.")] = 5,
+    as_of: Annotated[
+        str | None, typer.Option(metavar="TIME", help="What was known at this day or time; in UTC.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Recall the turns and chunks that answer a question.
@@ -95,8 +99,9 @@ def recall(
     """
     check_question(question)
     key = _make_session_key(session, user, agent)
+    moment = None if as_of is None else _parse_moment("--as-of", as_of)
     with _open_memory(store, knowledge) as memory:
-        found = memory.recall(key, question, k=k, everywhere=everywhere)
+        found = memory.recall(key, question, k=k, everywhere=everywhere, as_of=moment)
     if json:
         write_json(_recall_to_dict(found))
     else:
@@ -123,23 +128,25 @@ def forget(
 ) -> None:
     """Forget turns, and erase them from the files of the store.
 
-    Forgets the turns to which all options apply. With SESSION, --user and --agent name the session; without
+    Forgets the turns to which all options apply, with turns that can only be understood from them, and notes
+    made from them. With SESSION, --user and --agent name the session; without
     it, all sessions of the user or agent.
     """
-    moment = None if before is None else _parse_moment(before)
+    moment = None if before is None else _parse_moment("--before", before)
     if session is None and user is None and agent is None and entity is None and moment is None:
         raise UsageError("say what to forget: SESSION, --user, --agent, --entity or --before")
     with _open_memory(store) as memory:
         if session is not None:
-            count = memory.forget(_make_session_key(session, user, agent), entity=entity, before=moment)
+            gone = memory.forget(_make_session_key(session, user, agent), entity=entity, before=moment)
         else:
-            count = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment)
+            gone = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment)
     if json:
-        write_json({"turns": count})
-    note(f"forgot {format_count(count, 'turn')}")
+        write_json({"turns": dict(gone.turns), "notes": list(gone.notes)})
+    also = f" and {format_count(len(gone.notes), 'note')}" if gone.notes else ""
+    note(f"forgot {format_count(len(gone), 'turn')}{also}")
 
 
-def _parse_moment(text: str) -> datetime:
+def _parse_moment(option: str, text: str) -> datetime:
     """Read a moment as people write it, in UTC unless it has a zone.
 
     Raises:
@@ -149,7 +156,7 @@ def _parse_moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise UsageError(
-            f"--before {text!r} is not a time such as 2026-03-31 or 2026-03-31T12:00Z"
+            f"{option} {text!r} is not a time such as 2026-03-31 or 2026-03-31T12:00Z"
         ) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -171,18 +178,18 @@ def _open_memory(store: str, knowledge: str | None = None) -> Iterator[Conversat
 
 
 def _make_session_key(session: str, user: str | None, agent: str | None) -> SessionKey:
-    from linkstore.memory.turns import SessionKey
+    from linkstore.memory.sessions import SessionKey
 
     return SessionKey(run_id=session, user_id=user, agent_id=agent)
 
 
 def _fetch_turns(memory: ConversationMemory, key: SessionKey, last: int | None) -> Sequence[Turn]:
-    """Return the turns of a session.
+    """Return the turns of a session, or its notes if it has nothing else.
 
     Raises:
         LinkStoreError: If the session has none.
     """
-    turns = memory.turns(key, last)
+    turns = memory.turns(key, last) or memory.notes(key)
     if not turns:
         of = "".join(
             f" of the {name} {part!r}"
@@ -198,7 +205,9 @@ def _fetch_turns(memory: ConversationMemory, key: SessionKey, last: int | None) 
 def _show_turns(turns: Sequence[Turn]) -> None:
     console = get_stdout()
     for turn in turns:
-        console.print(f"{turn.ordinal}. {turn.time:%Y-%m-%d %H:%M} UTC", style="dim")
+        place = f"{turn.ordinal}." if turn.ordinal else "note"
+        until = "" if turn.until is None else f", until {turn.until:%Y-%m-%d}"
+        console.print(f"{place} {turn.time:%Y-%m-%d %H:%M} UTC{until}", style="dim")
         _show_text("User", turn.query)
         if turn.response is not None:
             _show_text("Assistant", turn.response)
@@ -217,9 +226,13 @@ def _show_recall(found: Recall) -> None:
     show_hits(found.chunks, found.resolved)
 
 
+def _format(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
 def _recall_to_dict(found: Recall) -> dict[str, Any]:
     turns = [
-        {**turn.to_dict(), "session": turn.session.run_id, "score": score}
+        {**turn.to_dict(), "session": turn.session.run_id, "score": score, "until": _format(turn.until)}
         for turn, score in zip(found.turns, found.scores, strict=True)
     ]
     return {

@@ -1,33 +1,38 @@
-"""From entries to a context that fits: select, order, write, count; select again where counts differ."""
+"""From candidates to a context that fits: select, order, write, count; select again where counts differ."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
+import numpy as np
+
+from linkstore.context.candidates import Candidates, CompilerSettings, continue_text
 from linkstore.context.compiled import Compiled, Item, LeftOut
-from linkstore.context.entries import CompilerSettings, Entries, continue_text
-from linkstore.context.selection import (
-    Candidate,
-    Selection,
-    order_topologically,
-    put_best_at_edges,
-    select_candidates,
-)
+from linkstore.context.excerpts import cut_excerpt
+from linkstore.context.ordering import order_topologically, put_best_at_edges
 from linkstore.context.surroundings import Surroundings
+from linkstore.core.arrays import Ints
 from linkstore.core.hits import Hits, get_page
 from linkstore.engines.contract import PageEntry
-from linkstore.errors import BudgetError
+from linkstore.errors import BudgetError, StrategyError
 
-_MOST_FURTHER_SELECTIONS = 2
-"""Maximum number of further selections with the tokens that joining saved."""
+LEAST_EXCERPT: Final = 16
+"""Tokens that must be free for an excerpt."""
+_MOST_EXCERPTS: Final = 8
+"""Number of documents, of those that do not fit, that are tried."""
+_MOST_CELLS: Final = 100_000_000
+"""Maximum number of candidates times tokens for a knapsack, whose table needs a byte for each."""
+STRUCTURE_KINDS: Final = frozenset({"section", "keyword", "entity", "mentions"})
+"""Kinds of link that are on the structure of pages or on what texts have in common: they order nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """Selected documents as text: what each adds, by id, and the whole."""
 
-    selection: Selection
+    chosen: Mapping[str, str]
     pieces: Mapping[str, str]
     text: str
     tokens: int
@@ -40,9 +45,9 @@ class Assembly:
         settings: Of the compiler.
         question: What was asked.
         hits: What was found.
-        entries: What may be taken.
-        around: Links among the entries.
-        pages: The pages that entries belong to.
+        candidates: What may be taken.
+        around: Links among the candidates.
+        pages: The pages that they belong to.
     """
 
     def __init__(
@@ -50,31 +55,25 @@ class Assembly:
         settings: CompilerSettings,
         question: str,
         hits: Hits,
-        entries: Entries,
+        candidates: Candidates,
         around: Surroundings,
         pages: Sequence[PageEntry],
     ) -> None:
         self._settings = settings
         self._question = question
         self._hits = hits
-        self._entries = entries
+        self._candidates = candidates
+        self._by_id = by_id = candidates.by_id
         self._around = around
-        pinned = [name for name, entry in entries.by_id.items() if entry.role == "pinned"]
-        self._always = frozenset(pinned).union(*(entries.requires.get(name, ()) for name in pinned))
-        # Best ranked first, then those that are only required.
-        self._candidates = [
-            Candidate(
-                id=name,
-                cost=entry.cost,
-                value=entry.value,
-                requires=entries.requires.get(name, frozenset()) - self._always,
-            )
-            for name, entry in entries.by_id.items()
-            if name not in entries.same and name not in entries.refused and name not in self._always
-        ]
+        pinned = [name for name, item in by_id.items() if item.role == "pinned"]
+        self._always = frozenset(pinned).union(*(candidates.requires.get(name, ()) for name in pinned))
+        left = [name for name in by_id if name not in candidates.same and name not in candidates.refused]
+        self._free = [name for name in left if name not in self._always]
+        self._wanted = [name for name in self._free if by_id[name].rank is not None]
+        self._rank = {name: at for at, name in enumerate(by_id)}
         self._place = {name: at for page in pages for at, name in enumerate(page.ids)}
-        self._room = settings.budget - (self._count_tokens("") if settings.frame is not str else 0)
-        self._follows = _find_continued(pages, entries.overlaps)
+        self._room = settings.budget - (self._count_tokens("") if settings.frame is not None else 0)
+        self._follows = _find_continued(pages, candidates.overlaps)
 
     def compiled(self) -> Compiled:
         """Make the context.
@@ -82,41 +81,38 @@ class Assembly:
         Raises:
             BudgetError: If what is pinned exceeds the budget.
         """
-        draft, by_id = self._fit(), self._entries.by_id
-        taken = draft.pieces.keys()
+        draft = self._add_excerpts(self._extend(self._fit()))
+        settings, candidates = self._settings, self._candidates
         return Compiled(
             question=self._question,
             text=draft.text,
             tokens=draft.tokens,
-            budget=self._settings.budget,
-            tokenizer=self._settings.counter.name,
+            budget=settings.budget,
+            tokenizer=settings.counter.name,
             items=tuple(
-                replace(by_id[name], text=text, repeats=self._entries.repeats_of(name))
+                replace(
+                    self._by_id[name],
+                    text=text,
+                    repeats=candidates.repeats_of(name),
+                    is_excerpt=draft.chosen[name] != self._by_id[name].text,
+                )
                 for name, text in draft.pieces.items()
             ),
             left_out=tuple(
-                LeftOut(
-                    id=name,
-                    cost=entry.cost,
-                    value=entry.value,
-                    rank=entry.rank,
-                    reason=self._explain_left_out(entry, draft),
-                )
-                for name, entry in by_id.items()
-                if name not in taken and entry.rank is not None
+                LeftOut(id=name, cost=item.cost, rank=item.rank, reason=self._explain_left_out(item, draft))
+                for name, item in self._by_id.items()
+                if name not in draft.pieces and item.rank is not None
             ),
-            value=draft.selection.value,
-            gap=draft.selection.gap,
-            method=draft.selection.by,
-            order=self._settings.order,
-            notes=tuple(self._collect_notes(taken)),
-            reason=None if taken else self._explain_empty(),
+            selection=settings.selection,
+            order=settings.order,
+            notes=tuple(self._collect_notes(draft)),
+            reason=None if draft.pieces else self._explain_empty(),
         )
 
     def _fit(self) -> _Draft:
-        """Return the best draft that fits: selected by the costs of its parts, then counted as a whole."""
+        """Return a draft that fits: selected by the costs of its parts, then counted as a whole."""
         budget = self._settings.budget
-        alone = self._make_draft(Selection(ids=frozenset(), value=0.0, by="rank"))
+        alone = self._write({})
         if alone.tokens > budget:
             raise BudgetError(
                 f"the {len(alone.pieces)} pinned documents, with those they require, need {alone.tokens}"
@@ -124,95 +120,125 @@ class Assembly:
                 " fewer"
             )
         # The first text needs no separator.
-        free = budget - alone.tokens if self._always else self._room + self._settings.separator_cost
-        capacity, step = free, 1
+        capacity = budget - alone.tokens if self._always else self._room + self._settings.separator_cost
+        step = 1
         while capacity > 0:
-            draft = self._select(capacity)
+            draft = self._write(self._select(capacity))
             if draft.tokens <= budget:
-                return self._extend(self._spend_saved(capacity, draft))
+                return draft
             capacity -= step * (draft.tokens - budget)
             step *= 2
         return alone
 
-    def _spend_saved(self, capacity: int, draft: _Draft) -> _Draft:
-        """Spend the tokens that joining saved, if that makes the draft better."""
-        for _ in range(_MOST_FURTHER_SELECTIONS):
-            chosen, free = draft.selection.ids, self._settings.budget - draft.tokens
-            if all(one.cost > free for one in self._candidates if one.id not in chosen):
-                return draft
-            used = sum(one.cost for one in self._candidates if one.id in chosen)
-            other = self._select(max(capacity, used + free))
-            if other.tokens > self._settings.budget or other.selection.value <= draft.selection.value:
-                return draft
-            draft = other
-        return draft
+    def _select(self, capacity: int) -> dict[str, str]:
+        """Select documents whose costs fit into the capacity, each with all that it requires."""
+        taken: dict[str, str] = {}
+        wanted = self._wanted
+        if self._settings.selection == "knapsack":
+            wanted = [*self._pack(capacity), *wanted]
+        for name in wanted:
+            fresh = self._with_requirements(name) - taken.keys()
+            cost = sum(self._by_id[one].cost for one in fresh)
+            if cost <= capacity:
+                taken |= {one: self._by_id[one].text for one in fresh}
+                capacity -= cost
+        return taken
+
+    def _with_requirements(self, name: str) -> set[str]:
+        return {name, *self._candidates.requires.get(name, ())} - self._always
+
+    def _pack(self, capacity: int) -> list[str]:
+        """Return the documents of the best packing: each is worth its strength divided by its rank.
+
+        A share by rank is about how likely a document is evidence, and so may be added up; scores may not.
+        """
+        costs = [sum(self._by_id[one].cost for one in self._with_requirements(name)) for name in self._wanted]
+        values = [self._by_id[name].strength / at for at, name in enumerate(self._wanted, 1)]
+        if len(costs) * capacity > _MOST_CELLS:
+            raise StrategyError(
+                f"selection='knapsack' would need a table of {len(costs)} candidates times {capacity} tokens;"
+                " lower candidates or the budget, or select by rank"
+            )
+        return [self._wanted[at] for at in pack(costs, values, capacity)]
 
     def _extend(self, draft: _Draft) -> _Draft:
-        """Add neighbours of what is taken that fit because they are joined to it."""
-        beside = self._follows.keys() | {name for others in self._follows.values() for name in others}
-        waiting = [one for one in self._candidates if one.id in beside and one.value > 0]
-        while True:
-            chosen = draft.selection.ids
-            free = self._settings.budget - draft.tokens
-            for one in waiting:
-                fits = one.requires <= chosen and self._find_least_cost(one, chosen) <= free
-                if one.id not in chosen and fits:
-                    worth = draft.selection.value + one.value
-                    other = self._make_draft(replace(draft.selection, ids=chosen | {one.id}, value=worth))
-                    if other.tokens <= self._settings.budget:
-                        draft = other
-                        break
-            else:
-                return draft
+        """Add documents by rank that fit into the tokens that joining saved, or because they are joined."""
+        before: _Draft | None = None
+        while before is not draft:  # what is joined to a document may be joined to another
+            before = draft
+            for name in self._wanted:
+                free = self._settings.budget - draft.tokens
+                fits = self._with_requirements(name) <= {name, *draft.chosen}
+                if name not in draft.chosen and fits and self._find_least_cost(name, draft.chosen) <= free:
+                    draft = self._try(draft, name, self._by_id[name].text)
+        return draft
 
-    def _find_least_cost(self, one: Candidate, chosen: Collection[str]) -> int:
-        """Return the cost of a candidate if it is joined to a neighbour that is taken."""
-        before = self._follows.get(one.id, frozenset()) & set(chosen)
-        pairs = [(name, one.id) for name in sorted(before)]
-        pairs += [(one.id, name) for name in sorted(chosen) if one.id in self._follows.get(name, ())]
-        by_id = self._entries.by_id
-        costs = [one.cost]
+    def _add_excerpts(self, draft: _Draft) -> _Draft:
+        """Add the best sentences of the best documents that do not fit, as long as there is room."""
+        waiting = [name for name in self._wanted if name not in draft.chosen]
+        for name in waiting[:_MOST_EXCERPTS]:
+            separator = self._settings.separator_cost if draft.pieces else 0
+            room = self._settings.budget - draft.tokens - separator
+            text = None
+            if self._with_requirements(name) <= {name, *draft.chosen}:
+                text = self._cut(name, room if draft.pieces else min(room, self._room))
+            if text is not None:
+                draft = self._try(draft, name, text)
+        return draft
+
+    def _cut(self, name: str, room: int) -> str | None:
+        """Return the best sentences of a document, with its header, within so many tokens."""
+        settings, item = self._settings, self._by_id[name]
+        room -= settings.counter.count([settings.head_of(item.document)])[0]
+        if room < min(LEAST_EXCERPT, self._room):
+            return None
+        return cut_excerpt(name, item.text, self._question, room, settings.counter)
+
+    def _try(self, draft: _Draft, name: str, text: str) -> _Draft:
+        """Return the draft with a document more if it fits, else as it is."""
+        other = self._write({**draft.chosen, name: text})
+        return other if other.tokens <= self._settings.budget else draft
+
+    def _find_least_cost(self, name: str, chosen: Collection[str]) -> int:
+        """Return the cost of a document if it is joined to a neighbour that is taken."""
+        by_id = self._by_id
+        pairs = [(before, name) for before in self._follows.get(name, ()) if before in chosen]
+        pairs += [(name, after) for after in chosen if name in self._follows.get(after, ())]
+        costs = [by_id[name].cost]
         for first, second in pairs:
             text = continue_text(by_id[first].text, by_id[second].text)
-            costs.append(one.cost - by_id[second].cost + self._settings.counter.count([text])[0])
+            joined = self._settings.counter.count([text])[0]
+            costs.append(by_id[name].cost - by_id[second].cost + joined)
         return min(costs)
 
-    def _select(self, capacity: int) -> _Draft:
-        settings = self._settings
-        return self._make_draft(
-            select_candidates(self._candidates, capacity, settings.value, settings.exact_candidates)
-        )
-
-    def _make_draft(self, selection: Selection) -> _Draft:
-        ordered = self._put_in_order({*self._always, *selection.ids})
+    def _write(self, chosen: Mapping[str, str]) -> _Draft:
+        """Write documents in their order, with these texts; what is pinned is written too."""
+        texts = {**{name: self._by_id[name].text for name in self._always}, **chosen}
         pieces: dict[str, str] = {}
         text, before = "", ""
-        for name in ordered:
-            entry = self._entries.by_id[name]
-            if before in self._follows.get(name, ()):
-                pieces[name] = continue_text(self._entries.by_id[before].text, entry.text)
+        for name in self._put_in_order(texts):
+            whole = texts[name] == self._by_id[name].text
+            if whole and before in self._follows.get(name, ()) and texts[before] == self._by_id[before].text:
+                pieces[name] = continue_text(texts[before], texts[name])
                 text += pieces[name]
             else:
                 text += self._settings.separator if pieces else ""
-                pieces[name] = self._settings.head_of(entry.document) + entry.text
+                pieces[name] = self._settings.head_of(self._by_id[name].document) + texts[name]
                 text += pieces[name]
             before = name
-        return _Draft(selection, pieces, text, self._count_tokens(text) if text else 0)
+        return _Draft(texts, pieces, text, self._count_tokens(text) if text else 0)
 
     def _count_tokens(self, text: str) -> int:
         """Count the tokens that are sent for a text."""
-        return self._settings.counter.count([self._settings.frame(text)])[0]
+        frame = self._settings.frame
+        return self._settings.counter.count([text if frame is None else frame(text)])[0]
 
     def _put_in_order(self, chosen: Collection[str]) -> list[str]:
-        by_id = self._entries.by_id
-        first = [name for name in by_id if name in self._always]
-        rest = sorted(
-            {*chosen} - self._always,
-            key=lambda name: (-by_id[name].value, by_id[name].rank or len(by_id), name),
-        )
+        names = sorted(chosen, key=lambda name: (name not in self._always, self._rank[name]))
+        first, rest = [n for n in names if n in self._always], [n for n in names if n not in self._always]
         match self._settings.order:
             case "relevance":
-                return [*first, *rest]
+                return names
             case "edges":
                 return [*first, *put_best_at_edges(rest)]
             case "document":
@@ -223,13 +249,13 @@ class Assembly:
                     for name, before in self._follows.items()
                     if name in chosen and before & set(chosen)
                 }
-                return order_topologically([*first, *rest], self._find_predecessors(chosen), continued)
+                return order_topologically(names, self._find_predecessors(chosen), continued)
 
     def _order_by_page(self, names: Sequence[str]) -> list[str]:
         """Order pages by their best document, and the documents of each as they stand on it."""
         pages: dict[str, list[str]] = {}
         for name in names:
-            pages.setdefault(get_page(self._entries.by_id[name].document), []).append(name)
+            pages.setdefault(get_page(self._by_id[name].document), []).append(name)
         last = len(self._place)
         return [
             name
@@ -238,7 +264,7 @@ class Assembly:
         ]
 
     def _find_predecessors(self, chosen: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """Return the documents that must come before each document, by the links among them."""
+        """Return what is read before each, by the kinds of links among the chosen documents."""
         before: dict[str, set[str]] = {}
         for edge in self._around.links.among(chosen):
             first = self._settings.precedence.get(edge.kind)
@@ -248,46 +274,83 @@ class Assembly:
                 before.setdefault(edge.source, set()).add(edge.target)
         return {name: frozenset(others) for name, others in before.items()}
 
-    def _explain_left_out(self, entry: Item, draft: _Draft) -> str:
+    def _explain_left_out(self, item: Item, draft: _Draft) -> str:
         """Say why a candidate was left out."""
-        entries = self._entries
-        if entry.id in entries.same:
-            return f"says the same as {entries.same[entry.id]}"
-        if entry.id in entries.refused:
-            return entries.refused[entry.id]
-        if entry.value <= 0:
-            return "its value is not above 0"
-        needed = entries.requires.get(entry.id, frozenset()) - self._always
-        cost = entry.cost + sum(entries.by_id[name].cost for name in needed)
+        candidates = self._candidates
+        if item.id in candidates.same:
+            return f"says the same as {candidates.same[item.id]}"
+        if item.id in candidates.refused:
+            return candidates.refused[item.id]
+        needed = self._with_requirements(item.id) - {item.id}
+        cost = item.cost + sum(self._by_id[name].cost for name in needed)
         free = self._settings.budget - draft.tokens if draft.text else self._room
+        also = " with what it requires" if needed else ""
         if cost > self._room:
-            return "longer than the budget" + (" with what it requires" if needed else "")
+            return f"longer than the budget{also}"
         if cost > free:
-            return (
-                f"needs {cost} tokens" + (" with what it requires" if needed else "") + f", {free} are free"
-            )
+            return f"needs {cost} tokens{also}, {free} are free"
         return "what was taken is worth more"
 
-    def _collect_notes(self, taken: Collection[str]) -> Sequence[str]:
-        unresolved = [
+    def _collect_notes(self, draft: _Draft) -> Sequence[str]:
+        """Return what there is to know of the documents taken, of their links, and of the search."""
+        taken = draft.pieces.keys()
+        notes = [
             f"{name}: {text}"
             for name, texts in sorted(self._around.unresolved.items())
             if name in taken
             for text in texts
         ]
-        unreadable = [why for name, why in self._entries.unreadable.items() if name in taken]
-        return [*unresolved, *unreadable, *(str(cut) for cut in self._hits.cuts)]
+        notes += [why for name, why in self._candidates.notes.items() if name in taken]
+        if self._settings.order == "precedence":
+            known = {*self._settings.precedence, *self._settings.requires, *STRUCTURE_KINDS}
+            others = sorted(self._around.links.kinds_among(taken) - known)
+            if others:
+                notes.append(
+                    f"links of the kind {', '.join(others)} do not order the documents; to read their source"
+                    f" or target first, pass precedence={{{others[0]!r}: 'source'}} or 'target'"
+                )
+        cost = min((item.cost for item in self._by_id.values()), default=0)
+        free = self._settings.budget - draft.tokens
+        all_taken = all(name in taken for name in self._wanted)
+        if self._hits and all_taken and free > cost and len(self._hits) == self._settings.candidates:
+            notes.append(
+                f"{free} tokens are free, and all {len(self._hits)} candidates were taken; raise candidates"
+            )
+        return [*notes, *(str(cut) for cut in self._hits.cuts)]
 
     def _explain_empty(self) -> str:
         if not self._hits:
             return self._hits.reason or "nothing was found"
-        if all(one.value <= 0 for one in self._candidates):
-            return "no candidate has a value above 0"
         framed = self._settings.budget - self._room
-        least = min(one.cost for one in self._entries.by_id.values()) + framed
+        least = min(item.cost for item in self._by_id.values()) + framed
         return (
-            f"no document fits into the budget of {self._settings.budget} tokens; the shortest needs {least}"
+            f"no document or sentence fits into the budget of {self._settings.budget} tokens; the shortest"
+            f" document needs {least}"
         )
+
+
+def pack(costs: Sequence[int], values: Sequence[float], capacity: int) -> list[int]:
+    """Return which items fit together and have the highest sum of values: the 0/1 knapsack, exactly.
+
+    Args:
+        costs: (n,) at least 0.
+        values: (n,) greater than 0.
+        capacity: The sum of costs may not exceed this.
+    """
+    best = np.zeros(max(0, capacity) + 1)
+    taken = np.zeros((len(costs), len(best)), dtype=np.bool_)
+    for row, cost, value in zip(taken, costs, values, strict=True):
+        if cost < len(best):
+            with_it = best[: len(best) - cost] + value
+            row[cost:] = with_it > best[cost:]
+            best[cost:] = np.maximum(best[cost:], with_it)
+    chosen: list[int] = []
+    at: Ints | int = len(best) - 1
+    for item in range(len(costs) - 1, -1, -1):
+        if taken[item, at]:
+            chosen.append(item)
+            at -= costs[item]
+    return chosen[::-1]
 
 
 def _find_continued(pages: Sequence[PageEntry], overlaps: Mapping[str, str]) -> dict[str, frozenset[str]]:

@@ -23,7 +23,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from linkstore.core.arguments import make_argument_error
-from linkstore.core.display import escape_html, escape_unprintable, format_count, format_percent
+from linkstore.core.display import escape_html, escape_unprintable, format_count
 from linkstore.core.hits import HIT_KEY, Path
 from linkstore.core.text import replace_surrogates
 
@@ -39,7 +39,7 @@ CONTEXT_TAG: Final = "context"
 """The name of the part that a context is."""
 Role = Literal["pinned", "found", "required"]
 """Why a document is in a context: it is always in, it was found, or a document that was found requires it."""
-_METHODS: Final = {"rank": "by rank", "exact": "exact knapsack", "greedy": "greedy knapsack"}
+_SELECTIONS: Final = {"rank": "by rank", "knapsack": "by a knapsack"}
 _MOST_LISTED: Final = 20
 """Maximum number of left-out documents that are listed."""
 
@@ -173,7 +173,6 @@ class Item:
             before it says already.
         role: Why it is there.
         cost: Its length in tokens with header and separator, before joining.
-        value: What it is worth; for the default the probability that it is evidence.
         strength: Its strength as a memory, from 0 to 1.
         score: Of the search; 0 for documents that were not found.
         similarity: To the question, in [-1, 1]; 0 for documents that were not found.
@@ -181,13 +180,13 @@ class Item:
         source: Its URL, else its page, else its id.
         path: How the search reached it; empty if it was not found.
         repeats: Ids of documents that say the same, which were left out in its favour.
+        is_excerpt: Whether only some of its sentences are there.
     """
 
     document: Document
     text: str
     role: Role
     cost: int
-    value: float
     strength: float
     score: float
     similarity: float
@@ -195,6 +194,7 @@ class Item:
     source: str
     path: Path
     repeats: tuple[str, ...] = ()
+    is_excerpt: bool = False
 
     @property
     def id(self) -> str:
@@ -203,7 +203,7 @@ class Item:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the item as plain JSON."""
-        names = ("id", "source", "role", "cost", "value", "strength", "score", "similarity", "rank")
+        names = ("id", "source", "role", "cost", "strength", "score", "similarity", "rank", "is_excerpt")
         return {
             **{name: getattr(self, name) for name in names},
             "path": [step.to_dict() for step in self.path],
@@ -219,14 +219,12 @@ class LeftOut:
     Args:
         id: Its id.
         cost: Its length in tokens with header and separator.
-        value: What it is worth.
         rank: Its place among the hits, from 1.
         reason: Why it was left out.
     """
 
     id: str
     cost: int
-    value: float
     rank: int | None
     reason: str
 
@@ -243,13 +241,10 @@ class Compiled:
         tokenizer: The name of the tokenizer.
         items: The documents, in their order in ``text``.
         left_out: Candidates that were not taken, best ranked first.
-        value: The sum of the items' values without those that are pinned.
-        gap: How far the value of a greedy selection may lie below the best, as a share of the best; 0 for
-            others.
-        method: How the documents were selected: ``"rank"``, ``"exact"`` or ``"greedy"``.
+        selection: How the documents were selected: ``"rank"`` or ``"knapsack"``.
         order: How they were ordered.
-        notes: What else there is to know, such as requirements that lead nowhere, and times that cannot be
-            read.
+        notes: What else there is to know: requirements that lead nowhere, fields on memories that cannot be
+            read, kinds of link that order nothing, tokens left free for want of candidates.
         reason: Why the context is empty; None if it is not.
     """
 
@@ -260,9 +255,7 @@ class Compiled:
     tokenizer: str
     items: tuple[Item, ...]
     left_out: tuple[LeftOut, ...]
-    value: float
-    gap: float
-    method: str
+    selection: str
     order: str
     notes: tuple[str, ...] = ()
     reason: str | None = None
@@ -287,11 +280,11 @@ class Compiled:
         if self.reason:
             lines.append(f"empty: {self.reason}")
         for item in self.items:
-            rank = "" if item.rank is None else f"  rank {item.rank}"
+            rank = "" if item.rank is None else f"  rank {item.rank}  score {item.score:.3f}"
             strength = "" if item.strength == 1 else f"  strength {item.strength:.2f}"
+            excerpt = "  excerpt" if item.is_excerpt else ""
             lines.append(
-                f"{item.cost:>6}  {escape_unprintable(item.id)}  {item.role}{rank}  value "
-                f"{item.value:.3f}{strength}"
+                f"{item.cost:>6}  {escape_unprintable(item.id)}  {item.role}{rank}{strength}{excerpt}"
             )
             lines += [f"        same as {escape_unprintable(name)}" for name in item.repeats]
             if len(item.path) > 1:
@@ -308,7 +301,7 @@ class Compiled:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the context as plain JSON."""
-        names = ("question", "text", "tokens", "budget", "tokenizer", "method", "order", "value", "gap")
+        names = ("question", "text", "tokens", "budget", "tokenizer", "selection", "order")
         return {
             **{name: getattr(self, name) for name in names},
             "items": [item.to_dict() for item in self.items],
@@ -318,11 +311,10 @@ class Compiled:
         }
 
     def _summarize(self) -> str:
-        gap = f", at most {format_percent(self.gap)} below the best" if self.gap else ""
         documents = format_count(len(self.items), "document")
         return (
             f"{self.tokens} of {self.budget} tokens ({self.tokenizer}), {documents},"
-            f" selected {_METHODS[self.method]}{gap}, ordered by {self.order}"
+            f" selected {_SELECTIONS[self.selection]}, ordered by {self.order}"
         )
 
     def __str__(self) -> str:
@@ -338,7 +330,7 @@ class Compiled:
 
 def _describe_left_out(one: LeftOut) -> str:
     rank = "" if one.rank is None else f"rank {one.rank}  "
-    return f"{rank}value {one.value:.3f}  {escape_unprintable(one.reason)}"
+    return f"{rank}{escape_unprintable(one.reason)}"
 
 
 def _add_item(item: Item) -> Document:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -15,51 +14,45 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict
 
 from linkstore.context.assembly import Assembly
-from linkstore.context.compiled import Compiled, Tokenizer, counter_of
-from linkstore.context.entries import (
-    DEFAULT_CANDIDATES,
-    PINNED_FILTER,
-    REQUIRED_KINDS,
-    CompilerSettings,
-    Frame,
-    Header,
-    make_entries,
+from linkstore.context.candidates import DEFAULT_CANDIDATES, CompilerSettings, make_candidates
+from linkstore.context.compiled import Compiled
+from linkstore.context.decay import Accesses, LastAccess, find_access
+from linkstore.context.ordering import First
+from linkstore.context.surroundings import (
+    MOST_PINNED,
+    Surroundings,
+    find_dependencies,
+    find_pinned,
+    find_surroundings,
 )
-from linkstore.context.selection import EXACT_CLASSES, PRECEDENCE, First, Order
-from linkstore.context.surroundings import MOST_PINNED, Surroundings, find_pinned, find_surroundings
-from linkstore.context.value import Calibrated, Decay, LastAccess, Value, find_access
-from linkstore.core.arguments import omit_none, require, require_list
+from linkstore.core.arguments import omit_none, require
 from linkstore.core.arrays import make_unit_vector
 from linkstore.core.calls import Call, arun, call_engine, call_plan, run
-from linkstore.core.filters import Filter, parse_filter
+from linkstore.core.filters import parse_filter
 from linkstore.core.hits import Hits
 from linkstore.core.links import strip_links
 from linkstore.core.plans import Operation, StoredDocument
 from linkstore.engines.contract import Manifest
 from linkstore.errors import BudgetError
-from linkstore.store.documents import read_access_times
-from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.strategies.base import Strategy
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from linkstore.context.middleware import ContextMiddleware
 
-T = TypeVar("T")
 
-
-class ContextCompiler(Runnable[str, Compiled]):
+class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
     """Compiles the best context for a question that fits a budget of tokens.
 
-    The hits of a search are valued by how likely each is evidence, selected so that the sum is highest
-    within the budget, and ordered so that what others build upon is read first. Of documents that say the
-    same, to the letter, the best is taken; neighbouring chunks of a page are joined. Documents with
-    ``metadata["memory"] == "procedural"`` are always in. A document with an outgoing link of the kind
-    ``requires`` is taken only together with the documents it leads to.
+    What is pinned comes first, then the hits of a search by rank, as long as they fit; the best of what does
+    not fit are there in whole sentences. What the documents build upon is read before them. Of documents that
+    say the same, to the letter, the best is taken; neighbouring chunks of a page are joined. Documents with
+    ``metadata["memory"] == "procedural"`` are pinned. A document with an outgoing link of the kind
+    ``requires`` is taken only together with the documents it leads to. Memories fade, unless contexts use
+    them.
 
-    A compiler is a LangChain Runnable from a question to a :class:`Compiled`. It holds no state but its
-    settings, and may be used by any number of threads and tasks. The same store, question, settings and time
-    give the same context.
+    A compiler is a LangChain Runnable from a question to a :class:`Compiled`. It may be used by any number of
+    threads and tasks. The same store, question, settings, time and accesses give the same context.
 
     Args:
         store: What is searched.
@@ -69,7 +62,9 @@ class ContextCompiler(Runnable[str, Compiled]):
             starts from, the search is repeated with four times as many starts as it holds, at most 128.
         tokenizer: What counts tokens; default that of the default embedding (Llama 2's), offline. See
             :func:`~linkstore.context.counter_of`.
-        value: What a candidate is worth; default :class:`Calibrated`.
+        selection: ``"rank"`` (default) fills the budget by rank. ``"knapsack"`` takes the set of documents
+            whose shares, 1 divided by the rank, have the highest sum, by dynamic programming (S. Martello and
+            P. Toth, "Knapsack Problems", 1990, chapter 2). It gains nothing over ranks in our benchmarks.
         decay: How memories fade; default :class:`Decay`.
         order: ``"precedence"`` (default): what links say is read first; ``"relevance"``: best first;
             ``"document"``: page by page; ``"edges"``: the best first and last.
@@ -77,15 +72,16 @@ class ContextCompiler(Runnable[str, Compiled]):
         requires: Kinds of link that lead to what a document requires; default ``{"requires"}``.
         pinned: Filter of the documents that are always in; None pins none.
         filter: Metadata filter for the whole compilation, pinned and required documents included.
-        candidates: How many hits are considered; default 200.
-        exact_candidates: Maximum number for an exact knapsack; default 200. Beyond, and if they times the
-            tokens of the budget are more than 40 million, it is greedy and
-            :attr:`Compiled.gap` bounds what it may lack.
+        candidates: How many hits are considered; default 200, or as many as the budget holds, at most 5,000.
         separator: Stands between texts; default an empty line.
         header: Gives the line above a document's text; default none. See
             :func:`~linkstore.context.source_header`.
         last_access: When documents were last accessed, as a dict or a function of the id. For others it is
-            what :meth:`~linkstore.LinkStore.touch` recorded, else ``metadata["last_access"]``.
+            what was recorded when they were written, by contexts that used them and by
+            :meth:`~linkstore.LinkStore.touch`, else ``metadata["last_access"]``.
+        touch: Whether a context counts as an access to the memories in it; default True. Accesses are
+            recorded for many searches at a time, at the latest by :meth:`flush`.
+        frame: Gives what is sent of the text, which the budget is for; default the text.
 
     Raises:
         ArgumentError: If an argument has the wrong type, such as a path instead of a store.
@@ -93,64 +89,42 @@ class ContextCompiler(Runnable[str, Compiled]):
         FilterError: If a filter is invalid.
     """
 
-    def __init__(
-        self,
-        store: LinkStore,
-        *,
-        budget: int,
-        strategy: Strategy | None = None,
-        tokenizer: Tokenizer | None = None,
-        value: Value | None = None,
-        decay: Decay | None = None,
-        order: Order = "precedence",
-        precedence: Mapping[str, First] = PRECEDENCE,
-        requires: frozenset[str] | set[str] = REQUIRED_KINDS,
-        pinned: Filter | None = PINNED_FILTER,
-        filter: Filter | None = None,
-        candidates: int = DEFAULT_CANDIDATES,
-        exact_candidates: int = EXACT_CLASSES,
-        separator: str = "\n\n",
-        header: Header | None = None,
-        last_access: LastAccess | None = None,
-    ) -> None:
-        require_store(store=store)
-        require_list("kinds", requires=requires)
-        self.store = store
-        self.settings = CompilerSettings(
-            budget=budget,
-            strategy=strategy,
-            counter=counter_of(tokenizer),
-            value=Calibrated() if value is None else value,
-            decay=Decay() if decay is None else decay,
-            order=order,
-            precedence=precedence,
-            requires=frozenset(requires),
-            pinned=pinned,
-            filter=filter,
-            candidates=candidates,
-            exact_candidates=exact_candidates,
-            separator=separator,
-            header=header,
-            last_access=last_access,
-        )
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "_accesses", Accesses(self.store))
 
-    def compile(self, question: str, *, now: datetime | None = None) -> Compiled:
+    _accesses: Accesses
+
+    def compile(
+        self, question: str, *, now: datetime | None = None, precedence: Mapping[str, First] | None = None
+    ) -> Compiled:
         """Compile the context for a question.
 
         Args:
             question: In words.
             now: The time that the ages of memories are counted to; default the current time.
+            precedence: Which end of a link is read first, for kinds of link besides those of the compiler.
 
         Raises:
             BudgetError: If the pinned documents exceed the budget; the message says by how much.
             EmbeddingError: If the question cannot be embedded.
             BackendError: If the storage engine fails.
         """
-        return run(self._gather(question, now))
+        return run(self._gather(question, now, precedence))
 
-    async def acompile(self, question: str, *, now: datetime | None = None) -> Compiled:
+    async def acompile(
+        self, question: str, *, now: datetime | None = None, precedence: Mapping[str, First] | None = None
+    ) -> Compiled:
         """Compile without blocking the event loop: see :meth:`compile`."""
-        return await arun(self._gather(question, now))
+        return await arun(self._gather(question, now, precedence))
+
+    def flush(self) -> None:
+        """Record the accesses that are still to be recorded."""
+        run(self._accesses.record(all=True))
+
+    async def aflush(self) -> None:
+        """Record the accesses that are still to be recorded."""
+        await arun(self._accesses.record(all=True))
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Compiled:
         """Compile the context for a question, traced by LangChain's callbacks."""
@@ -172,12 +146,6 @@ class ContextCompiler(Runnable[str, Compiled]):
         """
         return ContextRetriever(compiler=self, **kwargs)
 
-    def framed_by(self, frame: Frame) -> ContextCompiler:
-        """Return this compiler with a budget that is for what ``frame`` makes of the text of a context."""
-        other = copy(self)
-        other.settings = replace(self.settings, frame=frame)
-        return other
-
     def as_middleware(self) -> ContextMiddleware:
         """Make middleware for LangChain's ``create_agent``: it adds the context to each system message.
 
@@ -192,19 +160,26 @@ class ContextCompiler(Runnable[str, Compiled]):
         return ContextMiddleware(self)
 
     def __repr__(self) -> str:
-        return f"ContextCompiler({self.store!r}, budget={self.settings.budget})"
+        return f"ContextCompiler({self.store!r}, budget={self.budget})"
 
-    def _gather(self, question: str, now: datetime | None) -> Operation[Compiled]:
-        """Search, look around, and assemble."""
-        settings, backend = self.settings, self.store.backend
+    def _gather(
+        self, question: str, now: datetime | None, precedence: Mapping[str, First] | None
+    ) -> Operation[Compiled]:
+        """Search, look around, assemble, and note what was used."""
+        settings: CompilerSettings = self
+        backend = self.store.backend
+        if precedence is not None:
+            require(Mapping, "a dict of 'source' or 'target' by kind of link", precedence=precedence)
+            settings = replace(self, precedence={**self.precedence, **precedence})
         require(datetime, "a datetime", **omit_none(now=now))
-        hits: Hits = yield self._search(question, settings.strategy or DEFAULT_STRATEGY)
-        wider: Strategy | None = yield Call(settings.wider, None, (hits,))
+        strategy, k = settings.strategy or DEFAULT_STRATEGY, settings.candidates or DEFAULT_CANDIDATES
+        hits: Hits = yield self._search(question, strategy, k)
+        wider: tuple[Strategy, int] | None = yield Call(settings.widen, None, (hits,))
         if wider is not None:
-            hits = yield self._search(question, wider)
+            hits = yield self._search(question, *wider)
         manifest: Manifest = yield call_engine(backend, backend.manifest())
         pinned: list[StoredDocument] = []
-        around = Surroundings()
+        around, found = Surroundings(), list(hits)
         if manifest.dimension is not None:
             any_vector = make_unit_vector(manifest.dimension)
             scope = parse_filter(settings.filter)
@@ -212,30 +187,41 @@ class ContextCompiler(Runnable[str, Compiled]):
                 plan = find_pinned(parse_filter(settings.pinned), any_vector)
                 pinned = yield call_plan(backend, plan, scope)
                 _refuse_too_many(pinned)
-            ids = dict.fromkeys([*(one.id for one in pinned), *(str(hit.document.id) for hit in hits)])
-            looking = find_surroundings(list(ids), settings.requires, settings.kinds)
+            if settings.strategy is None:
+                found = yield call_plan(backend, find_dependencies(hits, settings.precedence), scope)
+            ids = [*(one.id for one in pinned), *(str(hit.document.id) for hit in found)]
+            looking = find_surroundings(list(dict.fromkeys(ids)), frozenset(settings.requires))
             around = yield call_plan(backend, looking, scope)
-        metadata = [*(hit.document.metadata for hit in hits), *(one.metadata for one in pinned)]
+        metadata = [*(hit.document.metadata for hit in found), *(one.metadata for one in pinned)]
         named = (one.get("page") for one in metadata)
         urls = list(dict.fromkeys(url for url in named if isinstance(url, str) and url))
         pages = (yield call_engine(backend, backend.pages(None, urls))) if urls else []
-        stored = {str(hit.document.id): hit.document.metadata for hit in hits}
+        stored = {str(hit.document.id): hit.document.metadata for hit in found}
         stored |= {one.id: one.metadata for one in (*pinned, *around.documents.values())}
-        fading = [name for name, one in stored.items() if settings.decay.may_fade(one)]
-        accessed: dict[str, datetime] = (yield from read_access_times(backend, fading)) if fading else {}
+        accessed = yield from self._accesses.read(
+            name for name, one in stored.items() if settings.decay.may_fade(one)
+        )
         moment = now or datetime.now(UTC)
+        known = replace(settings, last_access=_combine_accesses(settings.last_access, accessed))
 
         def assemble() -> Compiled:
-            known = replace(settings, last_access=_combine_accesses(settings.last_access, accessed))
-            entries = make_entries(known, hits, pinned, around, moment)
-            return Assembly(settings, question, hits, entries, around, pages).compiled()
+            candidates = make_candidates(known, found, pinned, around, moment)
+            return Assembly(known, question, hits, candidates, around, pages).compiled()
 
-        return (yield Call(assemble))  # type: ignore[no-any-return]
+        compiled: Compiled = yield Call(assemble)
+        if settings.touch:
+            yield from self._note_accesses(compiled, moment)
+        return compiled
 
-    def _search(self, question: str, strategy: Strategy) -> Call:
-        settings, store = self.settings, self.store
-        options = {"k": settings.candidates, "strategy": strategy, "filter": settings.filter}
-        return Call(store.search, store.asearch, (question,), options)
+    def _note_accesses(self, compiled: Compiled, moment: datetime) -> Operation[None]:
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        fading = self.decay.may_fade
+        self._accesses.note((one.id for one in compiled.items if fading(one.document.metadata)), aware)
+        yield from self._accesses.record()
+
+    def _search(self, question: str, strategy: Strategy, k: int) -> Call:
+        options = {"k": k, "strategy": strategy, "filter": self.filter}
+        return Call(self.store.search, self.store.asearch, (question,), options)
 
 
 class ContextRetriever(BaseRetriever):

@@ -6,6 +6,7 @@ Imported late; needs the extra ``agents``.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -38,13 +39,12 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
     def __init__(self, compiler: ContextCompiler, introduction: str = CONTEXT_INTRODUCTION) -> None:
         super().__init__()
         self._framed = partial(frame_context, introduction=introduction)
-        self.compiler = compiler.framed_by(self._framed)
+        self.compiler = replace(compiler, frame=self._framed)
         self.introduction = introduction
-        settings = compiler.settings
-        alone = settings.counter.count([self._framed("")])[0]
-        if alone >= settings.budget:
+        alone = compiler.counter.count([self._framed("")])[0]
+        if alone >= compiler.budget:
             raise BudgetError(
-                f"what stands above a context needs {alone} tokens, and the budget is {settings.budget};"
+                f"what stands above a context needs {alone} tokens, and the budget is {compiler.budget};"
                 " raise the budget, or give a shorter introduction"
             )
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
+from langchain_core.documents import Document
 
+from linkstore.context.ordering import First
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints, is_member, join_equal
 from linkstore.core.filters import Condition
+from linkstore.core.hits import Hit, Path, Step
 from linkstore.core.plans import Plan
 from linkstore.strategies.traversal import NO_REFS, follow_links
 
@@ -18,6 +21,12 @@ MOST_REQUIRED: Final = 20
 """A link of a requirement that leads to more documents than this is not followed."""
 MOST_HOPS: Final = 32
 """Requirements of requirements are followed so far."""
+MOST_EXTENDED: Final = 16
+"""Number of best hits whose links are followed further."""
+DEPENDENCY_SHARE: Final = 0.6
+"""How much of its score a document hands on, as the walk of the default search does."""
+SEQUENCE_KINDS: Final = frozenset({"next", "next_turn"})
+"""Kinds of link that say what comes next, and not what builds upon what."""
 MOST_PINNED: Final = 1000
 """Maximum number of pinned documents."""
 
@@ -66,9 +75,14 @@ class LinksAmong:
             for source, target, kind in sorted(links)
         ]
 
-    def centrality(self) -> dict[str, float]:
-        """Return how many links among the documents lead to each, as a share of the highest such number."""
-        total = np.bincount(self.target, minlength=len(self.names))
+    def kinds_among(self, chosen: Collection[str]) -> set[str]:
+        """Return the kinds of the links between some of the documents."""
+        return {edge.kind for edge in self.among(chosen)}
+
+    def centrality(self, kinds: Collection[str]) -> dict[str, float]:
+        """Return how many links of these kinds lead to each document, as a share of the highest number."""
+        counted = np.array([kind in kinds for kind in self.kinds], dtype=np.bool_)[self.kind]
+        total = np.bincount(self.target[counted], minlength=len(self.names))
         most = float(total.max(initial=0)) or 1.0
         return dict(zip(self.names, (total / most).tolist(), strict=True))
 
@@ -107,15 +121,55 @@ def find_pinned(condition: Condition, vector: Floats) -> Plan[list[plans.StoredD
     return sorted(documents, key=lambda one: one.id)
 
 
-def find_surroundings(
-    ids: Sequence[str], requires: frozenset[str], kinds: frozenset[str]
-) -> Plan[Surroundings]:
+def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> Plan[list[Hit]]:
+    """Return the hits with what the best of them build upon, one link further, by shares of their scores.
+
+    A search follows links one hop from where it starts. A document divides a share of its score among all
+    that it leads to, so what it leads to beside many others is hardly ranked higher.
+
+    Args:
+        hits: Best first.
+        precedence: Which end of a link is read first, by kind; the other end builds upon it.
+    """
+    best = hits[:MOST_EXTENDED]
+    found: plans.Candidates = yield plans.Find(ids=tuple(str(hit.document.id) for hit in best))
+    ids: list[str] = yield plans.Ids(refs=found.refs)
+    by_id = {str(hit.document.id): hit for hit in best}
+    ranked = {str(hit.document.id): hit for hit in hits}
+    for side, end in (("out", "target"), ("in", "source")):
+        kinds = frozenset(kind for kind, first in precedence.items() if first == end) - SEQUENCE_KINDS
+        if not kinds or not len(found.refs):
+            continue
+        hop = yield from follow_links(
+            found.refs, cast("plans.Side", side), kinds=kinds, take=MOST_REQUIRED, cap=MOST_REQUIRED
+        )
+        leaving = np.bincount(hop.source, minlength=len(ids))
+        stored: list[plans.StoredDocument] = yield plans.Documents(refs=hop.edges.target)
+        tags: list[tuple[str, str]] = yield plans.Tags(groups=hop.edges.group)
+        for at, (one, (kind, tag)) in enumerate(zip(stored, tags, strict=True)):
+            left = by_id[ids[hop.edges.source[at]]]
+            share = DEPENDENCY_SHARE / (leaving[hop.edges.source[at]] * max(1, hop.edges.size[at]))
+            score = float(left.score * share)
+            before = ranked.get(one.id)
+            if score > (before.score if before else 0.0):
+                step = Step(id=one.id, url=one.metadata.get("url"), kind=kind, tag=tag)
+                ranked[one.id] = Hit(
+                    document=Document(id=one.id, page_content=one.text, metadata=one.metadata),
+                    score=score,
+                    similarity=before.similarity if before else 0.0,
+                    depth=left.depth + 1,
+                    path=Path((*left.path, step)),
+                    contributions={"link": score},
+                )
+    return sorted(ranked.values(), key=lambda hit: (-hit.score, str(hit.document.id)))
+
+
+def find_surroundings(ids: Sequence[str], requires: frozenset[str]) -> Plan[Surroundings]:
     """Follow requirements to their end, and look up the links among all documents.
 
     Args:
         ids: The candidates.
         requires: Kinds of link that lead to what a document requires.
-        kinds: Kinds of link to look up.
     """
     found: plans.Candidates = yield plans.Find(ids=tuple(ids))
     followed = _Requirements()
@@ -126,7 +180,7 @@ def find_surroundings(
     name = dict(zip(refs.tolist(), names, strict=True))
     fresh = np.setdiff1d(refs, found.refs)
     stored: list[plans.StoredDocument] = (yield plans.Documents(refs=fresh)) if len(fresh) else []
-    links = yield from _read_links(refs, names, kinds)
+    links = yield from _read_links(refs, names)
     return Surroundings(
         documents={one.id: one for one in stored},
         requires={
@@ -174,9 +228,9 @@ def _follow_requirements(start: Ints, kinds: frozenset[str], followed: _Requirem
     followed.unfinished = frozenset(frontier.tolist())
 
 
-def _read_links(refs: Ints, names: Sequence[str], kinds: frozenset[str]) -> Plan[LinksAmong]:
-    leaving: plans.Memberships = yield plans.Groups(refs=refs, side="out", kinds=kinds)
-    arriving: plans.Memberships = yield plans.Groups(refs=refs, side="in", kinds=kinds)
+def _read_links(refs: Ints, names: Sequence[str]) -> Plan[LinksAmong]:
+    leaving: plans.Memberships = yield plans.Groups(refs=refs, side="out")
+    arriving: plans.Memberships = yield plans.Groups(refs=refs, side="in")
     left, arrived = join_equal(leaving.group, arriving.group)
     return LinksAmong(
         names=tuple(names),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from linkstore.core.arrays import Floats
+
+MEMORY_KEY: Final = "memory"
+"""The metadata key of a document's kind of memory: a fact, an event or a rule."""
+HALF_LIFE_KEY: Final = "half_life_hours"
+"""The metadata key of a document's own half-life, a number of hours greater than 0."""
+ACCESS_KEY: Final = "last_access"
+"""The metadata key of the last access: ISO 8601, or seconds since 1970; without an offset it is UTC."""
 
 
 def is_storable(id: object) -> bool:

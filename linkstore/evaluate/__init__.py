@@ -2,8 +2,7 @@
 
 :func:`evaluate` compares strategies on a corpus or a store. :func:`read_corpus` and :func:`read_questions`
 read their JSON Lines; :func:`with_links` gives a corpus the links to compare. :func:`profile` describes the
-links of a store and whether they help. :func:`calibrate` fits the value of candidates for
-:mod:`linkstore.context`, and :func:`calibrate_floor` proposes a minimum similarity.
+links of a store and whether they help. :func:`calibrate_floor` proposes a minimum similarity.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from linkstore.evaluate.calibration import Floor, calibrate, calibrate_floor
+    from linkstore.evaluate.calibration import Floor, calibrate_floor
     from linkstore.evaluate.checkup import Checkup, Finding, aexamine, examine
     from linkstore.evaluate.link_groups import (
         GoldEdges,
@@ -67,7 +66,6 @@ __all__ = [
     "Vitals",
     "Watch",
     "aexamine",
-    "calibrate",
     "calibrate_floor",
     "compare_with_baseline",
     "evaluate",
@@ -82,7 +80,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "linkstore.evaluate.calibration": "Floor calibrate calibrate_floor",
+        "linkstore.evaluate.calibration": "Floor calibrate_floor",
         "linkstore.evaluate.checkup": "Checkup Finding aexamine examine",
         "linkstore.evaluate.link_groups": (
             "GoldEdges GoldProfile KindProfile LinkGroup Profile list_size_labels"

@@ -1,32 +1,24 @@
-"""Calibrates from questions with known answers: a minimum similarity, and the value of candidates."""
+"""Calibrates a minimum similarity, from questions with known answers or from random pairs of documents."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
-from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 
-from linkstore.context.compiled import Tokenizer, counter_of
-from linkstore.context.value import FEATURES, Evidence
-from linkstore.core.arguments import require, require_list
+from linkstore.core.arguments import require
 from linkstore.core.arrays import Floats, cosine_similarities, normalize_vector
 from linkstore.core.display import format_percent
-from linkstore.core.hits import Hits
 from linkstore.core.lexical import extract_document_terms
 from linkstore.core.plans import Candidates, Find, Ids, Plan
 from linkstore.engines.contract import Record
 from linkstore.errors import EvaluationError
 from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, find_gold_units
 from linkstore.store.linkstore import LinkStore, require_store
-from linkstore.strategies.base import Strategy
-from linkstore.strategies.pagerank import DEFAULT_STRATEGY
 
 DEFAULT_NOISE: Final = 0.05
 """The share of noise that may reach the minimum."""
@@ -293,147 +285,3 @@ def _find_most_reached(values: Floats, share: float) -> float:
 
 def _share_reaching(values: Floats, floor: float) -> float:
     return float(np.mean(values >= np.float32(floor)))
-
-
-Doubles = npt.NDArray[np.float64]
-MAX_HITS: Final = 100
-"""Number of hits considered for each question."""
-_MAX_ROUNDS: Final = 100
-_RIDGE: Final = 1e-3
-_CONVERGED: Final = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledHits:
-    """Hits of questions and whether they are evidence.
-
-    Args:
-        features: (n, 5) see :meth:`~linkstore.context.value.Evidence.features`.
-        is_evidence: (n,) 1 for the first hit of each gold answer, else 0.
-        questions: How many questions the hits come from.
-    """
-
-    features: Doubles
-    is_evidence: Doubles
-    questions: int
-
-
-def calibrate(
-    source: LinkStore | Sequence[Document],
-    questions: Sequence[GoldQuestion],
-    *,
-    strategy: Strategy | None = None,
-    gold: GoldKind | None = None,
-    embedding: Embeddings | None = None,
-    tokenizer: Tokenizer | None = None,
-) -> dict[str, float]:
-    """Fit the coefficients of :class:`linkstore.context.Calibrated` to questions with known answers.
-
-    Args:
-        source: A store, which stays as it is, or documents, which are put into one in memory.
-        questions: Questions with their answers.
-        strategy: How contexts are searched for; default the default strategy.
-        gold: What answers name, see :func:`~linkstore.evaluate.evaluate`.
-        embedding: For documents only; default wordllama.
-        tokenizer: As for the compiler.
-
-    Returns:
-        The coefficients by name.
-
-    Raises:
-        EvaluationError: If there is no question, a gold answer is not in the store, or no answer is found.
-    """
-    return fit_coefficients([sample_hits(source, questions, strategy, gold, embedding, tokenizer)])
-
-
-def sample_hits(
-    source: LinkStore | Sequence[Document],
-    questions: Sequence[GoldQuestion],
-    strategy: Strategy | None = None,
-    gold: GoldKind | None = None,
-    embedding: Embeddings | None = None,
-    tokenizer: Tokenizer | None = None,
-) -> LabelledHits:
-    """Return the hits of questions as a sample: see :func:`calibrate`."""
-    if not questions:
-        raise EvaluationError("no question is given; pass at least one")
-    if isinstance(source, LinkStore):
-        return _sample_store(source, questions, strategy, gold, tokenizer)
-    require_list("documents, or a store", source=source)
-    with LinkStore.open(":memory:", embedding) as store:
-        store.add_documents(list(source))
-        return _sample_store(store, questions, strategy, gold, tokenizer)
-
-
-def _sample_store(
-    store: LinkStore,
-    questions: Sequence[GoldQuestion],
-    strategy: Strategy | None,
-    gold: GoldKind | None,
-    tokenizer: Tokenizer | None,
-) -> LabelledHits:
-    units = find_gold_units(store, questions, gold)
-    counter = counter_of(tokenizer)
-    features: list[Doubles] = []
-    labels: list[Doubles] = []
-    for question in questions:
-        hits = store.search(question.question, k=MAX_HITS, strategy=strategy or DEFAULT_STRATEGY)
-        if hits:
-            tokens = counter.count([hit.document.page_content for hit in hits])
-            features.append(_make_evidence(hits, tokens).features())
-            labels.append(_label_hits(hits, question, units))
-    if not features:
-        raise EvaluationError("no question has a hit; there is nothing to fit to")
-    return LabelledHits(np.concatenate(features), np.concatenate(labels), len(questions))
-
-
-def _make_evidence(hits: Hits, tokens: Sequence[int]) -> Evidence:
-    score = np.array([hit.score for hit in hits], dtype=np.float64)
-    return Evidence(
-        rank=np.arange(1, len(hits) + 1, dtype=np.float64),
-        score=score,
-        similarity=np.array([hit.similarity for hit in hits], dtype=np.float64),
-        walk=score,
-        tokens=np.array(tokens, dtype=np.float64),
-        strength=np.ones(len(hits)),
-    )
-
-
-def _label_hits(hits: Hits, question: GoldQuestion, units: GoldUnits) -> Doubles:
-    """Return 1 for the first hit of each answer, 0 for further chunks of a page that was already found."""
-    labels = np.zeros(len(hits))
-    for name in question.gold:
-        first = (at for at, hit in enumerate(hits) if hit.document.id in units.documents[name])
-        at = next(first, None)
-        if at is not None:
-            labels[at] = 1.0
-    return labels
-
-
-def fit_coefficients(samples: Sequence[LabelledHits]) -> dict[str, float]:
-    """Fit a logistic regression by Newton's method, with a slight ridge and the same weight for each sample.
-
-    Raises:
-        EvaluationError: If no hit is evidence, or all are.
-    """
-    features = np.concatenate([one.features for one in samples])
-    labels = np.concatenate([one.is_evidence for one in samples])
-    if not 0 < labels.sum() < len(labels):
-        raise EvaluationError("the coefficients cannot be fitted: no hit answers a question, or all do")
-    weights = np.concatenate([np.full(len(one.is_evidence), 100 / one.questions) for one in samples])
-    found = np.zeros(features.shape[1])
-    ridge = _RIDGE * np.eye(len(found))
-    for _ in range(_MAX_ROUNDS):
-        likely = 1.0 / (1.0 + np.exp(-np.clip(features @ found, -500, 500)))
-        slope = features.T @ (weights * (likely - labels)) + _RIDGE * found
-        curvature = (features * (weights * likely * (1 - likely))[:, None]).T @ features + ridge
-        step = np.linalg.solve(curvature, slope)
-        found -= step
-        if np.abs(step).max() < _CONVERGED:
-            break
-    return _name_coefficients(found)
-
-
-def _name_coefficients(found: Doubles) -> dict[str, float]:
-    values: Mapping[str, float] = dict(zip(FEATURES, found.tolist(), strict=True))
-    return {name: round(value, 3) for name, value in values.items()}

@@ -12,16 +12,22 @@ from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
-    from linkstore.memory.recall import Recall
-    from linkstore.memory.turns import SessionKey, Turn
+    from linkstore.memory.forgetting import Forgotten
+    from linkstore.memory.recall import Recall, RecallOptions
+    from linkstore.memory.sessions import SessionKey
+    from linkstore.memory.turns import Turn
+    from linkstore.memory.writing import TurnFields
 
-__all__ = ["ConversationMemory", "Recall", "SessionKey", "Turn"]
+__all__ = ["ConversationMemory", "Forgotten", "Recall", "RecallOptions", "SessionKey", "Turn", "TurnFields"]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
         "linkstore.memory.conversation": "ConversationMemory",
-        "linkstore.memory.recall": "Recall",
-        "linkstore.memory.turns": "SessionKey Turn",
+        "linkstore.memory.forgetting": "Forgotten",
+        "linkstore.memory.recall": "Recall RecallOptions",
+        "linkstore.memory.sessions": "SessionKey",
+        "linkstore.memory.turns": "Turn",
+        "linkstore.memory.writing": "TurnFields",
     },
 )

@@ -2,49 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from langchain_core.language_models import BaseLanguageModel
+from langchain_core.messages import AIMessage, HumanMessage, convert_to_messages
 from langchain_core.tools import BaseTool
 
-from linkstore.core.arguments import (
-    omit_none,
-    require,
-    require_at_least,
-    require_having,
-    require_list,
-    require_model,
+from linkstore.core.arguments import omit_none, require_at_least
+from linkstore.core.calls import arun, call_plan, run, run_in_thread
+from linkstore.core.plans import Operation, StoredDocument
+from linkstore.memory.background import BackgroundWriter, request_writes
+from linkstore.memory.distil import distil_session, read_session, summarise_session
+from linkstore.memory.forgetting import Forgotten, delete_turns, forget_turns
+from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, make_recall, search_turns
+from linkstore.memory.sessions import (
+    SessionHead,
+    SessionKey,
+    check_parts,
+    read_head,
+    read_session_documents,
+    select_filled,
 )
-from linkstore.core.calls import arun, run, run_in_thread
-from linkstore.core.plans import Operation
-from linkstore.errors import StrategyError
-from linkstore.memory.entities import EntityFinder, find_entities
-from linkstore.memory.forgetting import forget_turns
-from linkstore.memory.recall import Recall, RecallRequest, make_recall
-from linkstore.memory.requests import MemoryParts, request_writes
-from linkstore.memory.sessions import export_session, list_sessions, list_turns
-from linkstore.memory.turns import SessionKey, Turn, check_parts
-from linkstore.memory.writing import BackgroundWriter, TurnInput, record_turn
-from linkstore.store.linkstore import LinkStore, require_store
-from linkstore.store.search import choose_strategy
-from linkstore.strategies.base import Reranker, Strategy
-from linkstore.strategies.pagerank import DEFAULT_STRATEGY
+from linkstore.memory.settings import MemorySettings
+from linkstore.memory.turns import Turn
+from linkstore.memory.writing import TurnFields, TurnInput, record_note, record_turn, update_turn
 
 if TYPE_CHECKING:
     from linkstore.memory.middleware import MemoryMiddleware, SessionSource
 
 T = TypeVar("T")
+Messages = Sequence[Any]
+"""Messages with roles, in any form that LangChain takes: ``{"role": …, "content": …}``, pairs, messages."""
 
 
-class ConversationMemory:
+class ConversationMemory(MemorySettings):
     """Remembers conversations and recalls what answers a question.
 
     A turn is a query and its response. It is stored as one document, with links to the turn before
-    (``next_turn``), to the entities it mentions (``mentions``), to the chunks of knowledge that its response
-    came from (``sourced_from``), and from its topic segment (``has_turn``).
+    (``next_turn``), to what it means (``mentions``), to the chunks of knowledge that its response came from
+    (``sourced_from``), and to turns that state what is no longer so (``supersedes``). A note is a fact, an
+    event, a rule or a summary, made from turns or written by itself.
 
     A session is named by a :class:`SessionKey`, or by a string where there is neither user nor agent. One
     session never sees another, unless a caller asks for all sessions of the same user and agent. Any number
@@ -56,13 +56,17 @@ class ConversationMemory:
         knowledge: What the responses are made from; its chunks are recalled beside the turns. None: only
             turns are recalled.
         window: How many of the last turns a recall gives and resolves references with; default 10.
-        model: Resolves references and writes summaries; any model of LangChain. None: rules do.
+        model: Distils and summarises; any model of LangChain. None: ``distil`` needs one, and summaries are
+            extracted.
+        rewriter: Rewrites questions so that they stand alone: a model, or a function of the question and the
+            last turns. None: rules, which leave alone what they are not certain of.
         reranker: Function that scores the texts found; default none.
         entities: Gives the entities that a text mentions; default
             :func:`~linkstore.memory.entities.find_entities`.
         strategy: How to search the knowledge; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`.
         ttl: Turns that are older are not recalled, and ``forget_expired`` erases them; default None, none
             are.
+        touch: Whether a recall counts as an access to notes and chunks that fade; default True.
 
     Raises:
         ArgumentError: If an argument has the wrong type, such as a path instead of a store.
@@ -70,206 +74,249 @@ class ConversationMemory:
             is not a strategy.
     """
 
-    def __init__(
-        self,
-        store: LinkStore,
-        knowledge: LinkStore | None = None,
-        *,
-        window: int = 10,
-        model: BaseLanguageModel[Any] | None = None,
-        reranker: Reranker | None = None,
-        entities: EntityFinder = find_entities,
-        strategy: Strategy = DEFAULT_STRATEGY,
-        ttl: timedelta | None = None,
-    ) -> None:
-        require_store(store=store, **omit_none(knowledge=knowledge))
-        require_at_least(1, window=window)
-        if ttl is not None:
-            require(timedelta, "a timedelta, such as timedelta(days=30)", ttl=ttl)
-            if ttl <= timedelta(0):
-                raise StrategyError(f"ttl must be a positive time, not {ttl!r}")
-        if model is not None:
-            require_model("invoke", model)
-        require_having("__call__", "a function", entities=entities, **omit_none(reranker=reranker))
-        self.store = store
-        self.knowledge = knowledge
-        self._background = BackgroundWriter()
-        self._parts = MemoryParts(
-            store=store,
-            knowledge=knowledge,
-            window=window,
-            model=model,
-            reranker=reranker,
-            entities=entities,
-            strategy=choose_strategy(strategy, None),
-            ttl=ttl,
-        )
+    _background: BackgroundWriter
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "_background", BackgroundWriter())
+
+    @overload
+    def add(
+        self, session: SessionKey | str, query: str, response: str | None = None, **given: Unpack[TurnFields]
+    ) -> Turn: ...
+    @overload
+    def add(self, session: SessionKey | str, query: Messages, **given: Unpack[TurnFields]) -> list[Turn]: ...
     def add(
         self,
         session: SessionKey | str,
-        query: str,
+        query: str | Messages,
         response: str | None = None,
-        *,
-        entities: Sequence[str] | None = None,
-        sources: Sequence[str] = (),
-        time: datetime | None = None,
-        key: str | None = None,
-    ) -> Turn:
-        """Write a turn at the end of a session. The first turn makes the session.
+        **given: Unpack[TurnFields],
+    ) -> Turn | list[Turn]:
+        """Write a turn at the end of a session, or several from messages. The first makes the session.
 
-        The turn is one document. It is stored whole or not at all, also if the process is killed. A turn that
-        begins a new topic is written together with the summary of the segment that it closes, for which the
-        model is called if there is one; if that fails, the turn is not stored either.
+        A turn is one document. It is stored whole or not at all, also if the process is killed.
 
         Args:
             session: The conversation.
-            query: What the user said.
+            query: What the user said; or messages with roles, of which those of the user become turns with
+                the assistant's answers, under their ids. Messages of the system and of tools are left out.
             response: What was answered; None if there was no answer.
-            entities: What the turn mentions; default: what the memory finds in the query and the response.
-            sources: Ids of the chunks of knowledge that the response came from.
-            time: When it was said; default now.
-            key: Names the message within the session, such as the id that LangChain gives it. If the session
-                has a turn with this key and query, that turn gets the response, the entities and the sources,
-                and no other is written. Default: each message is new.
+            given: What else is known: see :class:`~linkstore.memory.writing.TurnFields`.
 
         Raises:
             DocumentError: If the session, a text, an id or the time cannot be stored.
             BackendError: If the storage engine fails; the turn is then not stored.
         """
-        said = self._make_input(session, query, response, entities, sources, time, key)
-        return run(self._settled(said.session, record_turn(self._parts, said)))
+        return run(self._add(session, query, response, given))  # type: ignore[no-any-return]
 
+    @overload
+    async def aadd(
+        self, session: SessionKey | str, query: str, response: str | None = None, **given: Unpack[TurnFields]
+    ) -> Turn: ...
+    @overload
+    async def aadd(
+        self, session: SessionKey | str, query: Messages, **given: Unpack[TurnFields]
+    ) -> list[Turn]: ...
     async def aadd(
         self,
         session: SessionKey | str,
-        query: str,
+        query: str | Messages,
         response: str | None = None,
-        *,
-        entities: Sequence[str] | None = None,
-        sources: Sequence[str] = (),
-        time: datetime | None = None,
-        key: str | None = None,
-    ) -> Turn:
-        """Write a turn: see :meth:`add`."""
-        said = self._make_input(session, query, response, entities, sources, time, key)
-        return await arun(self._settled(said.session, record_turn(self._parts, said)))
+        **given: Unpack[TurnFields],
+    ) -> Turn | list[Turn]:
+        """Write a turn, or several from messages: see :meth:`add`."""
+        return await arun(self._add(session, query, response, given))
 
     def add_later(
-        self,
-        session: SessionKey | str,
-        query: str,
-        response: str | None = None,
-        *,
-        entities: Sequence[str] | None = None,
-        sources: Sequence[str] = (),
-        time: datetime | None = None,
-        key: str | None = None,
+        self, session: SessionKey | str, query: str, response: str | None = None, **given: Unpack[TurnFields]
     ) -> Future[Turn]:
         """Write a turn in the background: see :meth:`add`.
 
         Every method of this memory that reads or writes the session waits for the turn first. If the write
         failed, that method raises its error, unless the future's result was asked for before.
         """
-        said = self._make_input(session, query, response, entities, sources, time, key)
-        operation = record_turn(self._parts, said)
-        return self._background.submit(said.session.path, lambda: run(operation))
+        said = TurnInput(session=SessionKey.of(session), query=query, response=response, **given)
+        return self._background.submit(said.session.path, lambda: run(record_turn(self, said)))
 
-    def recall(
-        self,
-        session: SessionKey | str,
-        question: str,
-        *,
-        k: int = 5,
-        everywhere: bool = False,
-        now: datetime | None = None,
-        budget: int | None = None,
-        key: str | None = None,
-    ) -> Recall:
+    def remember(
+        self, session: SessionKey | str, text: str, *, supersedes: Sequence[str] | None = None
+    ) -> Turn:
+        """Write a fact as a note of a session, or of a user: it is recalled, and is no turn.
+
+        Args:
+            session: Where it belongs.
+            text: The fact, as a sentence that makes sense by itself.
+            supersedes: Ids of turns and notes that are no longer so; default: what a rule finds.
+        """
+        key = SessionKey.of(session)
+        return run(self._settled(key, record_note(self, key, text, supersedes=supersedes)))
+
+    async def aremember(
+        self, session: SessionKey | str, text: str, *, supersedes: Sequence[str] | None = None
+    ) -> Turn:
+        """Write a fact: see :meth:`remember`."""
+        key = SessionKey.of(session)
+        return await arun(self._settled(key, record_note(self, key, text, supersedes=supersedes)))
+
+    def recall(self, session: SessionKey | str, question: str, **options: Unpack[RecallOptions]) -> Recall:
         """Recall the turns and the chunks of knowledge that answer a question.
 
         Args:
             session: The conversation that the question is part of; it may be new.
             question: As the user asked it, before it is written as a turn.
-            k: How many turns and how many chunks to return at most; default 5.
-            everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
-            now: The time that "last week" and the like are counted from; default the current time, in UTC.
-            budget: The most tokens that :attr:`Recall.prompt` may have, counted as
-                :class:`~linkstore.context.ContextCompiler` does, which chooses the chunks. Half of it at most
-                is for the conversation. Default None, no budget.
-            key: Names the message of the question, if it has been written: its own turn is not recalled.
+            options: See :class:`~linkstore.memory.recall.RecallOptions`: ``k``, ``everywhere``, ``now``,
+                ``as_of``, ``budget``, ``key``, ``filter``.
 
         Raises:
             StrategyError: If ``k`` or ``budget`` is not an integer of at least 1.
             BudgetError: If the question alone exceeds the budget.
             EmbeddingError: If the question is blank.
-            DocumentError: If ``now`` has no time zone.
+            DocumentError: If ``now`` or ``as_of`` has no time zone.
             BackendError: If a storage engine fails.
         """
-        moment = datetime.now(UTC) if now is None else now
-        asked = RecallRequest(SessionKey.of(session), question, k, everywhere, moment, budget, key)
-        return run(self._settled(asked.session, make_recall(self._parts, asked)))
+        asked = RecallRequest(session=SessionKey.of(session), question=question, **options)
+        return run(self._settled(asked.session, make_recall(self, asked)))
 
     async def arecall(
-        self,
-        session: SessionKey | str,
-        question: str,
-        *,
-        k: int = 5,
-        everywhere: bool = False,
-        now: datetime | None = None,
-        budget: int | None = None,
-        key: str | None = None,
+        self, session: SessionKey | str, question: str, **options: Unpack[RecallOptions]
     ) -> Recall:
         """Recall: see :meth:`recall`."""
-        moment = datetime.now(UTC) if now is None else now
-        asked = RecallRequest(SessionKey.of(session), question, k, everywhere, moment, budget, key)
-        return await arun(self._settled(asked.session, make_recall(self._parts, asked)))
+        asked = RecallRequest(session=SessionKey.of(session), question=question, **options)
+        return await arun(self._settled(asked.session, make_recall(self, asked)))
 
-    def turns(
-        self, session: SessionKey | str, last: int | None = None, *, segment: int | None = None
-    ) -> list[Turn]:
+    def search(
+        self, session: SessionKey | str, text: str, **options: Unpack[RecallOptions]
+    ) -> list[tuple[Turn, float]]:
+        """Search turns and notes for a text as it is, best first, with scores: see :meth:`recall`.
+
+        Nothing is rewritten, and the knowledge is not searched.
+        """
+        asked = RecallRequest(session=SessionKey.of(session), question=text, **options)
+        return run(self._settled(asked.session, search_turns(self, asked)))
+
+    async def asearch(
+        self, session: SessionKey | str, text: str, **options: Unpack[RecallOptions]
+    ) -> list[tuple[Turn, float]]:
+        """Search turns and notes: see :meth:`search`."""
+        asked = RecallRequest(session=SessionKey.of(session), question=text, **options)
+        return await arun(self._settled(asked.session, search_turns(self, asked)))
+
+    def turns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
         """Return the turns of a session in order, none for an unknown session.
 
         Args:
             session: The conversation.
             last: Only this number of turns, the latest; default all.
-            segment: Only those of this topic segment, such as one that a summary is of; default all.
         """
-        key = SessionKey.of(session)
-        return run(self._settled(key, list_turns(self._parts, key, last, segment)))
+        return run(self._list_turns(session, last))
 
-    async def aturns(
-        self, session: SessionKey | str, last: int | None = None, *, segment: int | None = None
-    ) -> list[Turn]:
+    async def aturns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
         """Return the turns of a session: see :meth:`turns`."""
-        key = SessionKey.of(session)
-        return await arun(self._settled(key, list_turns(self._parts, key, last, segment)))
+        return await arun(self._list_turns(session, last))
+
+    def notes(self, session: SessionKey | str) -> list[Turn]:
+        """Return the notes of a session by time: facts, events, rules and summaries."""
+        return run(self._list_notes(session))
+
+    async def anotes(self, session: SessionKey | str) -> list[Turn]:
+        """Return the notes of a session: see :meth:`notes`."""
+        return await arun(self._list_notes(session))
 
     def sessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
-        """Return the sessions that have turns, sorted. The cost follows how many there are.
+        """Return the sessions that have turns or notes, sorted. The cost follows how many there are.
 
         Args:
             user_id: Only those of this user; default those of all.
             agent_id: Only those with this agent; default those with any.
         """
-        check_parts(**omit_none(user_id=user_id, agent_id=agent_id))
-        return run(self._settled(None, list_sessions(self._parts, user_id, agent_id)))
+        return run(self._list_sessions(user_id, agent_id))
 
     async def asessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
-        """Return the sessions that have turns: see :meth:`sessions`."""
-        check_parts(**omit_none(user_id=user_id, agent_id=agent_id))
-        return await arun(self._settled(None, list_sessions(self._parts, user_id, agent_id)))
+        """Return the sessions that have turns or notes: see :meth:`sessions`."""
+        return await arun(self._list_sessions(user_id, agent_id))
 
     def export(self, session: SessionKey | str) -> dict[str, Any]:
-        """Return all that is stored of a session as plain JSON: its key, turns in order, and summaries."""
-        key = SessionKey.of(session)
-        return run(self._settled(key, export_session(self._parts, key)))
+        """Return all that is stored of a session as plain JSON: its key, turns in order, and notes."""
+        return run(self._export(session))
 
     async def aexport(self, session: SessionKey | str) -> dict[str, Any]:
         """Return all that is stored of a session: see :meth:`export`."""
+        return await arun(self._export(session))
+
+    def distil(
+        self, session: SessionKey | str, model: BaseLanguageModel[Any] | None = None, *, pinning: bool = False
+    ) -> list[Turn]:
+        """Have a model write down facts, events and rules from the turns it has not read yet, as notes.
+
+        Args:
+            session: The conversation.
+            model: A chat model with structured output; default the memory's.
+            pinning: Whether a note may be a rule, which context compilers over the memory's store put into
+                every context; default False, for conversations of strangers, who could pin what they like.
+
+        Returns:
+            The notes written; see :attr:`Turn.memory` and :attr:`Turn.supersedes`.
+
+        Raises:
+            ExtractionError: If the model fails, or returns something else.
+        """
         key = SessionKey.of(session)
-        return await arun(self._settled(key, export_session(self._parts, key)))
+        return run(self._settled(key, distil_session(self, key, model, pinning=pinning)))
+
+    async def adistil(
+        self, session: SessionKey | str, model: BaseLanguageModel[Any] | None = None, *, pinning: bool = False
+    ) -> list[Turn]:
+        """Have a model write down what matters: see :meth:`distil`."""
+        key = SessionKey.of(session)
+        return await arun(self._settled(key, distil_session(self, key, model, pinning=pinning)))
+
+    def summarise(self, session: SessionKey | str) -> Turn | None:
+        """Write the summary of a session as a note, by the model or by its key sentences.
+
+        It takes the place of the one before. None if the session has no turns.
+        """
+        key = SessionKey.of(session)
+        return run(self._settled(key, summarise_session(self, key)))
+
+    async def asummarise(self, session: SessionKey | str) -> Turn | None:
+        """Write the summary of a session: see :meth:`summarise`."""
+        key = SessionKey.of(session)
+        return await arun(self._settled(key, summarise_session(self, key)))
+
+    def update(
+        self,
+        id: str,
+        *,
+        query: str | None = None,
+        response: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Turn:
+        """Replace texts or metadata of one turn or note. Its place and its time stay.
+
+        Raises:
+            DocumentError: If there is none with this id.
+        """
+        return run(self._settled(None, update_turn(self, id, query, response, metadata)))
+
+    async def aupdate(
+        self,
+        id: str,
+        *,
+        query: str | None = None,
+        response: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Turn:
+        """Replace texts or metadata of one turn or note: see :meth:`update`."""
+        return await arun(self._settled(None, update_turn(self, id, query, response, metadata)))
+
+    def delete(self, ids: list[str]) -> Forgotten:
+        """Erase turns or notes by their ids, with notes made from them, as :meth:`forget` does."""
+        return run(self._settled(None, delete_turns(self, ids)))
+
+    async def adelete(self, ids: list[str]) -> Forgotten:
+        """Erase turns or notes: see :meth:`delete`."""
+        return await arun(self._settled(None, delete_turns(self, ids)))
 
     def forget(
         self,
@@ -279,8 +326,8 @@ class ConversationMemory:
         agent_id: str | None = None,
         entity: str | None = None,
         before: datetime | None = None,
-    ) -> int:
-        """Forget the turns for which all that is given holds, with their entities, segments and summaries.
+    ) -> Forgotten:
+        """Forget the turns for which all that is given holds, with the notes made from them.
 
         Afterwards nothing of them can be recalled, and no file of an embedded store contains a byte of them.
         Cassandra keeps deleted content in its files until ``gc_grace_seconds`` of the tables have passed (10
@@ -295,16 +342,17 @@ class ConversationMemory:
             session: Turns of this session.
             user_id: Turns of this person: all sessions with all agents.
             agent_id: Turns with this agent.
-            entity: Turns that mention this, as one of their entities or in their words.
+            entity: Turns that mean this, or name it; with turns that can only be understood from these.
             before: Turns before this moment.
 
         Returns:
-            How many turns.
+            What was erased, and why.
 
         Raises:
             DocumentError: If nothing is given, or ``before`` has no time zone.
         """
-        return run(self._settled(None, forget_turns(self._parts, session, user_id, agent_id, entity, before)))
+        options = {"user_id": user_id, "agent_id": agent_id, "entity": entity, "before": before}
+        return run(self._settled(None, forget_turns(self, session, **options)))  # type: ignore[arg-type]
 
     async def aforget(
         self,
@@ -314,40 +362,49 @@ class ConversationMemory:
         agent_id: str | None = None,
         entity: str | None = None,
         before: datetime | None = None,
-    ) -> int:
+    ) -> Forgotten:
         """Forget turns: see :meth:`forget`."""
-        return await arun(
-            self._settled(None, forget_turns(self._parts, session, user_id, agent_id, entity, before))
-        )
+        options = {"user_id": user_id, "agent_id": agent_id, "entity": entity, "before": before}
+        return await arun(self._settled(None, forget_turns(self, session, **options)))  # type: ignore[arg-type]
 
-    def forget_expired(self) -> int:
-        """Forget the turns that are older than ``ttl``, and return how many: none without ``ttl``."""
-        ttl = self._parts.ttl
-        return 0 if ttl is None else self.forget(before=datetime.now(UTC) - ttl)
+    def forget_expired(self) -> Forgotten:
+        """Forget the turns that are older than ``ttl``; none without one."""
+        if self.ttl is None:
+            return Forgotten(turns={}, notes=())
+        return self.forget(before=datetime.now(UTC) - self.ttl)
 
-    async def aforget_expired(self) -> int:
-        """Forget the turns that are older than ``ttl``: see ``forget_expired``."""
-        ttl = self._parts.ttl
-        return 0 if ttl is None else await self.aforget(before=datetime.now(UTC) - ttl)
+    async def aforget_expired(self) -> Forgotten:
+        """Forget the turns that are older than ``ttl``; none without one."""
+        if self.ttl is None:
+            return Forgotten(turns={}, notes=())
+        return await self.aforget(before=datetime.now(UTC) - self.ttl)
 
     def flush(self) -> None:
-        """Wait for the writes in the background, and raise the error of one that failed."""
-        run(self._settled(None, _do_nothing()))
+        """Wait for the writes in the background, raise the error of one that failed, and record accesses."""
+        run(self._settled(None, self._record_accesses()))
 
     async def aflush(self) -> None:
-        """Wait for the writes in the background: see :meth:`flush`."""
-        await arun(self._settled(None, _do_nothing()))
+        """Wait for the writes in the background, and record accesses: see :meth:`flush`."""
+        await arun(self._settled(None, self._record_accesses()))
 
     def close(self) -> None:
         """Wait for the writes in the background, and end them. The stores stay open."""
         self._background.close()
+        run(self._record_accesses())
 
     async def aclose(self) -> None:
         """Wait for the writes in the background: see :meth:`close`."""
-        await run_in_thread(self.close)
+        await run_in_thread(self._background.close)
+        await arun(self._record_accesses())
 
     def middleware(
-        self, session: SessionSource, *, k: int = 5, everywhere: bool = False, budget: int | None = None
+        self,
+        session: SessionSource,
+        *,
+        k: int = 5,
+        everywhere: bool = False,
+        budget: int | None = None,
+        place: Literal["system", "message"] = "system",
     ) -> MemoryMiddleware:
         """Make middleware for LangChain's ``create_agent``: it recalls before model calls and stores turns.
 
@@ -357,19 +414,21 @@ class ConversationMemory:
             everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
             budget: The most tokens that the message and what is recalled for it may have; default None,
                 no budget. A run with a longer message raises BudgetError.
+            place: Where what is recalled stands: at the end of the system message, or in a message of its own
+                before the user's last one, so that prompt caches keep what stands before it.
 
         Raises:
             MissingExtraError: If the extra ``agents`` is not installed.
         """
         from linkstore.memory.middleware import MemoryMiddleware
 
-        return MemoryMiddleware(self, session, k=k, everywhere=everywhere, budget=budget)
+        return MemoryMiddleware(self, session, k=k, everywhere=everywhere, budget=budget, place=place)
 
     def tools(self, session: SessionKey | str, *, everywhere: bool = False) -> list[BaseTool]:
-        """Make the tools ``recall`` and ``remember``, with which a model uses this memory.
+        """Make the tools ``recall``, ``remember``, ``correct`` and ``forget`` for a model.
 
         Args:
-            session: The conversation.
+            session: The conversation, whose turns and notes alone the tools change.
             everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
         """
         from linkstore.memory.tools import memory_tools
@@ -391,31 +450,49 @@ class ConversationMemory:
     def __repr__(self) -> str:
         return f"ConversationMemory({self.store!r}, knowledge={self.knowledge!r})"
 
-    def _make_input(
-        self,
-        session: SessionKey | str,
-        query: str,
-        response: str | None,
-        entities: Sequence[str] | None,
-        sources: Sequence[str],
-        time: datetime | None,
-        key: str | None,
-    ) -> TurnInput:
-        """Return the values that a caller gave, with entities and time filled in."""
-        require(str, "a string", query=query, **omit_none(response=response, key=key))
-        require_list("names", **omit_none(entities=entities))
-        require_list("ids of chunks", sources=sources)
-        texts = [query] if response is None else [query, response]
-        found = [name for text in texts for name in self._parts.entities(text)]
-        return TurnInput(
-            session=SessionKey.of(session),
-            query=query,
-            response=response,
-            time=datetime.now(UTC) if time is None else time,
-            entities=tuple(found if entities is None else entities),
-            sources=tuple(sources),
-            key=key,
-        )
+    def _add(
+        self, session: SessionKey | str, query: str | Messages, response: str | None, given: TurnFields
+    ) -> Operation[Any]:
+        key = SessionKey.of(session)
+        if isinstance(query, str) or not isinstance(query, Sequence):
+            said = TurnInput(session=key, query=query, response=response, **given)
+            return (yield from self._settled(key, record_turn(self, said)))
+        inputs = [TurnInput(session=key, **{**one, **given}) for one in pair_messages(query)]
+        turns: list[Turn] = []
+        for said in inputs:
+            turn = yield from self._settled(key, record_turn(self, said))
+            turns = [*turns, turn]
+        return turns
+
+    def _list_turns(self, session: SessionKey | str, last: int | None) -> Operation[list[Turn]]:
+        require_at_least(0, **omit_none(last=last))
+        key = SessionKey.of(session)
+        yield from self._settled(key, _do_nothing())
+        if last is not None:
+            head: SessionHead = yield call_plan(self.store.backend, read_head(key, last))
+            return list(head.recent)
+        return (yield from read_session(self, key))[0]
+
+    def _list_notes(self, session: SessionKey | str) -> Operation[list[Turn]]:
+        key = SessionKey.of(session)
+        return (yield from self._settled(key, read_session(self, key)))[1]
+
+    def _list_sessions(self, user_id: str | None, agent_id: str | None) -> Operation[list[SessionKey]]:
+        check_parts(**omit_none(user_id=user_id, agent_id=agent_id))
+        yield from self._settled(None, _do_nothing())
+        plan = read_session_documents(user_id, agent_id)
+        found: list[StoredDocument] = yield call_plan(self.store.backend, plan)
+        return (yield call_plan(self.store.backend, select_filled(found)))  # type: ignore[no-any-return]
+
+    def _export(self, session: SessionKey | str) -> Operation[dict[str, Any]]:
+        key = SessionKey.of(session)
+        turns, notes = yield from self._settled(key, read_session(self, key))
+        parts = {"user_id": key.user_id, "agent_id": key.agent_id, "run_id": key.run_id}
+        return {**parts, "turns": [one.to_dict() for one in turns], "notes": [one.to_dict() for one in notes]}
+
+    def _record_accesses(self) -> Operation[None]:
+        for accesses in self.accesses:
+            yield from accesses.record(all=True)
 
     def _settled(self, session: SessionKey | None, operation: Operation[T]) -> Operation[T]:
         """Carry out an operation after the writes in the background, of one session or of all."""
@@ -430,3 +507,17 @@ class ConversationMemory:
 
 def _do_nothing() -> Operation[None]:
     yield from ()
+
+
+def pair_messages(messages: Messages) -> list[dict[str, Any]]:
+    """Return the turns in messages with roles: each message of the user with the last answer to it."""
+    turns: list[dict[str, Any]] = []
+    for message in convert_to_messages(messages):
+        text = str(message.text).strip()
+        if isinstance(message, HumanMessage):
+            turns.append({"query": text, **({"key": message.id} if message.id else {})})
+        elif isinstance(message, AIMessage) and text:
+            if not turns:
+                turns.append({"query": ""})
+            turns[-1]["response"] = text
+    return turns

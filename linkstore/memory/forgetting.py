@@ -1,50 +1,67 @@
 """Forgetting: turns are removed with all that was made from them, and erased from the files of the store.
 
-What tells of turns goes first, then the turns, then what leads to them. So a call that is interrupted leaves
-each turn whole or removes it, and another call with the same arguments finds and removes all that is left.
+A turn is about an entity if the entity is among those of what it means, or if its words name it; within a
+session that names it in full, a part of its name or its last noun does too. A question that can only be
+understood from a turn that goes ("And how much was it?") goes with it, and so does a note made from one.
+
+What tells of turns goes first, and the documents of sessions last. So a call that is interrupted leaves each
+turn whole or removes it, and another call with the same arguments finds and removes all that is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Final
 
-from langchain_core.documents import Document
-
-from linkstore.core.arguments import omit_none, require
+from linkstore.core.arguments import omit_none, require, require_list
 from linkstore.core.calls import call_engine, call_plan
-from linkstore.core.plans import Operation, StoredDocument
+from linkstore.core.plans import Operation, StoredDocument, read_documents
 from linkstore.core.text import fold, tokenize
 from linkstore.errors import DocumentError
-from linkstore.memory.requests import MemoryParts, request_add, request_delete
-from linkstore.memory.sessions import read_session_documents, read_sessions
-from linkstore.memory.turns import (
-    SessionKey,
-    Turn,
-    check_parts,
-    format_time,
-    make_entity_documents,
-    make_segment_document,
-    make_session_document,
-    read_turn,
-)
+from linkstore.memory.mentions import stem_plural
+from linkstore.memory.sessions import SessionKey, check_parts, read_all, read_session_documents
+from linkstore.memory.settings import MemorySettings, request_delete
+from linkstore.memory.turns import Turn, format_time, read_turn
 
-_ORDER: Final = (("entity", "summary"), ("turn",), ("segment",), ("session",))
-"""In which order documents are removed. Turns are read by their segments, and segments by their sessions."""
+_REACH_BACK: Final = 3
+"""How many turns before a question it may refer to, where no rule is certain to what."""
 _SESSIONS_AT_ONCE: Final = 100
 """How many sessions are read at once."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What was erased.
+
+    Args:
+        turns: For the id of each turn why it went: ``"meant"``, ``"named"``, ``"follows"`` one that went, or
+            ``"asked"`` for where no entity was given.
+        notes: The ids of notes: facts, events, rules and summaries.
+    """
+
+    turns: Mapping[str, str]
+    notes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.turns)
+
+    def __bool__(self) -> bool:
+        return bool(self.turns or self.notes)
+
+
 def forget_turns(
-    parts: MemoryParts,
-    session: SessionKey | str | None,
-    user_id: str | None,
-    agent_id: str | None,
-    entity: str | None,
-    before: datetime | None,
-) -> Operation[int]:
-    """Remove the turns for which all that is given holds, erase them from the files, and return how many.
+    memory: MemorySettings,
+    session: SessionKey | str | None = None,
+    *,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    entity: str | None = None,
+    before: datetime | None = None,
+) -> Operation[Forgotten]:
+    """Remove the turns for which all that is given holds, erase them from the files, and return which.
 
     Raises:
         ArgumentError: If ``entity`` or ``before`` has the wrong type.
@@ -56,75 +73,107 @@ def forget_turns(
     require(str, "a string", **omit_none(entity=entity))
     key = None if session is None else SessionKey.of(session)
     moment = None if before is None else format_time(before)
-
-    def is_meant(turn: Turn) -> bool:
-        early = moment is None or format_time(turn.time) < moment
-        return early and (entity is None or _mentions(turn, entity))
-
-    keys: list[SessionKey] = []
+    backend = memory.store.backend
+    documents: list[StoredDocument] = []
     if key is None:
-        plan = read_sessions(user_id, agent_id)
-        found: list[StoredDocument] = yield call_plan(parts.store.backend, plan)
-        keys = [SessionKey.from_path(one.id) for one in found]
+        documents = yield call_plan(backend, read_session_documents(user_id, agent_id))
     elif user_id in {None, key.user_id} and agent_id in {None, key.agent_id}:
-        keys = [key]
-    count = 0
-    for at in range(0, len(keys), _SESSIONS_AT_ONCE):
-        reading = read_session_documents(keys[at : at + _SESSIONS_AT_ONCE])
-        documents: list[StoredDocument] = yield call_plan(parts.store.backend, reading)
-        turns = [read_turn(one.id, one.metadata) for one in documents if one.metadata["type"] == "turn"]
-        gone = {turn.id for turn in turns if is_meant(turn)}
-        kept = [turn for turn in turns if turn.id not in gone]
-        removed, changed = _find_consequences(documents, kept, gone)
-        if changed:
-            yield request_add(parts.store, changed)
-        for kinds in _ORDER:
-            ids = [one.id for one in documents if one.id in removed and one.metadata["type"] in kinds]
+        documents = yield call_plan(backend, read_documents([key.path]))
+    turns: dict[str, str] = {}
+    notes: list[str] = []
+    for at in range(0, len(documents), _SESSIONS_AT_ONCE):
+        some = documents[at : at + _SESSIONS_AT_ONCE]
+        found: list[StoredDocument] = yield call_plan(backend, read_all(some))
+        known = [read_turn(one.id, one.metadata) for one in found]
+        early = {turn.id for turn in known if moment is None or format_time(turn.time) < moment}
+        gone = {id: why for id, why in _select_meant(known, entity).items() if id in early}
+        removed = _find_notes(known, gone, entity, early)
+        kept = {turn.session.path for turn in known if turn.id not in gone and turn.id not in removed}
+        empty = [one.id for one in some if one.id not in kept]
+        for ids in (sorted(removed), sorted(gone), empty):
             if ids:
-                yield request_delete(parts.store, ids)
-        count += len(gone)
-    yield call_engine(parts.store.backend, parts.store.backend.compact())
-    return count
+                yield request_delete(memory.store, ids)
+        turns |= gone
+        notes += sorted(removed)
+    yield call_engine(backend, backend.compact())
+    return Forgotten(turns=turns, notes=tuple(notes))
 
 
-def _mentions(turn: Turn, entity: str) -> bool:
-    """Say whether a turn mentions this: as one of its entities, or as words next to each other."""
+def delete_turns(memory: MemorySettings, ids: list[str]) -> Operation[Forgotten]:
+    """Remove turns or notes by id, with the notes made from them, and erase them from the files."""
+    require_list("ids of turns", ids=ids)
+    backend = memory.store.backend
+    found: list[StoredDocument] = yield call_plan(backend, read_documents(ids))
+    meant = [read_turn(one.id, one.metadata) for one in found if "ordinal" in one.metadata]
+    paths = list(dict.fromkeys(turn.session.path for turn in meant))
+    sessions: list[StoredDocument] = yield call_plan(backend, read_documents(paths))
+    stored: list[StoredDocument] = yield call_plan(backend, read_all(sessions))
+    gone = {turn.id: "asked" for turn in meant if not turn.is_note}
+    known = [read_turn(one.id, one.metadata) for one in stored]
+    removed = _find_notes(known, gone, None, set()) | {turn.id for turn in meant if turn.is_note}
+    for some in (sorted(removed), sorted(gone)):
+        if some:
+            yield request_delete(memory.store, some)
+    if meant:
+        yield call_engine(backend, backend.compact())
+    return Forgotten(turns=gone, notes=tuple(sorted(removed)))
+
+
+def _select_meant(known: Iterable[Turn], entity: str | None) -> dict[str, str]:
+    """Return the turns that are about an entity, and why; all of them without one."""
+    said = sorted((turn for turn in known if not turn.is_note), key=attrgetter("session.path", "order"))
+    if entity is None:
+        return {turn.id: "asked" for turn in said}
+    gone: dict[str, str] = {}
+    sessions: dict[str, list[Turn]] = {}
+    for turn in said:
+        sessions.setdefault(turn.session.path, []).append(turn)
+    parts = _name_parts(entity)
+    for turns in sessions.values():
+        named = {turn.id: why for turn in turns if (why := _find_mention(turn, entity)) is not None}
+        for at, turn in enumerate(turns):
+            if turn.id in named:
+                gone[turn.id] = named[turn.id]
+            elif named and any(_has_words(turn, part) for part in parts):
+                gone[turn.id] = "named"
+            elif turn.leans and any(one.id in gone for one in turns[max(0, at - _REACH_BACK) : at]):
+                gone[turn.id] = "follows"
+    return gone
+
+
+def _find_mention(turn: Turn, entity: str) -> str | None:
+    """Say how a turn mentions an entity in full: as what it means, or in its words; None if it does not."""
     if fold(entity) in map(fold, turn.entities):
-        return True
-    said, words = tokenize(turn.text), tokenize(entity)
-    starts = range(len(said) - len(words) + 1) if words else ()
-    return any(said[at : at + len(words)] == words for at in starts)
+        return "meant"
+    return "named" if _has_words(turn, tokenize(entity)) else None
 
 
-def _find_consequences(
-    documents: Iterable[StoredDocument], kept: Iterable[Turn], gone: set[str]
-) -> tuple[set[str], list[Document]]:
-    """Return the documents that go, with these turns, and those that are to be as if these had never been."""
-    wanted: dict[str, Document] = {}
-    for turn in sorted(kept, key=lambda turn: turn.order):
-        for made in (make_segment_document(turn), *make_entity_documents(turn)):
-            wanted.setdefault(str(made.id), made)
-        session = wanted.get(turn.session.path)
-        if session is None or session.metadata["segment"] < turn.segment:
-            wanted[turn.session.path] = make_session_document(turn)
-    touched = {_read_segment_id(one) for one in documents if one.id in gone}
-    removed: set[str] = set()
-    changed: list[Document] = []
-    for one in documents:
-        kind, segment = one.metadata["type"], _read_segment_id(one)
-        if kind == "summary":
-            stays = segment in wanted and segment not in touched
-        else:
-            stays = one.id in wanted or (kind == "turn" and one.id not in gone)
-        if not stays:
-            removed.add(one.id)
-        elif kind == "session":
-            if one.metadata["segment"] > wanted[one.id].metadata["segment"]:
-                changed.append(wanted[one.id])
-        elif kind != "turn" and segment in touched:
-            changed.append(wanted[one.id])
-    return removed, changed
+def _has_words(turn: Turn, words: tuple[str, ...]) -> bool:
+    """Say whether a turn has these words next to each other, in either number."""
+    wanted = [stem_plural(word) for word in words]
+    said = [stem_plural(word.removesuffix("'s")) for word in tokenize(f"{turn.query}\n{turn.text}")]
+    starts = range(len(said) - len(wanted) + 1) if wanted else ()
+    return any(said[at : at + len(wanted)] == wanted for at in starts)
 
 
-def _read_segment_id(one: StoredDocument) -> str:
-    return SessionKey.from_path(one.metadata["session"]).segment(one.metadata.get("segment", 0))
+def _name_parts(entity: str) -> list[tuple[str, ...]]:
+    """Return the parts of a name that stand for it: a surname, a given name, the noun at its end."""
+    words = [word for word in entity.split() if word[0].isupper() or word == entity.split()[-1]]
+    titles = {"mr", "mrs", "ms", "dr", "professor", "prof", "the", "project", "lake", "new", "saint"}
+    alone = [tokenize(word) for word in words if len(word) > 3 and fold(word).rstrip(".") not in titles]
+    return alone if len(entity.split()) > 1 else []
+
+
+def _find_notes(
+    known: Iterable[Turn], gone: Mapping[str, str], entity: str | None, meant: Container[str]
+) -> set[str]:
+    """Return the notes that are made from turns that go, and those that are meant and about the entity."""
+    return {
+        note.id
+        for note in known
+        if note.is_note
+        and (
+            not gone.keys().isdisjoint(note.sources)
+            or (note.id in meant and (entity is None or _find_mention(note, entity) is not None))
+        )
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from pydantic_core import to_json
@@ -17,9 +17,10 @@ from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require_at_least
 from linkstore.core.calls import Call, arun, run
 from linkstore.core.plans import Operation
-from linkstore.errors import BudgetError, MissingExtraError
+from linkstore.errors import BudgetError, MissingExtraError, StrategyError
 from linkstore.memory.recall import Recall
-from linkstore.memory.turns import SessionKey, Turn, has_words, name_writing
+from linkstore.memory.sessions import SessionKey
+from linkstore.memory.turns import Turn, has_words, name_writing
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -55,7 +56,10 @@ class MemoryState(AgentState[Any]):
 class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     """Gives every model call what a memory recalls for the user's last message, and stores what is said.
 
-    What is recalled is added to the system message of the call. The messages of the agent's state stay as
+    What is recalled is added to the system message of the call, or stands in a message of its own before the
+    user's last one, which keeps all before it as it was, for prompt caches.
+
+    The messages of the agent's state stay as
     they are; so recalled text is neither kept in the state nor stored as a turn, and calls of tools keep
     their answers. The memory is asked once for each message of the user. Turns that are among the messages of
     the call are not repeated. A message without words is stored, but nothing is recalled for it.
@@ -75,10 +79,11 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         budget: The most tokens that the message and what is added for it may have, with the introduction and
             frames; None, no budget. A run with a longer message raises BudgetError.
         introduction: Stands above what is recalled.
+        place: ``"system"`` (default) or ``"message"``: where it stands.
 
     Raises:
         DocumentError: If the session cannot be one.
-        StrategyError: If ``k`` or ``budget`` is not an integer of at least 1.
+        StrategyError: If ``place`` is neither, or ``k`` or ``budget`` is not an integer of at least 1.
         BudgetError: If the budget is too small for the introduction.
     """
 
@@ -93,8 +98,11 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         everywhere: bool = False,
         budget: int | None = None,
         introduction: str = RECALL_INTRODUCTION,
+        place: Literal["system", "message"] = "system",
     ) -> None:
         super().__init__()
+        if place not in {"system", "message"}:
+            raise StrategyError(f"place must be 'system' or 'message', not {place!r}")
         if not callable(session):
             SessionKey.of(session)
         require_at_least(1, k=k, **omit_none(budget=budget))
@@ -104,6 +112,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self.everywhere = everywhere
         self.budget = budget
         self.introduction = introduction
+        self.place = place
         self._room = None if budget is None else _measure_room(introduction, budget)
         self._recalls: dict[tuple[SessionKey, str, str], Recall] = {}
 
@@ -181,7 +190,10 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
                 about = (session, one.key, one.query)
                 recall = None if one.response is None else self._recalls.pop(about, None)
                 sources = [str(hit.document.id) for hit in recall.chunks] if recall else []
-                options = {"sources": sources, "key": one.key}
+                options: dict[str, Any] = {"sources": sources, "key": one.key}
+                known = self._recalls.get(about) or recall
+                if known is not None and self.memory.rewriter is not None:
+                    options["meaning"] = known.resolved
                 memory = self.memory
                 yield Call(memory.add, memory.aadd, (session, one.query, one.response), options)
 
@@ -197,7 +209,13 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if not text:
             return request
         added = f"{self.introduction}\n\n{text}" if self.introduction else text
-        return request.override(system_message=extend_message(request.system_message, added))
+        if self.place == "system":
+            return request.override(system_message=extend_message(request.system_message, added))
+        messages = list(request.messages)
+        own = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage) and is_from_user(one)]
+        beside = HumanMessage(added, additional_kwargs={"lc_source": "linkstore"})
+        at = own[-1] if own else 0
+        return request.override(messages=[*messages[:at], beside, *messages[at:]])
 
 
 def _measure_room(introduction: str, budget: int) -> int:
@@ -301,5 +319,5 @@ def format_recall(recall: Recall, messages: Sequence[AnyMessage]) -> str:
         )
 
     told = replace(recall, recent=unheard(recall.recent), turns=unheard(recall.turns))
-    conversation = told.conversation if told.recent or told.turns or told.summaries else ""
+    conversation = told.conversation if told.recent or told.turns else ""
     return frame_parts([("conversation", conversation), ("knowledge", told.knowledge)])

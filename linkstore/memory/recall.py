@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Final, TypedDict
 
 from langchain_core.language_models import BaseLanguageModel
 
 from linkstore.context.compiled import Compiled, counter_of, frame_parts
 from linkstore.context.compiler import ContextCompiler
+from linkstore.context.decay import Decay
 from linkstore.core.arguments import omit_none, require, require_at_least
 from linkstore.core.calls import Call, call_plan
-from linkstore.core.filters import Filter, parse_filter
+from linkstore.core.filters import Filter
 from linkstore.core.hits import Hit, Hits
-from linkstore.core.plans import Operation, Plan
+from linkstore.core.plans import Operation, Plan, StoredDocument
+from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
-from linkstore.memory.entities import find_named_speakers, remove_names
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
@@ -26,19 +27,12 @@ from linkstore.memory.references import (
     has_name,
     resolve_references,
 )
-from linkstore.memory.requests import MemoryParts, ask_model, request_search
 from linkstore.memory.search import QueryView, TurnSearch, fuse_views, make_turn_views, make_views
-from linkstore.memory.sessions import read_session_head, read_summaries
-from linkstore.memory.turns import (
-    SessionKey,
-    Summary,
-    Turn,
-    format_time,
-    format_turn,
-    name_writing,
-    rank_by_salience,
-    read_turn,
-)
+from linkstore.memory.sessions import SessionHead, SessionKey, read_head, read_linked
+from linkstore.memory.settings import MemorySettings, ask_model, request_search
+from linkstore.memory.speakers import find_named_speakers, remove_names
+from linkstore.memory.turns import SUPERSEDES, Turn, format_time, format_turn, name_writing, read_turn
+from linkstore.memory.writing import select_distinct_names
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.base import Question, Strategy, rerank_hits
 from linkstore.strategies.first_stage import Words
@@ -51,6 +45,8 @@ NAMING_CHUNKS: Final = 5
 """How many chunks are read to see whether an answer is a name."""
 MOST_RERANKED: Final = 20
 """How many hits a reranker scores."""
+MOST_CORRECTIONS: Final = 8
+"""How many times in a row a turn is followed to the one that supersedes it."""
 CONVERSATION_SHARE: Final = 0.5
 """The part of the budget that the conversation may take where there is knowledge as well."""
 _REWRITING_PROMPT: Final = """
@@ -63,17 +59,41 @@ Last question: {question}
 Rewritten question:"""
 
 
+class RecallOptions(TypedDict, total=False):
+    """How a recall is made.
+
+    Attributes:
+        k: How many turns and how many chunks to return at most; default 5.
+        everywhere: Whether turns of other sessions of the same user and agent are recalled as well. Sessions
+            without a user never see each other.
+        now: The time that "last week" and the like are counted from; default the current time, in UTC.
+        as_of: Recall what was known at this moment: later turns do not count. Default None, all do.
+        budget: The most tokens that :attr:`Recall.prompt` may have, counted as
+            :class:`~linkstore.context.ContextCompiler` does, which chooses the chunks. Half of it at most is
+            for the conversation. Default None, no budget.
+        key: Names the message of the question, if it has been written: its own turn is not recalled.
+        filter: Metadata filter for the turns, such as on what ``add`` was given as metadata.
+    """
+
+    k: int
+    everywhere: bool
+    now: datetime | None
+    as_of: datetime | None
+    budget: int | None
+    key: str | None
+    filter: Filter | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
     """The result of a recall.
 
     Args:
         question: As it was asked.
-        resolved: The question with its references resolved; the same text where it has none.
-        entities: What the resolved question is about, most salient first.
-        recent: The last turns of the session, in order.
-        summaries: Of the latest closed topic segments of the session, in order.
-        turns: The turns found for the question, best first.
+        resolved: The question with its references resolved where they are certain, else the same text.
+        entities: What the resolved question is about; if it names nothing, what the last turns mean.
+        recent: The last turns of the session, in order, without those that state what is no longer so.
+        turns: The turns and notes found for the question, best first; of facts the newest.
         scores: The scores of ``turns``, in the same order.
         chunks: The documents of the knowledge store that were found, best first, with their paths.
         compiled: The context of the knowledge store within the token budget; None without a budget.
@@ -84,7 +104,6 @@ class Recall:
     resolved: str
     entities: tuple[str, ...] = ()
     recent: tuple[Turn, ...] = ()
-    summaries: tuple[Summary, ...] = ()
     turns: tuple[Turn, ...] = ()
     scores: tuple[float, ...] = ()
     chunks: tuple[Hit, ...] = ()
@@ -93,11 +112,8 @@ class Recall:
 
     @property
     def conversation(self) -> str:
-        """The prompt part on the conversation: key entities, summaries, and turns by time, each once."""
-        parts = []
-        if self.entities:
-            parts.append(f"Key entities: {', '.join(self.entities)}")
-        parts += [f"Earlier: {summary.text}" for summary in self.summaries]
+        """The prompt part on the conversation: key entities, and turns by time, each once."""
+        parts = [f"Key entities: {', '.join(self.entities)}"] if self.entities else []
         said = {turn.id: turn for turn in (*self.turns, *self.recent)}
         ordered = sorted(said.values(), key=lambda turn: (turn.time, turn.order))
         return "\n".join([*parts, *map(format_turn, ordered)])
@@ -130,79 +146,111 @@ class Recall:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRequest:
-    """The request of a caller to a memory: see :meth:`~linkstore.memory.ConversationMemory.recall`."""
+    """The request of a caller to a memory: see :class:`RecallOptions`."""
 
     session: SessionKey
     question: str
-    k: int
-    everywhere: bool
-    now: datetime
-    budget: int | None
-    key: str | None
+    k: int = 5
+    everywhere: bool = False
+    now: datetime | None = None
+    as_of: datetime | None = None
+    budget: int | None = None
+    key: str | None = None
+    filter: Filter | None = None
 
     def __post_init__(self) -> None:
         require(str, "a string", question=self.question, **omit_none(key=self.key))
         require_at_least(1, k=self.k, **omit_none(budget=self.budget))
-        format_time(self.now)  # it needs a time zone
+        for moment in omit_none(now=self.now, as_of=self.as_of).values():
+            format_time(moment)  # it needs a time zone
+
+    @property
+    def moment(self) -> datetime:
+        """The time of the question."""
+        return self.now or self.as_of or datetime.now(UTC)
 
     @property
     def own(self) -> str | None:
         """What names the message of the question, whose turn is not recalled."""
         return None if self.key is None else name_writing(self.key, self.question)
 
+    def knows(self, turn: Turn, memory: MemorySettings) -> bool:
+        """Say whether a turn may be recalled: it is not the question's own, not expired, and not later."""
+        expired = memory.ttl is not None and turn.time < self.moment - memory.ttl
+        later = self.as_of is not None and turn.time > self.as_of
+        return not (expired or later or turn.writing == self.own)
 
-def make_recall(parts: MemoryParts, asked: RecallRequest) -> Operation[Recall]:
+    def make_scope(self, memory: MemorySettings) -> Filter:
+        """Return the filter that turns which may be recalled pass."""
+        limits: list[Filter] = [] if self.filter is None else [self.filter]
+        said = make_time_filter(self.question, self.moment)
+        if said is not None:
+            limits.append(said)
+        if memory.ttl is not None:
+            limits.append({"time": {"$gte": format_time(self.moment - memory.ttl)}})
+        if self.as_of is not None:
+            limits.append({"time": {"$lte": format_time(self.as_of)}})
+        scope = self.session.scope(everywhere=self.everywhere)
+        return {**scope, "$and": limits} if limits else scope
+
+
+def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recall]:
     """Recall what answers a question."""
-    head = yield from read_session_head(parts, asked.session, parts.window)
-    since = None if parts.ttl is None else asked.now - parts.ttl
-    recent = [
-        turn for turn in head.recent if turn.writing != asked.own and (since is None or turn.time >= since)
-    ]
-    resolved = yield from _resolve_question(parts, asked.question, recent)
-    entities = parts.entities(resolved.text) or rank_by_salience(recent, RECENT_ENTITIES)
-    turns: list[Hit] = []
-    if head.segment or asked.everywhere:
-        about = make_turn_views(asked.question, resolved, recent)
-        found = yield from _find_turns(parts, about, asked, since)
-        own = asked.own
-        turns = [hit for hit in found if own is None or not str(hit.document.id).endswith(f"-{own}")]
-        turns = turns[: asked.k]
+    head: SessionHead = yield call_plan(memory.store.backend, read_head(asked.session, memory.window))
+    recent = [turn for turn in head.recent if asked.knows(turn, memory)]
+    resolved = yield from _resolve_question(memory, asked.question, recent)
+    about = make_turn_views(asked.question, resolved, recent)
+    turns, scores = yield from find_turns(memory, about, asked)
     pool: tuple[Hit, ...] = ()
-    if parts.knowledge is not None:
+    if memory.knowledge is not None:
         views = make_views(asked.question, resolved, recent)
-        pool = yield from _search_views(parts, parts.knowledge, views, asked, parts.strategy)
-    summaries: list[Summary] = []
-    last = min((turn.segment for turn in recent), default=head.segment)
-    if last > 1:
-        summaries = yield call_plan(parts.store.backend, read_summaries(asked.session, last, since=since))
+        pool = yield from _search_views(memory, memory.knowledge, views, asked, memory.strategy)
+    until = yield from _find_ends(memory, asked, recent)
+    recent = [replace(turn, until=until.get(turn.id)) for turn in recent if not _is_over(turn, until)]
+    entities = memory.entities(resolved.text) or [name for turn in recent[::-1] for name in turn.entities]
     recall = Recall(
         question=asked.question,
         resolved=resolved.text,
-        entities=tuple(entities),
+        entities=select_distinct_names(entities)[:RECENT_ENTITIES],
         recent=tuple(recent),
-        summaries=tuple(summaries),
-        turns=tuple(read_turn(str(hit.document.id), hit.document.metadata) for hit in turns),
-        scores=tuple(hit.score for hit in turns),
+        turns=tuple(turns),
+        scores=tuple(scores),
         chunks=pool[: asked.k],
         reason=None if turns or pool else "neither a turn nor a chunk is stored that could answer it",
     )
-    if asked.budget is None:
-        return recall
-    return (yield from fit_budget(recall, asked.budget, parts.knowledge, pool))
+    if asked.budget is not None:
+        recall = yield from fit_budget(recall, asked.budget, memory.knowledge, pool)
+    if memory.touch:
+        yield from _note_accesses(memory, recall, asked.moment)
+    return recall
+
+
+def search_turns(memory: MemorySettings, asked: RecallRequest) -> Operation[list[tuple[Turn, float]]]:
+    """Return the turns and notes for a text as it is, best first, with their scores."""
+    turns, scores = yield from find_turns(memory, [QueryView(asked.question)], asked)
+    return list(zip(turns, scores, strict=True))
 
 
 def _resolve_question(
-    parts: MemoryParts, question: str, recent: Sequence[Turn]
+    memory: MemorySettings, question: str, recent: Sequence[Turn]
 ) -> Operation[ResolvedQuestion]:
-    """Resolve the references of the question, by the model if there is one."""
-    if parts.model is not None and recent:
-        return (yield from rewrite_question(parts.model, question, recent))
-    return resolve_references(question, recent, (yield from _confirm_name(parts, question, recent)))
+    """Resolve the references of the question: by the rewriter if there is one, else by rules."""
+    if memory.rewriter is None or not recent:
+        return resolve_references(question, recent, (yield from _confirm_name(memory, question, recent)))
+    if isinstance(memory.rewriter, BaseLanguageModel):
+        conversation = "\n".join(map(format_turn, recent))
+        prompt = _REWRITING_PROMPT.strip().format(conversation=conversation, question=question)
+        answer: str = yield from ask_model(memory.rewriter, prompt)
+    else:
+        answer = yield Call(memory.rewriter, None, (question, recent))
+        require(str, "a string", rewritten=answer)
+    text = " ".join(answer.split()) or question
+    return ResolvedQuestion(text=text, depends=text != question or depends_on_history(question))
 
 
-def _confirm_name(parts: MemoryParts, question: str, recent: Sequence[Turn]) -> Operation[str | None]:
+def _confirm_name(memory: MemorySettings, question: str, recent: Sequence[Turn]) -> Operation[str | None]:
     """Return the name that the last answer was, if an earlier turn or the knowledge has the name too.
 
     It is looked up only for a question that depends on what was said.
@@ -212,35 +260,109 @@ def _confirm_name(parts: MemoryParts, question: str, recent: Sequence[Turn]) -> 
         return None
     if has_name((turn.text for turn in recent[:-1]), name):
         return name
-    if parts.knowledge is None:
+    if memory.knowledge is None:
         return None
-    found: Hits = yield request_search(parts.knowledge, name, strategy=Words(), k=NAMING_CHUNKS)
+    found: Hits = yield request_search(memory.knowledge, name, strategy=Words(), k=NAMING_CHUNKS)
     return name if has_name((hit.document.page_content for hit in found), name) else None
 
 
-def _find_turns(
-    parts: MemoryParts, views: Sequence[QueryView], asked: RecallRequest, since: datetime | None
-) -> Operation[tuple[Hit, ...]]:
-    """Return the turns for the views of a question, best first, ranked by its words and the names in it."""
-    scope = asked.session.owners_scope if asked.everywhere else asked.session.scope
-    said = make_time_filter(asked.question, asked.now)
-    living = None if since is None else {"time": {"$gte": format_time(since)}}
-    limits = [one for one in (living, said) if one is not None]
-    if limits:
-        scope = {**scope, "$and": limits}
-    plan = find_named_speakers(asked.question)
-    named: dict[str, str] = yield call_plan(parts.store.backend, plan, parse_filter(scope))
+def find_turns(
+    memory: MemorySettings, views: Sequence[QueryView], asked: RecallRequest
+) -> Operation[tuple[list[Turn], list[float]]]:
+    """Return the turns for the views of a question, best first, each fact in its newest form, and scores."""
+    scope = asked.make_scope(memory)
+    plan = find_named_speakers(asked.question, asked.session.owner)
+    named: list[str] = yield call_plan(memory.store.backend, plan)
     bare = [replace(view, text=remove_names(view.text, named)) for view in views]
-    speakers = set(named.values())
     strategy = TurnSearch(
-        speaker=speakers.pop() if len(speakers) == 1 else None,
-        times=make_near_filters(asked.question, asked.now),
+        speaker=named[0] if len(named) == 1 else None, times=make_near_filters(asked.question, asked.moment)
     )
-    return (yield from _search_views(parts, parts.store, bare, asked, strategy, scope))
+    hits = yield from _search_views(memory, memory.store, bare, asked, strategy, scope)
+    found = [
+        (read_turn(str(hit.document.id), hit.document.metadata), hit.score * strength)
+        for hit, strength in zip(hits, (yield from _measure_strengths(memory, hits, asked)), strict=True)
+    ]
+    found.sort(key=lambda pair: -pair[1])
+    known = [pair for pair in found if asked.knows(pair[0], memory)]
+    kept = (yield from _give_way(memory, asked, known))[: asked.k]
+    return [turn for turn, _ in kept], [score for _, score in kept]
+
+
+def _measure_strengths(
+    memory: MemorySettings, hits: Sequence[Hit], asked: RecallRequest
+) -> Operation[list[float]]:
+    """Return the strength of each hit: notes on facts and events fade."""
+    decay = Decay()
+    fading = [str(hit.document.id) for hit in hits if decay.may_fade(hit.document.metadata)]
+    accessed = yield from memory.accesses[0].read(fading)
+    return [
+        decay.strength_of(str(hit.document.id), hit.document.metadata, asked.moment, last_access=accessed)
+        for hit in hits
+    ]
+
+
+def _give_way(
+    memory: MemorySettings, asked: RecallRequest, found: Sequence[tuple[Turn, float]]
+) -> Operation[list[tuple[Turn, float]]]:
+    """Put in the place of each turn the one that supersedes it; keep it behind if it says more than that."""
+    newer = yield from _find_newer(memory, asked, [turn for turn, _ in found])
+    until = {id: turn.time for id, turn in newer.items()}
+    ordered: dict[str, tuple[Turn, float]] = {}
+    for turn, score in found:
+        newest = turn
+        for _ in range(MOST_CORRECTIONS):
+            newest = newer.get(newest.id, newest)
+        if newest is not turn:
+            ordered.setdefault(newest.id, (newest, score))
+        if not _is_over(turn, until):
+            ordered.setdefault(turn.id, (replace(turn, until=until.get(turn.id)), score))
+    return list(ordered.values())
+
+
+def _find_newer(
+    memory: MemorySettings, asked: RecallRequest, turns: Sequence[Turn]
+) -> Operation[dict[str, Turn]]:
+    """Return for each turn, and for those that supersede it, the one that supersedes it, the latest."""
+    newer: dict[str, Turn] = {}
+    asking = [turn.id for turn in turns]
+    for _ in range(MOST_CORRECTIONS):
+        if not asking:
+            break
+        tags = [(SUPERSEDES, id) for id in asking]
+        stored: list[StoredDocument] = yield call_plan(memory.store.backend, read_linked(tags, "out"))
+        fresh = [turn for one in stored if asked.knows(turn := read_turn(one.id, one.metadata), memory)]
+        for turn in sorted(fresh, key=lambda turn: (turn.time, turn.id)):
+            newer |= {id: turn for id in turn.supersedes if id in asking and id != turn.id}
+        asking = [turn.id for turn in fresh if turn.id not in newer]
+    return newer
+
+
+def _find_ends(
+    memory: MemorySettings, asked: RecallRequest, turns: Sequence[Turn]
+) -> Operation[dict[str, datetime]]:
+    """Return when what turns state ceased to be so, for those of which it did."""
+    newer = yield from _find_newer(memory, asked, turns)
+    return {id: turn.time for id, turn in newer.items()}
+
+
+def _is_over(turn: Turn, until: Mapping[str, datetime]) -> bool:
+    """Say whether a turn was superseded and says nothing else: nothing that its rule did not read."""
+    sentences = len(turn.statements) or len(split_sentences(turn.query))
+    return turn.id in until and (turn.is_note or sentences >= len(split_sentences(turn.query)))
+
+
+def _note_accesses(memory: MemorySettings, recall: Recall, moment: datetime) -> Operation[None]:
+    """Note that notes and chunks that may fade were used."""
+    fading = Decay().may_fade
+    used: list[list[str]] = [[turn.id for turn in recall.turns if turn.memory is not None]]
+    used.append([str(hit.document.id) for hit in recall.chunks if fading(hit.document.metadata)])
+    for accesses, ids in zip(memory.accesses, used, strict=False):
+        accesses.note(ids, moment)
+        yield from accesses.record()
 
 
 def _search_views(
-    parts: MemoryParts,
+    memory: MemorySettings,
     store: LinkStore,
     views: Sequence[QueryView],
     asked: RecallRequest,
@@ -248,32 +370,18 @@ def _search_views(
     scope: Filter | None = None,
 ) -> Operation[tuple[Hit, ...]]:
     """Return the hits of a store for the views of a question, best first: at least ``k``, if there are."""
-    alone = len(views) == 1 and not (asked.budget or asked.own or parts.reranker)
-    pool = asked.k if alone else max(RECALL_POOL, 2 * asked.k)
+    pool = max(RECALL_POOL, 2 * asked.k)
     found: list[Hits] = []
     for view in views:
         hits: Hits = yield request_search(store, view.text, strategy=strategy, k=pool, filter=scope)
         found.append(hits)
     best = fuse_views(views, found, pool)
-    if parts.reranker is None or not best:
+    if memory.reranker is None or not best:
         return best
     judged: Hits = yield from rerank_hits(
-        Hits(hits=best), views[0].text, parts.reranker, 1.0, MOST_RERANKED, pool
+        Hits(hits=best), views[0].text, memory.reranker, 1.0, MOST_RERANKED, pool
     )
     return judged.hits
-
-
-def rewrite_question(
-    model: BaseLanguageModel[Any], question: str, recent: Sequence[Turn]
-) -> Operation[ResolvedQuestion]:
-    """Have a model rewrite the question. It stays as it is if the model gives nothing."""
-    conversation = "\n".join(map(format_turn, recent))
-    answer: str = yield from ask_model(
-        model=model, prompt=_REWRITING_PROMPT.strip().format(conversation=conversation, question=question)
-    )
-    text = " ".join(answer.split()) or question
-    changed = text != question
-    return ResolvedQuestion(text=text, depends=changed or depends_on_history(question), exact=changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -318,24 +426,23 @@ def fit_budget(
         )
     if knowledge is None or not pool:
         return least
-    compiler = ContextCompiler(knowledge, budget=budget, strategy=GivenHits(found=pool, k=len(pool)))
-    whole = compiler.framed_by(least.prompt_with)
-    compiled: Compiled = yield Call(whole.compile, whole.acompile, (recall.resolved,))
+    given = GivenHits(found=pool, k=len(pool))
+    compiler = ContextCompiler(
+        knowledge, budget=budget, strategy=given, candidates=len(pool), frame=least.prompt_with, touch=False
+    )
+    compiled: Compiled = yield Call(compiler.compile, compiler.acompile, (recall.resolved,))
     within = {item.document.id for item in compiled.items}
     chunks = tuple(hit for hit in pool if hit.document.id in within)
     return replace(least, chunks=chunks, compiled=compiled)
 
 
 def _shorten_recall(recall: Recall) -> Iterator[Recall]:
-    """Yield the recall with ever less: without recalled turns from the last, summaries, the oldest turns."""
+    """Yield the recall with ever less: without recalled turns from the last, then the oldest turns."""
     yield recall
     turns, scores = recall.turns, recall.scores
     for end in range(len(turns) - 1, -1, -1):
         recall = replace(recall, turns=turns[:end], scores=scores[:end])
         yield recall
-    for start in range(1, len(recall.summaries) + 1):
-        yield replace(recall, summaries=recall.summaries[start:])
-    recall = replace(recall, summaries=())
     for start in range(1, len(recall.recent) + 1):
         yield replace(recall, recent=recall.recent[start:])
     yield replace(recall, recent=(), entities=())

@@ -1,56 +1,139 @@
-"""What a question refers to: a few references that rules for English can be sure of.
+"""What a question refers to: the references that rules for English can be sure of.
 
-Whatever they are not sure of stays as it is: a search reads the question together with what was said before
-(:mod:`linkstore.memory.search`), and a model reads the conversation. The rules are:
+A pronoun means what the last exchange is about: what its query names and its answer speaks of, or what its
+answer names if the query asked for it. If that exchange names nothing that the pronoun can mean, as after
+"Thanks!", it means what the one before is about. Wherever two things could be meant, the question stays as it
+is: a search reads it together with what was said before (:mod:`linkstore.memory.search`).
 
-- a pronoun means the name that the last answer was, as "Frank Herbert." after "Who wrote Dune?". What looks
-  like a name may be an acknowledgement ("Perfect.", "Keine Ahnung."); so it is one only if the question asked
-  for one, and if another text has it as a name: an earlier turn, or the knowledge;
-- a pronoun means what the last question asked to be told about ("What is X?"), if the answer agrees;
-- "the second one" means that item of the list that the last answer was;
-- "And in 3.12?" is the last question with another number, "And the with statement?" with another word.
+"The second one" means that item of the list that the last answer was, and "And in 3.12?" is the last question
+with another number.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from linkstore.core.lexical import extract_terms
-from linkstore.core.text import fold
+from linkstore.core.text import fold, tokenize
+from linkstore.memory.mentions import Kind, Mention, find_mentions, stem_plural
 from linkstore.memory.turns import Turn
 
 SHORT_ANSWER: Final = 8
 """Maximum number of words of an answer that says little: a name, a number, an acknowledgement."""
-_MOST_NAME_WORDS: Final = 6
-"""Maximum number of words of a name."""
-_INSIDE_NAMES: Final = "a and da das de del der di du la le of on the und upon van von y"
-_INSIDE: Final = frozenset(_INSIDE_NAMES.split())
-"""Words without a capital that names have inside."""
-_PREPOSITION: Final = re.compile(r"^(?:(?:at|in|the|under) )+(?=[^\W\d_])", re.IGNORECASE)
-_WHO: Final = re.compile(r"^\W*(?:(?:and|so|but)\W+)*who(?:m|se)?\b|\bwhom?\W*$", re.IGNORECASE)
+LONGEST_QUESTION: Final = 8_000
+"""Characters of a question and of an answer that the rules read; a longer question stays as it is."""
+_MOST_BACK: Final = 4
+"""How many exchanges are looked at, the last first."""
+_FEWEST_WORDS: Final = 3
+"""A question with fewer words that say something depends on what was said before."""
+_SENTENCE_WORDS: Final = 4
+"""Words of a question that is a sentence."""
+_SIGN: Final = re.compile(
+    r"\b(?:its|it|their|theirs|they|them|his|he|him|hers|her|she|this|that|these|those|"
+    r"the (?:former|latter|same)|such)\b(?!['\u2019]s\s+(?:say|talk|go)\b)"
+    r"|\b(?:there|one|ones|another|others?|same|first|second|third|former|latter|then|also|too|else)\b"
+    r"|^\W*(?:and|but|or|so|what about|how about|why|ok|okay|no|yes|really|wow|i see)\b",
+    re.IGNORECASE,
+)
+"""A word that refers to something said before, or may do so."""
+_PRONOUN: Final = re.compile(
+    r"\b(it|its|he|him|his|she|her|hers|they|them|their|theirs)\b(?!['\u2019](?!s\b))", re.IGNORECASE
+)
+_POSSESSIVE: Final = frozenset({"its", "his", "hers", "their", "theirs"})
+_MEANT: Final[dict[str, frozenset[Kind]]] = {
+    **dict.fromkeys(("it", "its"), frozenset({"thing", "unknown"})),
+    **dict.fromkeys(("he", "him", "his"), frozenset({"he", "person", "unknown"})),
+    **dict.fromkeys(("she", "her", "hers"), frozenset({"she", "person", "unknown"})),
+    **dict.fromkeys(("they", "them", "their", "theirs"), frozenset({"many", "thing", "unknown"})),
+}
+"""What each pronoun may mean."""
+_PERSONAL: Final = frozenset({"he", "him", "his", "she", "her", "hers"})
+_NOTHING: Final = re.compile(
+    r"\b(?:is|was|will|would|does|can|could|may|might|isn't|wasn't|be|it'?s)\s+it\s+(?:be\s+|not\s+|also\s+)*"
+    r"(?:\w+\s+){0,3}?(?:to|that|if|when|how|whether|like)\b"
+    r"|\b(?:does|did|will|would|can) it (?:take|matter|help|hurt|make sense|rain|snow|seem|look|mean)\b"
+    r"|\bit (?:is|was|'s|seems|looks|takes|depends|would be|will be) (?:\w+ )?(?:that|to|if|like)\b"
+    r"|\b(?:time|date|day|late|early|cold|warm|hot|dark|weather|rain\w*|snow\w*|true) (?:is|was|will) it\b"
+    r"|\bit is\W*$"
+    r"|\b(?:is|was|will) it (?:cold|warm|hot|dark|late|early|sunny|rain\w*|snow\w*|true|time|there)\b",
+    re.IGNORECASE,
+)
+""""It" that means nothing, as in "Is it cold?" and "Is it possible to leave?"."""
+_CLAUSE: Final = re.compile(
+    r"[,;]|\b(?:after|and|because|before|but|if|once|or|so|that|when|while)\b", re.IGNORECASE
+)
+"""What may stand between a noun and a pronoun that means it; within a clause it means something else."""
+_WHO: Final = re.compile(
+    r"(?:^|[.!?,]\s)\W*(?:(?:and|so|but|then)\W+)*who(?! (?:has|likes?|lives?|works?|turns?|wants?)\b)"
+    r"(?:m|se)?\b|\bwhom?\W*$",
+    re.IGNORECASE,
+)
+_WHO_IS: Final = re.compile(r"\bwho(?:'s| is| was| are| were) (?=(?-i:[A-Z]))", re.IGNORECASE)
+_WHICH: Final = re.compile(
+    r"\b(?:which|what(?:'s| is| was) the|what (?!(?:is|are|was|were|do|does|did|has|have|had|can|could|will"
+    r"|would|should|about|if|happen\w*|count\w*|mean\w*|else|to|a|an|i)\b)[a-z]+)\b",
+    re.IGNORECASE,
+)
 _ASKS: Final = re.compile(r"\b(?:who|whom|whose|which|what|where|name)\b", re.IGNORECASE)
 _PLACE: Final = re.compile(
     r"\b(?:where|capital|city|continent|country|county|island|place|state|town|village)\b", re.IGNORECASE
 )
+_THERE: Final = re.compile(r"(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )\bthere\b(?=\W*$)", re.IGNORECASE)
+_REFUSAL: Final = re.compile(
+    r"\bI (?:do not|don['\u2019]t|can['\u2019]t|cannot|could not|couldn['\u2019]t|am not able)\b"
+    r"|\b(?:I['\u2019]m|I am) (?:afraid|unable)",
+    re.IGNORECASE,
+)
+"""An answer that does not answer."""
+_REMARK: Final = re.compile(
+    r"\W*(?:ok|okay|thanks?(?: you)?|great|nice|cool|got it|i see|perfect|yes|no|sure|please|wow|good|hello"
+    r"|hi|hm+|right|still \w+)\b[^?]{0,24}$",
+    re.IGNORECASE,
+)
+"""A query that changes no subject."""
+_ARTICLE: Final = re.compile(r"^\W*(?:(?:the|a|an|yes|no|sure|well|[a-z]+ly,)\b\W*)*", re.IGNORECASE)
+_TOPICAL: Final = frozenset({"", "of", "with", "for", "about"})
+"""Prepositions after which stands what a query is about."""
+_COMPARES: Final = re.compile(r"\b(?:compare|between|versus|vs|difference|or)\b", re.IGNORECASE)
+_VERBS: Final = frozenset(
+    ["does", "goes", "happens", "has", "means", "needs", "says", "takes", "uses", "was", "works"]
+)
+_MOST_NAME_WORDS: Final = 6
+_INSIDE: Final = frozenset(
+    [
+        "a",
+        "and",
+        "da",
+        "das",
+        "de",
+        "del",
+        "der",
+        "di",
+        "du",
+        "la",
+        "le",
+        "of",
+        "on",
+        "the",
+        "und",
+        "upon",
+        "van",
+        "von",
+        "y",
+    ]
+)
+"""Words without a capital that names have inside."""
+_PREPOSITION: Final = re.compile(r"^(?:(?:at|in|the|under) )+(?=[^\W\d_])", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"[.!?\u2026]\s*$|\b(?:i|me|my|please|us|we|you|your)\b", re.IGNORECASE)
 _OPENING: Final = ".!?:;\n\"'\u201c\u201e\u00ab(-*\u2022"
 """Signs after which any word has a capital."""
 _ORDINALS: Final = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
-_NUMBER_WORDS: Final = {name: at for at, name in enumerate(("one", "two", "three", "four", "five"))}
-_POSITIONS: Final = {
-    **_ORDINALS,
-    **_NUMBER_WORDS,
-    **{str(at + 1): at for at in range(5)},
-    "former": 0,
-    "latter": 1,
-}
-_OF_TWO: Final = ("former", "latter")
 _POSITION_PHRASE: Final = re.compile(
     rf"\bthe ({'|'.join(_ORDINALS)}) (?:one|option|item|of (?:them|those|these))\b"
-    rf"|\b(?:number|the) ({'|'.join(_ORDINALS)}|{'|'.join(_NUMBER_WORDS)}|[1-5])(?=\W*$)"
+    rf"|\b(?:number|the) ({'|'.join(_ORDINALS)}|[1-5])(?=\W*$)"
     r"|\bthe (former|latter)\b",
     re.IGNORECASE,
 )
@@ -61,125 +144,10 @@ _SERIES: Final = re.compile(rf"^({_ITEM_NAME}(?:, {_ITEM_NAME})*),? (?:and|or) (
 _REST: Final = re.compile(r"\s[-\u2013\u2014]+\s|[:,;(]|\.(?:\s|$)|\s(?:on|by|for|is|are|which|that)\s")
 _LONGEST_ITEM: Final = 60
 """Characters of an item; a longer one has no name that could take the place of its position."""
-LONGEST_QUESTION: Final = 8_000
-"""Characters of a question and of an answer that the rules read; a longer question stays as it is."""
-_SIGN: Final = re.compile(
-    r"\b(?:its|it|their|theirs|they|them|his|he|him|hers|her|she|this|that|these|those|"
-    r"the (?:former|latter|same)|such)\b(?!['\u2019]s\s+(?:say|talk|go)\b)"
-    r"|\b(?:there|one|ones|another|others?|same|first|second|third|former|latter|then|also|too|else)\b"
-    r"|^\W*(?:and|but|or|so|what about|how about|why|ok|okay|no|yes|really|wow|i see)\b",
-    re.IGNORECASE,
-)
-"""A word that refers to something said before, or may do so."""
-_FEWEST_WORDS: Final = 3
-"""A question with fewer words that say something depends on what was said before."""
-_SENTENCE_WORDS: Final = 4
-"""Words of a question that is a sentence."""
-_THING: Final = frozenset({"it", "its"})
-_MAN: Final = frozenset({"he", "him", "his"})
-_WOMAN: Final = frozenset({"she", "her", "hers"})
-_PRONOUN: Final = re.compile(r"\b(it|its|he|him|his|she|her|hers)\b(?!['\u2019])", re.IGNORECASE)
-_ANY_PRONOUN: Final = re.compile(
-    rf"{_PRONOUN.pattern}|\b(?:they|them|their|theirs|these|those)\b", re.IGNORECASE
-)
-_POSSESSIVE: Final = frozenset({"its", "his", "hers"})
-_UNSURE: Final = re.compile(
-    r"\bit\b.*\b(?:to|that|if|when|like|there)\b|\b(?:time|day|date|late|early|cold|warm|hot|dark|sunny|weather"
-    r"|rain\w*|snow\w*|true|there|this|that|these|those|they|them|their)\b",
-    re.IGNORECASE,
-)
-"""Signs that "it" may mean nothing, as in "Is it cold?", or that more is referred to."""
-_THERE: Final = re.compile(r"(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )\bthere\b(?=\W*$)", re.IGNORECASE)
-_NAMED: Final = re.compile(r"(?<=[\w,;] )[A-Z]")
-"""A name in a question: what a pronoun beside it means may be that."""
-_TOPIC: Final = re.compile(
-    r"\W*(?:(?P<asks>what|who)(?:['\u2019]s| is| was)"
-    r"|(?:please )?(?:tell me (?:more )?about|explain|describe))"
-    r" (?:an? |the )?(?P<topic>[^\W_][\w'.+#/-]*(?: [\w'.+#/-]+){0,5}?)[\s?.!]*",
-    re.IGNORECASE,
-)
-_RELATION: Final = re.compile(
-    r"\b(?:about|and|as|at|between|by|for|from|in|like|my|of|on|or|our|to|up|with|your)\b", re.IGNORECASE
-)
-_IN_NAMES: Final = frozenset({"da", "de", "du", "la", "of", "the", "van", "von"})
-_GOES_ON: Final = re.compile(
-    r"\W*(?:and |but |so )?(?:how|why|is|was|does|did|can|could|has|will)\b", re.IGNORECASE
-)
 _LEAD: Final = re.compile(r"^\W*(?:(?:and|but|or|so|what about|how about)\b\W*)+", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?!\w)")
-_KIND: Final = re.compile(r"the ([\w.-]+) ([a-z]{3,})", re.IGNORECASE)
 _MOST_PART_WORDS: Final = 4
 """Words of a part that takes the place of another."""
-
-
-def find_answered_name(turn: Turn) -> str | None:
-    """Return the name that the answer of a turn may be, or None if nothing was asked for or it names nothing.
-
-    A query asks by a word like "which", or by key words that are no sentence ("capital of australia").
-    """
-    name = _PREPOSITION.sub("", (turn.response or "").strip().rstrip(".! "))
-    words = name.split(" ")
-    if len(words) > _MOST_NAME_WORDS or not (_ASKS.search(turn.query) or not _SENTENCE.search(turn.query)):
-        return None
-    if not all(_is_proper(word) or word in _INSIDE for word in words):
-        return None
-    return name if name[0].isupper() and _is_proper(words[-1]) else None
-
-
-def has_name(texts: Iterable[str], name: str) -> bool:
-    """Say whether a text has this name: in its spelling, and not only where every word has a capital."""
-    pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    return any(
-        text[: found.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
-        for text in texts
-        for found in pattern.finditer(text)
-    )
-
-
-def says_little(answer: str) -> bool:
-    """Say whether an answer is too short to say what it is about, as "Got it." and "Yes, in 1912." are."""
-    return len(answer.split()) <= SHORT_ANSWER
-
-
-def _is_proper(word: str) -> bool:
-    return (word[:1].isupper() or word[:1].isdigit()) and "\n" not in word
-
-
-def find_meant_item(question: str, answer: str) -> tuple[str, str] | None:
-    """Return the phrase of a question that names an item of an answer by its position, and the item.
-
-    None if there is no such phrase, or the answer is not one list that has the position.
-    """
-    match = _POSITION_PHRASE.search(question)
-    if match is None:
-        return None
-    named = next(filter(None, match.groups())).lower()
-    items = list_items(answer)
-    position = _POSITIONS[named]
-    if len(items) <= max(position, 1) or (named in _OF_TWO and len(items) != len(_OF_TWO)):
-        return None
-    item = items[position]
-    return (match.group(), item) if len(item) <= _LONGEST_ITEM else None
-
-
-def list_items(text: str) -> list[str]:
-    """Return the items of the list in a text: numbered from one, with bullets, or names ("A, B and C").
-
-    There are none if there are several lists. An item ends before a dash, a colon, a comma and the like.
-    """
-    numbered = _NUMBERED_ITEM.findall(text)
-    bullets = _BULLET.findall(text)
-    if numbered and not bullets:
-        counted = [int(number) for number, _ in numbered] == list(range(1, len(numbered) + 1))
-        return [_cut_item(item) for _, item in numbered] if counted else []
-    if bullets:
-        return [] if numbered else list(map(_cut_item, bullets))
-    series = _SERIES.match(text.strip())
-    return [] if series is None else [*series[1].split(", "), series[2]]
-
-
-def _cut_item(item: str) -> str:
-    return _REST.split(item, maxsplit=1)[0].strip(" *_`\"'.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,19 +182,19 @@ def resolve_references(question: str, recent: Sequence[Turn], name: str | None =
     if not recent or len(question) > LONGEST_QUESTION or not depends_on_history(question):
         return ResolvedQuestion(text=question)
     last = recent[-1]
-    answer = (last.response or "")[:LONGEST_QUESTION]
-    listed = find_meant_item(question, answer)
+    listed = find_meant_item(question, (last.response or "")[:LONGEST_QUESTION])
     if listed is not None:
         return ResolvedQuestion(text=question.replace(*listed, 1), depends=True, exact=True)
     if name is not None:
-        text = _insert_name(question, name, last.query)
         named = _may_mean_answer(question, last.query)
-        return ResolvedQuestion(text=text or question, depends=True, name=name, named=named)
-    topic = _find_topic(recent)
-    if topic is not None and (text := _insert_topic(question, *topic)) is not None:
-        return ResolvedQuestion(text=text, depends=True)
-    continued = _complete_question(_complete_last_question(recent), question)
-    return ResolvedQuestion(text=continued or question, depends=True, whole=continued is not None)
+        text = _insert_answer(question, name, last.query)
+        if text is not None or named:
+            return ResolvedQuestion(text=text or question, depends=True, name=name, named=named)
+    text = _resolve_pronouns(question, recent)
+    if text != question:
+        return ResolvedQuestion(text=text, depends=True, name=name)
+    continued = _replace_number(last.meaning or last.query, question)
+    return ResolvedQuestion(text=continued or question, depends=True, whole=continued is not None, name=name)
 
 
 def depends_on_history(question: str) -> bool:
@@ -237,119 +205,387 @@ def depends_on_history(question: str) -> bool:
 
 def says_little_alone(question: str) -> bool:
     """Say whether a question names nothing, and has a pronoun or too few words for a sentence."""
-    if _NAMED.search(question) or not _SIGN.search(question):
+    if any(one.is_name for one in find_mentions(question)) or not _SIGN.search(question):
         return False
-    return len(extract_terms(question)) < _FEWEST_WORDS or _ANY_PRONOUN.search(question) is not None
+    return len(extract_terms(question)) < _FEWEST_WORDS or _PRONOUN.search(question) is not None
+
+
+def says_little(answer: str) -> bool:
+    """Say whether an answer is too short to say what it is about, as "Got it." and "Yes, in 1912." are."""
+    return len(answer.split()) <= SHORT_ANSWER
+
+
+def _resolve_pronouns(question: str, recent: Sequence[Turn]) -> str:
+    """Replace each pronoun whose meaning is certain by what it means."""
+    meant: dict[str, str | None] = {}
+    skipped = [match.span() for match in _NOTHING.finditer(question)]
+    own = find_mentions(question)
+
+    def replaced(match: re.Match[str]) -> str:
+        word = match[1].lower()
+        several = word == "them" and question[: match.start()].endswith("of ")  # things said one by one
+        if several or any(start <= match.start() < end for start, end in skipped):
+            return match[0]
+        between = (question[one.start + len(one.text) : match.start()] for one in own if _fits(one, word))
+        if any(_CLAUSE.search(text) for text in between):
+            return match[0]  # it may mean what the clause before names
+        group = next(iter(sorted(_MEANT[word] - {"unknown", "person"})))
+        if group not in meant:
+            meant[group] = _find_antecedent(word, recent)
+        antecedent = meant[group]
+        if antecedent is None:
+            return match[0]
+        followed = re.match(
+            r"\s+(?!and\b|or\b|to\b|in\b|at\b|on\b|for\b|with\b)[a-z]", question[match.end() :]
+        )
+        possessive = word in _POSSESSIVE or (word == "her" and followed is not None)
+        return f"{antecedent}'s" if possessive else antecedent
+
+    return _PRONOUN.sub(replaced, question)
+
+
+def _fits(mention: Mention, pronoun: str) -> bool:
+    kinds = _MEANT[pronoun]
+    if pronoun in {"they", "them", "their", "theirs"}:
+        return mention.kind == "many" or (mention.is_name and mention.kind in kinds)
+    return mention.kind in kinds or (mention.kind == "place" and "thing" in kinds)
+
+
+def _find_antecedent(pronoun: str, recent: Sequence[Turn]) -> str | None:
+    """Return what a pronoun means if that is certain: what the latest exchange that fits is about."""
+    people: dict[str, Kind] = {}
+    for turn in recent:
+        calls = {word.lower() for word in _PRONOUN.findall(turn.query)}
+        for one in find_mentions(turn.meaning or turn.query):
+            known = one.kind in {"he", "she", "person"}
+            meant = calls & _PERSONAL and one.text not in turn.query  # it took the place of "he" or "she"
+            if one.is_name and (known or meant):
+                people[fold(one.text)] = one.kind if known else "person"
+    for turn in list(reversed(recent))[:_MOST_BACK]:
+        query, answer = (
+            (turn.meaning or turn.query)[:LONGEST_QUESTION],
+            (turn.response or "")[:LONGEST_QUESTION],
+        )
+        if _REMARK.match(query) and not any(one.is_name for one in find_mentions(query)):
+            continue
+        kept = _find_kept(pronoun, turn, people)
+        found = kept or _find_topic(pronoun, query, answer, people, resolved=turn.meaning is not None)
+        person = pronoun in _PERSONAL
+        if found is not None or not (person or query.rstrip().endswith("?")):
+            return found or None
+    return None
+
+
+def _find_kept(pronoun: str, turn: Turn, people: Mapping[str, Kind]) -> str | None:
+    """Return what the same pronoun meant in the query of a turn, if it had it."""
+    if turn.meaning is None or not _MEANT[pronoun] & {
+        kind for word in _PRONOUN.findall(turn.query) for kind in _MEANT[word.lower()] - {"unknown", "person"}
+    }:
+        return None
+    fresh = [one for one in find_mentions(turn.meaning) if one.is_name and one.text not in turn.query]
+    fitting = [
+        one for one in fresh if _fits(replace(one, kind=people.get(fold(one.text), one.kind)), pronoun)
+    ]
+    return fitting[0].text if len(fitting) == 1 else None
+
+
+def _find_topic(
+    pronoun: str, query: str, answer: str, people: Mapping[str, Kind], *, resolved: bool
+) -> str | None:
+    """Return what an exchange is about: "" if that is not certain, None if it is about nothing that fits."""
+    if _REFUSAL.search(answer) or re.fullmatch(r"[^.!?]*\?\s*", answer):
+        return ""  # nothing was said of what the query is about
+    asked, said = (
+        [
+            one
+            for mention in find_mentions(text)
+            if _fits(one := replace(mention, kind=people.get(fold(mention.text), mention.kind)), pronoun)
+        ]
+        for text in (query, answer)
+    )
+    said = _drop_other_gender(said, answer, pronoun)
+    asked = _drop_other_gender(asked, f"{query}\n{answer}", pronoun)
+    common = set(re.findall(r"\b[^\W\d_A-Z]\w+", query))
+    said = [one for one in said if not (one.opens and one.text.lower() in common)]
+    names = _merge([one for one in asked if one.is_name])
+    names = [one for one in names if " " in one.text or not one.opens] or names
+    answered = [one for one in said if one.is_name and not any(_same(one, other) for other in names)]
+    if says_little(answer):
+        answered = []  # it may be no name: see find_answered_name
+        asks = _WHO if pronoun in _PERSONAL else _WHICH
+        if asks.search(query) and not _WHO_IS.search(query):
+            return ""
+    if pronoun in _PERSONAL:
+        return _choose_person(query, names, _merge(answered), asked, answer)
+    if pronoun in {"they", "them", "their", "theirs"}:
+        return _choose_group(query, names, asked, answer)
+    return _choose_thing(query, names, answered, asked, answer, resolved=resolved)
+
+
+def _choose_person(
+    query: str, names: Sequence[Mention], answered: Sequence[Mention], asked: Sequence[Mention], answer: str
+) -> str | None:
+    sure = [one for one in answered if one.kind != "unknown"]
+    exact = [one for one in answered if one.kind in {"he", "she"}]
+    first = min(answered, key=lambda one: one.start, default=None)
+    if _WHO_IS.search(query) and len(names) == 1:
+        return names[0].text
+    if _WHO.search(query):
+        if len(exact) == 1 or first is not None:
+            return (exact if len(exact) == 1 else answered)[0].text
+        return "" if names else None
+    known = [one for one in names if one.kind != "unknown"]
+    if len(known) == 1 and (not sure or _speaks_of(answer, known[0])):
+        return known[0].text
+    if known:
+        return ""
+    if len(sure) == 1 or (sure and _opens_with(answer, sure[0])):
+        return sure[0].text
+    if not sure and len(names) == 1 and not names[0].before and " " in names[0].text:
+        return names[0].text
+    if first is not None and not sure and " " in first.text and _opens_with(answer, first):
+        return first.text
+    roles = [one for one in asked if not one.is_name]
+    if sure or len(roles) > 1:
+        return ""
+    return f"the {roles[0].text}" if roles else None
+
+
+def _choose_group(query: str, names: Sequence[Mention], asked: Sequence[Mention], answer: str) -> str | None:
+    if _WHO.search(query):
+        return ""
+    bare = _find_bare_topic(query, answer)
+    if bare is not None:
+        return bare if bare.endswith("s") else ""
+    several = [one for one in asked if one.kind == "many"]
+    spoken = [one for one in several if one.is_name or _speaks_of(answer, one)]
+    if len(spoken) == 1 and len(names) <= 1:
+        return spoken[0].text if spoken[0].is_name else f"the {spoken[0].text}"
+    plain = [
+        word
+        for word in re.findall(r"\b[a-z]{4,}s\b", query)
+        if len(extract_terms(word)) and word not in _VERBS
+    ]
+    if len(plain) == 1 and not names and stem_plural(plain[0]) in map(stem_plural, tokenize(answer)):
+        return str(plain[0])
+    if len(names) == 1 and not names[0].opens and not several and not plain:
+        return names[0].text
+    return "" if several or names or plain else None
+
+
+def _choose_thing(
+    query: str,
+    names: Sequence[Mention],
+    answered: Sequence[Mention],
+    asked: Sequence[Mention],
+    answer: str,
+    *,
+    resolved: bool,
+) -> str | None:
+    first = min(answered, key=lambda one: one.start, default=None)
+    asks_which = _WHICH.search(query) is not None and not _WHO.search(query) and not resolved
+    phrases = [one for one in asked if not one.is_name]
+    if asks_which and first is not None and first.sentence < 2 and _opens_with(answer, first):
+        return first.text
+    bare = _find_bare_topic(query, answer)
+    if bare is not None and not bare.endswith("s"):
+        return bare
+    direct = [one for one in names if one.before in _TOPICAL and one.kind != "place"]
+    near = [one for one in answered if one.sentence < 2 and not one.before and one.kind == "thing"]
+    rivals = [one for one in near if not one.opens or " " in one.text]
+    if len(direct) > 1 and not _COMPARES.search(query):
+        direct = [one for one in direct if _opens_with(answer, one)]
+    if len(direct) == 1:
+        sure = resolved or _opens_with(answer, direct[0]) or not rivals
+        return _extend(direct[0], query, answer) if sure else ""
+    spoken = [one for one in phrases if not one.before and _speaks_of(answer, one)]
+    if len(spoken) == 1 and not rivals and not names:
+        return f"the {spoken[0].text}"
+    nothing = not phrases and not names and re.search(r"\bits?\b", query, re.IGNORECASE)
+    if nothing and first is not None and _opens_with(answer, first):
+        return first.text
+    return "" if phrases or rivals or names else None
+
+
+def _drop_other_gender(mentions: Sequence[Mention], text: str, pronoun: str) -> list[Mention]:
+    """Leave out people whom the text calls by the other pronoun, in their sentence or the next."""
+    if pronoun in {"it", "its", "they", "them", "their", "theirs"}:
+        return list(mentions)
+    other = r"\b(?:she|her|hers)\b" if pronoun in {"he", "him", "his"} else r"\b(?:he|him|his)\b"
+    kept = []
+    for one in mentions:
+        if one.kind in {"person", "unknown"}:
+            after = re.split(r"(?<=[.!?])\s", text[text.find(one.text) :], maxsplit=2)[:2]
+            if re.search(other, " ".join(after), re.IGNORECASE):
+                continue
+        kept.append(one)
+    return kept
+
+
+def _merge(mentions: Iterable[Mention]) -> list[Mention]:
+    """Return distinct names, a part of a longer one as the longer one."""
+    kept: list[Mention] = []
+    for one in mentions:
+        at = next((at for at, other in enumerate(kept) if _same(one, other)), None)
+        if at is None:
+            kept.append(one)
+        elif len(one.text) > len(kept[at].text):
+            kept[at] = one
+    return kept
+
+
+def _same(one: Mention, other: Mention) -> bool:
+    mine, others = set(tokenize(one.text)), set(tokenize(other.text))
+    return mine <= others or others <= mine
+
+
+def _speaks_of(answer: str, mention: Mention) -> bool:
+    """Say whether an answer has the last word of a mention, in either number."""
+    return mention.head in {stem_plural(word) for word in tokenize(answer)}
+
+
+def _opens_with(answer: str, mention: Mention) -> bool:
+    """Say whether the first thing that an answer names is this one."""
+    words = [stem_plural(word) for word in tokenize(answer)]
+    said = [one for one in find_mentions(answer) if one.is_name]
+    return (bool(said) and _same(said[0], mention)) or mention.head in words[:3]
+
+
+def _extend(mention: Mention, query: str, answer: str) -> str:
+    """Return a name with the noun after it, where the answer has both: "the Riemann hypothesis"."""
+    after = re.search(rf"{re.escape(mention.text)} ([a-z]{{3,}})\b", query)
+    if after and re.search(rf"{re.escape(mention.text)} {after[1]}\b", answer):
+        return f"the {mention.text} {after[1]}"
+    return mention.text
+
+
+def _find_bare_topic(query: str, answer: str) -> str | None:
+    """Return the words with which an answer begins, if the query asks about them, as it writes them."""
+    words = [(match[0], stem_plural(fold(match[0]))) for match in re.finditer(r"[\w'\u2019-]+", query)]
+    for sentence in re.split(r"(?<=[.!?])\s+|\n+", answer)[:3]:
+        said = tokenize(_ARTICLE.sub("", sentence))
+        stem = stem_plural(said[0]) if said and len(extract_terms(said[0])) == 1 else None
+        at = next((at for at, (_, one) in enumerate(words) if one == stem), None)
+        if stem is None or at is None:
+            continue
+        phrase = next((one for one in find_mentions(query) if not one.is_name and one.head == stem), None)
+        if phrase is not None:
+            return f"the {phrase.text}" if not phrase.before else None
+        end = at + 1
+        while end < len(words) and said[end - at : end - at + 1] == (fold(words[end][0]),):
+            end += 1
+        text = " ".join(word for word, _ in words[at:end])
+        return None if text[0].isupper() and end == at + 1 else text
+    return None
+
+
+def find_answered_name(turn: Turn) -> str | None:
+    """Return the name that the answer of a turn may be, or None if nothing was asked for or it names nothing.
+
+    A query asks by a word like "which", or by key words that are no sentence ("capital of australia").
+    """
+    name = _PREPOSITION.sub("", (turn.response or "").strip().rstrip(".! "))
+    words = name.split(" ")
+    if len(words) > _MOST_NAME_WORDS or not (_ASKS.search(turn.query) or not _SENTENCE.search(turn.query)):
+        return None
+    if not all(_is_proper(word) or word in _INSIDE for word in words):
+        return None
+    return name if name[0].isupper() and _is_proper(words[-1]) else None
+
+
+def _is_proper(word: str) -> bool:
+    return (word[:1].isupper() or word[:1].isdigit()) and "\n" not in word
+
+
+def has_name(texts: Iterable[str], name: str) -> bool:
+    """Say whether a text has this name: in its spelling, and not only where every word has a capital."""
+    pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return any(
+        text[: found.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
+        for text in texts
+        for found in pattern.finditer(text)
+    )
 
 
 def _may_mean_answer(question: str, asked: str) -> bool:
     """Say whether a question may refer to the name that was answered when another question was asked."""
     used = {word.lower() for word in _PRONOUN.findall(question)}
-    return bool(used & _list_answer_pronouns(asked)) or (
+    return bool(used & (_PERSONAL if _WHO.search(asked) else {"it", "its"})) or (
         _THERE.search(question) is not None and _PLACE.search(asked) is not None
     )
 
 
-def _list_answer_pronouns(asked: str) -> frozenset[str]:
-    """Return the pronouns that can mean the answer to a question."""
-    return _MAN | _WOMAN if _WHO.search(asked) else _THING
-
-
-def _insert_name(question: str, name: str, asked: str) -> str | None:
-    """Replace a pronoun or "there" in a question by the name that was answered, if that is sure."""
-    if _THERE.search(question) and not _PRONOUN.search(question):
-        return _THERE.sub(lambda _: f"in {name}", question, count=1)
-    return _replace_pronouns(question, _list_answer_pronouns(asked), name)
-
-
-def _find_topic(recent: Sequence[Turn]) -> tuple[str, str, str] | None:
-    """Return the topic spoken of, the word by which it was asked for, and what was answered, if sure.
-
-    The topic stays through remarks, and through questions of how and why that name nothing.
-    """
-    said = ""
-    for turn in reversed(recent):
-        query, answer = turn.query[:LONGEST_QUESTION], (turn.response or "")[:LONGEST_QUESTION]
-        found = _TOPIC.fullmatch(query)
-        if found is not None:
-            topic, asks = found["topic"].rstrip("."), (found["asks"] or "").lower()
-            sure = _is_name(topic) and not re.match(r"[^.!]*\?", answer)
-            sure = sure or (_begins_with(answer, topic) and not _RELATION.search(topic))
-            return (topic, asks, f"{answer} {said}") if sure else None
-        goes_on = _GOES_ON.match(query) and _PRONOUN.search(query) and not _NAMED.search(query)
-        if not goes_on and (query.rstrip().endswith("?") or len(query.split()) >= _SENTENCE_WORDS):
-            return None
-        said = f"{answer} {said}"
-    return None
-
-
-def _is_name(topic: str) -> bool:
-    """Say whether all words of a topic are of a name, as in "Treaty of Tordesillas"."""
-    words = topic.split()
-    return topic[0].isupper() and all(
-        word[0].isupper() or word[0].isdigit() or word in _IN_NAMES for word in words
-    )
-
-
-def _begins_with(answer: str, topic: str) -> bool:
-    """Say whether an answer begins with what it tells about."""
-    return re.match(rf"\W*(?:the |an? )?{re.escape(fold(topic))}(?!\w)", fold(answer)) is not None
-
-
-def _insert_topic(question: str, topic: str, asks: str, answered: str) -> str | None:
-    """Replace a pronoun in a question by the topic spoken of, if what was answered has the same pronoun."""
-    used = {word.lower() for word in _PRONOUN.findall(answered)}
-    persons = used & (_MAN | _WOMAN)
-    if asks != "who" and not persons:
-        return _replace_pronouns(question, _THING, topic)
-    for meant, others in ((_MAN, _WOMAN), (_WOMAN, _MAN)):
-        if asks != "what" and used & meant and not used & others:
-            return _replace_pronouns(question, meant, topic)
-    return None
-
-
-def _replace_pronouns(question: str, meant: frozenset[str], name: str) -> str | None:
-    """Replace the pronouns of a question. Return None if it has others too, or what they mean is not sure."""
+def _insert_answer(question: str, name: str, asked: str) -> str | None:
+    """Replace the pronouns of a question, or "there", by the name that was answered, if that is sure."""
     used = {word.lower() for word in _PRONOUN.findall(question)}
-    if not used or not used <= meant or _UNSURE.search(question) or _NAMED.search(question):
+    if not used:
+        return (
+            _THERE.sub(lambda _: f"in {name}", question, count=1)
+            if _may_mean_answer(question, asked)
+            else None
+        )
+    meant = _PERSONAL if _WHO.search(asked) else {"it", "its"}
+    if not used <= meant or _NOTHING.search(question) or any(one.is_name for one in find_mentions(question)):
         return None
 
     def replaced(match: re.Match[str]) -> str:
-        word = match.group().lower()
+        word = match[1].lower()
         followed = question[match.end() :].lstrip()[:1].isalpha()
         return f"{name}'s" if word in _POSSESSIVE or (word == "her" and followed) else name
 
     return _PRONOUN.sub(replaced, question)
 
 
-def _complete_last_question(recent: Sequence[Turn]) -> str:
-    """Return the last question in full, or an empty string if that is not sure."""
-    stated = ""
-    for turn in recent:
-        query = turn.query[:LONGEST_QUESTION]
-        stated = (_complete_question(stated, query) or "") if depends_on_history(query) else query
-    return stated
+def find_meant_item(question: str, answer: str) -> tuple[str, str] | None:
+    """Return the phrase of a question that names an item of an answer by its position, and the item.
 
-
-def _complete_question(stated: str, question: str) -> str | None:
-    """Complete an elliptic question: the one before with another number, or another word before a noun.
-
-    Return None where the question before does not have exactly one part like the new one.
+    None if there is no such phrase, or the answer is not one list that has the position.
     """
+    match = _POSITION_PHRASE.search(question)
+    if match is None:
+        return None
+    named = next(filter(None, match.groups())).lower()
+    items = list_items(answer)
+    of_two = named in {"former", "latter"}
+    position = (
+        int(named == "latter") if of_two else _ORDINALS.get(named, int(named) - 1 if named.isdigit() else 0)
+    )
+    if len(items) <= max(position, 1) or (of_two and len(items) != 2):
+        return None
+    item = items[position]
+    return (match.group(), item) if len(item) <= _LONGEST_ITEM else None
+
+
+def list_items(text: str) -> list[str]:
+    """Return the items of the list in a text: numbered from one, with bullets, or names ("A, B and C").
+
+    There are none if there are several lists. An item ends before a dash, a colon, a comma and the like.
+    """
+    numbered = _NUMBERED_ITEM.findall(text)
+    bullets = _BULLET.findall(text)
+    if numbered and not bullets:
+        counted = [int(number) for number, _ in numbered] == list(range(1, len(numbered) + 1))
+        return [_cut_item(item) for _, item in numbered] if counted else []
+    if bullets:
+        return [] if numbered else list(map(_cut_item, bullets))
+    series = _SERIES.match(text.strip())
+    return [] if series is None else [*series[1].split(", "), series[2]]
+
+
+def _cut_item(item: str) -> str:
+    return _REST.split(item, maxsplit=1)[0].strip(" *_`\"'.")
+
+
+def _replace_number(stated: str, question: str) -> str | None:
+    """Return the last question with another number, as "And in 3.12?" asks, if it has one like it."""
     part = _LEAD.sub("", question).strip().rstrip("?!. ")
-    if not stated or not 0 < len(part.split()) <= _MOST_PART_WORDS:
+    numbers = _NUMBER.findall(part)
+    if len(numbers) != 1 or len(part.split()) > _MOST_PART_WORDS or len(stated) > LONGEST_QUESTION:
         return None
-    numbers, kind = _NUMBER.findall(part), _KIND.fullmatch(part)
-    if len(numbers) == 1:
-        words = set(map(str.lower, re.findall(r"[^\W\d_]+", part)))
-        known = set(map(str.lower, re.findall(r"[^\W\d_]+", stated))) | {"for", "in"}
-        form = numbers[0].count(".")
-        alike = [one for one in _NUMBER.finditer(stated) if one.group().count(".") == form]
-        replaced = numbers[0] if words <= known else None
-    else:
-        noun = re.escape(kind[2]) if kind else None
-        alike = list(re.finditer(rf"(?<=\bthe )[\w.-]+(?= {noun}\b)", stated)) if kind else []
-        replaced = kind[1] if kind else None
-    if replaced is None or len(alike) != 1:
+    words = set(map(str.lower, re.findall(r"[^\W\d_]+", part)))
+    known = set(map(str.lower, re.findall(r"[^\W\d_]+", stated))) | {"for", "in"}
+    form = numbers[0].count(".")
+    alike = [one for one in _NUMBER.finditer(stated) if one.group().count(".") == form]
+    if len(alike) != 1 or not words <= known:
         return None
-    return f"{stated[: alike[0].start()]}{replaced}{stated[alike[0].end() :]}"
+    return f"{stated[: alike[0].start()]}{numbers[0]}{stated[alike[0].end() :]}"

@@ -2,8 +2,8 @@
 
 In a conversation, an answer follows its question and has few words in common with it. So a turn gains from
 its neighbours, along ``next_turn``: most from a turn before it that asks something, according to the weight
-of the link (:func:`.weigh_next_turn`). It also gains from the turns of its topic segment, along
-``has_turn``, because several turns speak of one subject. If the question names a time, turns of that time
+of the link. It also gains from the other turns of its page of the session, along ``has_turn``, because
+several turns speak of one subject. If the question names a time, turns of that time
 gain, and those around it half as much, because people speak of an event soon after it.
 
 A question is searched for in several *views*: texts that join it with parts of what was said before. On
@@ -23,21 +23,10 @@ import numpy as np
 from linkstore.core.arrays import Bools, Floats, Ints, join_equal
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
-from linkstore.core.lexical import extract_question_terms
-from linkstore.core.plans import (
-    Candidates,
-    Find,
-    Groups,
-    Ids,
-    Matching,
-    Memberships,
-    Plan,
-    Tags,
-    rank_refs,
-)
-from linkstore.memory.entities import SPEAKER
+from linkstore.core.lexical import extract_question_terms, extract_terms
+from linkstore.core.plans import Candidates, Find, Groups, Ids, Matching, Memberships, Plan, Tags, rank_refs
 from linkstore.memory.references import ResolvedQuestion, says_little, says_little_alone
-from linkstore.memory.turns import BACK_WEIGHT, HAS_TURN, NEXT_TURN, Turn
+from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, PAGE, SPEAKER, Turn
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.first_stage import run_first_stage
 from linkstore.strategies.results import make_best_hits, report_none_found
@@ -51,8 +40,8 @@ WHEN_FACTOR: Final = 0.25
 """Factor for neighbours if the question asks for a time, because the turn itself contains the answer."""
 SECOND_WEIGHT: Final = 0.75
 """Weight of a turn two links away, where a neighbour has weight 1."""
-SEGMENT_WEIGHT: Final = 0.3
-"""Weight of the turns of a segment, where a turn itself has weight 1."""
+PAGE_WEIGHT: Final = 0.3
+"""Weight of the turns of a page of a session, where a turn itself has weight 1."""
 SPEAKER_WEIGHT: Final = 0.15
 """Weight of the speaker, for turns of the speaker that the question names."""
 TIME_WEIGHT: Final = 0.5
@@ -68,6 +57,17 @@ _MOST_FOLLOWING: Final = 4
 _MOST_MEMBERS: Final = 64
 _NEXT: Final = frozenset({NEXT_TURN})
 _ENDINGS: Final = {"ies": "y", "ied": "y", "sses": "ss", "ing": "", "ed": "", "es": "", "s": "", "ly": ""}
+CONVERSATION: Final = "conversation"
+"""The name of the view that is what was said last, without the question."""
+MOST_BARE_WORDS: Final = 2
+"""Words that say something in a question that may mean several things."""
+BARE_WEIGHT: Final = 0.0625
+"""Weight of a bare question alone, where together with the conversation it has weight 1."""
+_ASKS_OR_REFERS: Final = re.compile(
+    r"\b(?:who|whose|which|where|when|why|how(?! about)|is|are|does|do|did|can|it|its|he|she|they|them|that"
+    r"|this|one|ones|\d[\d.]*)\b",
+    re.IGNORECASE,
+)
 CARRIED_WEIGHT: Final = 0.25
 """Weight of a view that says less than the other, which has weight 1: in a search for turns the one with the
 previous query, in one for knowledge a question alone that depends on the history."""
@@ -100,7 +100,7 @@ class TurnSearch(Traversing):
     times: tuple[Filter, Filter] | None = None
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """Plan the first stage, then the turns before and after each of its turns, and its segments."""
+        """Plan the first stage, then the turns before and after each of its turns, and their pages."""
         trail = Trail()
         asked = replace(question, text=" ".join(expand_forms(question.text)))
         first = yield from run_first_stage(trail, asked, self, max(LEAST_POOL, self.k), LEXICAL_WEIGHT)
@@ -129,11 +129,11 @@ class TurnSearch(Traversing):
         parts = {
             "turn": own,
             "neighbours": gained,
-            "segment": np.float32(SEGMENT_WEIGHT) * (yield from _score_segments(known.refs, own)),
+            "session": np.float32(PAGE_WEIGHT) * (yield from _score_pages(known.refs, own)),
             "speaker": np.float32(SPEAKER_WEIGHT) * (yield from _match_speaker(self.speaker, known.refs)),
             "time": np.float32(TIME_WEIGHT) * (yield from _match_times(self.times, known.refs)),
         }
-        most = np.float32(2 + SEGMENT_WEIGHT + SPEAKER_WEIGHT + TIME_WEIGHT)
+        most = np.float32(2 + PAGE_WEIGHT + SPEAKER_WEIGHT + TIME_WEIGHT)
         parts = {name: part / most for name, part in parts.items()}
         score = sum(parts.values(), start=np.zeros(len(known.refs), dtype=np.float32))
         return (yield from make_best_hits(trail, self, question, score, parts))
@@ -220,16 +220,16 @@ def _find_further(
     )
 
 
-def _score_segments(refs: Ints, own: Floats) -> Plan[Floats]:
-    """Score the segment of each turn, (n,), 1 for the best: the root of its turns' squared scores.
+def _score_pages(refs: Ints, own: Floats) -> Plan[Floats]:
+    """Score the page of each turn, (n,), 1 for the best: the root of its turns' squared scores.
 
     Squares count a few turns that answer well more than many that hardly do.
     """
     share = np.zeros(len(refs), dtype=np.float32)
-    within: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({HAS_TURN}))
+    within: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({PAGE}))
     if len(within.group):
-        segments, at = np.unique(within.group, return_inverse=True)
-        total = np.sqrt(np.bincount(at, weights=own[within.document] ** 2, minlength=len(segments)))
+        pages, at = np.unique(within.group, return_inverse=True)
+        total = np.sqrt(np.bincount(at, weights=own[within.document] ** 2, minlength=len(pages)))
         share[within.document] = total[at] / max(float(total.max()), 1e-9)
     return share
 
@@ -272,6 +272,8 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
     """Return the texts to search knowledge for.
 
     - A question that goes on with the name that was answered is searched for before this answer.
+    - A word or two ("apple?"), which may mean several things, is searched for alone, and of what is found
+      counts what has to do with the conversation.
     - Any other question is searched for alone, after the previous query, and before the previous answer,
       unless that is too short to say what it is about ("Got it."). The view with the answer would find the
       documents that this answer came from; they are left out.
@@ -287,6 +289,8 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
     )
     if resolved.named:
         return [behind]
+    if is_bare(question):
+        return [QueryView(question), QueryView(f"{last.query}\n{answer[:ANSWER_CHARACTERS]}", CONVERSATION)]
     little = says_little(answer)
     leans = little and says_little_alone(question)
     alone = QueryView(resolved.text, weight=CARRIED_WEIGHT if leans else 1.0)
@@ -310,6 +314,16 @@ def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[
     return [QueryView(resolved.text), behind]
 
 
+def is_bare(question: str) -> bool:
+    """Say whether a question is a word or two that may mean several things, as "apple" does."""
+    words = extract_terms(question)
+    return (
+        0 < len(words) <= MOST_BARE_WORDS
+        and len(question.split()) <= MOST_BARE_WORDS + 2
+        and (not _ASKS_OR_REFERS.search(question))
+    )
+
+
 def _goes_on(recent: Sequence[Turn]) -> bool:
     """Say whether there is a last turn whose query says anything."""
     return bool(recent) and bool(recent[-1].query.strip())
@@ -317,6 +331,8 @@ def _goes_on(recent: Sequence[Turn]) -> bool:
 
 def fuse_views(views: Sequence[QueryView], found: Sequence[Hits], k: int) -> tuple[Hit, ...]:
     """Fuse the hits of several views: each view counts by its weight, scaled to its best hit."""
+    if len(views) == 2 and views[1].name == CONVERSATION:
+        return _fuse_with_conversation(found[0], found[1], k)
     total = sum(view.weight for view in views)
     best: dict[str, Hit] = {}
     parts: dict[str, dict[str, float]] = {}
@@ -330,4 +346,17 @@ def fuse_views(views: Sequence[QueryView], found: Sequence[Hits], k: int) -> tup
             if id not in best or hit.score > best[id].score:
                 best[id] = hit
     fused = (replace(hit, score=sum(parts[id].values()), contributions=parts[id]) for id, hit in best.items())
+    return tuple(sorted(fused, key=lambda hit: (-hit.score, str(hit.document.id)))[:k])
+
+
+def _fuse_with_conversation(alone: Hits, said: Hits, k: int) -> tuple[Hit, ...]:
+    """Rank the hits of a question by their score and by how similar they are to what was said."""
+    top = max((hit.score for hit in alone), default=0.0)
+    similar = {hit.document.id: max(hit.similarity, 0.0) for hit in said}
+    fused = []
+    for hit in alone:
+        share = max(hit.score, 0.0) / top if top > 0 else 0.0
+        both = (share * similar.get(hit.document.id, 0.0)) ** 0.5
+        parts = {"question": BARE_WEIGHT * share, CONVERSATION: (1 - BARE_WEIGHT) * both}
+        fused.append(replace(hit, score=sum(parts.values()), contributions=parts))
     return tuple(sorted(fused, key=lambda hit: (-hit.score, str(hit.document.id)))[:k])

@@ -1,282 +1,304 @@
-"""Writing a turn: one change, made now or in the background.
+"""Writing: a turn is one document, and what it means is known when it is stored.
 
-The turn's document has all that was said, its entities, its sources and its place. The documents of its
-session, segment and entities only help to find it; where an engine writes a change document by document, as
-Cassandra does, a turn is stored when its own document is, and readers never need the others. A turn that
-opens a segment is written with the summary of the one before. Without a model a summary is extractive: the
-sentences that the segment's most frequent entities are in, as in H. P. Luhn, "The Automatic Creation of
-Literature Abstracts", IBM Journal 2(2), 1958.
+Its query is read in the light of the turns before it, its entities are those of what it means, and what it
+states may supersede what was stated before. The document of its session only helps to find it; where an
+engine writes a change document by document, as Cassandra does, a turn is stored when its own document is.
 """
 
 from __future__ import annotations
 
-import re
-import threading
 import uuid
-from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from datetime import datetime
-from itertools import takewhile
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import Any, Final, TypedDict
 
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseLanguageModel
 
-from linkstore.core.arrays import Floats, normalize_vector
-from linkstore.core.calls import call_engine, call_plan
-from linkstore.core.plans import Operation, select_stored
+from linkstore.core.arguments import omit_none, require, require_list
+from linkstore.core.calls import call_plan
+from linkstore.core.plans import Operation, StoredDocument, read_documents
 from linkstore.core.text import fold, is_unicode
-from linkstore.engines.contract import Manifest
 from linkstore.errors import DocumentError
-from linkstore.memory.entities import LONGEST_TEXT
-from linkstore.memory.requests import MemoryParts, ask_model, request_add, request_embedding
+from linkstore.memory.entities import MOST_ENTITIES
+from linkstore.memory.facts import read_statements
+from linkstore.memory.references import depends_on_history, resolve_references
 from linkstore.memory.sessions import (
     SessionHead,
-    find_written,
-    is_new_topic,
-    read_head,
-    read_turns,
-)
-from linkstore.memory.turns import (
-    WORDLESS,
     SessionKey,
-    Turn,
-    format_turn,
-    has_words,
-    make_entity_documents,
-    make_segment_document,
+    get_page,
+    make_page_tag,
     make_session_document,
-    make_summary_document,
-    make_turn_document,
+    read_head,
+    read_linked,
+)
+from linkstore.memory.settings import MemorySettings, request_add
+from linkstore.memory.speakers import read_speaker
+from linkstore.memory.turns import (
+    STATES,
+    SUPERSEDES,
+    WRITTEN,
+    Turn,
+    check_metadata,
+    format_time,
+    has_words,
+    make_document,
+    make_written_tag,
     name_writing,
+    read_turn,
 )
 
-MOST_SEGMENT_TURNS: Final = 100
-"""How many turns a segment has at most."""
-MOST_ENTITIES: Final = 32
-"""How many entities of a turn are linked, the first ones."""
-FEWEST_TURNS: Final = 3
-"""A segment with fewer turns has no summary: its turns are as short."""
-_MOST_SENTENCES: Final = 4
-_MOST_KEY_ENTITIES: Final = 8
-_LONGEST_SENTENCE: Final = 240
-"""Characters of a sentence in a summary."""
-_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
-_SUMMARY_PROMPT: Final = """
-Summarise this part of a conversation in at most three sentences: what was asked, what was answered, and what
-was decided. Add nothing.
+SUMMARY: Final = "summary"
+"""The key of metadata that is true for the note with a session's summary."""
+MOST_EARLIER: Final = 64
+"""How many turns that state something of the same are compared with a new one, the latest."""
 
-{conversation}
 
-Summary:"""
+class TurnFields(TypedDict, total=False):
+    """What may be given of a turn besides its texts.
 
-T = TypeVar("T")
+    Attributes:
+        entities: What the turn means; default: what the memory finds in the query and the response.
+        sources: Ids of the chunks of knowledge that the response came from.
+        time: When it was said; default now.
+        key: Names the message within the session, such as the id that LangChain gives it. If the session has
+            a turn with this key and query, that turn gets the response, the entities and the sources, and no
+            other is written. Default: each message is new.
+        metadata: What the application keeps with the turn, for filters of ``search``.
+        supersedes: Ids of turns that state what is no longer so; default: what a rule finds.
+        meaning: The query with its references resolved; default: what a rule is certain of.
+    """
+
+    entities: Sequence[str] | None
+    sources: Sequence[str]
+    time: datetime | None
+    key: str | None
+    metadata: Mapping[str, Any]
+    supersedes: Sequence[str] | None
+    meaning: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInput:
-    """The parts of a turn that a caller gave."""
+    """The parts of a turn that a caller gave: see :class:`TurnFields`."""
 
     session: SessionKey
     query: str
-    response: str | None
-    time: datetime
-    entities: tuple[str, ...]
-    sources: tuple[str, ...]
+    response: str | None = None
+    entities: Sequence[str] | None = None
+    sources: Sequence[str] = ()
+    time: datetime | None = None
     key: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    supersedes: Sequence[str] | None = None
+    meaning: str | None = None
+
+    def __post_init__(self) -> None:
+        texts = omit_none(response=self.response, key=self.key, meaning=self.meaning)
+        require(str, "a string", query=self.query, **texts)
+        require_list("names", **omit_none(entities=self.entities))
+        require_list("ids", sources=self.sources, **omit_none(supersedes=self.supersedes))
+        check_metadata(self.metadata)
+        if self.time is not None:
+            format_time(self.time)
+        listed = {
+            "entities": self.entities or (),
+            "sources": self.sources,
+            "supersedes": self.supersedes or (),
+        }
+        singles = {"query": self.query, "response": self.response, "key": self.key, "meaning": self.meaning}
+        for name, given in {**{name: (text or "",) for name, text in singles.items()}, **listed}.items():
+            for text in given:
+                if not is_unicode(text):
+                    raise DocumentError(f"{name} must not have lone surrogates: {text[:80]!r}")
 
     @property
     def writing(self) -> str | None:
         """The name of this message in the ids of turns, None without a key."""
         return None if self.key is None else name_writing(self.key, self.query)
 
-    def __post_init__(self) -> None:
-        texts = {"query": (self.query,), "response": (self.response or "",), "key": (self.key or "",)}
-        for name, given in {**texts, "entities": self.entities, "sources": self.sources}.items():
-            for text in given:
-                if not is_unicode(text):
-                    raise DocumentError(f"{name} must not have lone surrogates: {text[:80]!r}")
 
-
-def place_turn(said: TurnInput, head: SessionHead, *, new_topic: bool) -> Turn:
-    """Make a turn at the end of its session. A new topic, or a full segment, opens a segment."""
-    opens = head.segment == 0 or new_topic or head.count >= MOST_SEGMENT_TURNS
+def record_turn(memory: MemorySettings, said: TurnInput) -> Operation[Turn]:
+    """Write a turn at the end of its session, or complete the one that its message has already."""
+    if said.writing is not None:
+        tags = [(WRITTEN, make_written_tag(said.session, said.writing))]
+        written: list[StoredDocument] = yield call_plan(memory.store.backend, read_linked(tags))
+        if written:
+            before = min((read_turn(one.id, one.metadata) for one in written), key=attrgetter("order"))
+            turn = _complete(memory, before, said)
+            if turn != before:
+                yield request_add(memory.store, [store_turn(turn)])
+            return turn
+    head: SessionHead = yield call_plan(memory.store.backend, read_head(said.session, memory.window))
     last = head.recent[-1] if head.recent else None
     ordinal = last.ordinal + 1 if last else 1
+    turn = understand(memory, said, head.recent, ordinal, said.writing or uuid.uuid4().hex[:8])
+    turn = replace(turn, follows=last.id if last else None)
+    if said.supersedes is None:
+        turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
+    page = get_page(ordinal)
+    around = [make_session_document(said.session, page)] if page > head.recorded else []
+    yield request_add(memory.store, [*around, store_turn(turn)])
+    return turn
+
+
+def understand(
+    memory: MemorySettings, said: TurnInput, recent: Sequence[Turn], ordinal: int, writing: str
+) -> Turn:
+    """Make a turn of what was said in the light of the turns before it."""
+    resolved = said.meaning or resolve_references(said.query, recent).text
+    meaning = resolved if resolved != said.query else None
     return Turn(
-        id=said.session.turn(ordinal, said.writing or uuid.uuid4().hex[:8]),
+        id=f"{said.session.path}/{ordinal:07d}-{writing}",
         session=said.session,
         ordinal=ordinal,
-        segment=max(head.segment, head.recorded) + 1 if opens else head.segment,
         query=said.query,
         response=said.response,
-        time=said.time,
-        entities=select_distinct_names(said.entities),
+        time=datetime.now(UTC) if said.time is None else said.time,
+        meaning=meaning,
+        leans=meaning is None and bool(recent) and depends_on_history(said.query),
+        entities=_name_entities(memory, said, resolved),
         sources=tuple(dict.fromkeys(said.sources)),
-        follows=last.id if last else None,
+        supersedes=tuple(said.supersedes or ()),
+        statements=tuple(one.key for one in read_statements(said.query)),
+        metadata=dict(said.metadata),
     )
 
 
-def complete_turn(turn: Turn, said: TurnInput) -> Turn:
+def _name_entities(memory: MemorySettings, said: TurnInput, resolved: str) -> tuple[str, ...]:
+    if said.entities is not None:
+        return select_distinct_names(said.entities)
+    texts = [resolved] if said.response is None else [resolved, said.response]
+    return select_distinct_names([name for text in texts for name in memory.entities(text)])
+
+
+def _complete(memory: MemorySettings, turn: Turn, said: TurnInput) -> Turn:
     """Complete an earlier turn with what its message has got since: an answer, entities, sources."""
+    fresh = _name_entities(memory, said, turn.meaning or said.query)
     return replace(
         turn,
         response=turn.response if said.response is None else said.response,
-        entities=select_distinct_names((*turn.entities, *said.entities)),
+        entities=select_distinct_names((*turn.entities, *fresh)),
         sources=tuple(dict.fromkeys((*turn.sources, *said.sources))),
+        metadata={**turn.metadata, **said.metadata},
     )
+
+
+def find_superseded(memory: MemorySettings, turn: Turn) -> Operation[tuple[str, ...]]:
+    """Return the ids of earlier turns and notes that state something else of the same."""
+    stated = read_statements(turn.query)
+    if not stated:
+        return ()
+    tags = [(STATES, f"{turn.session.reach}#{one.key}") for one in stated]
+    found: list[StoredDocument] = yield call_plan(
+        memory.store.backend, read_linked(list(dict.fromkeys(tags)))
+    )
+    earlier = [read_turn(one.id, one.metadata) for one in found]
+    return tuple(
+        one.id
+        for one in sorted(earlier, key=attrgetter("time"))[-MOST_EARLIER:]
+        if one.id != turn.id
+        and one.time <= turn.time
+        and any(new.supersedes(old) for new in stated for old in read_statements(one.query))
+    )
+
+
+def record_note(
+    memory: MemorySettings,
+    session: SessionKey,
+    text: str,
+    *,
+    memory_kind: str = "semantic",
+    sources: Sequence[str] = (),
+    supersedes: Sequence[str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Operation[Turn]:
+    """Write a note of a session. The same text from the same turns is the same note."""
+    if not has_words(text):
+        raise DocumentError(f"a note needs words, and has none: {text!r}")
+    said = TurnInput(
+        session=session, query=text, sources=sources, supersedes=supersedes, metadata=metadata or {}
+    )
+    turn = understand(memory, said, (), 0, name_writing("\0".join(sources), text))
+    turn = replace(turn, memory=memory_kind)
+    if SUMMARY in turn.metadata:
+        turn = replace(turn, statements=())  # it tells of what was so
+    if supersedes is None:
+        turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
+    known: list[StoredDocument] = yield call_plan(memory.store.backend, read_documents([session.path]))
+    around = [] if known else [make_session_document(session, 1)]
+    yield request_add(memory.store, [*around, store_turn(turn)])
+    return turn
+
+
+def update_turn(
+    memory: MemorySettings,
+    id: str,
+    query: str | None,
+    response: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> Operation[Turn]:
+    """Replace texts or metadata of a stored turn or note; its place, time and links to others stay.
+
+    Raises:
+        DocumentError: If there is none with this id.
+    """
+    before = yield from read_one(memory, id)
+    session = before.session
+    said = TurnInput(
+        session=session,
+        query=before.query if query is None else query,
+        response=before.response if response is None else response,
+        sources=before.sources,
+        time=before.time,
+        metadata=before.metadata if metadata is None else metadata,
+        supersedes=before.supersedes,
+        meaning=before.meaning if query is None else None,
+    )
+    recent: Sequence[Turn] = ()
+    if before.follows is not None:
+        found: list[StoredDocument] = yield call_plan(memory.store.backend, read_documents([before.follows]))
+        recent = [read_turn(one.id, one.metadata) for one in found]
+    turn = understand(memory, said, recent, before.ordinal, before.writing)
+    turn = replace(turn, id=before.id, follows=before.follows, memory=before.memory)
+    changed: list[Turn] = []
+    if query is not None:
+        turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
+        # What replaced the earlier text does not replace this one.
+        stored: list[StoredDocument] = yield call_plan(
+            memory.store.backend, read_linked([(SUPERSEDES, id)], "out")
+        )
+        later = [read_turn(one.id, one.metadata) for one in stored]
+        changed = [replace(one, supersedes=tuple({*one.supersedes} - {id})) for one in later]
+    yield request_add(memory.store, [store_turn(one) for one in (turn, *changed)])
+    return turn
+
+
+def read_one(memory: MemorySettings, id: str) -> Operation[Turn]:
+    """Return a stored turn or note.
+
+    Raises:
+        DocumentError: If there is none with this id.
+    """
+    require(str, "the id of a turn", id=id)
+    found: list[StoredDocument] = yield call_plan(memory.store.backend, read_documents([id]))
+    if not found or "ordinal" not in found[0].metadata:
+        raise DocumentError(f"there is no turn with the id {id!r}; see Turn.id of memory.turns(session)")
+    return read_turn(found[0].id, found[0].metadata)
+
+
+def store_turn(turn: Turn) -> Document:
+    """Make the document that stores a turn or a note."""
+    path = turn.session.path
+    tag = path if turn.is_note else make_page_tag(path, get_page(turn.ordinal))
+    return make_document(turn, tag, read_speaker(turn.query), turn.session.reach)
 
 
 def select_distinct_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return names with a word in them, each spelling once, the first :data:`MOST_ENTITIES`."""
     spelled: dict[str, str] = {}
     for name in names:
-        shown = " ".join(name.split())
-        if has_words(shown):
-            spelled.setdefault(fold(shown), shown)
+        if has_words(name):
+            spelled.setdefault(fold(name), " ".join(name.split()))
     return tuple(spelled.values())[:MOST_ENTITIES]
-
-
-def record_turn(parts: MemoryParts, said: TurnInput) -> Operation[Turn]:
-    """Write a turn at the end of its session, in one change, or complete the turn of its message."""
-    vector = yield from _embed_query(parts, said.query)
-    head, closing = SessionHead(), list[Document]()
-    if vector is not None and said.writing is not None:
-        plan = find_written(said.session, said.writing)
-        before: Turn | None = yield call_plan(parts.store.backend, plan)
-        if before is not None:
-            turn = complete_turn(before, said)
-            if turn != before:
-                entities = yield from _make_new_entities(parts, turn)
-                yield request_add(parts.store, [*entities, make_turn_document(turn)])
-            return turn
-    if vector is not None:
-        head = yield call_plan(parts.store.backend, read_head(said.session, vector, parts.window))
-    new = is_new_topic(said.query, said.entities, head.recent, head.similarity)
-    turn = place_turn(said, head, new_topic=new)
-    if vector is not None and head.segment not in {0, turn.segment} and head.count >= FEWEST_TURNS:
-        closed: list[Turn] = yield call_plan(parts.store.backend, read_turns(turn.session, [head.segment]))
-        text = yield from summarise(closed, parts.model)
-        closing = [make_summary_document(closed, rank_key_entities(closed), text)]
-    opened = turn.segment != head.segment
-    around = [make_session_document(turn), make_segment_document(turn)] if opened or not head.known else []
-    entities = make_entity_documents(turn) if opened else (yield from _make_new_entities(parts, turn))
-    yield request_add(parts.store, [*closing, *around, *entities, make_turn_document(turn)])
-    return turn
-
-
-def _make_new_entities(parts: MemoryParts, turn: Turn) -> Operation[list[Document]]:
-    """Make the documents of a turn's entities that are not stored."""
-    entities = make_entity_documents(turn)
-    plan = select_stored(tuple(str(one.id) for one in entities))
-    stored: list[str] = (yield call_plan(parts.store.backend, plan)) if entities else []
-    return [one for one in entities if one.id not in stored]
-
-
-def _embed_query(parts: MemoryParts, query: str) -> Operation[Floats | None]:
-    """Embed the beginning of a query, to compare it with the last turns. Return None for an empty store."""
-    manifest: Manifest = yield call_engine(parts.store.backend, parts.store.backend.manifest())
-    if manifest.dimension is None:
-        return None
-    said = query[:LONGEST_TEXT]
-    given = yield request_embedding(parts.store, said if said.strip() else WORDLESS)
-    return normalize_vector(given, manifest.dimension)
-
-
-class BackgroundWriter:
-    """Carries out writes in one thread, in order, and knows those that are not done.
-
-    A write that failed raises its error where it is waited for: by the next read of the same owner, by
-    ``flush`` or by ``close``, once.
-    """
-
-    def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
-        self._pending: list[tuple[str, Future[Any]]] = []
-        self._lock = threading.Lock()
-
-    def submit(self, owner: str, write: Callable[[], T]) -> Future[T]:
-        """Carry out a write after those submitted before."""
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-memory")
-            future = self._pool.submit(write)
-            kept = [pair for pair in self._pending if not _has_succeeded(pair[1])]
-            self._pending = [*kept, (owner, future)]
-        return future
-
-    def pending(self, owner: str | None = None) -> tuple[Future[Any], ...]:
-        """Return the writes that are not known to have succeeded, of one owner or of all."""
-        return tuple(future for whose, future in self._pending if owner in {None, whose})
-
-    def settle(self, waited_for: Sequence[Future[Any]]) -> None:
-        """Drop the writes whose result a waiter has seen: those up to the first that failed.
-
-        Args:
-            waited_for: In the order in which they were waited for.
-        """
-        seen = waited_for[: sum(1 for _ in takewhile(_has_succeeded, waited_for)) + 1]
-        with self._lock:
-            self._pending = [pair for pair in self._pending if pair[1] not in seen or not pair[1].done()]
-
-    def close(self) -> None:
-        """Wait for all writes, and end the thread.
-
-        Raises:
-            Exception: The first that a write raised, if no read has raised it; the others are its notes.
-        """
-        pending = self.pending()
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=True)
-        with self._lock:
-            self._pending = []
-        errors = [CancelledError() if one.cancelled() else one.exception() for one in pending]
-        failed = [error for error in errors if error is not None]
-        if failed:
-            for other in failed[1:]:
-                failed[0].add_note(f"another write failed: {other}")
-            raise failed[0]
-
-
-def _has_succeeded(future: Future[Any]) -> bool:
-    return future.done() and not future.cancelled() and future.exception() is None
-
-
-def summarise(turns: Sequence[Turn], model: BaseLanguageModel[Any] | None) -> Operation[str]:
-    """Summarise a segment, by the model if there is one."""
-    if model is None:
-        return extract_sentences(turns)
-    conversation = "\n".join(map(format_turn, turns))
-    answer: str = yield from ask_model(model, _SUMMARY_PROMPT.strip().format(conversation=conversation))
-    return answer or extract_sentences(turns)
-
-
-def extract_sentences(turns: Sequence[Turn]) -> str:
-    """Return the sentences of turns that have most of their frequent entities, in order."""
-    counts = Counter(word for turn in turns for name in turn.entities for word in fold(name).split())
-    sentences = [
-        sentence.strip()[:_LONGEST_SENTENCE]
-        for turn in turns
-        for text in (turn.query, turn.response or "")
-        for sentence in _END.split(text)
-        if sentence.strip()
-    ]
-    distinct = list(dict.fromkeys(sentences))
-
-    def worth(at: int) -> tuple[float, int]:
-        words = set(fold(distinct[at]).split())
-        return -sum(counts[word] for word in words) / (8 + len(words)), at
-
-    chosen = sorted(sorted(range(len(distinct)), key=worth)[:_MOST_SENTENCES])
-    return " ".join(distinct[at] for at in chosen) or turns[0].text[:_LONGEST_SENTENCE]
-
-
-def rank_key_entities(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Return the entities that most of the turns mention, the first mentioned first among equals."""
-    spelled = {fold(name): name for turn in reversed(turns) for name in reversed(turn.entities)}
-    counts = Counter(fold(name) for turn in turns for name in turn.entities)
-    return tuple(spelled[key] for key, _ in counts.most_common(_MOST_KEY_ENTITIES))

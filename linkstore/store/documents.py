@@ -15,7 +15,15 @@ from linkstore.core.arguments import make_argument_error, omit_none, quote_value
 from linkstore.core.arrays import Floats, normalize_vectors
 from linkstore.core.batches import split_batches
 from linkstore.core.calls import arun, call_engine, call_plan, run
-from linkstore.core.documents import check_id, convert_link_data, is_storable, keep_storable
+from linkstore.core.documents import (
+    ACCESS_KEY,
+    HALF_LIFE_KEY,
+    MEMORY_KEY,
+    check_id,
+    convert_link_data,
+    is_storable,
+    keep_storable,
+)
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.metadata import convert_metadata
 from linkstore.core.plans import Operation, Plan, read_documents
@@ -129,6 +137,7 @@ class DocumentMethods(StoreBase):
         for batch in split_batches(drafts, batch_size):
             records = yield from embed_drafts(self.backend, self._embedding, batch)
             yield call_engine(self.backend, self.backend.write(Change(put=records)))
+        yield from record_writing(self.backend, drafts)
         return [draft.id for draft in drafts]
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
@@ -260,6 +269,30 @@ def read_access_times(backend: Backend, ids: Sequence[str]) -> Operation[dict[st
     return {id: _EPOCH + timedelta(microseconds=times[id]) for id in asked if id in times}
 
 
+def convert_access_time(moment: datetime) -> int:
+    """Return a time of access as engines keep it, in microseconds since 1970.
+
+    Raises:
+        DocumentError: If it lies before 1970.
+    """
+    micros = (moment - _EPOCH) // timedelta(microseconds=1)
+    if micros < 0:
+        raise DocumentError(f"the time of an access must not lie before 1970: {moment!r}")
+    return micros
+
+
+def record_writing(backend: Backend, drafts: Sequence[Draft]) -> Operation[None]:
+    """Record the writing of memories, which fade with time, as accesses, unless they tell of one."""
+    fading = [
+        draft.id
+        for draft in drafts
+        if (MEMORY_KEY in draft.metadata or HALF_LIFE_KEY in draft.metadata)
+        and draft.metadata.get(ACCESS_KEY) is None
+    ]
+    if fading:
+        yield call_engine(backend, backend.touch(_make_access_times(fading, None)))
+
+
 def _make_access_times(ids: Sequence[str], at: datetime | None) -> dict[str, int]:
     """Return the time of an access in microseconds since 1970, by the ids of the documents.
 
@@ -271,9 +304,7 @@ def _make_access_times(ids: Sequence[str], at: datetime | None) -> dict[str, int
     moment = now if at is None else at
     if moment.tzinfo is None:
         raise DocumentError(f"the time of an access needs a time zone: {moment!r}; use datetime.now(UTC)")
-    micros = (moment - _EPOCH) // timedelta(microseconds=1)
-    if micros < 0:
-        raise DocumentError(f"the time of an access must not lie before 1970: {moment!r}")
+    micros = convert_access_time(moment)
     if moment > now + _CLOCK_TOLERANCE:
         raise DocumentError(
             f"the time of an access must not lie in the future: {moment!r}, and it is {now!r}; the latest"

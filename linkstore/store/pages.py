@@ -18,7 +18,14 @@ from linkstore.core.links import SUGGESTED, Link, merge_links, parse_links
 from linkstore.core.plans import Operation, read_documents
 from linkstore.engines.contract import Change, LinkedPage, PageEntry, Written
 from linkstore.errors import LinkError, SourceConflictError
-from linkstore.store.documents import DocumentMethods, check_count, check_text, embed_drafts, prepare_drafts
+from linkstore.store.documents import (
+    DocumentMethods,
+    check_count,
+    check_text,
+    embed_drafts,
+    prepare_drafts,
+    record_writing,
+)
 from linkstore.store.schema_graph import check_documents, check_links
 
 if TYPE_CHECKING:
@@ -243,7 +250,9 @@ class PageMethods(DocumentMethods):
                 for page in pages
             ],
         )
-        return (yield call_engine(self.backend, self.backend.write(change)))  # type: ignore[no-any-return]
+        written: Written = yield call_engine(self.backend, self.backend.write(change))
+        yield from record_writing(self.backend, drafts)
+        return written
 
     def _remove_pages(self, source: str | None, urls: Sequence[str]) -> Operation[Written]:
         gone: list[PageEntry] = yield call_engine(self.backend, self.backend.pages(source, urls))

@@ -632,30 +632,14 @@ def test_context_prints_what_fits_the_budget(store):
     assert code == 0
     assert out == f"[Uptown </uptown>]\n{UPTOWN}\n\n[Needle </needle#top>]\n{TOWER}\n"
     assert "2 documents, selected by rank, ordered by precedence" in err
-    compiled = json.loads(linkstore(*asked, "-b", "25", "--json")[1])
+    compiled = json.loads(linkstore(*asked, "-b", "25", "--selection", "knapsack", "--json")[1])
+    assert compiled["selection"] == "knapsack"
     assert [item["id"] for item in compiled["items"]] == ["tower"]
     assert compiled["text"] == TOWER
     assert compiled["tokens"] <= compiled["budget"] == 25
     code, out, err = linkstore(*asked, "--budget", "1")
     assert (code, out) == (0, "")
-    assert "the context is empty: no document fits into the budget of 1 tokens" in err
-
-
-def test_eval_prints_coefficients_that_context_reads(store, tmp_path):
-    questions = tmp_path / "questions.jsonl"
-    questions.write_text('{"question": "observation tower", "gold": ["tower"]}\n')
-    asked = ("--questions", str(questions), "--store", store, "--gold", "id", "--calibrate")
-    code, fitted, _ = linkstore("eval", *asked)
-    assert code == 0
-    (tmp_path / "fitted.json").write_text(fitted)
-    context = ("context", "observation tower", "--store", store, "--json", "--calibration")
-    compiled = json.loads(linkstore(*context, str(tmp_path / "fitted.json"))[1])
-    values = {item["id"]: item["value"] for item in compiled["items"]}
-    assert values["tower"] > 0.9 > values["uptown"]
-    assert linkstore(*context, "nowhere.json")[0] == exits.USAGE
-    questions.write_text("{}")
-    code, _, err = linkstore(*context, str(questions))
-    assert (code, "coefficients must give" in err) == (exits.USAGE, True)
+    assert "the context is empty: no document or sentence fits into the budget of 1 tokens" in err
 
 
 def test_suggest_lists_links_that_may_be_missing_and_writes_them(tmp_path):

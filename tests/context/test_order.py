@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkstore.context.selection import find_leaders, order_topologically, put_best_at_edges
+from linkstore.context.ordering import find_leaders, order_topologically, put_best_at_edges
 
 NODES = range(12)
 GRAPHS = st.dictionaries(st.sampled_from(NODES), st.frozensets(st.sampled_from(NODES), max_size=4))

@@ -1,4 +1,4 @@
-"""Tokens, decay, values, classification, middleware and calibration."""
+"""Tokens, decay and middleware."""
 
 import asyncio
 import subprocess
@@ -6,25 +6,14 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from context_cases import AS_DATA, compiler, document, named, words
-from langchain_core.documents import Document
+from context_cases import AS_DATA, compiler, document, words
 from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from langchain_core.runnables import RunnableLambda
 
-from linkstore import LinkStore, get_links
-from linkstore.context import (
-    Calibrated,
-    Classified,
-    ContextCompiler,
-    Decay,
-    Ingestor,
-    Related,
-    counter_of,
-)
+from linkstore import LinkStore
+from linkstore.context import ContextCompiler, Decay, counter_of
 from linkstore.context.compiled import frame_parts
-from linkstore.errors import BudgetError, EvaluationError, ExtractionError, StrategyError
-from linkstore.evaluate import GoldQuestion, calibrate
+from linkstore.errors import BudgetError, StrategyError
 
 
 class TestTokens:
@@ -105,84 +94,6 @@ class TestDecay:
             Decay(half_life={"semantic": life})
         with pytest.raises(StrategyError, match="resistance"):
             Decay(resistance=2)
-
-
-def test_coefficients_are_checked():
-    with pytest.raises(StrategyError, match="coefficients must give a finite number for each of one"):
-        Calibrated(coefficients={"one": 1.0})
-
-
-class TestIngestor:
-    def test_rules_tell_facts_events_and_orders(self):
-        texts = {
-            "semantic": "A hub is a link group with many members.",
-            "episodic": "Melanie: I went to the museum yesterday.",
-            "procedural": "Always answer in English. Never guess.",
-        }
-        made = Ingestor().classify([Document(id=name, page_content=text) for name, text in texts.items()])
-        assert [one.metadata["memory"] for one in made] == list(texts)
-
-    def test_what_a_document_has_is_kept(self):
-        given = document("d", "Never.", named("x", "y"), memory="semantic")
-        (made,) = Ingestor().classify([given])
-        assert made.metadata["memory"] == "semantic"
-        assert get_links(made)[0].kind == "x"
-        assert given.metadata.keys() == {"memory", "links"}
-
-    def test_a_model_answers_in_structured_output(self):
-        found = Classified(
-            memory="procedural",
-            half_life_hours=5,
-            relations=[
-                Related(kind="requires", target="b"),
-                Related(kind="requires", target="unknown"),
-                Related(kind="other", target="b"),
-                Related(kind="causes", target="a"),
-            ],
-        )
-        documents = [Document(id="a", page_content="x"), Document(id="b", page_content="y")]
-        made = Ingestor(Structured(lambda _: found)).classify(documents)
-        assert made[0].metadata["memory"] == "procedural"
-        assert made[0].metadata["half_life_hours"] == 5
-        out = [link for document in made for link in get_links(document) if link.leads_out]
-        assert [(link.kind, link.tag) for link in out] == [("requires", "b"), ("causes", "a")]
-        again = asyncio.run(Ingestor(Structured(lambda _: found), pinning=False).aclassify(documents))
-        assert again[0].metadata["memory"] == "semantic"
-
-    @pytest.mark.parametrize("answer", [None, {"memory": "other"}, "text"])
-    def test_an_answer_of_another_form_is_an_error_that_names_the_document(self, answer):
-        with pytest.raises(ExtractionError, match="document 'a'"):
-            Ingestor(Structured(lambda _: answer)).classify([Document(id="a", page_content="x")])
-
-    def test_a_model_that_fails_is_an_error(self):
-        def fail(_):
-            raise ValueError("no quota")
-
-        with pytest.raises(ExtractionError, match="could not classify documents: no quota"):
-            Ingestor(Structured(fail)).classify([Document(id="a", page_content="x")])
-
-    def test_relations_become_requirements_of_contexts(self):
-        def judged(messages):
-            relations = [Related(kind="requires", target="def")] if "uses" in messages[-1].content else []
-            return Classified(memory="semantic", relations=relations)
-
-        documents = [
-            Document(id="use", page_content="the text uses a hub"),
-            Document(id="def", page_content="many members"),
-        ]
-        with LinkStore() as store:
-            store.add_documents(Ingestor(Structured(judged)).classify(documents))
-            assert [i.id for i in compiler(store, candidates=1).compile("uses hub").items] == ["def", "use"]
-
-
-class Structured:
-    """A model with structured output."""
-
-    def __init__(self, answer):
-        self._answer = answer
-
-    def with_structured_output(self, schema):
-        return RunnableLambda(self._answer)
 
 
 class TestMiddleware:
@@ -314,29 +225,6 @@ class TestFraming:
             + "</context-1>"
         )
         assert human.text == "tea"
-
-
-class TestCalibration:
-    def test_coefficients_are_fitted_to_questions(self):
-        documents = [document(f"d{n}", f"hub {n} {'x ' * (n % 5)}") for n in range(40)]
-        questions = [GoldQuestion(question=f"hub {n}", gold=(f"d{n}",)) for n in range(40)]
-        found = calibrate(documents, questions)
-        assert found["log_rank"] < 0
-        with LinkStore() as store:
-            store.add_documents(documents)
-            assert calibrate(store, questions) == found
-            compiled = ContextCompiler(store, budget=50, value=Calibrated(coefficients=found)).compile(
-                "hub 3"
-            )
-        best = max(compiled.items, key=lambda item: item.value)
-        assert best.id == "d3"
-        assert best.value > 0.5
-
-    def test_without_evidence_nothing_can_be_fitted(self):
-        with pytest.raises(EvaluationError, match="cannot be fitted"):
-            calibrate([document("d", "hub")], [GoldQuestion(question="hub", gold=("d",))])
-        with pytest.raises(EvaluationError, match="no question"):
-            calibrate([document("d", "hub")], [])
 
 
 class Watched(LinkStore):

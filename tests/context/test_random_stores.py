@@ -6,8 +6,8 @@ import pytest
 from context_cases import document, leads, named, words
 
 from linkstore import LinkStore
-from linkstore.context import ContextCompiler, WeightedSum
-from linkstore.context.selection import ORDERS, PRECEDENCE
+from linkstore.context import ContextCompiler
+from linkstore.context.ordering import ORDERS, PRECEDENCE
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import BudgetError
 
@@ -72,9 +72,8 @@ def test_every_context_keeps_its_promises(seed):
         for budget in (60, 90, 150, 400, 2_000):
             settings = {
                 "order": rng.choice(ORDERS),
-                "value": rng.choice((None, WeightedSum())),
+                "selection": rng.choice(("rank", "knapsack")),
                 "header": rng.choice((None, lambda one: f"# {one.id}")),
-                "exact_candidates": rng.choice((0, 200)),
             }
             tokenizer = rng.choice((None, words))
             if tokenizer is None:
@@ -89,7 +88,7 @@ def test_every_context_keeps_its_promises(seed):
 
 
 def _check(compiled, compiler, links):
-    count = compiler.settings.counter.count
+    count = compiler.counter.count
     assert compiled.tokens == count([compiled.text])[0] <= compiled.budget
     taken = [item.id for item in compiled.items]
     assert len(set(taken)) == len(taken)

@@ -232,7 +232,7 @@ def test_the_state_of_an_agent_does_not_show_what_the_middleware_keeps(memory):
 
 @pytest.mark.parametrize("text", ["", " ", "\n", "?!"])
 async def test_tools_answer_a_blank_text_and_store_none(memory, text):
-    recall, remember = memory.tools(SESSION)
+    recall, remember, _, _ = memory.tools(SESSION)
     for answer in (recall.invoke({"question": text}), await recall.ainvoke({"question": text})):
         assert answer.startswith("Error: ")
     for answer in (remember.invoke({"text": text}), await remember.ainvoke({"text": text})):
@@ -250,8 +250,8 @@ async def test_tools_answer_text_while_a_store_does_not_answer(memory, monkeypat
     async def arefuse(*_, **__):
         raise error
 
-    recall, remember = memory.tools(SESSION)
-    for name in ("recall", "add"):
+    recall, remember, _, _ = memory.tools(SESSION)
+    for name in ("recall", "remember"):
         monkeypatch.setattr(type(memory), name, refuse)
         monkeypatch.setattr(type(memory), f"a{name}", arefuse)
     for asked, given in ((recall, {"question": "Who is Tom?"}), (remember, {"text": "Tom is a cat."})):
@@ -415,14 +415,15 @@ async def test_runs_at_once_store_each_their_turn(memory):
 
 
 def test_tools_remember_and_recall(memory):
-    recall, remember = memory.tools(SESSION)
+    recall, remember, _, _ = memory.tools(SESSION)
     assert (recall.name, remember.name) == ("recall", "remember")
     assert remember.invoke({"text": "Ann's cat is called Tom."}) == "Remembered."
     message = recall.invoke(tool_call(name="recall", args={"question": "Who is Tom?"}, id="1"))
     assert "Ann's cat is called Tom." in message.content
     assert "<question>" not in message.content
     assert message.artifact.question == "Who is Tom?"
-    assert [turn.query for turn in memory.turns(SESSION)] == ["Ann's cat is called Tom."]
+    assert [turn.query for turn in memory.notes(SESSION)] == ["Ann's cat is called Tom."]
+    assert memory.turns(SESSION) == []
 
 
 async def test_an_agent_uses_the_tools(memory):
@@ -439,7 +440,7 @@ async def test_an_agent_uses_the_tools(memory):
 
 
 def test_a_tool_that_fails_to_remember_says_so(memory):
-    _, remember = memory.tools(SESSION)
+    _, remember, _, _ = memory.tools(SESSION)
     memory.close()
     memory.store.close()
     with pytest.raises(BackendError):

@@ -16,7 +16,8 @@ from linkstore.memory.references import (
     list_items,
     resolve_references,
 )
-from linkstore.memory.turns import SessionKey, Turn
+from linkstore.memory.sessions import SessionKey
+from linkstore.memory.turns import Turn
 
 
 def turns(*said: tuple[str, str | None]) -> list[Turn]:
@@ -25,7 +26,6 @@ def turns(*said: tuple[str, str | None]) -> list[Turn]:
             id=str(at),
             session=SessionKey(run_id="chat"),
             ordinal=at + 1,
-            segment=1,
             query=query,
             response=response,
             time=datetime(2026, 3, 2, tzinfo=UTC),
@@ -69,14 +69,9 @@ def test_a_pronoun_means_what_the_last_question_was_about(question):
         (("What is missing?", "It is the cable."), "Where do I buy it?"),
         (("Tell me about Paris.", "Do you mean the city?"), "Where is it?"),
         (("Who was Emmy Noether?", "Emmy Noether proved it; David Hilbert admired her."), "Did he teach?"),
-        (("Who was Emmy Noether?", "Emmy Noether proved it. She was invited by his aunt."), "Did she teach?"),
-        (("What is Rust?", "Rust is a language. Ferris is its mascot; he is a crab."), "How old is it?"),
-        (("What is Oslo like in winter?", "Cold."), "Is it far?"),
         (("What is Rust?", "A language."), "Is it possible to leave early?"),
         (("What is Rust?", "A language."), "Is it like Go?"),
         (("What is Rust?", "A language."), "What time is it?"),
-        (("What is Rust?", "A language."), "Does she like it?"),
-        (("Is mercury poisonous?", "Mercury is."), "Where is it from?"),
         (("Mark Twain wrote Tom Sawyer.", "Yes."), "When was it published?"),
     ],
 )
@@ -167,7 +162,7 @@ def test_resolving_does_not_take_time_with_the_square_of_a_text(said):
 def test_a_question_as_long_as_a_page_stays_as_it_is():
     long = "Who wrote it? " * 1_000
     assert resolved(long, ("What is Hamlet?", "A play.")) == long
-    assert resolved("Who wrote it?", (f"What is Hamlet? {'x' * 9_000}", None)) == "Who wrote it?"
+    assert resolved("Who wrote it?", (f"{'x' * 9_000} What is Hamlet?", None)) == "Who wrote it?"
     assert resolved("Who wrote it?", ("What is Hamlet?", f"Hamlet {'x' * 9_000}")) == "Who wrote Hamlet?"
 
 
@@ -181,7 +176,8 @@ def test_a_question_about_a_named_thing_does_not_depend_on_history():
     ("text", "names"),
     [
         ("how does kubernetes work?", {"kubernetes"}),
-        ("What did Ada Lovelace publish in 1843?", {"Ada Lovelace", "1843"}),
+        ("What did Ada Lovelace publish in 1843?", {"Ada Lovelace"}),
+        ("Who read Q4-2023-report.pdf and Project Titan's offers?", {"Q4-2023-report.pdf", "Project Titan"}),
         ("", set()),
         ("it is what it is", set()),
     ],
@@ -200,8 +196,10 @@ def test_entities_need_no_capitals(text, names):
          "When did Emmy Noether die?"),
         ("And in 1990?", ("Who won the cup in 1986?", "Argentina."), "Who won the cup in 1990?"),
         ("And PEP 681?", ("Who wrote PEP 557?", "Eric V. Smith."), "Who wrote PEP 681?"),
-        ("And the yield statement?", ("When did the global statement appear?", "In the first release."),
-         "When did the yield statement appear?"),
+        ("How old is it?", ("What is Rust?", "Rust is a language. Ferris is its mascot; he is a crab."),
+         "How old is Rust?"),
+        ("Where is it from?", ("Is mercury poisonous?", "Mercury is."), "Where is mercury from?"),
+        ("Who maintains it?", ("Where is Zope used?", "In content management."), "Who maintains Zope?"),
     ],
 )  # fmt: skip
 def test_what_was_named_takes_the_place_of_a_reference(question, said, found):
@@ -221,7 +219,6 @@ def test_what_was_named_takes_the_place_of_a_reference(question, said, found):
         ("Which of them is older?", ("Compare zlib with brotli.", "The latter is slower.")),
         ("Who wrote that introduction?", ("Is there an introduction?", "Yes, Dive Into Rust is one.")),
         ("What else did he write?", ("Did Tres Seaver work on Zope?", "Tres Seaver did, for years.")),
-        ("Who maintains it?", ("Where is Zope used?", "In content management.")),
         ("Inside comprehensions too?", ("Can I write await inside lambdas?", "No.")),
     ],
 )
@@ -248,12 +245,12 @@ def test_there_is_no_place_where_something_is():
     [
         ("I like Wells and Banks.", ("Wells", "Banks")),
         ("Wells has many ways to do things.", ("Wells",)),
-        ("A book of H.G. Wells.", ("book", "H.G. Wells")),
+        ("A book of H.G. Wells.", ("H.G. Wells",)),
+        ("How does it scale, and what does it offer?", ()),
         ("Was it J. R. R. Tolkien?", ("J. R. R. Tolkien",)),
         ("Eric V. Smith. Then Bob.", ("Eric V. Smith", "Bob")),
         ("Is sys.monitoring new?", ("sys.monitoring",)),
-        ("We met Ann. Bob came.", ("met", "Ann", "Bob")),
-        ("A dist-info folder", ("dist-info folder",)),
+        ("We met Ann. Bob came.", ("Ann", "Bob")),
         ("Another thing about PEP 615.", ("PEP 615",)),
     ],
 )
@@ -315,4 +312,4 @@ def test_a_person_who_was_answered_is_not_it():
         resolve_references("When was he born?", said, "Frank Herbert").text == "When was Frank Herbert born?"
     )
     found = resolve_references("How long is it?", said, "Frank Herbert")
-    assert (found.text, found.named) == ("How long is it?", False)
+    assert (found.text, found.named) == ("How long is Dune?", False)

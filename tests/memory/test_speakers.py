@@ -4,7 +4,7 @@ import pytest
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
-from linkstore.memory.entities import find_named_speakers, read_speaker, remove_names
+from linkstore.memory.speakers import find_named_speakers, read_speaker, remove_names
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,15 @@ def test_only_the_names_of_those_who_speak_are_taken_for_speakers():
     with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
         for query in ("Ann: Shall we go to Oslo?", "Bob: Yes, with Carol.", "Ann: Carol is in Oslo."):
             memory.add("chat", query)
-        plan = find_named_speakers("Did Ann or Bob meet Carol in Oslo? And Zoe?")
-        assert store.backend.run(store.backend.answer(plan)) == {"Ann": "Ann", "Bob": "Bob"}
+        plan = find_named_speakers("Did Ann or Bob meet Carol in Oslo? And Zoe?", "/")
+        assert store.backend.run(store.backend.answer(plan)) == ["Ann", "Bob"]
 
 
 def test_words_without_a_capital_take_the_place_of_no_name_in_any_script():
     with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
         memory.add("chat", "Анна: Я живу в Осло.")
-        plan = find_named_speakers("Куда недавно вместе нашей семьёй переехала Анна?")
-        assert store.backend.run(store.backend.answer(plan)) == {"Анна": "Анна"}
+        plan = find_named_speakers("Куда недавно вместе нашей семьёй переехала Анна?", "/")
+        assert store.backend.run(store.backend.answer(plan)) == ["Анна"]
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_speakers_are_found_in_questions_in_scripts_without_capitals(said, quest
     with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
         for query in said * 10:
             memory.add("chat", query)
-        plan = find_named_speakers(question)
-        assert store.backend.run(store.backend.answer(plan)) == {named: named}
+        plan = find_named_speakers(question, "/")
+        assert store.backend.run(store.backend.answer(plan)) == [named]
         rest = remove_names(question, [named])
         assert named not in rest
         assert len(rest) > 3
@@ -88,5 +88,5 @@ def test_speakers_are_found_in_questions_in_scripts_without_capitals(said, quest
 def test_part_of_an_arabic_word_is_not_the_name_of_a_speaker():
     with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
         memory.add("chat", "علي: أعيش في القاهرة")
-        plan = find_named_speakers("ماذا عليه أن يفعل")
-        assert store.backend.run(store.backend.answer(plan)) == {}
+        plan = find_named_speakers("ماذا عليه أن يفعل", "/")
+        assert store.backend.run(store.backend.answer(plan)) == []

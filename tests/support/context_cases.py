@@ -12,7 +12,7 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 
 from linkstore import Link, add_links
-from linkstore.context import ContextCompiler, Decay, WeightedSum, source_header
+from linkstore.context import ContextCompiler, Decay, source_header
 from linkstore.core.documents import PageDocuments
 from linkstore.engines.contract import PageEntry
 from linkstore.errors import BudgetError, FilterError, StrategyError
@@ -95,7 +95,9 @@ class ContextCases:
         assert ids(compiled) == ["short"]
         assert reasons(compiled) == {"long": "longer than the budget"}
         compiled = compiler(store, 3).compile("hub")
-        assert compiled.reason == "no document fits into the budget of 3 tokens; the shortest needs 5"
+        assert compiled.reason == (
+            "no document or sentence fits into the budget of 3 tokens; the shortest document needs 5"
+        )
 
     def test_the_budget_includes_headers_and_separators(self, store):
         made = [
@@ -283,7 +285,7 @@ class ContextCases:
         self._add_page(store, [f"part {n}{' hub' * n}" for n in range(5)])
         by_relevance = ids(compiler(store, order="relevance").compile("hub"))
         assert by_relevance == [
-            item.id for item in sorted(compiler(store).compile("hub").items, key=lambda one: -one.value)
+            item.id for item in sorted(compiler(store).compile("hub").items, key=lambda one: -one.score)
         ]
         assert ids(compiler(store, order="document").compile("hub")) == [f"p#{n}" for n in range(5)]
         best = by_relevance
@@ -327,6 +329,106 @@ class ContextCases:
         given = compiler(store, last_access={"a": NOW}).compile("hub", now=NOW)
         assert {item.id: item.strength for item in given.items}["a"] == 1.0
 
+    def test_an_event_fades_from_when_it_was_written(self, store):
+        store.add_documents(
+            [
+                document("event", "met a hub at noon", memory="episodic"),
+                document("fact", "a hub has members", memory="semantic"),
+                document("plain", "a hub"),
+            ]
+        )
+        self._add_page(store, ["hub of a page"])
+        later = datetime.now(UTC) + timedelta(days=30)
+        strength = {item.id: item.strength for item in compiler(store).compile("hub", now=later).items}
+        assert strength == {
+            "event": pytest.approx(0.5 ** (30 / 7), rel=0.01),
+            "fact": pytest.approx(0.5**0.5, rel=0.01),
+            "plain": 1.0,
+            "p#0": 1.0,
+        }
+
+    def test_what_a_context_uses_is_accessed_and_what_it_does_not_fades(self, store):
+        for name in ("used", "other"):
+            store.add_documents([document(name, f"met a hub, {name}", memory="episodic")])
+        later = datetime.now(UTC) + timedelta(days=30)
+        made = compiler(store, 4)
+        assert ids(made.compile("hub used", now=later)) == ["used"]
+        strength = {item.id: item.strength for item in compiler(store).compile("hub", now=later).items}
+        assert strength["used"] < 0.1, "accesses that are not recorded count for their compiler"
+        strength = {item.id: item.strength for item in made.compile("hub used", now=later).items}
+        assert strength == {"used": 1.0}
+
+    def test_accesses_are_recorded_many_at_a_time(self, store):
+        store.add_documents([document("event", "met a hub", memory="episodic")])
+        written = store.accessed(["event"])["event"]
+        made = compiler(store)
+        made.compile("hub")
+        assert store.accessed(["event"])["event"] == written, "a search is a read"
+        made.flush()
+        assert store.accessed(["event"])["event"] > written
+        known = store.accessed(["event"])
+        quiet = compiler(store, touch=False)
+        quiet.compile("hub")
+        asyncio.run(quiet.aflush())
+        assert store.accessed(["event"]) == known
+
+    def test_what_is_two_links_away_is_in_a_small_context(self, store):
+        chain = [
+            document("first", "The safe in Oslo was built by a firm of record", leads("hyperlink", "firm")),
+            document("second", "Brandt: 40 people", named("hyperlink", "firm"), leads("hyperlink", "owner")),
+            document("third", "K. Muller and sons, 12 per cent", named("hyperlink", "owner")),
+        ]
+        rest = [document(f"d{n}", f"A safe in Oslo was inspected, report {n}, by a firm") for n in range(60)]
+        store.add_documents([*chain, *rest])
+        question = "Which people built the safe in Oslo by a firm of record?"
+        for budget in (80, 200):
+            compiled = ContextCompiler(store, budget=budget).compile(question)
+            assert {"first", "second", "third"} <= set(ids(compiled)), budget
+            (third,) = (item for item in compiled.items if item.id == "third")
+            assert [step.id for step in third.path] == ["first", "second", "third"]
+
+    def test_a_budget_below_the_shortest_document_gives_its_best_sentences(self, store):
+        text = "Hubs are common. A hub has many members. Bananas are yellow. Cats purr at night."
+        store.add_documents([document("long", text)])
+        compiled = compiler(store, 13).compile("How many members has a hub?")
+        (item,) = compiled.items
+        assert item.is_excerpt
+        assert compiled.text == "[long: 1 of 4 sentences]\n[…] A hub has many members. […]"
+        assert compiled.tokens <= 13
+        assert "excerpt" in compiled.explain()
+        assert compiled.to_dict()["items"][0]["is_excerpt"] is True
+
+    def test_a_large_budget_is_filled_with_more_than_200_documents(self, store):
+        store.add_documents([document(f"d{n}", f"hub number {n}") for n in range(700)])
+        assert len(compiler(store, 100_000).compile("hub").items) == 700
+        compiled = compiler(store, 100_000, candidates=50).compile("hub")
+        assert len(compiled.items) == 50
+        assert "99850 tokens are free, and all 50 candidates were taken; raise candidates" in compiled.notes
+
+    @pytest.mark.parametrize("kind", ["CAUSES", "resulted_in"])
+    def test_kinds_of_links_that_order_nothing_are_noted_and_may_be_named_in_the_call(self, store, kind):
+        self._add_pair(store, kind)
+        made = compiler(store)
+        (note,) = made.compile("hub traversal").notes
+        assert note.startswith(f"links of the kind {kind} do not order the documents")
+        for first, expected in (("source", ["source", "target"]), ("target", ["target", "source"])):
+            compiled = made.compile("hub traversal", precedence={kind: first})
+            assert (ids(compiled), compiled.notes) == (expected, ())
+
+    def test_fields_of_memories_that_are_not_read_are_noted(self, store):
+        store.add_documents(
+            [
+                document("d", "met a hub", type="episodic", decay_factor=0.9),
+                document("e", "a hub again", memory="Episodic"),
+                document("f", "hub", type="article"),
+            ]
+        )
+        assert set(compiler(store).compile("hub").notes) == {
+            "document 'd': not read: type 'episodic', which is read as memory; decay_factor 0.9, which is"
+            " read as half_life_hours",
+            "document 'e': memory 'Episodic' is none of semantic, episodic, procedural; it does not fade",
+        }
+
     @pytest.mark.parametrize(
         "field",
         [
@@ -358,12 +460,6 @@ class ContextCases:
         assert ids(compiled) == ["mine"]
         with pytest.raises(FilterError):
             compiler(store, filter={"who": {"$no": 1}})
-
-    def test_the_published_formula_takes_what_adds_up_to_most(self, store):
-        store.add_documents([document(f"d{n}", f"hub {'x ' * n}") for n in range(1, 12)])
-        compiled = compiler(store, 20, value=WeightedSum()).compile("hub")
-        assert compiled.method in {"exact", "rank"}
-        assert compiled.tokens <= 20
 
     def test_sync_async_runnable_and_retriever_agree(self, store):
         store.add_documents(

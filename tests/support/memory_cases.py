@@ -16,7 +16,7 @@ from stores import times
 from linkstore import LinkStore
 from linkstore.context import counter_of
 from linkstore.errors import BudgetError, DocumentError, StrategyError
-from linkstore.memory import ConversationMemory, SessionKey, writing
+from linkstore.memory import ConversationMemory, SessionKey, sessions
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 PAIRS = (("ada", "a"), ("ada", "b"), ("bob", "a"))
@@ -76,15 +76,13 @@ class MemoryCases:
         assert memory.turns("nobody") == []
         assert memory.recall("nobody", "What is Kubernetes?").turns == ()
 
-    def test_turns_are_in_order_across_segments(self, memory):
+    def test_turns_are_in_order_across_pages(self, memory):
         for number in range(205):
             memory.add("chat", f"message {number} on Kubernetes", entities=["Kubernetes"])
         turns = memory.turns("chat")
         assert [turn.query for turn in turns] == [f"message {number} on Kubernetes" for number in range(205)]
         assert [turn.ordinal for turn in turns] == list(range(1, 206))
         assert [turn.follows for turn in turns] == [None, *(turn.id for turn in turns[:-1])]
-        sizes = [sum(turn.segment == n for turn in turns) for n in {turn.segment for turn in turns}]
-        assert max(sizes) <= 100
         assert memory.turns("chat", last=12) == turns[-12:]
 
     @pytest.mark.parametrize("part", ["", 7, "x" * 501, "a\0b", "\ud800"])
@@ -169,7 +167,7 @@ class MemoryCases:
         for _ in range(times(60, 1000)):
             key = rng.choice(keys)
             if rng.random() < 0.6:
-                memory.add(key, f"The {words[key]} is number {rng.randrange(99)}", sources=[words[key]])
+                memory.add(key, f"I saw a {words[key]}, number {rng.randrange(99)}", sources=[words[key]])
             else:
                 found = memory.recall(key, "zebra and walrus: which number?")
                 seen = {turn.session for turn in (*found.turns, *found.recent)}
@@ -296,7 +294,7 @@ class MemoryCases:
 
     def test_as_many_turns_are_recalled_as_are_asked_for(self, memory):
         for number in range(230):
-            memory.add(SessionKey(run_id=f"{number}", user_id="u"), f"The zebra is number {number}")
+            memory.add(SessionKey(run_id=f"{number}", user_id="u"), f"I saw a zebra, number {number}")
         asked = SessionKey(run_id="asked", user_id="u")
         for k in (1, 120, 230):
             assert len(memory.recall(asked, "Where is the zebra?", k=k, everywhere=True).turns) == k
@@ -340,18 +338,6 @@ class MemoryCases:
                 assert "Kubernetes" in found.resolved
                 assert "scale" in {hit.document.id for hit in found.chunks}
 
-    def test_a_closed_segment_has_a_summary_that_leads_to_its_turns(self, memory):
-        for number in range(4):
-            memory.add("chat", f"How many pods does Kubernetes run on node {number}?", "Ten pods.")
-        memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?")
-        assert [turn.segment for turn in memory.turns("chat")] == [1, 1, 1, 1, 2]
-        for number in range(12):
-            memory.add("chat", f"Which violin concertos did Brahms compose in 18{number + 70}?")
-        (summary,) = memory.recall("chat", "And Bruch?").summaries
-        assert (summary.segment, "pods" in summary.text) == (1, True)
-        assert len(memory.turns("chat", segment=1)) == 4
-        assert memory.export("chat")["summaries"] == [{"segment": 1, "text": summary.text}]
-
     def test_a_recall_fits_its_budget(self, store):
         counter = counter_of(None)
         with LinkStore() as knowledge:
@@ -371,7 +357,7 @@ class MemoryCases:
 
     def test_a_model_resolves_references(self, store):
         model = FakeListChatModel(responses=["How does Kubernetes scale?"])
-        with ConversationMemory(store, model=model) as memory:
+        with ConversationMemory(store, rewriter=model) as memory:
             memory.add("chat", "What is Kubernetes?")
             assert memory.recall("chat", "How does it scale?").resolved == "How does Kubernetes scale?"
 
@@ -391,7 +377,7 @@ class MemoryCases:
             memory.add("chat", "Kubernetes is new", time=now)
             found = memory.recall("chat", "Kubernetes")
             assert [turn.query for turn in (*found.turns, *found.recent)] == ["Kubernetes is new"] * 2
-            assert memory.forget_expired() == 1
+            assert len(memory.forget_expired()) == 1
             assert [turn.query for turn in memory.turns("chat")] == ["Kubernetes is new"]
 
     def test_what_expired_is_not_recalled_by_its_summary_either(self, store):
@@ -401,11 +387,24 @@ class MemoryCases:
                 said = now - timedelta(days=9 - number)
                 query = f"How many pods does Kubernetes run on node {number}?"
                 memory.add("chat", query, "Ten.", sources=["pods"], time=said)
-            memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?", time=now)
-            assert [turn.segment for turn in memory.turns("chat")] == [1, 1, 1, 1, 2]
-            assert memory.export("chat")["summaries"]
-            assert memory.recall("chat", "And Bruch?").summaries == ()
-            assert "pods" not in memory.recall("chat", "And Bruch?").prompt
+            summary = memory.summarise("chat")
+            assert "pods" in summary.query
+            memory.forget_expired()
+            assert memory.notes("chat") == []
+            assert memory.recall("chat", "How many pods?").turns == ()
+
+    def test_a_summary_is_recalled_and_replaced_by_the_next(self, memory):
+        for number in range(12):
+            memory.add("chat", f"How many pods does Kubernetes run on node {number}?", "Ten pods.")
+        first = memory.summarise("chat")
+        assert "pods" in first.query
+        assert set(first.sources) == {turn.id for turn in memory.turns("chat")}
+        memory.add("chat", "Which violin concertos did Brahms compose?", "One, for Joachim.")
+        second = memory.summarise("chat")
+        assert second.supersedes == (first.id,)
+        found = memory.recall("chat", first.query, k=20).turns
+        assert [turn.id for turn in found if turn.is_note] == [second.id]
+        assert memory.summarise("empty") is None
 
     def fill(self, memory) -> dict[str, SessionKey]:
         keys = {
@@ -421,7 +420,7 @@ class MemoryCases:
 
     def test_a_session_is_forgotten(self, memory):
         keys = self.fill(memory)
-        assert memory.forget(keys["a"]) == 4
+        assert len(memory.forget(keys["a"])) == 4
         assert memory.turns(keys["a"]) == []
         assert memory.recall(keys["a"], "Zanzibara").turns == ()
         assert memory.sessions() == sorted([keys["b"], keys["c"]], key=lambda key: key.path)
@@ -431,7 +430,7 @@ class MemoryCases:
 
     def test_a_person_is_forgotten(self, memory):
         keys = self.fill(memory)
-        assert memory.forget(user_id="ada") == 8
+        assert len(memory.forget(user_id="ada")) == 8
         assert memory.sessions() == [keys["c"]]
         assert len(memory.turns(keys["c"])) == 4
 
@@ -449,9 +448,9 @@ class MemoryCases:
         assert memory.sessions(user_id="bob") == [keys["c"], coached[2]]
         assert memory.sessions(user_id="ada", agent_id="coach") == coached[:2]
         assert memory.sessions(user_id="coach") == memory.sessions(user_id="*") == []
-        assert memory.forget(keys["a"], user_id="bob") == 0
-        assert memory.forget(agent_id="coach") == 3
-        assert memory.forget(user_id="ada") == 8
+        assert len(memory.forget(keys["a"], user_id="bob")) == 0
+        assert len(memory.forget(agent_id="coach")) == 3
+        assert len(memory.forget(user_id="ada")) == 8
         assert memory.sessions() == [keys["c"]]
 
     def test_what_an_interrupted_write_left_is_no_session_and_is_forgotten(self, memory, store):
@@ -459,19 +458,20 @@ class MemoryCases:
         turn = memory.add(key, "What is Quetzalcoatl?", "A serpent.")
         store.delete([turn.id])
         assert memory.sessions() == []
-        assert memory.forget(user_id="ada") == 0
+        assert len(memory.forget(user_id="ada")) == 0
         assert store.backend.run(store.backend.scan(None, 100)) == []
 
-    def test_a_session_whose_last_segment_has_no_turn_is_listed(self, memory, store):
-        memory.add("chat", "How many pods does Kubernetes run on a node?", "Ten.")
-        turn = memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?")
-        assert turn.segment == 2
-        store.delete([turn.id])
+    def test_a_session_whose_last_page_has_no_turn_is_listed_and_goes_on(self, memory, store, monkeypatch):
+        monkeypatch.setattr(sessions, "PAGE_TURNS", 2)
+        written = [memory.add("chat", f"How many pods does Kubernetes run on node {n}?") for n in range(3)]
+        store.delete([written[2].id])
         assert memory.sessions() == [SessionKey(run_id="chat")]
+        assert memory.turns("chat", 5) == written[:2]
+        assert memory.add("chat", "And on node 9?").follows == written[1].id
 
     def test_an_entity_is_forgotten(self, memory, store):
         keys = self.fill(memory)
-        assert memory.forget(entity="Kubernetes") == 3
+        assert len(memory.forget(entity="Kubernetes")) == 3
         for key in keys.values():
             assert not [turn for turn in memory.turns(key) if "kubernetes" in turn.text]
         left = store.backend.run(store.backend.scan(None, 1000))
@@ -480,28 +480,29 @@ class MemoryCases:
             memory.add(key, "And on")
             assert memory.turns(key)[-1].query == "And on"
 
-    def test_a_session_goes_on_after_its_last_segment_is_forgotten(self, memory):
+    def test_a_session_goes_on_after_its_last_page_is_forgotten(self, memory, monkeypatch):
+        monkeypatch.setattr(sessions, "PAGE_TURNS", 2)
         for number in range(4):
             memory.add("chat", f"How many pods does Kubernetes run on node {number}?", "Ten.")
         memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?")
-        assert [turn.segment for turn in memory.turns("chat")] == [1, 1, 1, 1, 2]
-        assert memory.forget("chat", entity="Brahms") == 1
+        assert len(memory.forget("chat", entity="Brahms")) == 1
         assert len(memory.turns("chat", 10)) == 4
         assert memory.recall("chat", "How many pods on node 2?").turns
         assert memory.add("chat", "And on node 9?").ordinal == 5
 
-    @pytest.mark.parametrize("steps", range(5))
+    @pytest.mark.parametrize("steps", range(3))
     def test_an_interrupted_forgetting_is_completed_by_calling_it_again(
         self, memory, store, steps, monkeypatch
     ):
+        monkeypatch.setattr(sessions, "PAGE_TURNS", 2)
         for number in range(3):
             memory.add("chat", f"How many pods does Kubernetes run on node {number}?")
         memory.add("chat", "How many pods does Kubernetes run on node quetzalcoatl?", "As on all.")
+        memory.summarise("chat")
+        memory.remember("chat", "The quetzalcoatl node is the last one.")
         memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?")
         memory.add("other", "Is quetzalcoatl a serpent?", "Yes.")
         before = {name: memory.turns(name) for name in ("chat", "other")}
-        assert [turn.segment for turn in before["chat"]] == [1, 1, 1, 1, 2]
-        assert "quetzalcoatl" in memory.export("chat")["summaries"][0]["text"]
         with monkeypatch.context() as patch:
             _interrupt_changes(store, patch, after=steps)
             with pytest.raises(KeyboardInterrupt):
@@ -510,7 +511,6 @@ class MemoryCases:
         for name, turns in before.items():
             left = again.turns(name)
             assert left == [turn for turn in turns if turn in left], "a turn is whole or gone"
-            assert again.recall(name, "quetzalcoatl", k=9).recent == tuple(left)
         again.forget(entity="quetzalcoatl")
         kept = store.backend.run(store.backend.scan(None, 1000))
         assert not [one for one in kept if "quetzalcoatl" in f"{one.id} {one.text} {one.metadata}".lower()]
@@ -520,23 +520,18 @@ class MemoryCases:
         assert again.sessions() == [SessionKey(run_id="chat")]
         assert again.add("chat", "And on node 9?").ordinal == 6
 
-    @pytest.mark.parametrize("steps", [1, 2])
-    def test_a_forgetting_of_many_segments_is_completed_by_calling_it_again(
-        self, memory, store, steps, monkeypatch
-    ):
-        """More segments than are looked for at once lie behind the one that the session then names."""
-        monkeypatch.setattr(writing, "MOST_SEGMENT_TURNS", 1)
+    def test_a_forgetting_of_many_pages_leaves_none(self, memory, store, monkeypatch):
+        """More pages than are looked for at once lie behind the one that is left."""
+        monkeypatch.setattr(sessions, "PAGE_TURNS", 1)
         memory.add("chat", "How many pods does Kubernetes run?")
         for number in range(20):
             memory.add("chat", f"Is quetzalcoatl serpent number {number}?")
-        with monkeypatch.context() as patch:
-            _interrupt_changes(store, patch, after=steps)
-            with pytest.raises(KeyboardInterrupt):
-                memory.forget(entity="quetzalcoatl")
         memory.forget(entity="quetzalcoatl")
         left = store.backend.run(store.backend.scan(None, 1000))
         assert not [one for one in left if "quetzalcoatl" in f"{one.id} {one.text}".lower()]
         assert [turn.query for turn in memory.turns("chat")] == ["How many pods does Kubernetes run?"]
+        assert memory.turns("chat", 3) == memory.turns("chat")
+        assert memory.add("chat", "And on node 9?").ordinal == 2
 
     def test_calls_that_complete_a_forgetting_at_once_agree(self, memory, store, monkeypatch):
         for number in range(6):
@@ -556,11 +551,11 @@ class MemoryCases:
 
     def test_what_was_said_before_a_date_is_forgotten(self, memory):
         keys = self.fill(memory)
-        assert memory.forget(before=START + timedelta(days=11)) == 5
+        assert len(memory.forget(before=START + timedelta(days=11))) == 5
         assert memory.turns(keys["a"]) == []
         assert len(memory.turns(keys["b"])) == 3
         assert len(memory.turns(keys["c"])) == 4
-        assert memory.forget(before=START + timedelta(days=11)) == 0
+        assert len(memory.forget(before=START + timedelta(days=11))) == 0
 
     def test_forgetting_needs_to_know_what(self, memory):
         with pytest.raises(DocumentError, match="forget"):
@@ -580,7 +575,7 @@ class MemoryCases:
             memory.add("copy", **copy, time=datetime.fromisoformat(turn["time"]))
         again = memory.export("copy")
         for before, after in zip(exported["turns"], again["turns"], strict=True):
-            assert {**before, "id": "", "segment": 0} == {**after, "id": "", "segment": 0}
+            assert {**before, "id": ""} == {**after, "id": ""}
 
     @pytest.mark.parametrize("field", ["query", "response", "entities", "sources"])
     def test_half_a_character_is_refused_with_its_place(self, memory, field):

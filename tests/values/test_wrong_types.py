@@ -22,7 +22,7 @@ from linkstore.agents import (
     graph_tools,
     index_facts,
 )
-from linkstore.context import Calibrated, ContextCompiler, Decay, Ingestor, WeightedSum, counter_of
+from linkstore.context import ContextCompiler, Decay, counter_of
 from linkstore.core.arguments import as_path, omit_none, require, require_having, require_list
 from linkstore.embeddings import get_embedding
 from linkstore.engines.cassandra.settings import CassandraSettings
@@ -41,7 +41,6 @@ from linkstore.evaluate import (
     Telemetry,
     Watch,
     aexamine,
-    calibrate,
     calibrate_floor,
     evaluate,
     examine,
@@ -120,11 +119,6 @@ ARGUMENTS = {
     "model": (ArgumentError, lambda store, wrong: ConversationMemory(store, model=wrong), ["openai:x", 3]),
     "reranker": (ArgumentError, lambda store, wrong: ConversationMemory(store, reranker=wrong), ["x"]),
     "entities": (ArgumentError, lambda store, wrong: ConversationMemory(store, entities=wrong), ["x", None]),
-    "value": (
-        ArgumentError,
-        lambda store, wrong: ContextCompiler(store, budget=9, value=wrong),
-        ["x", 0],
-    ),
     "decay": (ArgumentError, lambda store, wrong: ContextCompiler(store, budget=9, decay=wrong), ["x", 0]),
     "precedence": (
         ArgumentError,
@@ -153,13 +147,13 @@ ARGUMENTS = {
         ["2024"],
     ),
     "tokenizer": (ArgumentError, lambda _, wrong: counter_of(wrong), ["llama", 3]),
-    "rules": (ArgumentError, lambda _, wrong: Ingestor(rules=wrong), ["x"]),
+    "touch": (ArgumentError, lambda store, wrong: ContextCompiler(store, budget=9, touch=wrong), ["x", 0]),
+    "rewriter": (ArgumentError, lambda store, wrong: ConversationMemory(store, rewriter=wrong), ["x", 3]),
     "model of a reader": (ArgumentError, graph_reader, [None, 3]),
     "budget": (ArgumentError, lambda store, wrong: graph_reader(store, "x:y", budget=wrong), [40]),
     "facts": (ArgumentError, lambda store, wrong: index_facts(store, FACTS, facts=wrong), ["kb"]),
     "extractor": (ArgumentError, index_facts, ["rules", None]),
     "model of an extractor": (ArgumentError, lambda _, wrong: ModelExtractor(wrong), ["openai:x", None]),
-    "model of an ingestor": (ArgumentError, lambda _, wrong: Ingestor(wrong), ["openai:x"]),
     "name": (ArgumentError, lambda _, wrong: chat_model(wrong), [None, 3]),
     "name of an embedding": (ArgumentError, lambda _, wrong: get_embedding(wrong), [None, 3, ["wordllama"]]),
     "rate": (ArgumentError, lambda _, wrong: chat_model("x:y", rate=wrong), ["fast"]),
@@ -170,7 +164,6 @@ ARGUMENTS = {
     "watch": (ArgumentError, lambda store, wrong: examine(store, watch=wrong), ["x"]),
     "source": (ArgumentError, index, ["docs", None]),
     "source of a corpus": (ArgumentError, lambda _, wrong: evaluate(wrong, [QUESTION]), ["kb", None]),
-    "source of a calibration": (ArgumentError, lambda _, wrong: calibrate(wrong, [QUESTION]), ["kb", None]),
     "source of a copy": (ArgumentError, lambda store, wrong: migrate(wrong, store.backend), ["kb", None]),
     "target": (ArgumentError, lambda store, wrong: migrate(store.backend, wrong), ["kb", None]),
     "path": (ArgumentError, lambda store, wrong: index(store, FolderSource(wrong)), [None, 3, ""]),
@@ -292,10 +285,6 @@ SETTINGS = {
     "seconds": (Limits, [-1, "x", float("nan")]),
     "half_life": (Decay, [3, "x"]),
     "resistance": (Decay, ["x", 2, float("nan")]),
-    "coefficients": (Calibrated, ["x", 3]),
-    "least_gain": (Calibrated, ["x", float("nan")]),
-    "rank_bonus": (WeightedSum, ["x", float("nan")]),
-    "alpha": (WeightedSum, ["x", float("nan")]),
 }
 
 
@@ -316,7 +305,10 @@ SAID = {
     "time": lambda memory, wrong: memory.add("s", "q", time=wrong),
     "question": lambda memory, wrong: memory.recall("s", wrong),
     "last": lambda memory, wrong: memory.turns("s", last=wrong),
-    "segment": lambda memory, wrong: memory.turns("s", segment=wrong),
+    "supersedes": lambda memory, wrong: memory.add("s", "q", supersedes=wrong),
+    "metadata": lambda memory, wrong: memory.add("s", "q", metadata=wrong),
+    "id": lambda memory, wrong: memory.update(wrong),
+    "ids": lambda memory, wrong: memory.delete(wrong),
     "user_id": lambda memory, wrong: memory.sessions(user_id=wrong),
     "agent_id": lambda memory, wrong: memory.forget(agent_id=wrong),
     "entity": lambda memory, wrong: memory.forget(entity=wrong),

@@ -1,0 +1,344 @@
+"""The candidates of a context: what each costs, how it is ranked, what it requires, and what it repeats.
+
+Two texts say the same if they have the same letters and signs, whatever their case and white space: a single
+number, name or "not" can be what the question is about, so texts that are merely alike are all kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import permutations
+from typing import Final, Literal, get_args
+
+from langchain_core.documents import Document
+
+from linkstore.context.compiled import Item, Role, TokenCounter, Tokenizer, counter_of
+from linkstore.context.decay import Decay, LastAccess
+from linkstore.context.ordering import ORDERS, PRECEDENCE, First, Order
+from linkstore.context.surroundings import MOST_HOPS, Surroundings
+from linkstore.core.arguments import omit_none, require, require_at_least, require_having, require_list
+from linkstore.core.documents import MEMORY_KEY
+from linkstore.core.filters import Filter, parse_filter
+from linkstore.core.hits import Hit, Hits, Path
+from linkstore.core.plans import StoredDocument
+from linkstore.errors import StrategyError
+from linkstore.store.linkstore import LinkStore, require_store
+from linkstore.store.search import choose_strategy
+from linkstore.strategies.base import Strategy
+from linkstore.strategies.pagerank import DEFAULT_STRATEGY, PageRank
+
+Selection = Literal["rank", "knapsack"]
+SELECTIONS: Final[tuple[str, ...]] = get_args(Selection)
+DEFAULT_CANDIDATES: Final = 200
+"""How many hits are candidates, unless the budget holds more."""
+MANY_HITS: Final = 100
+"""With fewer hits, all that the store has is found."""
+MOST_CANDIDATES: Final = 5_000
+"""Maximum number of candidates that are looked for without being told."""
+STARTS_PER_DOCUMENT: Final = 4
+"""Number of documents that a wider search starts from, for each one that the budget holds."""
+MOST_STARTS: Final = 128
+"""Maximum number of documents that a search starts from."""
+REQUIRED_KINDS: Final = frozenset({"requires"})
+PINNED_FILTER: Final[Filter] = {MEMORY_KEY: "procedural"}
+_OVERLAP: Final = (40, 2_000)
+"""Minimum and maximum number of characters of an overlap of two chunks."""
+_MOST_COMPARED: Final = 48
+"""How many documents of one source are looked at for overlaps, the best ranked ones."""
+_GAP: Final = "\n\n"
+Header = Callable[[Document], str]
+Frame = Callable[[str], str]
+"""Gives what is sent of a context's text."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CompilerSettings:
+    """The settings of a compilation: see :class:`~linkstore.context.ContextCompiler`."""
+
+    store: LinkStore = field(kw_only=False)
+    budget: int
+    strategy: Strategy | None = None
+    tokenizer: Tokenizer | None = None
+    selection: Selection = "rank"
+    decay: Decay = field(default_factory=Decay)
+    order: Order = "precedence"
+    precedence: Mapping[str, First] = field(default_factory=lambda: PRECEDENCE)
+    requires: Collection[str] = REQUIRED_KINDS
+    pinned: Filter | None = field(default_factory=lambda: PINNED_FILTER)
+    filter: Filter | None = None
+    candidates: int | None = None
+    separator: str = "\n\n"
+    header: Header | None = None
+    last_access: LastAccess | None = None
+    touch: bool = True
+    frame: Frame | None = None
+    counter: TokenCounter = field(init=False)
+
+    def __post_init__(self) -> None:
+        require_store(store=self.store)
+        require_list("kinds", requires=self.requires)
+        if self.strategy is not None:
+            choose_strategy(self.strategy, None)
+        require(Decay, "a Decay", decay=self.decay)
+        require(Mapping, "a dict of 'source' or 'target' by kind of link", precedence=self.precedence)
+        require(str, "a string", separator=self.separator)
+        require(bool, "True or False", touch=self.touch)
+        require_having("__call__", "a function", **omit_none(header=self.header, frame=self.frame))
+        if self.last_access is not None and not isinstance(self.last_access, Mapping):
+            require_having("__call__", "a dict or a function of an id", last_access=self.last_access)
+        require_at_least(1, budget=self.budget, **omit_none(candidates=self.candidates))
+        for name, value, known in (("order", self.order, ORDERS), ("selection", self.selection, SELECTIONS)):
+            if value not in known:
+                raise StrategyError(f"{name} must be one of {', '.join(known)}, not {value!r}")
+        for kind, first in self.precedence.items():
+            if first not in {"source", "target"}:
+                raise StrategyError(f"precedence[{kind!r}] must be 'source' or 'target', not {first!r}")
+        parse_filter(self.filter)
+        parse_filter(self.pinned)
+        object.__setattr__(self, "counter", counter_of(self.tokenizer))
+
+    def widen(self, hits: Hits) -> tuple[Strategy, int] | None:
+        """Return a search with more starts or hits if the budget holds more than was found, else None.
+
+        A walk reaches the surroundings of its starts, so that a large context of short documents needs more.
+        """
+        counts = self.counter.count([hit.document.page_content for hit in hits])
+        free, held = self.budget, 0
+        for cost in counts:
+            free -= cost
+            held += free >= 0
+        default, k = DEFAULT_STRATEGY, self.candidates or DEFAULT_CANDIDATES
+        strategy = self.strategy or default
+        if self.candidates is None and free > 0 and len(hits) >= MANY_HITS:
+            k = min(k * self.budget // max(1, sum(counts)) + k, MOST_CANDIDATES)
+        if self.strategy is None and isinstance(default, PageRank) and held > default.start_k:
+            starts = min(STARTS_PER_DOCUMENT * held, MOST_STARTS)
+            strategy = replace(default, start_k=starts, pool=max(default.pool, k // 2))
+        same = strategy is (self.strategy or default) and k == (self.candidates or DEFAULT_CANDIDATES)
+        return None if same else (strategy, k)
+
+    def head_of(self, document: Document) -> str:
+        """Return the header above a document's text, with its line break, or an empty string."""
+        head = self.header(document) if self.header is not None else ""
+        return f"{head}\n" if head else ""
+
+    @property
+    def separator_cost(self) -> int:
+        """How many tokens a separator adds between two texts."""
+        single, both = self.counter.count(("x", f"x{self.separator}x"))
+        return max(0, both - 2 * single)
+
+
+def source_header(document: Document) -> str:
+    """Format a header with the source of a document: its title, and its URL, page or id in angle brackets."""
+    title = document.metadata.get("title")
+    named = f"{title} " if isinstance(title, str) and title else ""
+    return f"[{named}<{find_source(document)}>]"
+
+
+def find_source(document: Document) -> str:
+    """Return the URL of a document, else its page, else its id."""
+    for name in ("url", "page"):
+        value = document.metadata.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return str(document.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """All candidates, and how they depend on each other.
+
+    Args:
+        by_id: Pinned ones first, then those found by rank and strength, then those required by id; with their
+            whole texts.
+        same: For each that says the same as another, the one that stands for it.
+        overlaps: For each document that begins with the end of another, that other.
+        requires: For each all that must be taken with it, by what stands for it.
+        refused: Those that cannot be taken, with the reason.
+        notes: What is wrong with fields on the strength of each.
+    """
+
+    by_id: Mapping[str, Item]
+    same: Mapping[str, str] = field(default_factory=dict)
+    overlaps: Mapping[str, str] = field(default_factory=dict)
+    requires: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def repeats_of(self, name: str) -> tuple[str, ...]:
+        """Return those that a candidate stands for, because they say the same."""
+        return tuple(other for other, kept in self.same.items() if kept == name)
+
+
+def make_candidates(
+    settings: CompilerSettings,
+    hits: Sequence[Hit],
+    pinned: Sequence[StoredDocument],
+    around: Surroundings,
+    now: datetime,
+) -> Candidates:
+    """Count and rank all candidates, merge those that say the same, and close requirements.
+
+    Args:
+        settings: Of the compiler.
+        hits: What was found.
+        pinned: What is always in.
+        around: What they require.
+        now: The time of the question.
+    """
+    listed = list(_list_documents(hits, pinned, around))
+    documents = [document for document, _, _ in listed]
+    costs = settings.counter.count([settings.head_of(one) + one.page_content for one in documents])
+    separator = settings.separator_cost
+    strengths, notes = _measure_strengths(settings, documents, around, now)
+    items: list[Item] = []
+    for (document, role, rank), cost, strength in zip(listed, costs, strengths, strict=True):
+        hit = None if rank is None else hits[rank - 1]
+        items.append(
+            Item(
+                document=document,
+                text=document.page_content,
+                role=role,
+                cost=cost + separator,
+                strength=strength,
+                score=hit.score if hit else 0.0,
+                similarity=hit.similarity if hit else 0.0,
+                rank=rank,
+                source=find_source(document),
+                path=hit.path if hit else Path(()),
+            )
+        )
+    found = _select_role(items, "found")
+    if any(item.strength < 1 for item in found):
+        found.sort(key=lambda item: -item.score * (item.strength if item.score > 0 else 1))
+    ordered = (*_select_role(items, "pinned"), *found, *_select_role(items, "required"))
+    by_id = {item.id: item for item in ordered}
+    same, overlaps = find_alike(by_id)
+    requires, refused = _close_requirements(by_id, same, around)
+    return Candidates(
+        by_id=by_id, same=same, overlaps=overlaps, requires=requires, refused=refused, notes=notes
+    )
+
+
+def _select_role(items: Sequence[Item], role: Role) -> list[Item]:
+    return [item for item in items if item.role == role]
+
+
+def _list_documents(
+    hits: Sequence[Hit], pinned: Sequence[StoredDocument], around: Surroundings
+) -> Iterable[tuple[Document, Role, int | None]]:
+    ranks: dict[str, int] = {}
+    for rank, hit in enumerate(hits, 1):
+        ranks.setdefault(str(hit.document.id), rank)
+    always = {one.id for one in pinned}
+    for one in pinned:
+        yield _make_document(one), "pinned", ranks.get(one.id)
+    for name, rank in ranks.items():
+        if name not in always:
+            yield hits[rank - 1].document, "found", rank
+    for name in sorted(around.documents.keys() - always - ranks.keys()):
+        yield _make_document(around.documents[name]), "required", None
+
+
+def _make_document(stored: StoredDocument) -> Document:
+    return Document(id=stored.id, page_content=stored.text, metadata=stored.metadata)
+
+
+def _measure_strengths(
+    settings: CompilerSettings, documents: Sequence[Document], around: Surroundings, now: datetime
+) -> tuple[list[float], dict[str, str]]:
+    """Return the strength of each document, 1 where its fields cannot be read, with what is wrong."""
+    centrality = around.links.centrality({*settings.precedence, *settings.requires})
+    strengths: list[float] = []
+    notes: dict[str, str] = {}
+    for one in documents:
+        name = str(one.id)
+        try:
+            strength = settings.decay.strength_of(
+                name, one.metadata, now, centrality.get(name, 0.0), settings.last_access
+            )
+            unread = settings.decay.describe_unread(name, one.metadata)
+        except StrategyError as error:
+            strength, unread = 1.0, f"{error}; it does not fade"
+        strengths.append(strength)
+        if unread is not None:
+            notes[name] = unread
+    return strengths, notes
+
+
+def _close_requirements(
+    by_id: Mapping[str, Item], same: Mapping[str, str], around: Surroundings
+) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
+    """Return all requirements of each, direct or not, and those whose requirements have no end."""
+    direct: dict[str, set[str]] = {}
+    for name, others in around.requires.items():
+        kept = same.get(name, name)
+        direct.setdefault(kept, set()).update(same.get(other, other) for other in others)
+    endless = {same.get(name, name) for name in around.unfinished}
+    requires: dict[str, frozenset[str]] = {}
+    refused: dict[str, str] = {}
+    for name in by_id:
+        if name in same:
+            continue
+        seen, stack = {name}, [name]
+        while stack:
+            fresh = direct.get(stack.pop(), set()) - seen
+            seen |= fresh
+            stack += fresh
+        if seen & endless or not seen <= by_id.keys():
+            refused[name] = f"what it requires is more than {MOST_HOPS} links away, or was removed meanwhile"
+        elif len(seen) > 1:
+            requires[name] = frozenset(seen - {name})
+    return requires, refused
+
+
+def find_alike(items: Mapping[str, Item]) -> tuple[dict[str, str], dict[str, str]]:
+    """Find texts that say the same, and overlaps among the others of one source.
+
+    Returns:
+        For each text that says the same as others before it, the first of them; and for each text that begins
+        with the end of another, that other. What is pinned says nothing again.
+    """
+    firsts: dict[str, str] = {}
+    same: dict[str, str] = {}
+    sources: dict[object, list[str]] = {}
+    for name, item in items.items():
+        first = firsts.setdefault(" ".join(item.text.split()).casefold(), name)
+        if first != name and item.role != "pinned":
+            same[name] = first
+        else:
+            metadata = item.document.metadata
+            sources.setdefault(str(metadata.get("page") or metadata.get("source")), []).append(name)
+    overlaps: dict[str, str] = {}
+    for names in sources.values():
+        for first, second in permutations(names[:_MOST_COMPARED], 2):
+            if overlaps.get(first) != second and measure_overlap(items[first].text, items[second].text):
+                overlaps.setdefault(second, first)
+    return same, overlaps
+
+
+def measure_overlap(first: str, second: str) -> int:
+    """Count the characters that end the first text and begin the second, 0 for fewer than 40."""
+    least, most = _OVERLAP
+    if len(second) < least:
+        return 0
+    start = first.find(second[:least], max(0, len(first) - most))
+    while start >= 0:
+        if second.startswith(first[start:]):
+            return len(first) - start
+        start = first.find(second[:least], start + 1)
+    return 0
+
+
+def continue_text(before: str, text: str) -> str:
+    """Return the second text without what the first ends with, or without a heading that both begin with."""
+    size = measure_overlap(before, text)
+    if size:
+        return text[size:]
+    heading, gap, body = text.partition(_GAP)
+    if gap and body and before.startswith(heading + _GAP):
+        return _GAP + body
+    return _GAP + text

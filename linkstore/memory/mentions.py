@@ -1,0 +1,307 @@
+"""What a text names: people, things and groups of things, in English as people type it, without a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Final, Literal
+
+from linkstore.core.text import STOP_WORDS, fold
+from linkstore.embeddings.wordllama import load_wordllama_tokenizer
+
+Kind = Literal["he", "she", "person", "thing", "place", "many", "unknown"]
+"""What a mention may be of, and so which pronoun takes its place. Of many names it is unknown."""
+LONGEST_TEXT: Final = 8_000
+"""Characters of a text that are searched for what it names."""
+_MOST_NAME_WORDS: Final = 6
+_WORD: Final = (
+    r"(?:Mr|Mrs|Ms|Dr|Prof|St)\.|(?:[A-Z]\.)+(?=\s?[A-Z])"
+    r"|[^\W\d_][\w\u2019'&-]*(?:\.(?=\w)[\w\u2019'-]+)*|\d[\w.,/-]*\w|\d"
+)
+_TOKEN: Final = re.compile(rf"({_WORD})|(\n+|[.!?:;…](?=\s|$)|[^\w\s])")
+_INSIDE: Final = frozenset(("da", "de", "del", "der", "di", "du", "la", "le", "of", "van", "von", "y", "&"))
+"""Words inside names."""
+_WEAK_INSIDE: Final = frozenset(("and", "for", "the", "to", "without"))
+"""Words that stand more often between two names than inside one."""
+_QUANTIFIERS: Final = frozenset(("a", "an", "any", "each", "every", "no", "some", "what", "which"))
+"""Words before which a word in capitals is of a kind, and no name: "which PEP"."""
+_TITLE_KINDS: Final[Mapping[str, Kind]] = {
+    **dict.fromkeys(("mr", "sir", "lord", "king"), "he"),
+    **dict.fromkeys(("mrs", "ms", "miss", "lady", "queen"), "she"),
+}
+_PLACE_BEFORE: Final = frozenset(("in", "at", "from", "near", "into", "around", "across", "through"))
+_PREPOSITIONS: Final = _PLACE_BEFORE | {
+    "to",
+    "of",
+    "by",
+    "with",
+    "on",
+    "for",
+    "after",
+    "before",
+    "under",
+    "than",
+}
+_DETERMINERS: Final = frozenset(
+    ("a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "this", "that", "these", "those")
+)
+
+
+@cache
+def read_words(name: str) -> frozenset[str]:
+    """Return one of the lists of English words beside this module."""
+    for line in files(__package__).joinpath("english.txt").read_text(encoding="utf-8").splitlines():
+        key, _, listed = line.partition(": ")
+        if key == name:
+            return frozenset(map(fold, listed.split()))
+    raise KeyError(name)
+
+
+@cache
+def _read_roles() -> Mapping[str, Kind]:
+    kinds: tuple[Kind, ...] = ("he", "she", "person", "many")
+    return {word: kind for kind in kinds for word in read_words(f"roles_{kind}")}
+
+
+@cache
+def _read_given_names() -> Mapping[str, Kind]:
+    """Return for some given names the pronoun of most people who have them."""
+    kinds: tuple[Kind, ...] = ("he", "she")
+    return {name: kind for kind in kinds for name in read_words(f"given_{kind}")}
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A thing that a text mentions.
+
+    Args:
+        text: As it is written there, without a determiner.
+        start: Where it stands.
+        kind: What may be meant.
+        is_name: Whether it is a name, and not a common word.
+        sentence: The number of the sentence that it stands in, from 0.
+        opens: Whether its sentence begins with it.
+        before: The preposition before it, "" for none.
+    """
+
+    text: str
+    start: int
+    kind: Kind
+    is_name: bool
+    sentence: int = 0
+    opens: bool = False
+    before: str = ""
+
+    @property
+    def head(self) -> str:
+        """Its last word, folded, without a plural ending."""
+        return stem_plural(fold(self.text).rpartition(" ")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    start: int
+    end: int
+    sentence: int
+    first: bool
+
+    @property
+    def folded(self) -> str:
+        return fold(self.text).removesuffix("'s").rstrip(".")
+
+    @property
+    def is_word(self) -> bool:
+        return self.text[0].isalnum()
+
+    @property
+    def is_capital(self) -> bool:
+        """Whether it may belong to a name: it has a capital or a digit in it."""
+        return self.text[0].isupper() or (self.text[0].isdigit() or any(map(str.isupper, self.text[1:])))
+
+
+def stem_plural(word: str) -> str:
+    """Return a word without a plural ending."""
+    if len(word) > 3 and word.endswith("ies"):
+        return f"{word[:-3]}y"
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def find_mentions(text: str) -> tuple[Mention, ...]:
+    """Return the names in a text, and the phrases with a determiner, in order."""
+    tokens = list(_split(text[:LONGEST_TEXT]))
+    found: list[Mention] = []
+    at = 0
+    while at < len(tokens):
+        end = _end_name(tokens, at)
+        if end is None:
+            phrase = _read_phrase(tokens, at)
+            if phrase is not None:
+                found.append(phrase)
+            at += 1
+            continue
+        mention = _make_name(tokens, at, end, text)
+        if mention is not None:
+            found.append(mention)
+        at = end
+    return tuple(found)
+
+
+def _split(text: str) -> Iterator[_Token]:
+    sentence, first = 0, True
+    for match in _TOKEN.finditer(text):
+        if match[1]:
+            word = match[1].rstrip("\u2019'-.") if len(match[1]) > 2 else match[1]
+            yield _Token(word, match.start(), match.start() + len(word), sentence, first)
+            first = False
+        elif match[2][0] in ".!?:;…\n":
+            if not first:
+                sentence += 1
+            first = True
+        else:
+            yield _Token(match[2][0], match.start(), match.end(), sentence, first)
+            first = first and match[2][0] in "*_\"'“”„«(-•"
+
+
+def _end_name(tokens: list[_Token], at: int) -> int | None:
+    """Return where the name that begins at a token ends, or None if none does."""
+    one = tokens[at]
+    if not one.is_word or not one.is_capital or one.folded in read_words("times") or one.folded == "i":
+        return None
+    if one.text[0].isdigit() and not any(map(str.isalpha, one.text)) and "-" not in one.text:
+        return None
+    end = at + 1
+    while end < len(tokens) and end - at < _MOST_NAME_WORDS and tokens[end].sentence == one.sentence:
+        after = tokens[end]
+        gap = tokens[end - 1].text.lower() in read_words("titles")
+        if not after.is_word or tokens[end - 1].text.endswith(("'s", "\u2019s")):
+            break
+        if after.is_capital and after.folded not in read_words("times") and (not after.first or gap):
+            end += 1
+        elif (
+            after.folded in _INSIDE | _WEAK_INSIDE
+            and end + 1 < len(tokens)
+            and tokens[end + 1].is_capital
+            and (after.folded not in _WEAK_INSIDE or _is_joined(tokens, end))
+        ):
+            end += 2
+        else:
+            break
+    if one.first and (one.folded in read_words("openers") or one.folded in STOP_WORDS):
+        return None  # a name after it is found by itself
+    if one.first and end == at + 1 and (end == len(tokens) or tokens[end].sentence != one.sentence):
+        return None  # a word by itself says something, as "Lovely!" does
+    if end == at + 1 and (
+        one.folded in read_words("origins") or (at and tokens[at - 1].folded in _QUANTIFIERS)
+    ):
+        return None
+    doubtful = (
+        one.first and one.folded not in read_words("no_person") and one.folded not in read_words("titles")
+    )
+    return None if doubtful and (end == at + 1 or one.text.isalpha()) and _is_common(one.folded) else end
+
+
+@lru_cache(maxsize=4096)
+def _is_common(word: str) -> bool:
+    """Say whether a word is so common in lower case that the tokenizer of the default embedding knows it."""
+    known = load_wordllama_tokenizer().token_to_id(f"\u2581{word}") is not None
+    return known and word not in _read_given_names()
+
+
+def _is_joined(tokens: list[_Token], end: int) -> bool:
+    """Say whether a weak word stands inside a name, as in "Couch to 5K" and "Doctors Without Borders"."""
+    word = tokens[end].text
+    return word[0].isupper() or (word in {"to", "the"} and tokens[end + 1].text[0].isdigit())
+
+
+def _make_name(tokens: list[_Token], at: int, end: int, text: str) -> Mention | None:
+    first, last = tokens[at], tokens[end - 1]
+    written = text[first.start : last.end]
+    written = re.sub(r"(?:'s|\u2019s)$", "", written)
+    words = [token.folded for token in tokens[at:end]]
+    if all(word in STOP_WORDS for word in words):
+        return None
+    before = [token.folded for token in tokens[max(0, at - 3) : at] if token.sentence == first.sentence]
+    kind = _classify(words, written, before, len(words) == 1 and first.first)
+    is_name = True
+    if len(before) > 1 and before[-2] in {"a", "an", "the"} and _is_noun(tokens, at - 1):
+        start = tokens[at - 1].start  # "a traditional IRA"
+        return Mention(text[start : last.end], start, "thing", False, first.sentence, False, "")
+    if before[-1:] and before[-1] in {"a", "an", "my", "our", "your"} and _is_noun(tokens, end):
+        written, kind, is_name = text[first.start : tokens[end].end], "thing", False  # "a Python function"
+    return Mention(
+        written, first.start, kind, is_name, first.sentence, first.first, _read_preposition(before)
+    )
+
+
+def _is_noun(tokens: list[_Token], at: int) -> bool:
+    """Say whether a word may go on with a phrase, as a noun does."""
+    return (
+        at < len(tokens)
+        and tokens[at].is_word
+        and not tokens[at].first
+        and not tokens[at].is_capital
+        and tokens[at].folded not in read_words("no_noun") | STOP_WORDS
+        and not tokens[at].text.endswith(("ly", "ing", "ed"))
+    )
+
+
+def _read_preposition(before: list[str]) -> str:
+    if before and before[-1] in _DETERMINERS:
+        before = before[:-1]
+    return before[-1] if before and before[-1] in _PREPOSITIONS else ""
+
+
+def _classify(words: list[str], written: str, before: list[str], doubtful: bool) -> Kind:
+    """Say what a name is of, by titles and roles before it, by first names, and by its words."""
+    title = words[0] if words[0] in read_words("titles") else ""
+    role = before[-1] if before and before[-1] in _read_roles() else ""
+    if not role and len(before) > 1 and before[-1] == "," and before[-2] in _read_roles():
+        role = before[-2]
+    given = words[1] if title and len(words) > 1 else words[0]
+    known = _read_given_names().get(given)
+    if title or role or known:
+        found = _TITLE_KINDS.get(title) or _read_roles().get(role)
+        if found in {"he", "she", "many"}:
+            return found
+        if known is None or any(word in read_words("no_person") for word in words):
+            return "person" if title or role else "thing"
+        return known
+    odd = any(part.isupper() or not part.replace("-", "").isalpha() for part in written.split())
+    if odd or any(
+        word in read_words("no_person") or word in {"of", "and", "for", "to", "without"} for word in words[1:]
+    ):
+        return "thing"
+    if before and before[-1] in _PLACE_BEFORE:
+        return "place"
+    return "thing" if doubtful or words[0] in read_words("no_person") or before[-1:] == ["the"] else "unknown"
+
+
+def _read_phrase(tokens: list[_Token], at: int) -> Mention | None:
+    """Return the phrase that a determiner begins, with its nouns: "my second bike"."""
+    if tokens[at].folded not in _DETERMINERS:
+        return None
+    end = at + 1
+    while end - at < 4 and _is_noun(tokens, end):
+        end += 1
+    if end == at + 1:
+        return None
+    words = [token.text for token in tokens[at + 1 : end]]
+    last = fold(words[-1])
+    kind: Kind = _read_roles().get(
+        last, "many" if last.endswith("s") and not last.endswith(("ss", "us", "is")) else "thing"
+    )
+    before = [tokens[at - 1].folded] if at and tokens[at - 1].sentence == tokens[at].sentence else []
+    first = tokens[at]
+    return Mention(
+        " ".join(words),
+        tokens[at + 1].start,
+        kind,
+        False,
+        first.sentence,
+        first.first,
+        _read_preposition(before),
+    )

@@ -1,0 +1,86 @@
+"""The parts and settings of a memory, and the calls that its operations make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseLanguageModel
+
+from linkstore.context.decay import Accesses
+from linkstore.core.arguments import omit_none, require, require_at_least, require_having, require_model
+from linkstore.core.calls import Call
+from linkstore.core.filters import Filter
+from linkstore.core.plans import Operation
+from linkstore.errors import StrategyError
+from linkstore.memory.entities import EntityFinder, find_entities
+from linkstore.memory.turns import Turn
+from linkstore.store.linkstore import LinkStore, require_store
+from linkstore.store.search import choose_strategy
+from linkstore.strategies.base import Reranker, Strategy
+from linkstore.strategies.pagerank import DEFAULT_STRATEGY
+
+Rewriter = BaseLanguageModel[Any] | Callable[[str, Sequence[Turn]], str]
+"""A model that rewrites a question, or a function of the question and the last turns."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class MemorySettings:
+    """The parts of a memory: see :class:`~linkstore.memory.ConversationMemory`."""
+
+    store: LinkStore = field(kw_only=False)
+    knowledge: LinkStore | None = field(default=None, kw_only=False)
+    window: int = 10
+    model: BaseLanguageModel[Any] | None = None
+    rewriter: Rewriter | None = None
+    reranker: Reranker | None = None
+    entities: EntityFinder = find_entities
+    strategy: Strategy = field(default_factory=lambda: DEFAULT_STRATEGY)
+    ttl: timedelta | None = None
+    touch: bool = True
+    accesses: tuple[Accesses, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        require_store(store=self.store, **omit_none(knowledge=self.knowledge))
+        require_at_least(1, window=self.window)
+        if self.ttl is not None:
+            require(timedelta, "a timedelta, such as timedelta(days=30)", ttl=self.ttl)
+            if self.ttl <= timedelta(0):
+                raise StrategyError(f"ttl must be a positive time, not {self.ttl!r}")
+        if self.model is not None:
+            require_model("invoke", self.model)
+        require(bool, "True or False", touch=self.touch)
+        require_having("__call__", "a function", entities=self.entities, **omit_none(reranker=self.reranker))
+        if self.rewriter is not None and not isinstance(self.rewriter, BaseLanguageModel):
+            require_having("__call__", "a chat model or a function", rewriter=self.rewriter)
+        choose_strategy(self.strategy, None)
+        stores = [self.store, *([] if self.knowledge is None else [self.knowledge])]
+        object.__setattr__(self, "accesses", tuple(map(Accesses, stores)))
+
+
+def request_search(
+    store: LinkStore, question: str, strategy: Strategy, k: int, filter: Filter | None = None
+) -> Call:
+    """Request the hits of a question from a store: Hits."""
+    options = {"k": k, "strategy": strategy, "filter": filter}
+    return Call(store.search, store.asearch, (question,), options)
+
+
+def request_add(store: LinkStore, documents: list[Document]) -> Call:
+    """Request that a store adds documents in one change: their ids."""
+    options = {"batch_size": len(documents)}
+    return Call(store.add_documents, store.aadd_documents, (documents,), options)
+
+
+def request_delete(store: LinkStore, ids: list[str]) -> Call:
+    """Request that a store removes documents by id: True."""
+    return Call(store.delete, store.adelete, (ids,))
+
+
+def ask_model(model: BaseLanguageModel[Any], prompt: str) -> Operation[str]:
+    """Ask a language model for its answer to a prompt."""
+    answer: Any = yield Call(model.invoke, model.ainvoke, (prompt,))
+    return str(answer if isinstance(answer, str) else answer.text).strip()
