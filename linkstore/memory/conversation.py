@@ -81,7 +81,7 @@ class ConversationMemory(MemorySettings):
         object.__setattr__(self, "_background", BackgroundWriter())
 
     @overload
-    def add(
+    def add(  # pyright: ignore[reportOverlappingOverload]
         self, session: SessionKey | str, query: str, response: str | None = None, **given: Unpack[TurnFields]
     ) -> Turn: ...
     @overload

@@ -53,7 +53,7 @@ _DETERMINERS: Final = frozenset(
 @cache
 def read_words(name: str) -> frozenset[str]:
     """Return one of the lists of English words beside this module."""
-    for line in files(__package__).joinpath("english.txt").read_text(encoding="utf-8").splitlines():
+    for line in files("linkstore.memory").joinpath("english.txt").read_text(encoding="utf-8").splitlines():
         key, _, listed = line.partition(": ")
         if key == name:
             return frozenset(map(fold, listed.split()))

@@ -214,15 +214,13 @@ class Schema:
         """
         from langchain_core.documents import Document
 
-        links = [
-            Link(
-                kind=kind,
-                tag=to,
-                direction="bidir" if self._joins_both_ways(kind, type) else "out",
-                data=data,
+        links = []
+        for kind, to, *data in relations:
+            both = any(one.both_ways and type in one.types for one in self.of_kind(kind))
+            leaving = Link(
+                kind=kind, tag=to, direction="bidir" if both else "out", data=data[0] if data else None
             )
-            for kind, to, data in ((*one, None)[:3] for one in relations)
-        ]
+            links.append(leaving)
         entered = (one.kind for one in self.relations if type in one.to_types and not one.both_ways)
         links += [Link.incoming(kind=kind, tag=id) for kind in dict.fromkeys(entered)]
         given = {**(metadata or {}), self.type_field: type}
@@ -231,9 +229,6 @@ class Schema:
             raise SchemaError(f"document {id!r}: {'; '.join(problems)}")
         given[LINKS_KEY] = [link.to_dict() for link in merge_links(links)]
         return Document(id=id, page_content=text, metadata=given)
-
-    def _joins_both_ways(self, kind: str, type: str) -> bool:
-        return any(one.both_ways and type in one.types for one in self.of_kind(kind))
 
     def leads_on(self, type: str, link: Link) -> bool:
         """Say whether an outgoing link of a document of this type must lead to a document in the store."""
