@@ -345,8 +345,10 @@ class DocumentVersion:
     def weights(self) -> dict[Side, dict[tuple[str, str], float]]:
         """Return the link groups of the document on each side, with the highest weight of its links."""
         found: dict[Side, dict[tuple[str, str], float]] = {"out": {}, "in": {}}
-        for (kind, tag, side), weight in derive_memberships(self.links).items():
-            found[side][kind, tag] = weight
+        for kind, tag, direction, weight in self.links:
+            for side in _SIDES[direction]:
+                of = found[side]
+                of[kind, tag] = max(weight, of.get((kind, tag), 0.0))
         return found
 
     def passing(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
