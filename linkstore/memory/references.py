@@ -356,7 +356,7 @@ def _choose_group(query: str, names: Sequence[Mention], asked: Sequence[Mention]
         return ""
     bare = _find_bare_topic(query, answer)
     if bare is not None:
-        return bare if bare.endswith("s") else ""
+        return bare if _is_plural(bare, answer) else ""
     several = [one for one in asked if one.kind == "many"]
     spoken = [one for one in several if one.is_name or _speaks_of(answer, one)]
     if len(spoken) == 1 and len(names) <= 1:
@@ -388,7 +388,7 @@ def _choose_thing(
     if asks_which and first is not None and first.sentence < 2 and _opens_with(answer, first):
         return first.text
     bare = _find_bare_topic(query, answer)
-    if bare is not None and not bare.endswith("s"):
+    if bare is not None and not _is_plural(bare, answer):
         return bare
     direct = [one for one in names if one.before in _TOPICAL and one.kind != "place"]
     near = [one for one in answered if one.sentence < 2 and not one.before and one.kind == "thing"]
@@ -477,6 +477,12 @@ def _find_bare_topic(query: str, answer: str) -> str | None:
         text = " ".join(word for word, _ in words[at:end])
         return None if text[0].isupper() and end == at + 1 else text
     return None
+
+
+def _is_plural(topic: str, answer: str) -> bool:
+    """Say whether words name several things: by their ending, unless the answer goes on with "is"."""
+    single = rf"\b{re.escape(topic)} (?:is|was|has|does)\b"
+    return topic.endswith("s") and not re.search(single, answer, re.IGNORECASE)
 
 
 def find_answered_name(turn: Turn) -> str | None:
