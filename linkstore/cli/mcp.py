@@ -66,16 +66,16 @@ def mcp(
         serve_http,
         serve_stdio,
     )
-    from linkstore.agents.tool_answers import ToolLimits
-    from linkstore.agents.toolbox import Toolbox, make_specs, make_writing_specs
+    from linkstore.agents.tool_answers import ToolLimits, ToolScope
+    from linkstore.agents.tool_specs import make_specs, make_writing_specs
 
     if http and not is_loopback(host) and not allow_host:
         raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
     with open_store(store) as opened_store:
         log_to_stderr()
-        toolbox = Toolbox(opened_store, ToolLimits(max_depth=max_depth), condition)
-        specs = (*make_specs(toolbox, about), *(make_writing_specs(toolbox) if write else ()))
-        serving = StoreServer(toolbox, specs, about).server()
+        scope = ToolScope(opened_store, ToolLimits(max_depth=max_depth), condition)
+        specs = (*make_specs(scope, about), *(make_writing_specs(scope) if write else ()))
+        serving = StoreServer(scope, specs, about).server()
         if not http:
             serve_stdio(serving)
             return
