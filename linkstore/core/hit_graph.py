@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape as escape_html
 from itertools import pairwise
@@ -35,6 +35,8 @@ _PICTURE_TITLE: Final = 32
 _PICTURE_LABEL: Final = 24
 _ORDERING_ROUNDS: Final = 4
 """How many times the columns of a picture are ordered by what their nodes are linked with."""
+_BEGINNING: Final = 48
+"""How many characters of a text name a document without a title."""
 _COLOURS: Final[dict[Role, str]] = {"start": "#c2410c", "hit": "#0b5fd8", "way": "#7b8794"}
 _SVG_STYLE: Final = (
     "text{font:12px system-ui,sans-serif;fill:#1f2933;paint-order:stroke;stroke:#fff;stroke-width:3px;"
@@ -53,7 +55,7 @@ class GraphNode:
 
     Args:
         id: Its id.
-        title: Its title with its innermost heading, else its id.
+        title: Its title with its innermost heading, else how its text begins, else its id.
         url: Its URL; None without one.
         role: Why it is there.
         depth: Number of links followed to it.
@@ -221,7 +223,7 @@ def _make_node(hit: Hit) -> GraphNode:
     document = hit.document
     return GraphNode(
         id=document.id or "",
-        title=name_document(document.metadata, document.id or ""),
+        title=name_document(document.metadata, document.page_content) or document.id or "",
         url=get_url(document),
         role="hit" if hit.depth else "start",
         depth=hit.depth,
@@ -229,12 +231,14 @@ def _make_node(hit: Hit) -> GraphNode:
     )
 
 
-def name_document(metadata: dict[str, Any], id: str) -> str:
-    """Return the title of a document with its innermost heading, else its id."""
+def name_document(metadata: Mapping[str, Any], text: str) -> str:
+    """Return the title of a document with its innermost heading, else how its text begins, if it does."""
     title, headings = metadata.get("title"), metadata.get("headings")
     heading = str(headings[-1]) if isinstance(headings, list) and headings else None
     names = [str(name) for name in (title, heading) if name]
-    return TRAIL.join(dict.fromkeys(names)) or id
+    begin = " ".join(text[: 4 * _BEGINNING].split())
+    short = begin if len(begin) <= _BEGINNING else f"{begin[: _BEGINNING - 1].rstrip()}…"
+    return TRAIL.join(dict.fromkeys(names)) or short
 
 
 def _list_followed(hit: Hit) -> Iterator[tuple[str, str, str, str | None]]:
