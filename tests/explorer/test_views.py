@@ -303,7 +303,7 @@ def test_a_document_without_title_is_named_by_how_its_text_begins(tmp_path):
         found = show(store, "corpus")
         assert show(store, "document", id="a")["name"] == "A long text that nobody gave a title, of more t…"
     assert found["noun"] == "document"
-    assert [node["title"] for node in found["nodes"]] == [
+    assert {node["title"] for node in found["nodes"]} == {
         "A long text that nobody gave a title, of more t…",
         "短い" * 23 + "短…",
-    ]
+    }
