@@ -169,17 +169,15 @@ def forget_accesses(tables: Tables, documents: Iterable[tuple[str, int | None]],
 
 
 def record_accesses(
-    tables: Tables, fetcher: RowFetcher, times: Mapping[str, int], lifetime: int | None
+    tables: Tables, fetcher: RowFetcher, times: Mapping[str, int], lifetime: int
 ) -> Operation[int]:
     """Record the access times of stored documents, and return the number of documents recorded.
 
     If a document is removed while its access is recorded, the access remains but is not read.
     """
     there = yield from fetcher.present(list(times))
-    text = cql.write_access(tables, lifetime=lifetime is not None)
-    expiry = () if lifetime is None else (lifetime,)
-    rows = ((make_access_key(id, born), times[id], times[id], *expiry) for id, born in there.items())
-    yield from run_each("record accesses", text, rows)
+    rows = ((make_access_key(id, born), times[id], times[id], lifetime) for id, born in there.items())
+    yield from run_each("record accesses", cql.write_access(tables), rows)
     return len(there)
 
 
