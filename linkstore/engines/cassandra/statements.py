@@ -270,6 +270,10 @@ READ_TABLE_NAMES: Final = "SELECT table_name FROM system_schema.tables WHERE key
 """Names of the tables in a keyspace; values: the keyspace."""
 
 
+READ_KEYSPACE: Final = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?"
+"""The keyspace of a name, if there is one; values: the name."""
+
+
 READ_CLOCK: Final = "SELECT toTimestamp(now()), rpc_address FROM system.local"
 """Clock time and address of the node that answers."""
 
@@ -320,13 +324,14 @@ ATTRIBUTES: Final = "id, attributes"
 """What filters ask for."""
 PRESENCE: Final = "id, digest, born"
 """Whether a document exists, and when it was added. One without a digest was removed."""
-ACCESS: Final = "id, at"
-"""The key and the time of an access."""
 
 
-def read_by_id(table: str, columns: str) -> str:
-    """Select columns of rows of a table whose key is an id. Values: list of ids."""
-    return f"SELECT {columns} FROM {table} WHERE id IN ?"
+def read_documents(tables: Tables, columns: str = DOCUMENT) -> str:
+    """Select documents by id; other columns to write, to filter, or to look whether they exist.
+
+    Values: list of ids.
+    """
+    return f"SELECT {columns} FROM {tables.documents} WHERE id IN ?"
 
 
 def select_nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
@@ -343,7 +348,7 @@ def select_nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
 
 
 def read_equal(tables: Tables, equalities: int) -> str:
-    """Select :data:`ATTRIBUTES` of documents with these field values.
+    """Select the ids and metadata of documents with these field values.
 
     Values: field and value of each, the limit.
     """
@@ -352,7 +357,7 @@ def read_equal(tables: Tables, equalities: int) -> str:
 
 
 def scan_versions(tables: Tables, *, after: bool) -> str:
-    """Select :data:`VERSION` of the next documents in token order.
+    """Select what must be known of the next documents in token order.
 
     Values: id of the last one (if ``after``), the limit.
     """
@@ -409,6 +414,11 @@ def write_access(tables: Tables) -> str:
     The latest access is kept, regardless of the order of the writes.
     """
     return f"INSERT INTO {tables.accesses} (id, at) VALUES (?, ?) {_USING}"
+
+
+def read_accesses(tables: Tables) -> str:
+    """Select access times of documents: (key, time). Values: list of keys."""
+    return f"SELECT id, at FROM {tables.accesses} WHERE id IN ?"
 
 
 def delete_accesses(tables: Tables) -> str:
