@@ -187,8 +187,29 @@ def fetch_rows(connection: apsw.Connection, query: str, bindings: Sequence[Any] 
         StoreFormatError: If a text is not valid UTF-8.
     """
     values = [orjson.dumps(value).decode() if isinstance(value, list) else value for value in bindings]
+    return _fetch_all(connection, lambda: connection.execute(query, values))
+
+
+def fetch_each(connection: apsw.Connection, query: str, wanted: Sequence[Any]) -> list[Any]:
+    """Return the rows of a query for each of some values, one after the other.
+
+    For few values this takes a third of the time of one query for all of them.
+
+    Args:
+        connection: The connection.
+        query: The statement.
+        wanted: Its values, each a tuple, or the only one.
+
+    Raises:
+        StoreFormatError: If a text is not valid UTF-8.
+    """
+    values = [value if isinstance(value, tuple) else (value,) for value in wanted]
+    return _fetch_all(connection, lambda: connection.executemany(query, values))
+
+
+def _fetch_all(connection: apsw.Connection, run: Callable[[], apsw.Cursor]) -> list[Any]:
     try:
-        return connection.execute(query, values).fetchall()
+        return run().fetchall()
     except UnicodeDecodeError as error:
         raise StoreFormatError(
             f"{connection.filename}: a text is not valid UTF-8 ({error}); run verify, or restore the"
@@ -351,22 +372,21 @@ def exchange_note(
 
 def read_ids(connection: apsw.Connection, keys: Ints) -> list[str]:
     """Return the ids of documents (n,) that exist."""
-    return [id for (id,) in _read_texts(connection, "SELECT key, id FROM document", keys)]
+    return [id for (id,) in _read_texts(connection, "SELECT id FROM document WHERE key = ?", keys)]
 
 
 def read_tags(connection: apsw.Connection, keys: Ints) -> list[tuple[str, str]]:
     """Return the kinds and tags of link groups (n,) that exist."""
-    rows = _read_texts(connection, "SELECT key, kind, tag FROM link_group", keys)
-    return [(kind, tag) for kind, tag in rows]
+    return _read_texts(connection, "SELECT kind, tag FROM link_group WHERE key = ?", keys)
 
 
-def _read_texts(connection: apsw.Connection, query: str, keys: Ints) -> list[list[str]]:
-    wanted = keys.tolist()
-    where = f"{query} WHERE key IN (SELECT value FROM json_each(?))"
+def _read_texts(connection: apsw.Connection, query: str, keys: Ints) -> list[Any]:
+    rows = fetch_each(connection, query, keys.tolist())
     with convert_row_errors("documents and link groups"):
-        texts = {key: texts for key, *texts in fetch_rows(connection, where, (wanted,))}
-        check_texts(chain.from_iterable(texts.values()))
-        return [texts[key] for key in wanted]
+        if len(rows) != len(keys):
+            raise KeyError(f"of {len(keys)} keys, {len(rows)} are there")
+        check_texts(chain.from_iterable(rows))
+    return rows
 
 
 def check_texts(values: Iterable[object]) -> None:
