@@ -162,7 +162,7 @@ def test_files_of_an_older_snapshot_are_made_anew_and_not_called_damaged(tmp_pat
     sql(tmp_path / "kb", f"UPDATE setting SET value = '{json.dumps(older)}' WHERE name = 'snapshot'")
     store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
     assert "damaged" not in caplog.text
-    assert [path.name for path in (tmp_path / "kb").glob("graph-*.bin")] == ["graph-2.bin"]
+    assert [path.name for path in (tmp_path / "kb").glob("index-*.bin")] == ["index-2.bin"]
     assert store.run(store.answer(nearest_and_around())) == right
     assert store.run(store.verify()).findings == ()
     store.close()

@@ -133,7 +133,7 @@ def score_documents(
     holds: Callable[[Ints], Bools],
     documents: int,
     lengths: Callable[[Ints], Ints],
-    average: Callable[[], float],
+    average: float,
 ) -> ScoredDocuments:
     """Score all documents of a scope that contain at least one of the words.
 
@@ -143,7 +143,7 @@ def score_documents(
         holds: Tells which documents are in the scope.
         documents: How many documents are in the scope.
         lengths: Returns how many words each document has.
-        average: Returns how many words a document of the scope has on average.
+        average: How many words a document of the scope has on average.
     """
     connection.execute(_VOCABULARY)
     found = {word: _read_posting(connection, word, holds, POSTINGS + 1) for word in dict.fromkeys(words)}
@@ -153,12 +153,11 @@ def score_documents(
         found[word] if having[word] <= POSTINGS else _read_posting(connection, word, holds) for word in taken
     ]
     keys = np.unique(np.concatenate([np.empty(0, np.int64), *(posting.keys for posting in postings)]))
-    mean = average() if len(keys) else 1.0  # first, because it reads all lengths of the scope at once
     scores, sizes = np.zeros(len(keys)), lengths(keys).astype(np.float64)
     for posting in postings:
         at = np.searchsorted(keys, posting.keys)
         frequency = inverse_frequency(documents, len(posting.keys))
-        scores[at] += frequency * bm25_weight(posting.counts.astype(np.float64), sizes[at], mean)
+        scores[at] += frequency * bm25_weight(posting.counts.astype(np.float64), sizes[at], average)
     counts = {word: having[word] for word in taken}
     return ScoredDocuments(keys, scores.astype(np.float32), tuple(left), counts)
 

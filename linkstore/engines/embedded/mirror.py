@@ -269,6 +269,7 @@ class Mirror:
         dead: How many of its documents have been removed.
         keys: Document keys, ascending.
         vectors: Document vectors.
+        words: How many words each document has.
         removed_at: The change that removed each document.
         links_at: Where the link entries of each document begin, and the end of the last.
         link_group: Rows of link groups, by entry.
@@ -286,6 +287,7 @@ class Mirror:
     dead: int
     keys: Column
     vectors: Column
+    words: Column
     removed_at: Column
     links_at: Column
     link_group: Column
@@ -296,9 +298,9 @@ class Mirror:
     sides: Mapping[Side, LinkSide]
 
     @classmethod
-    def of(cls, arrays: Mapping[str, Array], vectors: Array, stamp: Stamp) -> Mirror:
+    def of(cls, arrays: Mapping[str, Array], stamp: Stamp) -> Mirror:
         """Make a mirror in the state of ``stamp`` of the columns that :func:`make_empty_columns` names."""
-        kinds = arrays["kinds"]
+        kinds, vectors = arrays["kinds"], arrays["vectors"]
         return cls(
             dimension=vectors.shape[1],
             change=stamp.change,
@@ -307,6 +309,7 @@ class Mirror:
             dead=0,
             keys=Column.of(arrays["keys"]),
             vectors=Column.of(vectors),
+            words=Column.of(arrays["words"]),
             removed_at=Column.of(np.full(len(arrays["keys"]), NEVER_REMOVED)),
             links_at=Column.of(arrays["links_at"]),
             link_group=Column.of(arrays["link_group"]),
@@ -342,11 +345,13 @@ class Mirror:
         return np.repeat(np.arange(len(rows)), counts), expand_ranges(starts, counts)
 
 
-def make_empty_columns() -> dict[str, Array]:
+def make_empty_columns(dimension: int) -> dict[str, Array]:
     """Make a snapshot's columns of an empty store."""
     empty32, empty64, one = np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64)
     arrays: dict[str, Array] = {
         "keys": empty64,
+        "vectors": np.empty((0, dimension), np.float32),
+        "words": empty32,
         "links_at": one,
         "link_group": empty32,
         "link_document": empty32,
@@ -362,7 +367,7 @@ def make_empty_columns() -> dict[str, Array]:
 
 def make_empty_mirror(dimension: int) -> Mirror:
     """Make the mirror of a store before its first change."""
-    return Mirror.of(make_empty_columns(), np.empty((0, dimension), np.float32), Stamp(0, 0, 0, 0))
+    return Mirror.of(make_empty_columns(dimension), Stamp(0, 0, 0, 0))
 
 
 def _make_runs(arrays: Mapping[str, Array], side: Side) -> SortedRuns:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import apsw
@@ -174,12 +173,7 @@ class EmbeddedReader(LexicalReader):
 
     def _find_inside(self) -> ScopeDocuments:
         """Return all documents of the scope."""
-
-        def find() -> Ints:
-            rows = self._mirror.all_visible()
-            return rows[self._holds(rows)]
-
-        return self._view.cache.find_inside(self._scope, self._mirror.change, find)
+        return self._view.cache.find_inside(self._scope, self._mirror, self._view.connection)
 
     @immediate
     def find(self, fetch: Find) -> Candidates:
@@ -320,8 +314,7 @@ class EmbeddedReader(LexicalReader):
 
     def _lexical_within(self, fetch: Lexical) -> LexicalMatches:
         """Score the postings with counts from within the scope."""
-        connection, inside, keys = self._view.connection, self._find_inside(), self._mirror.keys
-        lengths = partial(self._view.cache.find_lengths, keys=keys, connection=connection)
+        inside, keys = self._find_inside(), self._mirror.keys
 
         def holds(asked: Ints) -> Bools:
             rows, known = keys.find(asked)
@@ -329,12 +322,12 @@ class EmbeddedReader(LexicalReader):
             return known
 
         found = lexical.score_documents(
-            connection,
+            self._view.connection,
             fetch.terms,
             holds,
             len(inside.rows),
-            lambda asked: lengths(keys.find(asked)[0]),
-            lambda: inside.average(lengths),
+            lambda asked: self._mirror.words.take(keys.find(asked)[0]),
+            inside.words,
         )
         chosen = self._first_passing(self._find_rows(found.keys), found.scores, fetch)
         return LexicalMatches(

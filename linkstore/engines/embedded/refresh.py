@@ -15,6 +15,7 @@ import numpy as np
 
 from linkstore.core.arrays import Bools
 from linkstore.core.plans import Side
+from linkstore.engines.embedded.lexical import read_lengths
 from linkstore.engines.embedded.mirror import (
     NEVER_REMOVED,
     SIDES,
@@ -129,9 +130,18 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection, last: int) -> Mi
         mirror,
         keys=mirror.keys.extended(keys),
         vectors=mirror.vectors.extended(vectors),
+        words=mirror.words.extended(_load_lengths(connection, mirror.last_key, keys)),
         removed_at=mirror.removed_at.extended(np.full(len(rows), NEVER_REMOVED)),
     )
     return _add_links(added, links, len(rows))
+
+
+def _load_lengths(connection: apsw.Connection, after: int, keys: Array) -> Array:
+    """Load how many words the documents with these keys have, all greater than ``after``."""
+    found, counts = read_lengths(connection, after + 1, int(keys[-1]))
+    lengths = np.zeros(len(keys), np.int32)
+    lengths[np.isin(keys, found)] = counts[np.isin(found, keys)]
+    return lengths
 
 
 def _convert_to_rows(links: LinkRows, mirror: Mirror, keys: Array) -> LinkRows:
@@ -192,7 +202,7 @@ def pack_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mi
         stamp: The state.
     """
     columns = collect_columns(mirror, find_living_groups(mirror, connection))
-    return Mirror.of(columns, mirror.vectors.take(mirror.all_visible()), stamp)
+    return Mirror.of({**columns, "vectors": mirror.vectors.take(mirror.all_visible())}, stamp)
 
 
 def find_living_groups(mirror: Mirror, connection: apsw.Connection) -> Bools:
@@ -219,6 +229,7 @@ def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
     new_code = np.array([codes.get(kind, 0) for kind in mirror.kinds], np.int32)
     arrays: dict[str, Array] = {
         "keys": mirror.keys.take(rows),
+        "words": mirror.words.take(rows),
         "links_at": compute_offsets(np.bincount(document, minlength=len(rows))),
         "link_group": group,
         "link_document": document,

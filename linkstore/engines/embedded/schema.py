@@ -1,7 +1,7 @@
-"""The tables of a store, readable in any SQLite browser: their limits, migrations, settings and checks.
+"""The tables of a store, readable in any SQLite browser: limits, migrations, and checks of what is read.
 
-A change that exceeds a limit is refused before any of it is written. Settings and metadata are checked where
-they are read, because another program may have changed the file.
+A change that exceeds a limit is refused before any of it is written. Values are checked where they are read,
+because another program may have changed the file.
 """
 
 from __future__ import annotations
@@ -92,13 +92,6 @@ CREATE TABLE note (
 -- word: the words of each document, for lexical search
 INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('documents', 0);
 """
-COUNTERS: Final = ("change", "last_key", "last_group", "documents")
-_OPTIONAL_COUNTERS: Final = ("floor", "unlisted", "generation")
-_LARGEST_COUNTER: Final = {"last_key": MOST_KEYS, "last_group": MOST_KEYS}
-_HIGHEST: Final = (
-    "SELECT (SELECT max(key) FROM document), (SELECT max(key) FROM vector), (SELECT max(key) FROM departed),"
-    " (SELECT max(change) FROM departed), (SELECT max(key) FROM link_group)"
-)
 
 
 def check_sizes(id: str, **sizes: int) -> None:
@@ -275,59 +268,6 @@ def _read_format(connection: apsw.Connection, path: str) -> int:
     return version
 
 
-def read_settings(connection: apsw.Connection) -> dict[str, Any]:
-    """Read the table of settings and check it.
-
-    Raises:
-        StoreFormatError: If a counter is missing or invalid; ``repair`` restores it.
-    """
-    settings = read_raw_settings(connection)
-    if wrong := find_setting_problems(settings):
-        raise StoreFormatError(
-            f"{connection.filename}: {wrong[0]}; run repair, or restore the store from a copy"
-        )
-    return settings
-
-
-def read_raw_settings(connection: apsw.Connection) -> dict[str, Any]:
-    """Read the table of settings, without checks."""
-    rows: list[Any] = connection.execute("SELECT name, value FROM setting").fetchall()
-    return dict(rows)
-
-
-def find_counter_problems(connection: apsw.Connection) -> list[str]:
-    """Return the problems of the counters, by themselves and compared with the tables."""
-    settings = read_raw_settings(connection)
-    if problems := find_setting_problems(settings):
-        return problems
-    counted = connection.execute("SELECT count(*) FROM document").get
-    return [
-        f"the setting {name!r} is {settings[name]}, and the tables have {found}"
-        for name, found in (*_read_highest(connection).items(), ("documents", counted))
-        if settings[name] < found or (name == "documents" and settings[name] > found)
-    ]
-
-
-def restore_counters(connection: apsw.Connection) -> None:
-    """Restore the counters from the tables, in an open write transaction. No number is assigned twice."""
-    settings, highest = read_raw_settings(connection), _read_highest(connection)
-    count = connection.execute("SELECT count(*) FROM document").get
-    for name in COUNTERS:
-        known = settings.get(name) if _is_counter(name, settings.get(name)) else 0
-        value = count if name == "documents" else max(known or 0, highest[name])
-        connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
-    for name in _OPTIONAL_COUNTERS:
-        if name in settings and not _is_counter(name, settings[name]):
-            connection.execute("DELETE FROM setting WHERE name = ?", (name,))
-    if _find_dimension_problem(settings):
-        size = connection.execute(
-            "SELECT length(embedding) FROM vector GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
-        ).get
-        connection.execute("DELETE FROM setting WHERE name = 'dimension'")
-        if size and size % 4 == 0:
-            connection.execute("INSERT INTO setting VALUES ('dimension', ?)", (size // 4,))
-
-
 def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
     """Return a document's metadata as its author gave it, with its links.
 
@@ -436,37 +376,3 @@ def convert_row_errors(what: str) -> Iterator[None]:
             f"{what} in the database: there is a value that linkstore does not write ({error}); run verify"
             " and repair, or restore the store from a copy"
         ) from error
-
-
-def find_setting_problems(settings: dict[str, Any]) -> list[str]:
-    """Return the problems of the settings by themselves."""
-    found = [
-        f"the setting {name!r} is {settings.get(name)!r}"
-        for name in COUNTERS
-        if not _is_counter(name, settings.get(name))
-    ]
-    found += [
-        f"the setting {name!r} is {settings[name]!r}"
-        for name in _OPTIONAL_COUNTERS
-        if name in settings and not _is_counter(name, settings[name])
-    ]
-    dimension = _find_dimension_problem(settings)
-    return [*found, dimension] if dimension else found
-
-
-def _is_counter(name: str, value: object) -> bool:
-    return isinstance(value, int) and 0 <= value <= _LARGEST_COUNTER.get(name, 2**62)
-
-
-def _find_dimension_problem(settings: dict[str, Any]) -> str | None:
-    dimension = settings.get("dimension")
-    if dimension is None or (isinstance(dimension, int) and 0 < dimension < 2**20):
-        return None
-    return f"the setting 'dimension' is {dimension!r}"
-
-
-def _read_highest(connection: apsw.Connection) -> dict[str, int]:
-    *keys, change, group = (
-        value if isinstance(value, int) else 0 for value in next(iter(connection.execute(_HIGHEST)))
-    )
-    return {"last_key": max(keys), "change": change, "last_group": group}

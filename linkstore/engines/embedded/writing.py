@@ -24,9 +24,9 @@ from linkstore.engines.embedded.schema import (
     fetch_each,
     fetch_rows,
     read_metadata,
-    read_settings,
     record_names,
 )
+from linkstore.engines.embedded.settings import read_settings, write_settings
 from linkstore.errors import DocumentError
 
 _INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
@@ -235,15 +235,13 @@ class ChangeWriter:
 
     def save_settings(self) -> None:
         """Record the counters as a new change."""
-        values: dict[str, Any] = {
+        values = {
             "change": self._change,
             "last_key": self._last_key,
             "last_group": self._last_group,
             "documents": self._documents,
         }
-        self._connection.executemany(
-            "UPDATE setting SET value = ? WHERE name = ?", [(value, name) for name, value in values.items()]
-        )
+        write_settings(self._connection, values)
 
 
 def _make_document_row(key: int, item: PreparedRecord) -> tuple[int, str, str, str, str | None, bytes]:
