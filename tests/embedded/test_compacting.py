@@ -141,7 +141,7 @@ def test_rows_tables_and_files_follow_what_is_stored_not_its_history(tmp_path, s
             nearest(store, ASKED, 1)
     fresh.run(fresh.write(Change(put=changed)))
     nearest(fresh, ASKED, 1)
-    mirror = store._store.derived.mirror
+    mirror = store._store.derived._held.mirror
     assert mirror is not None
     assert len(mirror.keys) <= 2 * count
     assert len(mirror.group_keys) <= 4 * count

@@ -150,10 +150,10 @@ def test_a_mirror_older_than_the_list_of_removals_is_loaded_anew(tmp_path) -> No
     put(store, 0, 150)
     store.run(store.flush())
     nearest(store, ASKED)
-    mirror = store._store.derived.mirror
+    mirror = store._store.derived._held.mirror
     Child(replace_twenties, tmp_path / "kb").finish()
     assert nearest(store, ASKED, 300) == exact(range(60, 210), ASKED, 300)
-    assert store._store.derived.mirror is not mirror
+    assert store._store.derived._held.mirror is not mirror
     store.close()
 
 

@@ -24,7 +24,7 @@ from linkstore.core.processes import run_without_collector
 from linkstore.engines.embedded.files import remove_others
 from linkstore.engines.embedded.filters import FilterCache
 from linkstore.engines.embedded.memory import MEMORY
-from linkstore.engines.embedded.mirror import Mirror, Stamp, make_empty_mirror
+from linkstore.engines.embedded.mirror import Mirror, make_empty_mirror
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.refresh import (
     advance_mirror,
@@ -54,8 +54,7 @@ class Snapshot:
     Args:
         generation: Number of the snapshot; part of the file's name.
         change: The change at which it was taken.
-        last_key: The largest document key at that change.
-        last_group: The largest link group key at that change.
+        last_key: The largest document key given out until then.
         documents: How many documents existed.
         dimension: The length of the vectors.
         digest: Hash of the file.
@@ -66,17 +65,11 @@ class Snapshot:
     generation: int
     change: int
     last_key: int
-    last_group: int
     documents: int
     dimension: int
     digest: str
     recall: float
     format: int
-
-    @property
-    def stamp(self) -> Stamp:
-        """The state at which the snapshot was taken."""
-        return Stamp(self.change, self.last_key, self.last_group, self.documents)
 
 
 def read_snapshot(settings: dict[str, Any]) -> Snapshot | None:
@@ -121,28 +114,20 @@ def forget_snapshot(connection: apsw.Connection) -> None:
     write_settings(connection, {SNAPSHOT: None})
 
 
-def make_stamp(settings: dict[str, Any]) -> Stamp:
-    """Return the state that a table of settings describes."""
-    return Stamp(
-        change=settings["change"],
-        last_key=settings["last_key"],
-        last_group=settings["last_group"],
-        documents=settings["documents"],
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class StoreState:
     """A state of a store to make a snapshot of; it needs no transaction, so others may write meanwhile.
 
     Args:
         mirror: A mirror of that state.
+        last_key: The largest document key given out until then.
         groups: (g,) whether each link group of the mirror was in the table.
         before: The snapshot that was recorded.
         generation: The number of the last snapshot that was ever recorded; 0 if there was none.
     """
 
     mirror: Mirror
+    last_key: int
     groups: Bools
     before: Snapshot | None
     generation: int
@@ -152,7 +137,8 @@ class StoreState:
         """Return the state that a view sees."""
         settings = read_settings(view.connection)
         groups = find_living_groups(view.mirror, view.connection)
-        return cls(view.mirror, groups, parse_snapshot(settings), int(settings.get(GENERATION) or 0))
+        generation = int(settings.get(GENERATION) or 0)
+        return cls(view.mirror, settings["last_key"], groups, parse_snapshot(settings), generation)
 
 
 class StaleStateError(Exception):
@@ -179,10 +165,10 @@ class LoadedData:
         """Return the same data with another mirror, which has different row numbers."""
         return replace(self, mirror=mirror, cache=FilterCache())
 
-    def serves(self, stamp: Stamp, snapshot: Snapshot | None, dimension: int) -> bool:
+    def serves(self, change: int, snapshot: Snapshot | None, dimension: int) -> bool:
         """Say whether these data can serve a state without an update."""
         return (
-            self.mirror.change >= stamp.change
+            self.mirror.change >= change
             and self.mirror.dimension == dimension
             and self.followed >= (snapshot.generation if snapshot else 0)
         )
@@ -210,28 +196,24 @@ class DerivedData:
             StaleStateError: If the transaction must begin anew.
         """
         settings = read_settings(connection)
-        stamp, snapshot = make_stamp(settings), parse_snapshot(settings)
+        change, snapshot = settings["change"], parse_snapshot(settings)
         held = self._held
-        if held is None or not held.serves(stamp, snapshot, int(settings.get("dimension") or 0)):
+        if held is None or not held.serves(change, snapshot, int(settings.get("dimension") or 0)):
             with self._lock:
-                held = self._update(connection, stamp, snapshot, settings)
-        if held.mirror.change > stamp.change:
+                held = self._update(connection, snapshot, settings)
+        if held.mirror.change > change:
             raise StaleStateError
         return StoreView(connection, held.mirror, held.cache, held.ann)
-
-    @property
-    def mirror(self) -> Mirror | None:
-        """The mirror as it is loaded now, or None before the first read."""
-        return None if self._held is None else self._held.mirror
 
     def forget(self) -> None:
         """Discard all loaded data, which the next read loads again."""
         self._held = None
 
     def _update(
-        self, connection: apsw.Connection, stamp: Stamp, snapshot: Snapshot | None, settings: dict[str, Any]
+        self, connection: apsw.Connection, snapshot: Snapshot | None, settings: dict[str, Any]
     ) -> LoadedData:
         """Bring the loaded data up to this state, and return them."""
+        change = settings["change"]
         dimension, floor = int(settings.get("dimension") or 0), int(settings.get(FLOOR) or 0)
         held = self._held
         if held is None or held.mirror.dimension != dimension:
@@ -243,14 +225,14 @@ class DerivedData:
             if mirror is not None and snapshot.change >= floor:
                 held = held.with_rows_of(mirror)
             held = replace(held, followed=snapshot.generation, ann=index)
-        if held.mirror.change < min(floor, stamp.change):
+        if held.mirror.change < min(floor, change):
             held = held.with_rows_of(make_empty_mirror(dimension))
         with convert_row_errors("documents and links"):
-            mirror = run_without_collector(partial(advance_mirror, held.mirror, connection, stamp))
+            mirror = run_without_collector(partial(advance_mirror, held.mirror, connection, change))
             held = self._held = replace(held, mirror=mirror)
-            if mirror.change == stamp.change and is_sparse(mirror):
+            if mirror.change == change and is_sparse(mirror):
                 try:
-                    held = self._held = held.with_rows_of(pack_mirror(mirror, connection, stamp))
+                    held = self._held = held.with_rows_of(pack_mirror(mirror, connection))
                 except MemoryError:
                     _LOG.info("no memory to pack the columns of %s; they are used as they are", self._folder)
         return held
@@ -270,7 +252,7 @@ class DerivedData:
         if loaded is None:
             return None
         index, arrays = loaded
-        return Mirror.of(arrays, snapshot.stamp), index
+        return Mirror.of(arrays, snapshot.change), index
 
     def remove_others(self, kept: Iterable[Snapshot]) -> None:
         """Delete the files of all snapshots but these."""
@@ -295,8 +277,7 @@ class DerivedData:
         return Snapshot(
             generation=state.generation + 1,
             change=mirror.change,
-            last_key=mirror.last_key,
-            last_group=mirror.last_group,
+            last_key=state.last_key,
             documents=mirror.living,
             dimension=mirror.dimension,
             digest=digest,
@@ -322,7 +303,7 @@ class DerivedData:
         return index.extended(
             keys,
             lambda wanted: mirror.vectors.take(mirror.keys.find(wanted)[0]),
-            max(index.covered, mirror.last_key),
+            state.last_key,
         )
 
 

@@ -36,7 +36,7 @@ DELETE_WORDS: Final = "DELETE FROM word WHERE rowid = ?"
 SELECT_UNINDEXED: Final = "SELECT id FROM document WHERE key NOT IN (SELECT id FROM word_docsize)"
 _HAVING: Final = f"SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ? LIMIT {POSTINGS + 1})"
 _MATCHING: Final = "SELECT rowid, bm25(word) AS score FROM word WHERE word MATCH ? ORDER BY score LIMIT ?"
-_LENGTHS: Final = "SELECT id, sz FROM word_docsize WHERE id BETWEEN ? AND ?"
+_LENGTHS: Final = "SELECT id, sz FROM word_docsize WHERE id > ?"
 _VOCABULARY: Final = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_instance USING fts5vocab('main', 'word', 'instance')"
 )
@@ -80,9 +80,9 @@ def search_words(connection: apsw.Connection, words: Sequence[str], limit: int) 
     return keys, np.array([-score for _, score in rows], dtype=np.float32)
 
 
-def read_lengths(connection: apsw.Connection, first: int, last: int) -> tuple[Ints, Ints]:
-    """Return the document keys (n,) from ``first`` to ``last``, and how many words each document has (n,)."""
-    rows: list[Any] = connection.execute(_LENGTHS, (first, last)).fetchall()
+def read_lengths(connection: apsw.Connection, after: int) -> tuple[Ints, Ints]:
+    """Return the document keys (n,) greater than ``after``, and how many words each document has (n,)."""
+    rows: list[Any] = connection.execute(_LENGTHS, (after,)).fetchall()
     keys = np.array([key for key, _ in rows], dtype=np.int64)
     sizes = np.array([len(packed) for _, packed in rows], dtype=np.int64)
     packed = np.frombuffer(b"".join([packed for _, packed in rows]), np.uint8).astype(np.int64)

@@ -30,7 +30,6 @@ from linkstore.engines.embedded.derived import (
     StaleStateError,
     StoreState,
     forget_snapshot,
-    make_stamp,
     parse_snapshot,
     record_snapshot,
 )
@@ -305,11 +304,11 @@ class OpenStore:
         """Say whether enough documents were added or removed since the last snapshot (None: any at all)."""
         if settings["documents"] <= self._exact_below:
             return False
-        stamp, last = make_stamp(settings), parse_snapshot(settings)
+        last = parse_snapshot(settings)
         if last is None:
             return True
-        came = stamp.last_key - last.last_key
-        gone = came + last.documents - stamp.documents
+        came: int = settings["last_key"] - last.last_key
+        gone: int = came + last.documents - settings["documents"]
         if share is None:
             return came + gone > 0
         gone_share = min(share, GONE_SHARE)

@@ -59,6 +59,11 @@ class Column:
         """How much memory the rows take."""
         return int(self.base.nbytes + self.tail[: self.size].nbytes)
 
+    @property
+    def last(self) -> int:
+        """The last row of a column of numbers, 0 if it has none."""
+        return int(self.rows(len(self) - 1, len(self))[0]) if len(self) else 0
+
     def extended(self, rows: Array) -> Column:
         """Return a column with rows added at the end. The amortised cost depends on these rows alone."""
         tail, needed = self.tail, self.size + len(rows)
@@ -240,23 +245,6 @@ class LinkSide:
         return LinkSide(self.weight.extended(weight), self.runs.extended(group[added], entries))
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """Which state of the store a reader sees.
-
-    Args:
-        change: Number of the last change.
-        last_key: Largest document key given out.
-        last_group: Largest link group key given out.
-        documents: How many documents there are.
-    """
-
-    change: int
-    last_key: int
-    last_group: int
-    documents: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror:
     """Columns over rows of documents, link entries and rows of link groups.
@@ -264,8 +252,6 @@ class Mirror:
     Args:
         dimension: The length of the vectors.
         change: The last change that the mirror includes.
-        last_key: The largest document key at that change.
-        last_group: The largest link group key at that change.
         dead: How many of its documents have been removed.
         keys: Document keys, ascending.
         vectors: Document vectors.
@@ -282,8 +268,6 @@ class Mirror:
 
     dimension: int
     change: int
-    last_key: int
-    last_group: int
     dead: int
     keys: Column
     vectors: Column
@@ -298,14 +282,12 @@ class Mirror:
     sides: Mapping[Side, LinkSide]
 
     @classmethod
-    def of(cls, arrays: Mapping[str, Array], stamp: Stamp) -> Mirror:
-        """Make a mirror in the state of ``stamp`` of the columns that :func:`make_empty_columns` names."""
+    def of(cls, arrays: Mapping[str, Array], change: int) -> Mirror:
+        """Make a mirror in the state after a change of the columns that :func:`make_empty_columns` names."""
         kinds, vectors = arrays["kinds"], arrays["vectors"]
         return cls(
             dimension=vectors.shape[1],
-            change=stamp.change,
-            last_key=stamp.last_key,
-            last_group=stamp.last_group,
+            change=change,
             dead=0,
             keys=Column.of(arrays["keys"]),
             vectors=Column.of(vectors),
@@ -367,7 +349,7 @@ def make_empty_columns(dimension: int) -> dict[str, Array]:
 
 def make_empty_mirror(dimension: int) -> Mirror:
     """Make the mirror of a store before its first change."""
-    return Mirror.of(make_empty_columns(dimension), Stamp(0, 0, 0, 0))
+    return Mirror.of(make_empty_columns(dimension), 0)
 
 
 def _make_runs(arrays: Mapping[str, Array], side: Side) -> SortedRuns:

@@ -15,7 +15,7 @@ from linkstore.core.links import Link, parse_links
 from linkstore.core.plans import Side
 from linkstore.engines.contract import Change, Finding
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded.derived import DerivedData, Snapshot, make_stamp, read_snapshot
+from linkstore.engines.embedded.derived import DerivedData, Snapshot, read_snapshot
 from linkstore.engines.embedded.mirror import SIDES, Mirror, make_empty_mirror
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.refresh import advance_mirror, collect_columns, find_living_groups
@@ -199,15 +199,15 @@ def inspect_derived(view: StoreView, derived: DerivedData, recorded: Snapshot | 
         recorded: The snapshot that the database records; its files have the recorded hashes.
     """
     settings = read_settings(view.connection)
-    stamp, floor = make_stamp(settings), settings.get(FLOOR) or 0
-    fresh = advance_mirror(make_empty_mirror(view.mirror.dimension), view.connection, stamp)
+    change, floor = settings["change"], settings.get(FLOOR) or 0
+    fresh = advance_mirror(make_empty_mirror(view.mirror.dimension), view.connection, change)
     yield from _compare_mirrors(view, fresh, view.mirror, "in memory")
     loaded = derived.load(recorded) if recorded else None
     if recorded is None or loaded is None:
         return
     mirror, index = loaded
     if mirror is not None and recorded.change >= floor:  # an older one cannot be brought up to date
-        mirror = advance_mirror(mirror, view.connection, stamp)
+        mirror = advance_mirror(mirror, view.connection, change)
         yield from _compare_mirrors(view, fresh, mirror, "in the snapshot")
     yield from _compare_index(fresh, index, view.connection)
 
