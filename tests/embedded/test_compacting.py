@@ -16,7 +16,7 @@ from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.engines.embedded.derived import parse_snapshot, record_snapshot
 from linkstore.engines.embedded.files import map_arrays
 from linkstore.engines.embedded.mirror import Column
-from linkstore.engines.embedded.settings import read_settings
+from linkstore.engines.embedded.schema import read_settings
 from linkstore.engines.embedded.vectors import quantize
 from linkstore.errors import StoreBusyError
 

@@ -44,8 +44,10 @@ from linkstore.engines.embedded.schema import (
     convert_row_errors,
     exchange_note,
     read_notes,
+    read_raw_settings,
+    read_settings,
+    write_settings,
 )
-from linkstore.engines.embedded.settings import read_raw_settings, read_settings, write_settings
 from linkstore.engines.embedded.writing import (
     ChangeWriter,
     PreparedRecord,

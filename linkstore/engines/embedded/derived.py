@@ -33,8 +33,14 @@ from linkstore.engines.embedded.refresh import (
     is_sparse,
     pack_mirror,
 )
-from linkstore.engines.embedded.schema import convert_row_errors
-from linkstore.engines.embedded.settings import FLOOR, GENERATION, SNAPSHOT, read_settings, write_settings
+from linkstore.engines.embedded.schema import (
+    FLOOR,
+    GENERATION,
+    SNAPSHOT,
+    convert_row_errors,
+    read_settings,
+    write_settings,
+)
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall
 from linkstore.errors import StoreFormatError
 

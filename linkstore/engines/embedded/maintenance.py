@@ -37,18 +37,16 @@ from linkstore.engines.embedded.location import Place
 from linkstore.engines.embedded.memory import MemoryDatabase
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import (
-    FORGET_NAMES,
-    collect_names,
-    fetch_rows,
-    record_names,
-)
-from linkstore.engines.embedded.settings import (
     FLOOR,
+    FORGET_NAMES,
     SNAPSHOT,
     UNLISTED,
+    collect_names,
+    fetch_rows,
     find_setting_problems,
     read_raw_settings,
     read_settings,
+    record_names,
     write_settings,
 )
 from linkstore.errors import StoreBusyError, StoreClosedError, StoreFullError, StoreMovedError

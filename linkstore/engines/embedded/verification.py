@@ -20,14 +20,12 @@ from linkstore.engines.embedded.mirror import SIDES, Mirror, make_empty_mirror
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.refresh import advance_mirror, collect_columns, find_living_groups
 from linkstore.engines.embedded.schema import (
-    fetch_rows,
-    read_ids,
-    read_metadata,
-)
-from linkstore.engines.embedded.settings import (
     FLOOR,
     UNLISTED,
+    fetch_rows,
     find_counter_problems,
+    read_ids,
+    read_metadata,
     read_raw_settings,
     read_settings,
     restore_counters,

@@ -24,9 +24,10 @@ from linkstore.engines.embedded.schema import (
     fetch_each,
     fetch_rows,
     read_metadata,
+    read_settings,
     record_names,
+    write_settings,
 )
-from linkstore.engines.embedded.settings import read_settings, write_settings
 from linkstore.errors import DocumentError
 
 _INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
