@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from linkstore.cli.exits import NOT_ANSWERED, USAGE
-from linkstore.cli.output import MAX_SHOWN_SECTIONS, get_stdout, note, show_pages, write_json
+from linkstore.cli.output import MAX_SHOWN_SECTIONS, note, show, show_pages, write_json
 from linkstore.cli.query import check_question
 from linkstore.cli.stores import JsonOption, StoreOption, TextArgument, open_core_store, open_store
-from linkstore.core.display import escape_unprintable, format_count
+from linkstore.core.display import format_count
 
 if TYPE_CHECKING:
     from linkstore.agents.answers import Answer
@@ -96,22 +96,20 @@ def _show_passages(text: str, store: str) -> None:
 
 def _show_answer(answer: Answer) -> None:
     """Print the statements with numbers of their sources, then the sources."""
-    line: Any = get_stdout().print
     numbers = {citation.id: number for number, citation in enumerate(answer.citations, 1)}
     for statement in answer.statements:
         cited = ", ".join(str(numbers[one.id]) for one in statement.citations)
-        line(escape_unprintable(f"{' '.join(statement.text.split())} [{cited}]"))
+        show(f"{' '.join(statement.text.split())} [{cited}]")
     if not answer.statements:
-        line(answer.text)
+        show(answer.text)
         if answer.analysis:
-            line(escape_unprintable(" ".join(answer.analysis.split())))
+            show(" ".join(answer.analysis.split()))
     if answer.stopped:
         note(f"the budget of {answer.stopped} was used up; this is what was found until then")
     if numbers:
-        line("")
+        show("")
     for citation in answer.citations:
-        shown = f"{numbers[citation.id]:>2}  {citation.title or citation.id}  {citation.url or citation.id}"
-        line(escape_unprintable(shown))
+        show(f"{numbers[citation.id]:>2}  {citation.title or citation.id}  {citation.url or citation.id}")
 
 
 def _make_fields(answer: Answer, cost: float | None) -> dict[str, Any]:

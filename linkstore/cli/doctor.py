@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from linkstore.cli.exits import ALARM_FOUND, UsageError
-from linkstore.cli.output import get_stdout, note, write_json
+from linkstore.cli.output import note, show, write_json
 from linkstore.cli.sources import recognize_kind
 from linkstore.cli.stores import JsonOption, open_store, split_names
-from linkstore.core.display import escape_unprintable
 from linkstore.core.text import escape_surrogates
 
 if TYPE_CHECKING:
@@ -155,37 +154,33 @@ def _checkup_to_dict(checkup: Checkup, watch: Watch | None) -> dict[str, object]
 
 
 def _show_checkup(checkup: Checkup, watch: Watch | None) -> None:
-    console = get_stdout()
-    console.print(f"documents     {checkup.documents:>10,}")
-    console.print(f"pages         {checkup.pages:>10,}")
+    show(f"documents     {checkup.documents:>10,}")
+    show(f"pages         {checkup.pages:>10,}")
     for name, joined in checkup.types.items():
         if name is not None:
-            console.print(
-                escape_unprintable(
-                    f"  {name:<12}{joined.documents:>10,}  {joined.reached:,} are led to, {joined.leading:,}"
-                    f" lead on, {joined.alone:,} alone"
-                )
+            show(
+                f"  {name:<12}{joined.documents:>10,}  {joined.reached:,} are led to, {joined.leading:,}"
+                f" lead on, {joined.alone:,} alone"
             )
-    console.print(f"links         {sum(checkup.links.values()):>10,}")
+    show(f"links         {sum(checkup.links.values()):>10,}")
     for kind, count in checkup.links.items():
-        console.print(escape_unprintable(f"  {kind:<12}{count:>10,}"))
+        show(f"  {kind:<12}{count:>10,}")
     if watch is not None:
-        console.print(f"searches      {watch.vitals()}")
+        show(f"searches      {watch.vitals()}")
         for search in watch.unanswered():
-            console.print(escape_unprintable(f"  no answer: {search.question} ({search.reason})"))
+            show(f"  no answer: {search.question} ({search.reason})")
     _show_unanswered(checkup)
     for finding in checkup.findings:
-        style = "bold red" if finding.severity == "alarm" else "yellow"
-        console.print(escape_unprintable(f"{finding.severity:<6}{finding}"), style=style)
+        show(f"{finding.severity:<6}{finding}", "bold red" if finding.severity == "alarm" else "yellow")
     for check, reason in checkup.skipped.items():
-        console.print(escape_unprintable(f"not checked: {check}: {reason}"), style="dim")
+        show(f"not checked: {check}: {reason}", "dim")
     if checkup.healthy:
-        console.print("nothing needs attention" if not checkup.findings else "no alarm", style="green")
+        show("nothing needs attention" if not checkup.findings else "no alarm", "green")
 
 
 def _show_unanswered(checkup: Checkup) -> None:
     """Show the questions that found nothing and are kept in the store, the most frequent first."""
     if checkup.unanswered:
-        get_stdout().print(f"unanswered    {len(checkup.unanswered):>10,}")
+        show(f"unanswered    {len(checkup.unanswered):>10,}")
     for one in checkup.unanswered[:MAX_SHOWN_QUESTIONS]:
-        get_stdout().print(escape_unprintable(f"  {one.count:>9,}  {one.question}"))
+        show(f"  {one.count:>9,}  {one.question}")
