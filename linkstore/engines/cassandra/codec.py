@@ -45,8 +45,9 @@ from linkstore.errors import DocumentError
 
 BATCH_BYTES: Final = 4_500
 """The server warns about batches of more than 5 KiB."""
-ROW_BYTES: Final = 60
-"""Bytes that the server counts for a row in addition to its values."""
+ROW_BYTES: Final = 56
+"""Bytes that the server counts for a row in addition to its values, less those of the lifetime, which it does
+not count."""
 SIZE: Final = struct.Struct(">i")
 SINGLE_STATE: Final = SIZE.pack(1)
 SINGLE_STATE_OFFSET: Final = 2 * SIZE.size
@@ -233,7 +234,7 @@ class DocumentVersion:
         vector: (d,) float32 of unit length.
         relinked: The links that were replaced since it was written.
         written: Latest write time of its columns, 0 if it is not written yet, or was read to be searched.
-        lifetime: Seconds until it expires. None: never.
+        lifetime: Seconds until it expires. 0: never.
         born: When the document was added, None if an older linkstore did.
     """
 
@@ -245,7 +246,7 @@ class DocumentVersion:
     vector: Floats
     relinked: ReplacedLinks = field(default_factory=dict)
     written: int = 0
-    lifetime: int | None = None
+    lifetime: int = 0
     born: int | None = None
 
     @classmethod
@@ -261,7 +262,7 @@ class DocumentVersion:
         if not more:
             return cls(*version)
         lifetime, born, *_ = more
-        return cls(*version, find_last_write(row), lifetime, born)
+        return cls(*version, find_last_write(row), lifetime or 0, born)
 
     @classmethod
     def of_record(cls, record: Record) -> DocumentVersion:
