@@ -16,10 +16,12 @@ from linkstore.core.arguments import omit_none, require, require_at_least
 from linkstore.core.calls import Call, call_plan
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hit, Hits
+from linkstore.core.lexical import extract_terms
 from linkstore.core.plans import Operation, Plan, StoredDocument
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
+from linkstore.memory.mentions import stem_plural
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
@@ -27,13 +29,14 @@ from linkstore.memory.references import (
     has_name,
     resolve_references,
 )
-from linkstore.memory.search import QueryView, TurnSearch, fuse_views, make_turn_views, make_views
+from linkstore.memory.search import ALONE, QueryView, TurnSearch, fuse_views, make_turn_views, make_views
 from linkstore.memory.sessions import SessionHead, SessionKey, read_head, read_linked
 from linkstore.memory.settings import MemorySettings, ask_model, request_search
 from linkstore.memory.speakers import find_named_speakers, remove_names
 from linkstore.memory.turns import SUPERSEDES, Turn, format_time, format_turn, name_writing, read_turn
 from linkstore.memory.writing import select_distinct_names
 from linkstore.store.linkstore import LinkStore
+from linkstore.store.search import list_settings
 from linkstore.strategies.base import Question, Strategy, rerank_hits
 from linkstore.strategies.first_stage import Words
 
@@ -47,6 +50,10 @@ MOST_RERANKED: Final = 20
 """How many hits a reranker scores."""
 MOST_CORRECTIONS: Final = 8
 """How many times in a row a turn is followed to the one that supersedes it."""
+NEWER_AMONG: Final = 5
+"""How many turns, the best, are ordered by time where they state something of the same."""
+NEWER_SHARE: Final = 0.45
+"""The least share of the score of an earlier turn with which a later one goes before it."""
 CONVERSATION_SHARE: Final = 0.5
 """The part of the budget that the conversation may take where there is knowledge as well."""
 _REWRITING_PROMPT: Final = """
@@ -284,8 +291,39 @@ def find_turns(
     ]
     found.sort(key=lambda pair: -pair[1])
     known = [pair for pair in found if asked.knows(pair[0], memory)]
-    kept = (yield from _give_way(memory, asked, known))[: asked.k]
+    kept = put_newer_first((yield from _give_way(memory, asked, known)), bare[0].text)[: asked.k]
     return [turn for turn, _ in kept], [score for _, score in kept]
+
+
+def put_newer_first(found: Sequence[tuple[Turn, float]], question: str) -> list[tuple[Turn, float]]:
+    """Put what was said later before what was said earlier of the same, among the first turns.
+
+    Whether the later one takes the place of the earlier one may not be known; it is read first. They are of
+    the same if both state something, and have a word in common that the question has too.
+    """
+    asked = _find_stems(question)
+    ordered: list[tuple[Turn, float]] = []
+    for turn, score in found[:NEWER_AMONG]:
+        at = next(
+            (
+                at
+                for at, (other, best) in enumerate(ordered)
+                if turn.time > other.time and score >= NEWER_SHARE * best and _is_about_same(turn, other, asked)
+            ),
+            len(ordered),
+        )
+        ordered.insert(at, (turn, score))
+    return [*ordered, *found[NEWER_AMONG:]]
+
+
+def _is_about_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
+    if turn.query.rstrip().endswith("?") or other.query.rstrip().endswith("?"):
+        return False
+    return bool(_find_stems(turn.query) & _find_stems(other.query) & asked)
+
+
+def _find_stems(text: str) -> set[str]:
+    return {stem_plural(word) for word in extract_terms(text)}
 
 
 def _measure_strengths(
@@ -371,15 +409,17 @@ def _search_views(
 ) -> Operation[tuple[Hit, ...]]:
     """Return the hits of a store for the views of a question, best first: at least ``k``, if there are.
 
-    What a store has on a question that stands alone is for its search to judge. Views are read together, and
-    none of them is off the subject by itself, as "Why?" would be.
+    Whether a question that stands alone is off the subject is for the store's search to judge; views are read
+    together, and "Why?" is none by itself. What was said before names much that is not meant.
     """
     pool = max(RECALL_POOL, 2 * asked.k)
     if len(views) > 1 and store.min_similarity is None:
         strategy = strategy.with_floor(-1.0)
     found: list[Hits] = []
+    unnamed = replace(strategy, named=0) if "named" in list_settings(type(strategy)) else strategy
     for view in views:
-        hits: Hits = yield request_search(store, view.text, strategy=strategy, k=pool, filter=scope)
+        chosen = strategy if view.name == ALONE else unnamed
+        hits: Hits = yield request_search(store, view.text, strategy=chosen, k=pool, filter=scope)
         found.append(hits)
     best = fuse_views(views, found, pool)
     if memory.reranker is None or not best:

@@ -57,6 +57,8 @@ _MOST_FOLLOWING: Final = 4
 _MOST_MEMBERS: Final = 64
 _NEXT: Final = frozenset({NEXT_TURN})
 _ENDINGS: Final = {"ies": "y", "ied": "y", "sses": "ss", "ing": "", "ed": "", "es": "", "s": "", "ly": ""}
+ALONE: Final = "question"
+"""The name of the view that is the question without what was said before."""
 CONVERSATION: Final = "conversation"
 """The name of the view that is what was said last, without the question."""
 MOST_BARE_WORDS: Final = 2
@@ -263,7 +265,7 @@ class QueryView:
     """
 
     text: str
-    name: str = "question"
+    name: str = ALONE
     without: frozenset[str] = frozenset()
     weight: float = 1.0
 

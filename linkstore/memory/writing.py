@@ -79,6 +79,20 @@ class TurnFields(TypedDict, total=False):
     meaning: str | None
 
 
+class TurnChanges(TypedDict, total=False):
+    """What takes the place of a part of a turn; None or left out: it stays.
+
+    Attributes:
+        query: What the user said, or the text of a note.
+        response: What was answered.
+        metadata: What the application keeps with it, all of it.
+    """
+
+    query: str | None
+    response: str | None
+    metadata: Mapping[str, Any] | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInput:
     """The parts of a turn that a caller gave: see :class:`TurnFields`."""
@@ -235,9 +249,10 @@ def record_note(
 def update_turn(
     memory: MemorySettings,
     id: str,
-    query: str | None,
-    response: str | None,
-    metadata: Mapping[str, Any] | None,
+    *,
+    query: str | None = None,
+    response: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Operation[Turn]:
     """Replace texts or metadata of a stored turn or note; its place, time and links to others stay.
 
