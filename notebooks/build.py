@@ -40,6 +40,7 @@ MODULE_OF: Final = {
     "beautifulsoup4": "bs4",
     "cassandra": "cassio",
     "openai": "langchain_openai",
+    "plot": "anywidget",
 }
 """A module that is there if an extra of linkstore is installed."""
 INSTALL: Final = """# Installs what is missing, as in Colab; where all is there it does nothing.

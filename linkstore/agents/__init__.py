@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from linkstore.agents.answers import Answer, Citation, Statement, draw_reading
+    from linkstore.agents.answers import Answer, Citation, Statement
     from linkstore.agents.fact_index import (
         FactReport,
         FactSummary,
@@ -46,7 +46,6 @@ __all__ = [
     "aindex_facts",
     "chat_model",
     "describe_facts",
-    "draw_reading",
     "fact_store",
     "graph_reader",
     "graph_tools",
@@ -61,7 +60,7 @@ __getattr__, __dir__ = lazy(
         ),
         "linkstore.agents.facts": "Fact FactExtractor Failed",
         "linkstore.agents.reader": "GraphReader chat_model graph_reader",
-        "linkstore.agents.answers": "Answer Citation Statement draw_reading",
+        "linkstore.agents.answers": "Answer Citation Statement",
         "linkstore.agents.state": "Budget",
         "linkstore.agents.testing": "ModelCall ScriptedChatModel",
         "linkstore.agents.tool_answers": "ToolLimits",

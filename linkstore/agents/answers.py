@@ -1,4 +1,4 @@
-"""The answer of a reading with its citations, a report on it, and its picture."""
+"""The answer of a reading with its citations, a report on it, and the graph of what was read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from linkstore.agents.state import ActionRecord, Reading
 from linkstore.core.display import escape_unprintable, format_count
-from linkstore.strategies.drawing import Box, Drawing, Line, draw_picture
+from linkstore.core.hit_graph import GraphEdge, GraphNode, HitGraph
 
 ANSWERED: Final = "answered"
 NOT_IN_SOURCES: Final = "not in the sources"
@@ -149,6 +149,45 @@ class Answer:
         lines += [f"  {one}, {one.title}" if one.title else f"  {one}" for one in self.citations]
         return "\n".join(escape_unprintable(line) for line in lines)
 
+    def graph(self) -> HitGraph:
+        """Return the question, the key elements explored and the chunks read, and what led to what.
+
+        The role of the question is ``start``, that of a chunk that the answer cites ``hit``, and of others
+        ``way``. The links on the ways to what is cited are ``followed``.
+        """
+        question = "question:"
+        visited = {*(f"element:{name}" for name in self.explored), *(f"chunk:{id}" for id in self.read)}
+        came: dict[str, str] = {}
+        depth = {question: 0}
+        for one, before in self.ways.items():
+            if one in visited:
+                came[one] = before if before in came else question
+                depth[one] = depth[came[one]] + 1
+        marked: set[str] = set()
+        for citation in self.citations:
+            one = f"chunk:{citation.id}"
+            while one in came and one not in marked:
+                marked.add(one)
+                one = came[one]
+        cited = {f"chunk:{one.id}": one for one in self.citations}
+        start = GraphNode(id=question, title=self.question, url=None, role="start", depth=0, score=None)
+        others = (
+            GraphNode(
+                id=one,
+                title=(cited[one].title if one in cited else "") or one.partition(":")[2],
+                url=cited[one].url or None if one in cited else None,
+                role="hit" if one in cited else "way",
+                depth=depth[one],
+                score=None,
+            )
+            for one in came
+        )
+        edges = (
+            GraphEdge(source=before, target=one, kind="led to", label=None, followed=one in marked)
+            for one, before in came.items()
+        )
+        return HitGraph(nodes=(start, *others), edges=tuple(edges))
+
     def __str__(self) -> str:
         return self.text
 
@@ -167,47 +206,3 @@ def make_answer(state: Reading, *, with_facts: bool) -> Answer:
         for one in state["statements"]
     )
     return Answer(**given, with_facts=with_facts)
-
-
-_QUESTION: Final = ""
-
-
-def draw_reading(answer: Answer) -> Drawing:
-    """Draw a reading: the question, the key elements explored and the chunks read, and what led to what.
-
-    What the answer cites, and the ways to it, are marked.
-
-    Args:
-        answer: What the reader answered.
-
-    Returns:
-        The picture; ``_repr_svg_`` shows it in a notebook, ``save`` writes it.
-    """
-    visited = {*(f"element:{name}" for name in answer.explored), *(f"chunk:{id}" for id in answer.read)}
-    came: dict[str, str] = {}
-    depth = {_QUESTION: 0}
-    for one, before in answer.ways.items():
-        if one in visited:
-            came[one] = before if before in came else _QUESTION
-            depth[one] = depth[came[one]] + 1
-    marked: set[str] = set()
-    for citation in answer.citations:
-        one = f"chunk:{citation.id}"
-        while one in came and one not in marked:
-            marked.add(one)
-            one = came[one]
-    columns = [
-        [one for one, at in depth.items() if at == column] for column in range(max(depth.values()) + 1)
-    ]
-    titles = {f"chunk:{one.id}": one.title for one in answer.citations}
-    boxes = {_QUESTION: Box(title=answer.question, kind="question")}
-    for one in came:
-        sort, _, name = one.partition(":")
-        title = titles.get(one) or name
-        below = "key element" if sort == "element" else "passage" if title == name else name
-        boxes[one] = Box(title=title, below=below, kind="path" if one in marked else "hit")
-    lines = [
-        Line(start=before, end=one, kind="led to", marked=one in marked, label="")
-        for one, before in came.items()
-    ]
-    return Drawing(draw_picture(columns, boxes, lines))

@@ -11,7 +11,7 @@ from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config
 
-from linkstore.agents.answers import Answer, draw_reading, make_answer
+from linkstore.agents.answers import Answer, make_answer
 from linkstore.agents.fact_index import check_embeddings, fact_store
 from linkstore.agents.model_calls import Asker
 from linkstore.agents.state import Budget, Reading, begin_reading
@@ -19,6 +19,7 @@ from linkstore.agents.steps import STEPS, ReadingSources, take_step
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require
 from linkstore.core.calls import arun, await_call, make_call, run, run_in_thread
+from linkstore.core.hit_graph import HitGraph
 from linkstore.errors import (
     AgentError,
     CapabilityError,
@@ -27,7 +28,6 @@ from linkstore.errors import (
     StoreNotFoundError,
 )
 from linkstore.store.linkstore import LinkStore, require_store
-from linkstore.strategies.drawing import Drawing
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -141,13 +141,13 @@ class GraphReader(Runnable[str | None, Answer]):
             ):
                 yield self._make_answer(state)
 
-    def explain(self, config: RunnableConfig) -> Drawing:
-        """Draw what the thread of ``config`` has explored so far. :func:`draw_reading` draws an answer.
+    def explain(self, config: RunnableConfig) -> HitGraph:
+        """Return the graph of what the thread of ``config`` has explored so far: see :meth:`Answer.graph`.
 
         Raises:
             AgentError: If there is no checkpointer, or no such thread.
         """
-        return draw_reading(self.answer(config))
+        return self.answer(config).graph()
 
     def answer(self, config: RunnableConfig) -> Answer:
         """Return the reading in the thread of ``config`` so far, with its answer if it is complete.

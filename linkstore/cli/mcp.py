@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import note
 from linkstore.cli.stores import StoreOption, open_store, parse_json_option
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from linkstore.store import LinkStore
 
 MIN_TOKEN_LENGTH: Final = 16
 """Characters that a token must have."""
@@ -57,25 +63,16 @@ def mcp(
     condition = parse_json_option(filter, "--filter")
     if write and condition:
         raise UsageError("--write with --filter would let clients replace documents that they do not see")
-    _check_token(token)
-    from linkstore.agents.mcp_server import StoreServer
-    from linkstore.agents.mcp_transport import (
-        is_loopback,
-        log_to_stderr,
-        open_socket,
-        serve_http,
-        serve_stdio,
-    )
-    from linkstore.agents.tool_answers import ToolLimits
-    from linkstore.agents.toolbox import Toolbox, make_specs, make_writing_specs
+    check_token(token)
+    from linkstore.core.http_server import is_loopback, open_socket
 
     if http and not is_loopback(host) and not allow_host:
         raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
     with open_store(store) as opened_store:
+        serving = make_tool_server(opened_store, about, condition, write=write, max_depth=max_depth)
+        from linkstore.agents.mcp_transport import log_to_stderr, serve_http, serve_stdio
+
         log_to_stderr()
-        toolbox = Toolbox(opened_store, ToolLimits(max_depth=max_depth), condition)
-        specs = (*make_specs(toolbox, about), *(make_writing_specs(toolbox) if write else ()))
-        serving = StoreServer(toolbox, specs, about).server()
         if not http:
             serve_stdio(serving)
             return
@@ -83,7 +80,30 @@ def mcp(
             serve_http(serving, listening, token or _make_token(), tuple(allow_host or ()))
 
 
-def _check_token(token: str | None) -> None:
+def make_tool_server(
+    store: LinkStore,
+    about: str = "",
+    condition: Mapping[str, Any] | None = None,
+    *,
+    write: bool = False,
+    max_depth: int = 3,
+) -> Server[Any]:
+    """Return the SDK's server of the tools of a store."""
+    from linkstore.agents.mcp_server import StoreServer
+    from linkstore.agents.tool_answers import ToolLimits
+    from linkstore.agents.toolbox import Toolbox, make_specs, make_writing_specs
+
+    toolbox = Toolbox(store, ToolLimits(max_depth=max_depth), condition)
+    specs = (*make_specs(toolbox, about), *(make_writing_specs(toolbox) if write else ()))
+    return StoreServer(toolbox, specs, about).server()
+
+
+def check_token(token: str | None) -> None:
+    """Refuse a token that could be guessed.
+
+    Raises:
+        UsageError: If it is too short.
+    """
     if token is not None and len(token) < MIN_TOKEN_LENGTH:
         raise UsageError(
             f"--token must have at least {MIN_TOKEN_LENGTH} characters; or leave it out for a new one"

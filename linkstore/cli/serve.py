@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import socket
 import webbrowser
 from contextlib import ExitStack
 from typing import Annotated, Final
@@ -12,12 +11,12 @@ from urllib.parse import quote
 import typer
 
 from linkstore.cli.exits import UsageError
+from linkstore.cli.mcp import AboutOption, check_token, make_tool_server
 from linkstore.cli.output import note
 from linkstore.cli.stores import StoreOption, open_store
 
-MIN_TOKEN_LENGTH: Final = 16
-"""Characters that a token must have."""
-_LOOPBACK: Final = ("127.0.0.1", "localhost")
+_SECONDS: Final = 600.0
+"""How long the page may wait for an answer, such as the report on a large store."""
 
 
 def serve(
@@ -31,46 +30,48 @@ def serve(
         typer.Option(envvar="LINKSTORE_SERVE_TOKEN", help="The token of the address; default a new one."),
     ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Let the page add links that it suggests.")] = False,
+    write: Annotated[
+        bool,
+        typer.Option("--write", help="Let the page add links that it suggests, and MCP clients write."),
+    ] = False,
+    mcp: Annotated[
+        bool, typer.Option("--mcp", help="Serve MCP clients too, at /mcp with the same token.")
+    ] = False,
+    about: AboutOption = "",
 ) -> None:
     """Show a store in the browser: ask it, read documents, and see all links.
 
     Prints the address of the page, which only this machine can reach, and opens it. The token in the address
-    is needed to see anything. Ends with Ctrl-C. Needs the extra serve.
+    is needed to see anything. Ends with Ctrl-C. Needs the extra serve, and with --mcp also mcp.
     """
-    if token is not None and len(token) < MIN_TOKEN_LENGTH:
-        raise UsageError(
-            f"--token must have at least {MIN_TOKEN_LENGTH} characters; or leave it out for a new one"
-        )
-    from linkstore.explorer.server import make_app, run_server
+    check_token(token)
+    if about and not mcp:
+        raise UsageError("--about is read by MCP clients; give --mcp, too")
+    from linkstore.core.http_server import HttpLimits, list_allowed_hosts, open_socket, run_server
+    from linkstore.explorer.server import make_app
     from linkstore.explorer.views import Views
 
     with ExitStack() as stack:
         opened = stack.enter_context(open_store(store))
         conversations = stack.enter_context(open_store(memory)) if memory else None
-        listening = stack.enter_context(_listen(port))
+        endpoint = None
+        if mcp:
+            tools = make_tool_server(opened, about, write=write)  # says what is missing without the extra
+            from linkstore.agents.mcp_transport import make_endpoint
+
+            endpoint = make_endpoint(tools)
+        try:
+            listening = stack.enter_context(open_socket("127.0.0.1", port))
+        except OSError as error:
+            raise UsageError(f"--port {port}: {error.strerror}; choose another one, or 0") from error
         number = listening.getsockname()[1]
         chosen = token or secrets.token_urlsafe(24)
-        hosts = frozenset(f"{name}:{number}" for name in _LOOPBACK)
-        app = make_app(Views(opened, conversations, write=write, name=store), chosen, hosts)
+        views = Views(opened, conversations, write=write, name=store)
+        app = make_app(views, chosen, list_allowed_hosts("127.0.0.1", number), endpoint)
         address = f"http://127.0.0.1:{number}/#token={quote(chosen, safe='')}"
         note(f"open {address}")
+        if mcp:
+            note(f"MCP clients: http://127.0.0.1:{number}/mcp, with the same token")
         if not no_open:
             webbrowser.open(address)
-        run_server(app, listening)
-
-
-def _listen(port: int) -> socket.socket:
-    """Open a socket that listens on loopback.
-
-    Raises:
-        UsageError: If the port is in use.
-    """
-    listening = socket.socket()
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", port))
-    except OSError as error:
-        listening.close()
-        raise UsageError(f"--port {port}: {error.strerror}; choose another one, or 0") from error
-    return listening
+        run_server(app, listening, HttpLimits(answer=_SECONDS))

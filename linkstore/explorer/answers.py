@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from linkstore.core.display import find_query_spans, format_count, get_body, get
 from linkstore.core.filters import parse_filter
 from linkstore.core.hit_graph import HitGraph, name_document
 from linkstore.core.hits import Hit, Hits, get_page
-from linkstore.errors import DocumentError, StrategyError
+from linkstore.errors import DocumentError, LinkStoreError, StrategyError
 from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity, Words
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ SEARCHED_BEHIND: Final = 1000
 _SNIPPET: Final = 320
 _PASSAGE_WORDS: Final = 8
 """How many words of a passage a link to it quotes (https://wicg.github.io/scroll-to-text-fragment/)."""
+_MOST_DEPTH: Final = 3
 _MOST_DISTANCE: Final = 3
 _MOST_VISITED: Final = 200
 """How many documents are looked at to find how far a document is from the hits."""
@@ -88,6 +90,16 @@ class AskSettings:
                     raise StrategyError(f"the strategy {self.strategy!r} has no setting {name!r}")
                 settings[name] = frozenset(value) if isinstance(value, list | tuple) else value
         return kind(**settings)
+
+
+def list_depths(kind: type[Strategy]) -> list[int]:
+    """Return the depths from 0 to 3 that a strategy takes; none if it follows no links."""
+    taken = []
+    for depth in range(_MOST_DEPTH + 1) if "depth" in kind.__dataclass_fields__ else ():
+        with suppress(LinkStoreError):
+            kind(depth=depth)  # type: ignore[call-arg]
+            taken.append(depth)
+    return taken
 
 
 def answer(store: LinkStore, question: str, settings: AskSettings) -> dict[str, Any]:
@@ -167,7 +179,11 @@ def explain_absence(store: LinkStore, question: str, settings: AskSettings, id: 
     if not found:
         raise DocumentError(f"document {id!r} does not exist in the store")
     document = found[0]
-    told: dict[str, Any] = {"id": id, "title": name_document(document.metadata, id), "rank": None}
+    told: dict[str, Any] = {
+        "id": id,
+        "title": name_document(document.metadata, get_body(document)) or id,
+        "rank": None,
+    }
     hits = store.search(question, strategy=settings.make_strategy(), filter=settings.filter)
     told["last"] = hits[len(hits) - 1].score if hits else None
     if not parse_filter(settings.filter).matches(document.metadata):

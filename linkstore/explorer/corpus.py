@@ -64,6 +64,7 @@ class PageGraph:
         hubs: Refs of the link groups that lead to more than :data:`GROUP_CAP` pages, largest first.
         hub_sizes: To how many pages each of them leads.
         complete: Whether all documents of the store were looked at.
+        noun: What a page is: ``document`` in a store without pages.
     """
 
     names: tuple[str, ...]
@@ -74,6 +75,7 @@ class PageGraph:
     hubs: Ints
     hub_sizes: Ints
     complete: bool
+    noun: str = "page"
 
     @property
     def degree(self) -> Ints:
@@ -133,6 +135,7 @@ def _plan_graph(entries: Sequence[PageEntry], dimension: int) -> Plan[PageGraph]
         hubs=groups[hubs],
         hub_sizes=sizes[hubs],
         complete=complete,
+        noun="page" if entries else "document",
     )
 
 
@@ -148,7 +151,7 @@ def _plan_drawing(graph: PageGraph, most: int) -> Plan[dict[str, Any]]:
     chosen = choose_drawn(rank, community, most)
     orphans = np.flatnonzero(degree == 0)
     documents: list[StoredDocument] = yield Documents(refs=graph.first[chosen])
-    lonely: list[str] = yield Ids(refs=graph.first[orphans[:_LISTED]])
+    lonely: list[StoredDocument] = yield Documents(refs=graph.first[orphans[:_LISTED]])
     tags: list[tuple[str, str]] = yield Tags(groups=graph.hubs)
     fields, dates = choose_fields([one.metadata for one in documents])
     order = _order_by_size(community)
@@ -156,7 +159,7 @@ def _plan_drawing(graph: PageGraph, most: int) -> Plan[dict[str, Any]]:
         {
             "id": document.id,
             "page": graph.names[at],
-            "title": str(document.metadata.get("title") or name_document(document.metadata, document.id)),
+            "title": _name_page(document),
             "rank": float(rank[at]),
             "degree": int(degree[at]),
             "community": order[int(community[at])],
@@ -170,6 +173,7 @@ def _plan_drawing(graph: PageGraph, most: int) -> Plan[dict[str, Any]]:
     inside = (place[graph.source] >= 0) & (place[graph.target] >= 0)
     ends = place[graph.source[inside]], place[graph.target[inside]]
     return {
+        "noun": graph.noun,
         "pages": len(graph.names),
         "links": int(graph.weight.sum()),
         "complete": graph.complete,
@@ -180,11 +184,19 @@ def _plan_drawing(graph: PageGraph, most: int) -> Plan[dict[str, Any]]:
             {"kind": kind, "tag": tag, "pages": size}
             for (kind, tag), size in zip(tags, graph.hub_sizes.tolist(), strict=True)
         ],
-        "orphans": {"count": len(orphans), "first": lonely},
+        "orphans": {
+            "count": len(orphans),
+            "first": [{"id": one.id, "title": _name_page(one)} for one in lonely],
+        },
         "degrees": np.bincount(_count_bits(degree)).tolist() if len(degree) else [],
         "fields": fields,
         "dates": dates,
     }
+
+
+def _name_page(document: StoredDocument) -> str:
+    title = document.metadata.get("title")
+    return str(title or name_document(document.metadata, document.text) or document.id)
 
 
 def rank_pages(graph: PageGraph) -> Floats:

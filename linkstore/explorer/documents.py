@@ -16,6 +16,8 @@ from linkstore.strategies import Words
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from langchain_core.documents import Document
+
     from linkstore.core.links import Link
     from linkstore.store import LinkStore
     from linkstore.strategies.neighbours import Neighbour
@@ -55,7 +57,7 @@ def describe_document(store: LinkStore, id: str, hops: int = 1) -> dict[str, Any
     return {
         "id": id,
         "title": get_title(document) or id,
-        "name": name_document(document.metadata, id),
+        "name": name_document(document.metadata, text) or id,
         "page": get_page(document),
         "url": get_url(document),
         "text": text[:_LONGEST_TEXT],
@@ -109,7 +111,7 @@ def _describe_surroundings(store: LinkStore, id: str, hops: int) -> dict[str, An
     nodes = [
         {
             "id": one,
-            "title": name_document(stored[one].metadata, one) if one in stored else one,
+            "title": _name(stored[one]) if one in stored else one,
             "url": get_url(stored[one]) if one in stored else None,
             "role": "hit" if away else "start",
             "depth": away,
@@ -122,6 +124,10 @@ def _describe_surroundings(store: LinkStore, id: str, hops: int) -> dict[str, An
         for (source, target, kind), label in edges.items()
     ]
     return {"nodes": nodes, "edges": links, "cut": cut}
+
+
+def _name(document: Document) -> str:
+    return name_document(document.metadata, get_body(document)) or document.id or ""
 
 
 def find_documents(store: LinkStore, text: str) -> list[dict[str, Any]]:
@@ -137,6 +143,5 @@ def find_documents(store: LinkStore, text: str) -> list[dict[str, Any]]:
     for hit in store.search(typed, strategy=Words(k=_FOUND)):
         found.setdefault(hit.document.id, hit.document)
     return [
-        {"id": id, "title": name_document(one.metadata, id or ""), "page": get_page(one)}
-        for id, one in list(found.items())[:_FOUND]
+        {"id": id, "title": _name(one), "page": get_page(one)} for id, one in list(found.items())[:_FOUND]
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from linkstore.core.calls import run
 from linkstore.errors import DocumentError, StrategyError
 from linkstore.evaluate import examine
-from linkstore.explorer.answers import STRATEGIES, AskSettings, answer, explain_absence
+from linkstore.explorer.answers import STRATEGIES, AskSettings, answer, explain_absence, list_depths
 from linkstore.explorer.corpus import read_corpus
 from linkstore.explorer.documents import describe_document, find_documents
 from linkstore.memory import ConversationMemory, SessionKey, Turn
@@ -83,10 +83,7 @@ def _show_store(views: Views, _: Mapping[str, Any]) -> dict[str, Any]:
         "pages": survey.pages,
         "links": dict(survey.links),
         "strategies": [
-            {
-                "name": name,
-                **{setting: setting in kind.__dataclass_fields__ for setting in ("depth", "kinds")},
-            }
+            {"name": name, "depths": list_depths(kind), "kinds": "kinds" in kind.__dataclass_fields__}
             for name, kind in STRATEGIES.items()
         ],
         "memory": views.memory is not None,

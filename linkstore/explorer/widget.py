@@ -9,7 +9,7 @@ from linkstore.errors import MissingExtraError
 from linkstore.explorer.answers import describe_hits
 from linkstore.explorer.corpus import read_corpus
 from linkstore.explorer.page import read_bundle
-from linkstore.explorer.picture import draw_corpus, draw_hits
+from linkstore.explorer.picture import draw_corpus
 
 try:
     import anywidget
@@ -55,4 +55,4 @@ def explore_store(store: LinkStore, pages: int = WIDGET_PAGES) -> ExplorerWidget
 
 def explore_hits(hits: Hits, question: str = "") -> ExplorerWidget:
     """Return hits as a widget: see :meth:`linkstore.Hits.explore`."""
-    return ExplorerWidget({"mode": "answer", "answer": describe_hits(hits, question)}, draw_hits(hits))
+    return ExplorerWidget({"mode": "answer", "answer": describe_hits(hits, question)}, hits.graph().to_svg())

@@ -9,7 +9,6 @@ from linkstore.core.lazy import lazy
 if TYPE_CHECKING:
     from linkstore.strategies.all_paths import AllPaths
     from linkstore.strategies.base import Question, Reranker, Strategy, Traversing
-    from linkstore.strategies.drawing import Drawing, draw
     from linkstore.strategies.eager import Eager
     from linkstore.strategies.first_stage import Named, Similarity, Words
     from linkstore.strategies.mmr import Mmr
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AllPaths",
     "DEFAULT_STRATEGY",
-    "Drawing",
     "Eager",
     "Mmr",
     "Named",
@@ -31,7 +29,6 @@ __all__ = [
     "Strategy",
     "Traversing",
     "Words",
-    "draw",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -39,7 +36,6 @@ __getattr__, __dir__ = lazy(
     {
         "linkstore.strategies.all_paths": "AllPaths",
         "linkstore.strategies.base": "Question Reranker Strategy Traversing",
-        "linkstore.strategies.drawing": "Drawing draw",
         "linkstore.strategies.eager": "Eager",
         "linkstore.strategies.first_stage": "Named Similarity Words",
         "linkstore.strategies.mmr": "Mmr",

@@ -1,4 +1,4 @@
-# extras: cassandra
+# extras: cassandra, plot
 # %% [markdown]
 # # Cassandra and Astra DB
 #
@@ -101,9 +101,7 @@ for (kind, tag, side), count in sorted(counts.items(), key=lambda item: -item[1]
 # %% [markdown]
 # ## What was found, and how
 # %%
-from linkstore.strategies import draw
-
-drawing = draw(store.search(QUESTION, strategy=links), QUESTION)
+hits = store.search(QUESTION, strategy=links)
 for part in ("", "_members", "_words", "_accesses", "_pages", "_settings"):  # leave nothing behind
     session.execute(f"DROP TABLE IF EXISTS {keyspace}.notebook{part}")
-drawing
+hits.explore(QUESTION)

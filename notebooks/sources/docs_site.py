@@ -1,3 +1,4 @@
+# extras: plot
 # %% [markdown]
 # # A documentation site
 #
@@ -85,10 +86,8 @@ for page in summary.linked:
 #
 # The answer to the second half of this question is on a page that names neither the tower nor the fair:
 # %%
-from linkstore.strategies import draw
-
 question = "Who drew the tower that became the symbol of the fair, and what else did he save?"
 hits = store.search(question, strategy=Eager(start_k=2, depth=2, kinds={"hyperlink": 1.0}))
-drawing = draw(hits, question, to="pike-place-market.html#saved")
+print(next(hit.path for hit in hits if hit.document.id == "pike-place-market.html#saved"))
 store.close()
-drawing
+hits.explore(question)

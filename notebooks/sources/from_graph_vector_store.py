@@ -1,5 +1,5 @@
 # installs: langchain-community<0.5 (langchain_community), langchain-graph-retriever (langchain_graph_retriever)
-# extras: beautifulsoup4
+# extras: beautifulsoup4, plot
 # %% [markdown]
 # # From GraphVectorStore and graph-retriever to linkstore
 #
@@ -158,9 +158,8 @@ after = ours.as_retriever(search_type="traversal", search_kwargs={"k": 3, "depth
 # %% [markdown]
 # ## The same documents, and the path to each
 # %%
-from linkstore.strategies import draw
 from linkstore.strategies import Eager
 
 hits = ours.search(question, strategy=Eager(start_k=3, depth=1))
 assert {hit.document.id for hit in hits} == {document.id for document in before.invoke(question)}
-draw(hits, question)
+hits.explore(question)

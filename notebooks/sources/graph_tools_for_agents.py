@@ -1,4 +1,4 @@
-# extras: agents, openai
+# extras: agents, openai, plot
 # %% [markdown]
 # # An agent with tools over a graph
 #
@@ -223,7 +223,6 @@ graph.close()
 # %% [markdown]
 # ## What the search found
 # %%
-from linkstore.strategies import draw
 from linkstore.strategies import AllPaths
 
-draw(store.search(QUESTION, strategy=AllPaths(k=8)), QUESTION)
+store.search(QUESTION, strategy=AllPaths(k=8)).explore(QUESTION)

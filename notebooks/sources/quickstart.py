@@ -1,3 +1,4 @@
+# extras: plot
 # %% [markdown]
 # # Quickstart: what links find
 #
@@ -59,9 +60,8 @@ with site() as folder:
     summary = index(city, FolderSource(folder))
 print(f"{summary.pages.added} pages, {summary.chunks} chunks, links: {dict(summary.links)}")
 # %% [markdown]
-# The picture shows what a search found. Each column is one more link followed, and the path to the answer is blue.
+# `explore` shows what a search found: the hits by page, and their graph. Each column is one more link followed, and the
+# words on the lines are those of the links. Point at a document to see its links.
 # %%
-from linkstore.strategies import draw
-
 hits = city.search(QUESTION, strategy=Eager(start_k=3, depth=2, kinds={"hyperlink": 1.0}, k=12))
-draw(hits, QUESTION, to="uptown.html")
+hits.explore(QUESTION)

@@ -1,4 +1,4 @@
-# extras: openai
+# extras: openai, plot
 # installs: langgraph>=1 (langgraph)
 # %% [markdown]
 # # A RAG chain and an agent that follow links
@@ -183,7 +183,6 @@ print(answer["messages"][-1].text)
 # %% [markdown]
 # ## How the passages of the chain were found
 # %%
-from linkstore.strategies import draw
 from linkstore.strategies import Eager
 
-draw(store.search(QUESTION, strategy=Eager(start_k=3, depth=1, kinds=["hyperlink"], k=8)), QUESTION)
+store.search(QUESTION, strategy=Eager(start_k=3, depth=1, kinds=["hyperlink"], k=8)).explore(QUESTION)

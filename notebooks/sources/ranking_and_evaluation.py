@@ -1,3 +1,4 @@
+# extras: plot
 # installs: matplotlib (matplotlib)
 # %% [markdown]
 # # Ranking and evaluation
@@ -118,10 +119,9 @@ plt.show()
 #
 # The answers to the first question, ranked by `PageRank`. Links from several documents lead to them.
 # %%
-from linkstore.strategies import draw
 from linkstore.strategies import PageRank
 
 question = questions[0]
 hits = store.search(question.question, strategy=PageRank(start_k=2, k=10))
 print([hit.document.id for hit in hits])
-draw(hits, question.question, to=question.gold[-1])
+hits.explore(question.question)

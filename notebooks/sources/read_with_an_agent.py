@@ -171,8 +171,6 @@ print(found, "–", *found.citations)
 # %% [markdown]
 # ## The path
 #
-# What was explored, and the steps between. The paths to what the answer cites are marked.
+# What was explored, and the steps between. The paths to what the answer cites are dark; what it cites is blue.
 # %%
-from linkstore.agents import draw_reading
-
-draw_reading(found)
+found.graph()

@@ -262,7 +262,6 @@ def test_the_public_names_are_these():
         "aindex_facts",
         "chat_model",
         "describe_facts",
-        "draw_reading",
         "fact_store",
         "graph_reader",
         "graph_tools",

@@ -95,7 +95,7 @@ def test_the_corpus_shows_pages_orphans_and_dates(tab, address):
     page.tab.click("nav a:has-text('Corpus')")
     page.tab.wait_for_selector(".facts")
     page.tab.wait_for_selector(".graph-status:has-text('4 nodes, 4 links')")
-    assert page.tab.locator(".facts section:has-text('Without links') button").inner_text() == "history"
+    assert page.tab.locator(".facts section:has-text('Without links') button").inner_text() == "History"
     page.tab.select_option("select[aria-label='Colour by']", "folder")
     page.tab.fill("input[aria-label='Search the drawn pages']", "guide")
     page.tab.click("button:has-text('Examine the store')")

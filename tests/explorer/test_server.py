@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from linkstore.agents.mcp_transport import make_endpoint
+from linkstore.cli.mcp import make_tool_server
+from linkstore.core.http_server import Guard
 from linkstore.explorer import Views, make_app
 from linkstore.explorer.server import MOST_BODY
 
@@ -14,9 +17,31 @@ HOST = {"Host": "127.0.0.1:8766"}
 AUTHORIZED = {**HOST, "Authorization": f"Bearer {TOKEN}"}
 
 
+MCP_HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
 @pytest.fixture
 def client(store):
     return TestClient(make_app(Views(store), TOKEN, HOSTS), raise_server_exceptions=False)
+
+
+@pytest.fixture(params=["the page", "MCP beside the page", "MCP alone"])
+def ask(store, request):
+    """Sends a request that is right but for its headers to one of the servers that share the guard."""
+    endpoint = None if request.param == "the page" else make_endpoint(make_tool_server(store))
+    if endpoint is not None and request.param == "MCP alone":
+        app = Guard(endpoint, TOKEN, HOSTS)
+    else:
+        app = make_app(Views(store), TOKEN, HOSTS, endpoint)
+    with TestClient(app, raise_server_exceptions=False) as client:
+
+        def send(headers):
+            if endpoint is None:
+                return client.post("/api/store", headers=headers)
+            return client.post("/mcp", headers={**MCP_HEADERS, **headers}, json=PING)
+
+        yield send
 
 
 WRONG_HOSTS = (
@@ -88,33 +113,37 @@ WRONG_TOKENS = (
 
 
 @pytest.mark.parametrize("host", WRONG_HOSTS)
-def test_another_host_is_refused_with_or_without_the_token(client, host):
-    for path in ("/", "/api/store"):
-        method = "GET" if path == "/" else "POST"
-        found = client.request(method, path, headers={**AUTHORIZED, "Host": host})
-        assert found.status_code == 421
-        assert "error" in found.json()
+def test_another_host_is_refused_with_the_token(ask, host):
+    found = ask({**AUTHORIZED, "Host": host})
+    assert found.status_code == 421
+    assert "error" in found.json()
+
+
+@pytest.mark.parametrize("host", WRONG_HOSTS)
+def test_the_page_is_not_sent_under_another_host(client, host):
+    assert client.get("/", headers={"Host": host}).status_code == 421
 
 
 @pytest.mark.parametrize("origin", WRONG_ORIGINS)
-def test_pages_of_another_origin_are_refused_with_the_token(client, origin):
-    found = client.post("/api/store", headers={**AUTHORIZED, "Origin": origin})
+def test_pages_of_another_origin_are_refused_with_the_token(ask, origin):
+    found = ask({**AUTHORIZED, "Origin": origin})
     assert found.status_code == 403
     assert "access-control-allow-origin" not in found.headers
 
 
 @pytest.mark.parametrize("given", WRONG_TOKENS)
-def test_data_need_the_token(client, given):
-    headers = HOST if given is None else {**HOST, "Authorization": given}
-    found = client.post("/api/store", headers=headers)
+def test_data_need_the_token(ask, given):
+    found = ask(HOST if given is None else {**HOST, "Authorization": given})
     assert found.status_code == 401
     assert found.json() == {"error": "the token is missing or wrong"}
 
 
 @pytest.mark.parametrize("origin", [None, "http://127.0.0.1:8766", "http://LOCALHOST:8766"])
-def test_the_page_itself_may_ask(client, origin):
-    headers = AUTHORIZED if origin is None else {**AUTHORIZED, "Origin": origin}
-    assert client.post("/api/store", headers=headers).json()["documents"] == 4
+def test_pages_of_the_server_and_programs_may_ask(ask, origin):
+    found = ask(AUTHORIZED if origin is None else {**AUTHORIZED, "Origin": origin})
+    assert found.status_code == 200
+    assert found.json().get("documents", 4) == 4
+    assert found.json().get("result", {}) == {}
 
 
 def test_the_page_needs_no_token_and_holds_none(client):

@@ -161,7 +161,7 @@ def test_the_corpus_of_a_store_without_pages_has_its_documents(store):
         ("install", "faq"),
         ("faq", "guide"),
     }
-    assert found["orphans"] == {"count": 1, "first": ["history"]}
+    assert found["orphans"] == {"count": 1, "first": [{"id": "history", "title": "History"}]}
     assert found["dates"] == ["date"]
 
 
@@ -282,3 +282,28 @@ def test_conversations_are_shown_with_their_turns_and_what_a_recall_takes(store,
         assert "Rex" in found["prompt"]
     with pytest.raises(StrategyError, match="--memory"):
         show(store, "sessions")
+
+
+def test_a_strategy_is_offered_with_the_depths_that_it_takes(store):
+    for one in show(store, "store")["strategies"]:
+        for depth in range(4):
+            settings = {"strategy": one["name"], "depth": depth}
+            if depth in one["depths"]:
+                show(store, "answer", question=QUESTION, settings=settings)
+            else:
+                with pytest.raises(LinkStoreError, match="depth"):
+                    show(store, "answer", question=QUESTION, settings=settings)
+
+
+def test_a_document_without_title_is_named_by_how_its_text_begins(tmp_path):
+    with LinkStore.open(tmp_path / "kb", embedding()) as store:
+        store.add_texts(
+            ["A long text that nobody gave a title, of more than one line.", "短い" * 40], ids=["a", "b"]
+        )
+        found = show(store, "corpus")
+        assert show(store, "document", id="a")["name"] == "A long text that nobody gave a title, of more t…"
+    assert found["noun"] == "document"
+    assert {node["title"] for node in found["nodes"]} == {
+        "A long text that nobody gave a title, of more t…",
+        "短い" * 23 + "短…",
+    }

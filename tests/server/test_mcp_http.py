@@ -17,7 +17,7 @@ from mcp_serving import JSON_HEADERS, QUESTION, TOKEN, read_reply, request, sent
 from uvicorn.server import ServerState
 
 from linkstore import LinkStore
-from linkstore.agents.mcp_transport import HttpLimits, _make_impatient_protocol, list_allowed_hosts
+from linkstore.core.http_server import HttpLimits, _make_impatient_protocol, list_allowed_hosts
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_the_own_origin_and_none_are_answered_two_are_not(port):
 def test_no_answer_allows_pages_of_other_origins_to_read_it(port):
     reply = request(port, headers={"Origin": f"http://localhost:{port}"})
     assert not [name for name in reply.headers if name.startswith("access-control")]
-    assert request(port, method="OPTIONS", body=b"", headers={"Origin": "http://evil.example"}).status == 405
+    assert request(port, method="OPTIONS", body=b"", headers={"Origin": "http://evil.example"}).status == 403
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ from linkstore.ingest import (
 from linkstore.ingest.web import WebSettings, WebsiteSource
 from linkstore.memory import ConversationMemory
 from linkstore.store import Relation, Schema, migrate
-from linkstore.strategies import PageRank, draw
+from linkstore.strategies import PageRank
 
 FACTS = ModelExtractor(ScriptedChatModel(script=[]))
 QUESTION = GoldQuestion(question="tower", gold=("t",))
@@ -245,7 +245,6 @@ ARGUMENTS = {
         ["", 3],
     ),
     "source of a schema": (ArgumentError, lambda _, wrong: Schema.infer(wrong), ["kb", None]),
-    "hits": (ArgumentError, lambda _, wrong: draw(wrong), [None, [], "x"]),
 }
 """By the name of the argument, which the words after it tell from others of its name."""
 

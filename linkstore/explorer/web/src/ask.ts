@@ -49,7 +49,7 @@ export function showAnswer(answer: Answer, open: (id: string) => void, other: An
     answer.reason ? message(`No hit: ${answer.reason}`) : null,
     h("div", { class: "columns" },
       h("ol", { class: "pages" }, ...answer.pages.map((page) => showPage(answer, page.hits, open, other))),
-      picture,
+      answer.graph.nodes.length ? picture : null,
     ),
     showCuts(answer.cuts),
   );
@@ -62,8 +62,10 @@ function drawAnswer(host: HTMLElement, answer: Answer, open: (id: string) => voi
   const legend = h("p", { class: "legend" }, ...(["start", "hit", "way"] as const).map((role) =>
     h("span", { class: `key ${role}` }, { start: "start", hit: "found by links", way: "on the way" }[role])));
   host.append(legend);
-  const places = placeInColumns(answer.graph);
-  new GraphView(host, { name: "Graph of the answer", open, fixed: true }).show(
+  const [width, rows] = [Math.max(host.clientWidth - 16, 280), countRows(answer.graph)];
+  const fixed = { width, height: Math.min(Math.max(40 * rows + 40, 260), 900) };
+  const places = placeInColumns(answer.graph, fixed);
+  new GraphView(host, { name: "Graph of the answer", open, fixed }).show(
     answer.graph.nodes.map((node) => ({
       id: node.id,
       label: nameNode(node.title),
@@ -89,8 +91,15 @@ function describeRole(node: GraphNode): string {
   return `(${node.role === "start" ? "start" : node.role === "way" ? "on the way" : `${count(node.depth, "link")} away`}${score})`;
 }
 
+/** Returns the number of nodes in the longest column. */
+function countRows(graph: Graph): number {
+  const rows = new Map<number, number>();
+  for (const { depth } of graph.nodes) rows.set(depth, (rows.get(depth) ?? 0) + 1);
+  return Math.max(...rows.values());
+}
+
 /** Places nodes in columns by depth, each column in the order of what its nodes are linked with. */
-function placeInColumns(graph: Graph): Map<string, [number, number]> {
+function placeInColumns(graph: Graph, space: { width: number; height: number }): Map<string, [number, number]> {
   const depths = [...new Set(graph.nodes.map((node) => node.depth))].sort((one, other) => one - other);
   const columns = depths.map((depth) => graph.nodes.filter((node) => node.depth === depth).map((node) => node.id));
   const linked = new Map<string, string[]>(graph.nodes.map((node) => [node.id, []]));
@@ -111,15 +120,19 @@ function placeInColumns(graph: Graph): Map<string, [number, number]> {
       spread(column);
     }
   }
-  const width = 1.0 / Math.max(depths.length - 1, 1);
-  return new Map(columns.flatMap((column, at) => column.map((id): [string, [number, number]] => [id, [at * width, height.get(id) ?? 0]])));
+  // Each second node is a little aside, so that lines between nodes of one column are seen.
+  const column = space.width / depths.length;
+  return new Map(columns.flatMap((ids, at) => ids.map((id, row): [string, [number, number]] => [id, [
+    column * (at + 0.5 + (ids.length > 2 ? 0.12 * (row % 2 ? 1 : -1) : 0)),
+    space.height / 2 + 8 + (height.get(id) ?? 0) * (space.height - 40),
+  ]])));
 }
 
 function showPage(answer: Answer, hits: number[], open: (id: string) => void, other: Answer | null): HTMLElement {
   const first = answer.hits[hits[0] ?? 0];
   if (!first) return h("li");
   return h("li", {},
-    h("h3", {}, sourceLink(first.title, first.url, first.passage)),
+    h("h3", { dir: "auto" }, sourceLink(first.title, first.url, first.passage)),
     first.page === first.title ? null : h("p", { class: "muted page" }, first.page),
     ...hits.map((at) => answer.hits[at]).filter((hit): hit is Hit => hit !== undefined)
       .map((hit) => showHit(hit, answer.hits.indexOf(hit), open, other)),
@@ -131,12 +144,12 @@ function showHit(hit: Hit, rank: number, open: (id: string) => void, other: Answ
   return h("article", { class: "hit", "data-id": hit.id },
     h("p", { class: "head" },
       h("span", { class: "rank" }, `${rank + 1}.`),
-      h("button", { type: "button", class: "plain", onclick: () => open(hit.id) }, hit.headings.at(-1) ?? hit.id),
+      h("button", { type: "button", class: "plain", dir: "auto", onclick: () => open(hit.id) }, hit.headings.at(-1) ?? hit.id),
       h("span", { class: "score", title: parts.map(([name, part]) => `${name} ${part.toFixed(4)}`).join(" + ") },
         hit.score.toFixed(3)),
       other ? showMove(rank, other.hits.findIndex((one) => one.id === hit.id)) : null,
     ),
-    h("p", { class: "snippet" }, hit.snippet, " ",
+    h("p", { class: "snippet", dir: "auto" }, hit.snippet, " ",
       hit.passage && webAddress(hit.url) ? sourceLink("open at the passage", hit.url, hit.passage) : null),
     hit.chains.length
       ? h("ul", { class: "ways" }, ...hit.chains.slice(0, 5).map((chain) => h("li", {}, chain)))
@@ -196,8 +209,7 @@ export class AskView {
     compare.addEventListener("change", () => {
       const settings = this.readSettings(form);
       const second: Settings = { ...(settings[0] ?? DEFAULTS), depth: 0 };
-      const depth = this.store.strategies.find((one) => one.name === second.strategy)?.depth;
-      if (!depth) Object.assign(second, { strategy: "similarity", depth: null });
+      if (!this.listDepths(second.strategy).includes(0)) Object.assign(second, { strategy: "similarity", depth: null, kinds: null });
       location.hash = writeAsked({
         question: question.value, settings: compare.checked ? [settings[0] ?? DEFAULTS, second] : settings.slice(0, 1),
       });
@@ -218,11 +230,17 @@ export class AskView {
   private makeSettings(settings: Settings, at: number): HTMLElement {
     const strategy = h("select", { name: `strategy${at}` },
       ...this.store.strategies.map((one) => h("option", { value: one.name, selected: one.name === settings.strategy }, one.name)));
-    const depth = h("select", { name: `depth${at}` },
-      ...[null, 0, 1, 2, 3].map((value) => h("option", { value: value ?? "", selected: value === settings.depth },
-        value === null ? "default" : String(value))));
+    const depth = h("select", { name: `depth${at}` });
+    const kinds = h("input", {
+      name: `kinds${at}`, value: (settings.kinds ?? []).join(", "), placeholder: "all", list: "kinds",
+    });
     const adapt = (): void => {
-      depth.disabled = !this.store.strategies.find((one) => one.name === strategy.value)?.depth;
+      const chosen = depth.value || String(settings.depth ?? "");
+      const depths = this.listDepths(strategy.value);
+      replace(depth, ...["", ...depths.map(String)].map((value) =>
+        h("option", { value, selected: value === chosen }, value || "default")));
+      depth.disabled = !depths.length;
+      kinds.disabled = !this.store.strategies.find((one) => one.name === strategy.value)?.kinds;
     };
     strategy.addEventListener("change", adapt);
     adapt();
@@ -231,13 +249,15 @@ export class AskView {
       h("label", {}, "strategy ", strategy),
       h("label", {}, "depth ", depth),
       h("label", {}, "results ", h("input", { name: `k${at}`, type: "number", min: 1, max: 100, value: settings.k })),
-      h("label", {}, "link kinds ", h("input", {
-        name: `kinds${at}`, value: (settings.kinds ?? []).join(", "), placeholder: "all", list: "kinds",
-      })),
+      h("label", {}, "link kinds ", kinds),
       h("label", {}, "filter ", h("input", {
         name: `filter${at}`, value: settings.filter ? JSON.stringify(settings.filter) : "", placeholder: '{"lang": "en"}',
       })),
     );
+  }
+
+  private listDepths(strategy: string): number[] {
+    return this.store.strategies.find((one) => one.name === strategy)?.depths ?? [];
   }
 
   private readSettings(form: HTMLFormElement): Settings[] {

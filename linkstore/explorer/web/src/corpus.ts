@@ -53,14 +53,15 @@ export class CorpusView {
       this.markFound(corpus);
     });
     const sampled = corpus.nodes.length < corpus.pages
-      ? `${corpus.nodes.length.toLocaleString("en")} of ${count(corpus.pages, "page")} are drawn, of each community those with the highest PageRank.`
-      : count(corpus.pages, "page");
+      ? `${corpus.nodes.length.toLocaleString("en")} of ${count(corpus.pages, corpus.noun)} are drawn, of each community those with the highest PageRank. `
+      : `${count(corpus.pages, corpus.noun)}, `;
     replace(this.host,
-      h("p", {}, `${sampled} ${count(corpus.links, "link")}.`, corpus.complete ? null : " Not all documents were looked at."),
+      h("p", {}, `${sampled}${count(corpus.links, "link")}.`, corpus.complete ? null : " Not all documents were looked at."),
       h("p", { class: "row" }, h("label", {}, "colour by ", colour), search, this.makeSlider(corpus)),
       this.legend,
       this.picture,
-      h("p", { class: "muted" }, "Links of pages that are linked with very many others are drawn while the pointer is on them."),
+      corpus.edges.some((edge) => this.isBusy(corpus, edge)) && h("p", { class: "muted" },
+        "Links of pages that are linked with very many others are drawn while the pointer is on them."),
       h("div", { class: "facts" }, this.listHubs(corpus), this.listOrphans(corpus), this.drawDegrees(corpus),
         this.makeCheckup(), this.makeSuggestions()),
     );
@@ -72,7 +73,7 @@ export class CorpusView {
     replace(this.legend, ...entries.map(([name, colour]) => {
       const key = h("span", { class: "dot" });
       key.style.background = colour;
-      return h("li", {}, key, name);
+      return h("li", { title: name }, key, h("bdi", {}, name));
     }));
     const most = Math.max(...corpus.nodes.map((node) => node.rank), 1e-12);
     const groups = Math.max(corpus.communities.length, 1);
@@ -88,7 +89,7 @@ export class CorpusView {
         return {
           id: node.id,
           label: node.title,
-          size: 2.5 + 9 * Math.sqrt(node.rank / most),
+          size: 2.5 + (corpus.nodes.length > 40 ? 6 : 9) * Math.sqrt(node.rank / most),
           color: colours(node),
           note: `(${count(node.degree, "link")})`,
           at: [Math.cos(angle) + spread * Math.cos(at), Math.sin(angle) + spread * Math.sin(at)] as [number, number],
@@ -96,11 +97,17 @@ export class CorpusView {
       }),
       corpus.edges.map(([source, target, weight]) => {
         const [one, other] = [corpus.nodes[source], corpus.nodes[target]];
-        const busy = Math.max(one?.degree ?? 0, other?.degree ?? 0) > Math.max(60, corpus.nodes.length / 10);
-        return { source: one?.id ?? "", target: other?.id ?? "", label: count(weight, "link"), strong: false, hidden: busy };
+        const hidden = this.isBusy(corpus, [source, target]);
+        return { source: one?.id ?? "", target: other?.id ?? "", label: count(weight, "link"), strong: false, hidden };
       }),
     );
     this.markFound(corpus);
+  }
+
+  /** Whether an end of a link is linked with so many that all its links would cover the picture. */
+  private isBusy(corpus: Corpus, [source, target]: readonly number[]): boolean {
+    const degree = (at: number | undefined): number => corpus.nodes[at ?? -1]?.degree ?? 0;
+    return Math.max(degree(source), degree(target)) > Math.max(60, corpus.nodes.length / 10);
   }
 
   private chooseColours(corpus: Corpus): [(node: CorpusNode) => string, [string, string][]] {
@@ -144,21 +151,21 @@ export class CorpusView {
   private listHubs(corpus: Corpus): HTMLElement | null {
     return corpus.hubs.length ? h("section", {}, h("h3", {}, "Hubs"),
       h("p", { class: "muted" }, "Link groups of many pages; their links are not drawn."),
-      h("ol", {}, ...corpus.hubs.map((hub) => h("li", {}, `${hub.kind} ${hub.tag}: ${count(hub.pages, "page")}`)))) : null;
+      h("ol", {}, ...corpus.hubs.map((hub) => h("li", {}, `${hub.kind} ${hub.tag}: ${count(hub.pages, corpus.noun)}`)))) : null;
   }
 
   private listOrphans(corpus: Corpus): HTMLElement {
     return h("section", {}, h("h3", {}, "Without links"),
-      corpus.orphans.count === 0 ? h("p", {}, "Every page is linked with another.")
-        : h("p", {}, count(corpus.orphans.count, "page")),
-      h("ul", {}, ...corpus.orphans.first.map((id) => h("li", {},
-        h("button", { type: "button", class: "plain", onclick: () => this.open(id) }, id)))));
+      corpus.orphans.count === 0 ? h("p", {}, `Every ${corpus.noun} is linked with another.`)
+        : h("p", {}, count(corpus.orphans.count, corpus.noun)),
+      h("ul", {}, ...corpus.orphans.first.map(({ id, title }) => h("li", {},
+        h("button", { type: "button", class: "plain", onclick: () => this.open(id) }, title)))));
   }
 
   private drawDegrees(corpus: Corpus): HTMLElement {
     const most = Math.max(...corpus.degrees, 1);
     const name = (at: number): string => (at < 2 ? String(at) : `${2 ** (at - 1)}\u2013${2 ** at - 1}`);
-    return h("section", {}, h("h3", {}, "Pages by number of links"), h("table", { class: "bars" }, h("tbody", {},
+    return h("section", {}, h("h3", {}, "Numbers of links"), h("table", { class: "bars" }, h("tbody", {},
       ...corpus.degrees.map((pages, at) => {
         const bar = h("span", { class: "bar" });
         bar.style.width = `${(100 * pages) / most}%`;

@@ -33,14 +33,14 @@ export class DocumentView {
       ...[1, 2, 3].map((value) => h("option", { value, selected: value === hops }, count(value, "hop"))));
     const missing = found.outgoing.filter((link) => link.count === 0 && !link.more);
     replace(this.host,
-      h("h2", {}, sourceLink(found.name, found.url)),
+      h("h2", { dir: "auto" }, sourceLink(found.name, found.url)),
       h("p", { class: "muted" }, found.id),
       h("div", { class: "columns" },
         h("div", {},
-          h("pre", { class: "text", tabindex: 0 }, found.text),
+          h("pre", { class: "text", tabindex: 0, dir: "auto" }, found.text),
           found.cut ? h("p", { class: "muted" }, `and ${count(found.cut, "character")} more`) : null,
           this.listLinks("Links to", found.outgoing.filter((link) => !missing.includes(link))),
-          this.listLinks("Linked from", found.incoming),
+          this.listLinks("Linked from", found.incoming.filter((link) => link.count || link.more)),
           missing.length ? h("details", {}, h("summary", {}, `Leads nowhere: ${count(missing.length, "link")}`),
             h("ul", {}, ...missing.map((link) => h("li", {}, `${link.kind}: ${link.label ?? link.tag}`)))) : null,
           this.showMetadata(found.metadata),
@@ -49,6 +49,7 @@ export class DocumentView {
           found.graph.cut ? ` (the nearest ${found.graph.nodes.length} are drawn)` : null), picture),
       ),
     );
+    const own = found.graph.edges.filter((edge) => [edge.source, edge.target].includes(found.id)).length;
     requestAnimationFrame(() => new GraphView(picture, { name: `What is around ${found.name}`, open: this.open }).show(
       found.graph.nodes.map((node, at) => ({
         id: node.id,
@@ -59,7 +60,7 @@ export class DocumentView {
         at: [node.depth * Math.cos(at), node.depth * Math.sin(at)] as [number, number],
       })),
       found.graph.edges.map((edge) => ({
-        source: edge.source, target: edge.target, label: edge.label ?? edge.kind, strong: false,
+        source: edge.source, target: edge.target, label: edge.label ?? edge.kind, strong: own < 16 && [edge.source, edge.target].includes(found.id),
       })),
     ));
   }

@@ -31,8 +31,8 @@ export interface GraphOptions {
   open: (id: string) => void;
   /** Under this name the places of nodes are kept; none by default. */
   keep?: string;
-  /** Whether nodes stay where they are drawn at first; by default they are laid out. */
-  fixed?: boolean;
+  /** The canvas is this large, nodes stay at these of its points, and labels are below them; by default nodes are laid out. */
+  fixed?: { width: number; height: number };
 }
 
 interface NodeAttributes {
@@ -49,9 +49,13 @@ interface EdgeAttributes {
   color: string;
   type: string;
   quiet: boolean;
+  strong: boolean;
 }
 
 const MOST_LISTED = 300;
+/** Up to how many nodes all have their label; of more, those whose labels do not cover each other. */
+const MOST_LABELLED = 15;
+const MOST_EDGE_LABELS = 300;
 const SETTLING_MS = 4000;
 const STEP_MS = 14;
 
@@ -85,6 +89,7 @@ export class GraphView {
     });
     this.list = h("div", { class: "graph-list" });
     const toggle = h("details", {}, h("summary", {}, "As a list"), this.list);
+    if (options.fixed) this.canvas.style.height = `${options.fixed.height}px`;
     host.append(this.canvas, this.status, toggle);
   }
 
@@ -108,10 +113,11 @@ export class GraphView {
         color: style(edge.strong ? "--link-strong" : "--link"),
         type: nodes.length > 300 ? "line" : "arrow",
         quiet: edge.hidden === true,
+        strong: edge.strong,
       });
     }
     this.fillList();
-    if (this.draw()) this.settle(this.options.fixed === true || places !== null);
+    if (this.draw()) this.settle(this.options.fixed !== undefined || places !== null);
   }
 
   /** Shows some nodes as they are and all others dimmed; null: all as they are. */
@@ -143,7 +149,8 @@ export class GraphView {
       this.list.parentElement?.setAttribute("open", "");
       return false;
     }
-    const few = this.nodes.length <= 60;
+    const all = this.options.fixed !== undefined || this.nodes.length <= MOST_LABELLED;
+    const few = this.nodes.length <= MOST_EDGE_LABELS;
     this.renderer = new Sigma<NodeAttributes, EdgeAttributes>(this.graph, this.canvas, {
       allowInvalidContainer: true,
       defaultEdgeType: "arrow",
@@ -154,34 +161,28 @@ export class GraphView {
       edgeLabelFont: "system-ui, sans-serif",
       labelSize: 12,
       edgeLabelSize: 10,
-      labelDensity: few ? 20 : 0.3,
-      labelRenderedSizeThreshold: few ? 0 : 7,
+      labelDensity: all ? 20 : few ? 1 : 0.3,
+      labelRenderedSizeThreshold: all ? 0 : few ? 4 : 7,
       zIndex: true,
-      stagePadding: few ? 60 : 30,
+      stagePadding: this.options.fixed ? 0 : 40,
+      defaultDrawNodeLabel: makeLabels(this.options.fixed !== undefined),
       defaultDrawNodeHover: drawHover,
       nodeReducer: (id, data) => this.dim(data, this.isBright(id)),
       edgeReducer: (edge, data) => {
         const [source, target] = this.graph.extremities(edge);
         const touched = this.selected === source || this.selected === target;
         const shown = this.dim(data, this.isBright(source) && this.isBright(target));
-        return data.quiet && !touched ? { ...shown, hidden: true } : shown;
+        if (data.quiet && !touched) return { ...shown, hidden: true };
+        return data.strong || touched ? shown : { ...shown, label: "" };
       },
     });
     live.add(this);
-    if (this.options.fixed) this.renderer.setCustomBBox(this.roomForLabels()).refresh();
+    const fixed = this.options.fixed;
+    if (fixed) this.renderer.setCustomBBox({ x: [0, fixed.width], y: [0, fixed.height] }).refresh();
     this.renderer.on("clickNode", ({ node }) => this.options.open(node));
     this.renderer.on("enterNode", ({ node }) => this.select(node));
     this.renderer.on("leaveNode", () => this.select(null));
     return true;
-  }
-
-  /** Returns the box of all nodes, wider by what the labels of the last column take. */
-  private roomForLabels(): { x: [number, number]; y: [number, number] } {
-    const xs = this.graph.mapNodes((_, { x }) => x);
-    const ys = this.graph.mapNodes((_, { y }) => y);
-    const left = Math.min(...xs);
-    const right = Math.max(...xs);
-    return { x: [left, right + 0.6], y: [Math.min(...ys), Math.max(...ys)] };
   }
 
   private isBright(id: string): boolean {
@@ -200,20 +201,22 @@ export class GraphView {
     const many = this.graph.order > 300;
     const settings = {
       ...forceAtlas2.inferSettings(this.graph),
-      adjustSizes: !many,
+      adjustSizes: false,
+      barnesHutOptimize: many,
       linLogMode: many, // sets communities apart (A. Noack, Journal of Graph Algorithms and Applications 11, 2007)
       outboundAttractionDistribution: many, // pages that link to all others do not pull them together
       gravity: many ? 0.2 : 1,
     };
-    const rounds = many ? 200 : 300;
+    const rounds = many ? 120 : 300;
+    const iterations = many ? 1 : 30;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const ends = performance.now() + SETTLING_MS;
     let done = 0;
     const step = (): void => {
       const until = performance.now() + (still ? SETTLING_MS : STEP_MS);
       do {
-        forceAtlas2.assign(this.graph, { iterations: 1, settings });
-        done += 1;
+        forceAtlas2.assign(this.graph, { iterations, settings });
+        done += iterations;
       } while (done < rounds && performance.now() < until);
       if (done < rounds && performance.now() < ends) this.frame = requestAnimationFrame(step);
       else this.keepPlaces();
@@ -288,17 +291,41 @@ export class GraphView {
   }
 }
 
+interface Labelled {
+  x: number;
+  y: number;
+  size: number;
+  label?: string | null;
+}
+
 const LABEL_LETTERS = 36;
 
 function shorten(label: string): string {
   return label.length <= LABEL_LETTERS ? label : `${label.slice(0, LABEL_LETTERS - 1)}\u2026`;
 }
 
+/** Returns what draws the label of a node: below it, or beside it where there is room, with a rim that covers lines. */
+function makeLabels(below: boolean): (context: CanvasRenderingContext2D, data: Labelled) => void {
+  const [rim, text] = [style("--surface"), style("--text")];
+  return (context, data) => {
+    if (!data.label) return;
+    context.font = "12px system-ui, sans-serif";
+    const width = context.measureText(data.label).width;
+    const room = context.canvas.clientWidth;
+    let [x, y] = [data.x + data.size + 3, data.y + 4];
+    if (below) [x, y] = [Math.max(2, Math.min(data.x - width / 2, room - width - 2)), data.y + data.size + 13];
+    else if (x + width > room) x = Math.max(2, data.x - data.size - 3 - width);
+    context.lineWidth = 3;
+    context.lineJoin = "round";
+    context.strokeStyle = rim;
+    context.fillStyle = text;
+    context.strokeText(data.label, x, y);
+    context.fillText(data.label, x, y);
+  };
+}
+
 /** Draws the label of a node under the pointer in the colours of the page, light or dark. */
-function drawHover(
-  context: CanvasRenderingContext2D,
-  data: { x: number; y: number; size: number; label?: string | null; color: string },
-): void {
+function drawHover(context: CanvasRenderingContext2D, data: Labelled): void {
   if (!data.label) return;
   context.font = "600 12px system-ui, sans-serif";
   const width = context.measureText(data.label).width;

@@ -31,10 +31,11 @@ class App {
     });
     replace(host,
       h("header", {}, h("h1", {}, store.name),
-        h("p", { class: "muted" }, `${count(store.documents, "document")}, ${count(store.pages, "page")}`), this.tabs),
+        h("p", { class: "muted" }, count(store.documents, "document") + (store.pages ? `, ${count(store.pages, "page")}` : "")), this.tabs),
       this.main,
       h("datalist", { id: "kinds" }, ...Object.keys(store.links).map((kind) => h("option", { value: kind }))));
     addEventListener("hashchange", () => this.route());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.route());
     this.route();
   }
 

@@ -16,7 +16,7 @@ export class MemoryView {
       const turns = await this.source.turns(chosen.path);
       replace(this.host, h("div", { class: "columns memory" },
         h("nav", { "aria-label": "Sessions" }, h("ul", {}, ...sessions.map((one) => h("li", {},
-          h("button", { type: "button", class: "plain", "aria-current": one.path === chosen.path,
+          h("button", { type: "button", class: "plain", "aria-current": one.path === chosen.path ? "true" : null,
             onclick: () => this.openSession(one.path) }, one.label), ` ${count(one.turns, "turn")}`)))),
         h("div", {}, this.makeRecall(chosen.path), h("ol", { class: "turns" }, ...turns.map(showTurn))),
       ));
@@ -28,7 +28,7 @@ export class MemoryView {
   private makeRecall(session: string): HTMLElement {
     const shown = h("div", { role: "status" });
     const question = h("input", { type: "search", placeholder: "What would be recalled for\u2026", "aria-label": "Question" });
-    const form = h("form", { class: "row" }, question, h("button", { type: "submit" }, "Recall"));
+    const form = h("form", { class: "row recall" }, question, h("button", { type: "submit" }, "Recall"));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       replace(shown, message("Recalling\u2026"));
@@ -42,8 +42,8 @@ export class MemoryView {
 function showTurn(turn: TurnData): HTMLElement {
   return h("li", {},
     h("p", { class: "muted" }, turn.time.slice(0, 16).replace("T", " ")),
-    h("p", { class: "query" }, turn.query),
-    turn.response === null ? null : h("p", { class: "response" }, turn.response),
+    h("p", { class: "query", dir: "auto" }, turn.query),
+    turn.response === null ? null : h("p", { class: "response", dir: "auto" }, turn.response),
     turn.entities.length ? h("p", { class: "muted" }, `about ${turn.entities.join(", ")}`) : null,
     turn.sources.length ? h("p", { class: "muted" }, `from ${turn.sources.join(", ")}`) : null);
 }

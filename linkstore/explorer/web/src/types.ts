@@ -123,6 +123,8 @@ export interface CorpusNode {
 }
 
 export interface Corpus {
+  /** What a node is: "page", or "document" in a store without pages. */
+  noun: string;
   pages: number;
   links: number;
   complete: boolean;
@@ -130,7 +132,7 @@ export interface Corpus {
   edges: [number, number, number][];
   communities: { number: number; name: string; pages: number }[];
   hubs: { kind: string; tag: string; pages: number }[];
-  orphans: { count: number; first: string[] };
+  orphans: { count: number; first: { id: string; title: string }[] };
   degrees: number[];
   fields: Record<string, string[]>;
   dates: string[];
@@ -168,7 +170,7 @@ export interface StoreData {
   documents: number;
   pages: number;
   links: Record<string, number>;
-  strategies: { name: string; depth: boolean; kinds: boolean }[];
+  strategies: { name: string; depths: number[]; kinds: boolean }[];
   memory: boolean;
   write: boolean;
 }
