@@ -36,9 +36,10 @@ from linkstore.memory.speakers import find_named_speakers, remove_names
 from linkstore.memory.turns import SUPERSEDES, Turn, format_time, format_turn, name_writing, read_turn
 from linkstore.memory.writing import select_distinct_names
 from linkstore.store.linkstore import LinkStore
-from linkstore.store.search import list_settings
+from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy, rerank_hits
 from linkstore.strategies.first_stage import Words
+from linkstore.strategies.pagerank import PageRank
 
 RECENT_ENTITIES: Final = 10
 """How many entities of the last turns a question without any may be about."""
@@ -304,22 +305,18 @@ def put_newer_first(found: Sequence[tuple[Turn, float]], question: str) -> list[
     asked = _find_stems(question)
     ordered: list[tuple[Turn, float]] = []
     for turn, score in found[:NEWER_AMONG]:
-        at = next(
-            (
-                at
-                for at, (other, best) in enumerate(ordered)
-                if turn.time > other.time and score >= NEWER_SHARE * best and _is_about_same(turn, other, asked)
-            ),
-            len(ordered),
-        )
-        ordered.insert(at, (turn, score))
+        before = [
+            at
+            for at, (other, best) in enumerate(ordered)
+            if other.time < turn.time and NEWER_SHARE * best <= score and _state_same(turn, other, asked)
+        ]
+        ordered.insert(before[0] if before else len(ordered), (turn, score))
     return [*ordered, *found[NEWER_AMONG:]]
 
 
-def _is_about_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
-    if turn.query.rstrip().endswith("?") or other.query.rstrip().endswith("?"):
-        return False
-    return bool(_find_stems(turn.query) & _find_stems(other.query) & asked)
+def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
+    asking = any(one.query.rstrip().endswith("?") for one in (turn, other))
+    return not asking and bool(_find_stems(turn.query) & _find_stems(other.query) & asked)
 
 
 def _find_stems(text: str) -> set[str]:
@@ -416,7 +413,7 @@ def _search_views(
     if len(views) > 1 and store.min_similarity is None:
         strategy = strategy.with_floor(-1.0)
     found: list[Hits] = []
-    unnamed = replace(strategy, named=0) if "named" in list_settings(type(strategy)) else strategy
+    unnamed = replace(strategy, named=0) if isinstance(strategy, PageRank | AllPaths) else strategy
     for view in views:
         chosen = strategy if view.name == ALONE else unnamed
         hits: Hits = yield request_search(store, view.text, strategy=chosen, k=pool, filter=scope)
