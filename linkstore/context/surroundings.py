@@ -23,7 +23,7 @@ MOST_REQUIRED: Final = 20
 MOST_HOPS: Final = 32
 """Requirements of requirements are followed so far."""
 MOST_EXTENDED: Final = 16
-"""Number of best hits whose links are followed further."""
+"""Number of best hits of which those that links led to are followed further."""
 DEPENDENCY_SHARE: Final = 0.6
 """How much of its score a document hands on, as the walk of the default search does."""
 SEQUENCE_KINDS: Final = frozenset({"next", "next_turn"})
@@ -83,14 +83,14 @@ def find_pinned(condition: Condition, vector: Floats) -> Plan[list[plans.StoredD
 def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> Plan[list[Hit]]:
     """Return the hits with what the best of them build upon, one link further, by shares of their scores.
 
-    A search follows links one hop from where it starts. A document divides a share of its score among all
-    that it leads to, so what it leads to beside many others is hardly ranked higher.
+    A search follows links one hop from where it starts, so only documents that it reached by a link lead
+    further. Each divides a share of its score among all that it leads to.
 
     Args:
         hits: Best first.
         precedence: Which end of a link is read first, by kind; the other end builds upon it.
     """
-    best = hits[:MOST_EXTENDED]
+    best = [hit for hit in hits[:MOST_EXTENDED] if hit.depth]
     found: plans.Candidates = yield plans.Find(ids=tuple(str(hit.document.id) for hit in best))
     ids: list[str] = yield plans.Ids(refs=found.refs)
     by_id = {str(hit.document.id): hit for hit in best}

@@ -215,7 +215,8 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     if memory.knowledge is not None:
         views = make_views(asked.question, resolved, recent)
         pool = yield from _search_views(memory, memory.knowledge, views, asked, memory.strategy)
-    until = yield from _find_ends(memory, asked, recent)
+    newer = yield from _find_newer(memory, asked, recent)
+    until = {id: turn.time for id, turn in newer.items()}
     recent = [replace(turn, until=until.get(turn.id)) for turn in recent if not _is_over(turn, until)]
     entities = memory.entities(resolved.text) or [name for turn in recent[::-1] for name in turn.entities]
     recall = Recall(
@@ -372,14 +373,6 @@ def _find_newer(
     return newer
 
 
-def _find_ends(
-    memory: MemorySettings, asked: RecallRequest, turns: Sequence[Turn]
-) -> Operation[dict[str, datetime]]:
-    """Return when what turns state ceased to be so, for those of which it did."""
-    newer = yield from _find_newer(memory, asked, turns)
-    return {id: turn.time for id, turn in newer.items()}
-
-
 def _is_over(turn: Turn, until: Mapping[str, datetime]) -> bool:
     """Say whether a turn was superseded and says nothing else: nothing that its rule did not read."""
     sentences = len(turn.statements) or len(split_sentences(turn.query))
@@ -410,12 +403,14 @@ def _search_views(
     together, and "Why?" is none by itself. What was said before names much that is not meant.
     """
     pool = max(RECALL_POOL, 2 * asked.k)
-    if len(views) > 1 and store.min_similarity is None:
-        strategy = strategy.with_floor(-1.0)
     found: list[Hits] = []
-    unnamed = replace(strategy, named=0) if isinstance(strategy, PageRank | AllPaths) else strategy
+    several = len(views) > 1
+    if several and store.min_similarity is None:
+        strategy = strategy.with_floor(-1.0)
     for view in views:
-        chosen = strategy if view.name == ALONE else unnamed
+        chosen = strategy
+        if several and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
+            chosen = replace(strategy, named=0)
         hits: Hits = yield request_search(store, view.text, strategy=chosen, k=pool, filter=scope)
         found.append(hits)
     best = fuse_views(views, found, pool)
