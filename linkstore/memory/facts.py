@@ -21,7 +21,8 @@ _LONGEST: Final = 300
 """Characters of a sentence that may be a plain statement."""
 _CHANGE: Final = re.compile(
     r"\b(?:now|nowadays|no longer|any ?more|instead|since|from now on|these days|after all|as of|actually"
-    r"|correction|mistake|typo|changed|moved|switched|new|change of plan|update|starting|not)\b",
+    r"|correction|mistake|typo|changed|moved|switched|new|change of plan|update|starting|not|became|turned"
+    r"|sold|quit|stopped|upgraded|migrated|cancell?ed|postponed)\b",
     re.IGNORECASE,
 )
 _LEAD: Final = re.compile(
@@ -119,6 +120,11 @@ def read_statements(text: str) -> tuple[Statement, ...]:
     return tuple(found)
 
 
+def says_change(text: str) -> bool:
+    """Say whether a text has a word that says that something is not what it was, as "now" does."""
+    return _CHANGE.search(text) is not None
+
+
 def _read_statement(part: str, sentence: str) -> Statement | None:
     part = part.strip().rstrip(".! ")
     match = _SELF.match(part) or _STATE.match(part)
@@ -128,7 +134,7 @@ def _read_statement(part: str, sentence: str) -> Statement | None:
     if match.re is _STATE and not re.match(_OWN_WORDS, subject) and not _opens_with_name(match["subject"]):
         return None
     written = _CUT.split(match["value"], maxsplit=1)[0].strip(" .,!;")
-    value, shape, changes = fold(written), _find_shape(written), _CHANGE.search(sentence) is not None
+    value, shape, changes = fold(written), _find_shape(written), says_change(sentence)
     denies = re.match(r"(?:don't|do not) ", verb) is not None or value.startswith("not ")
     value = value.removeprefix("not ")
     if subject in {"i", "we"}:

@@ -21,6 +21,7 @@ from linkstore.core.plans import Operation, Plan, StoredDocument
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
+from linkstore.memory.facts import says_change
 from linkstore.memory.mentions import stem_plural
 from linkstore.memory.references import (
     ResolvedQuestion,
@@ -55,6 +56,9 @@ NEWER_AMONG: Final = 5
 """How many turns, the best, are ordered by time where they state something of the same."""
 NEWER_SHARE: Final = 0.45
 """The least share of the score of an earlier turn with which a later one goes before it."""
+NEWER_WORDS: Final = 0.5
+"""More than this share of the question's words that the earlier turn has must be in the later one, or as much
+if it says that something changed."""
 CONVERSATION_SHARE: Final = 0.5
 """The part of the budget that the conversation may take where there is knowledge as well."""
 _REWRITING_PROMPT: Final = """
@@ -293,17 +297,21 @@ def find_turns(
     ]
     found.sort(key=lambda pair: -pair[1])
     known = [pair for pair in found if asked.knows(pair[0], memory)]
-    kept = put_newer_first((yield from _give_way(memory, asked, known)), bare[0].text)[: asked.k]
+    kept = yield from _give_way(memory, asked, known)
+    kept = (put_newer_first(kept, bare) if strategy.times is None else kept)[: asked.k]
     return [turn for turn, _ in kept], [score for _, score in kept]
 
 
-def put_newer_first(found: Sequence[tuple[Turn, float]], question: str) -> list[tuple[Turn, float]]:
+def put_newer_first(
+    found: Sequence[tuple[Turn, float]], views: Sequence[QueryView]
+) -> list[tuple[Turn, float]]:
     """Put what was said later before what was said earlier of the same, among the first turns.
 
     Whether the later one takes the place of the earlier one may not be known; it is read first. They are of
-    the same if both state something, and have a word in common that the question has too.
+    the same if both state something, and the later one has most of the question's words that the other has,
+    or half of them and says that something changed.
     """
-    asked = _find_stems(question)
+    asked = {stem for view in views for stem in _find_stems(view.text)}
     ordered: list[tuple[Turn, float]] = []
     for turn, score in found[:NEWER_AMONG]:
         before = [
@@ -317,7 +325,9 @@ def put_newer_first(found: Sequence[tuple[Turn, float]], question: str) -> list[
 
 def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
     asking = any(one.query.rstrip().endswith("?") for one in (turn, other))
-    return not asking and bool(_find_stems(turn.query) & _find_stems(other.query) & asked)
+    wanted = _find_stems(other.query) & asked
+    share = len(wanted & _find_stems(turn.query)) / max(1, len(wanted))
+    return not asking and (share > NEWER_WORDS or (share == NEWER_WORDS and says_change(turn.query)))
 
 
 def _find_stems(text: str) -> set[str]:
