@@ -192,5 +192,5 @@ def _read_links(refs: Ints, names: Sequence[str]) -> Plan[tuple[Edge, ...]]:
     arriving: plans.Memberships = yield plans.Groups(refs=refs, side="in")
     left, arrived = join_equal(leaving.group, arriving.group)
     ends = np.stack((leaving.document[left], arriving.document[arrived], leaving.kind[left]))
-    distinct = np.unique(ends[:, ends[0] != ends[1]], axis=1).T.tolist()
+    distinct: list[list[int]] = np.unique(ends[:, ends[0] != ends[1]], axis=1).T.tolist()
     return tuple(sorted(Edge(names[one], names[other], leaving.kinds[kind]) for one, other, kind in distinct))
