@@ -76,12 +76,15 @@ def measure_dialogues(embedding: Embeddings) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name in ("pronouns", "pronouns_kept", "pronouns_later"):
         rows += _of_pronouns(name, json.loads((DIALOGUES / f"{name}.json").read_text()), embedding)
-    told = json.loads((DIALOGUES / "superseded.json").read_text())
-    newest = sum(_is_newest_first(one, embedding) for one in told)
-    rows.append({"measure": "superseded: newest first", "count": newest, "of": len(told)})
-    told = json.loads((DIALOGUES / "beside.json").read_text())
-    both = sum(_has_both(one, embedding) for one in told)
-    rows.append({"measure": "beside: both recalled", "count": both, "of": len(told)})
+    for name, measure, is_so in (
+        ("superseded", "newest first", _is_newest_first),
+        ("superseded_later", "newest first", _is_newest_first),
+        ("beside", "both recalled", _has_both),
+        ("beside_later", "both recalled", _has_both),
+    ):
+        told = json.loads((DIALOGUES / f"{name}.json").read_text())
+        count = sum(is_so(one, embedding) for one in told)
+        rows.append({"measure": f"{name}: {measure}", "count": count, "of": len(told)})
     return rows
 
 

@@ -266,7 +266,7 @@ class Assembly:
     def _find_predecessors(self, chosen: Collection[str]) -> Mapping[str, frozenset[str]]:
         """Return what is read before each, by the kinds of links among the chosen documents."""
         before: dict[str, set[str]] = {}
-        for edge in self._around.links.among(chosen):
+        for edge in self._around.links_among(chosen):
             first = self._settings.precedence.get(edge.kind)
             if first == "source":
                 before.setdefault(edge.target, set()).add(edge.source)
@@ -303,7 +303,7 @@ class Assembly:
         notes += [why for name, why in self._candidates.notes.items() if name in taken]
         if self._settings.order == "precedence":
             known = {*self._settings.precedence, *self._settings.requires, *STRUCTURE_KINDS}
-            others = sorted(self._around.links.kinds_among(taken) - known)
+            others = sorted({edge.kind for edge in self._around.links_among(taken)} - known)
             if others:
                 notes.append(
                     f"links of the kind {', '.join(others)} do not order the documents; to read their source"

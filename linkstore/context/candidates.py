@@ -251,7 +251,7 @@ def _measure_strengths(
     settings: CompilerSettings, documents: Sequence[Document], around: Surroundings, now: datetime
 ) -> tuple[list[float], dict[str, str]]:
     """Return the strength of each document, 1 where its fields cannot be read, with what is wrong."""
-    centrality = around.links.centrality({*settings.precedence, *settings.requires})
+    centrality = around.centrality({*settings.precedence, *settings.requires})
     strengths: list[float] = []
     notes: dict[str, str] = {}
     for one in documents:

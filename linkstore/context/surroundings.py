@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 from langchain_core.documents import Document
@@ -15,14 +16,14 @@ from linkstore.core.arrays import Floats, Ints, is_member, join_equal
 from linkstore.core.filters import Condition
 from linkstore.core.hits import Hit, Path, Step
 from linkstore.core.plans import Plan
-from linkstore.strategies.traversal import NO_REFS, follow_links
+from linkstore.strategies.traversal import follow_links
 
 MOST_REQUIRED: Final = 20
 """A link of a requirement that leads to more documents than this is not followed."""
 MOST_HOPS: Final = 32
 """Requirements of requirements are followed so far."""
 MOST_EXTENDED: Final = 16
-"""Number of best hits whose links are followed further."""
+"""Number of best hits of which those that links led to are followed further."""
 DEPENDENCY_SHARE: Final = 0.6
 """How much of its score a document hands on, as the walk of the default search does."""
 SEQUENCE_KINDS: Final = frozenset({"next", "next_turn"})
@@ -31,63 +32,12 @@ MOST_PINNED: Final = 1000
 """Maximum number of pinned documents."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
-    """A link between two documents.
-
-    Args:
-        source: The id of the document it leaves.
-        target: The id of the document it leads to.
-        kind: Its kind.
-    """
+class Edge(NamedTuple):
+    """A link between two documents: their ids, and its kind."""
 
     source: str
     target: str
     kind: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinksAmong:
-    """The links among documents, which are numbers: positions in ``names``.
-
-    Args:
-        names: Ids.
-        kinds: The kinds of links that occur.
-        source: (m,) documents that the links leave.
-        target: (m,) documents that they lead to.
-        kind: (m,) positions in ``kinds``.
-    """
-
-    names: tuple[str, ...]
-    kinds: tuple[str, ...]
-    source: Ints
-    target: Ints
-    kind: Ints
-
-    def among(self, chosen: Collection[str]) -> list[Edge]:
-        """Return the links between some of the documents, without those of a document to itself."""
-        wanted = np.array([name in chosen for name in self.names], dtype=np.bool_)
-        kept = wanted[self.source] & wanted[self.target] & (self.source != self.target)
-        columns = (one[kept].tolist() for one in (self.source, self.target, self.kind))
-        links = {(source, target, self.kinds[kind]) for source, target, kind in zip(*columns, strict=True)}
-        return [
-            Edge(source=self.names[source], target=self.names[target], kind=kind)
-            for source, target, kind in sorted(links)
-        ]
-
-    def kinds_among(self, chosen: Collection[str]) -> set[str]:
-        """Return the kinds of the links between some of the documents."""
-        return {edge.kind for edge in self.among(chosen)}
-
-    def centrality(self, kinds: Collection[str]) -> dict[str, float]:
-        """Return how many links of these kinds lead to each document, as a share of the highest number."""
-        counted = np.array([kind in kinds for kind in self.kinds], dtype=np.bool_)[self.kind]
-        total = np.bincount(self.target[counted], minlength=len(self.names))
-        most = float(total.max(initial=0)) or 1.0
-        return dict(zip(self.names, (total / most).tolist(), strict=True))
-
-
-NO_LINKS: Final = LinksAmong(names=(), kinds=(), source=NO_REFS, target=NO_REFS, kind=NO_REFS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,14 +49,23 @@ class Surroundings:
         requires: For each document the ids of those it requires.
         unresolved: For each document the requirements that lead nowhere, or to too many, in words.
         unfinished: Documents whose requirements were not followed to the end.
-        links: The links among all of them.
+        links: The links among all of them, sorted, without those of a document to itself.
     """
 
     documents: Mapping[str, plans.StoredDocument] = field(default_factory=dict)
     requires: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unresolved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unfinished: frozenset[str] = frozenset()
-    links: LinksAmong = NO_LINKS
+    links: tuple[Edge, ...] = ()
+
+    def links_among(self, chosen: Collection[str]) -> list[Edge]:
+        """Return the links between some of the documents."""
+        return [edge for edge in self.links if edge.source in chosen and edge.target in chosen]
+
+    def centrality(self, kinds: Collection[str]) -> dict[str, float]:
+        """Return how many links of these kinds lead to each document, as a share of the highest number."""
+        total = Counter(edge.target for edge in self.links if edge.kind in kinds)
+        return {name: number / max(total.values()) for name, number in total.items()}
 
 
 def find_pinned(condition: Condition, vector: Floats) -> Plan[list[plans.StoredDocument]]:
@@ -124,14 +83,14 @@ def find_pinned(condition: Condition, vector: Floats) -> Plan[list[plans.StoredD
 def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> Plan[list[Hit]]:
     """Return the hits with what the best of them build upon, one link further, by shares of their scores.
 
-    A search follows links one hop from where it starts. A document divides a share of its score among all
-    that it leads to, so what it leads to beside many others is hardly ranked higher.
+    A search follows links one hop from where it starts, so only documents that it reached by a link lead
+    further. Each divides a share of its score among all that it leads to.
 
     Args:
         hits: Best first.
         precedence: Which end of a link is read first, by kind; the other end builds upon it.
     """
-    best = hits[:MOST_EXTENDED]
+    best = [hit for hit in hits[:MOST_EXTENDED] if hit.depth]
     found: plans.Candidates = yield plans.Find(ids=tuple(str(hit.document.id) for hit in best))
     ids: list[str] = yield plans.Ids(refs=found.refs)
     by_id = {str(hit.document.id): hit for hit in best}
@@ -228,14 +187,10 @@ def _follow_requirements(start: Ints, kinds: frozenset[str], followed: _Requirem
     followed.unfinished = frozenset(frontier.tolist())
 
 
-def _read_links(refs: Ints, names: Sequence[str]) -> Plan[LinksAmong]:
+def _read_links(refs: Ints, names: Sequence[str]) -> Plan[tuple[Edge, ...]]:
     leaving: plans.Memberships = yield plans.Groups(refs=refs, side="out")
     arriving: plans.Memberships = yield plans.Groups(refs=refs, side="in")
     left, arrived = join_equal(leaving.group, arriving.group)
-    return LinksAmong(
-        names=tuple(names),
-        kinds=leaving.kinds,
-        source=leaving.document[left],
-        target=arriving.document[arrived],
-        kind=leaving.kind[left],
-    )
+    ends = np.stack((leaving.document[left], arriving.document[arrived], leaving.kind[left]))
+    distinct: list[list[int]] = np.unique(ends[:, ends[0] != ends[1]], axis=1).T.tolist()
+    return tuple(sorted(Edge(names[one], names[other], leaving.kinds[kind]) for one, other, kind in distinct))

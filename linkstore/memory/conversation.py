@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -16,7 +16,7 @@ from linkstore.core.calls import arun, call_plan, run, run_in_thread
 from linkstore.core.plans import Operation, StoredDocument
 from linkstore.memory.background import BackgroundWriter, request_writes
 from linkstore.memory.distil import distil_session, read_session, summarise_session
-from linkstore.memory.forgetting import Forgotten, delete_turns, forget_turns
+from linkstore.memory.forgetting import ForgetOptions, Forgotten, delete_turns, forget_turns
 from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, make_recall, search_turns
 from linkstore.memory.sessions import (
     SessionHead,
@@ -28,7 +28,7 @@ from linkstore.memory.sessions import (
 )
 from linkstore.memory.settings import MemorySettings
 from linkstore.memory.turns import Turn
-from linkstore.memory.writing import TurnFields, TurnInput, record_note, record_turn, update_turn
+from linkstore.memory.writing import TurnChanges, TurnFields, TurnInput, record_note, record_turn, update_turn
 
 if TYPE_CHECKING:
     from linkstore.memory.middleware import MemoryMiddleware, SessionSource
@@ -284,31 +284,21 @@ class ConversationMemory(MemorySettings):
         key = SessionKey.of(session)
         return await arun(self._settled(key, summarise_session(self, key)))
 
-    def update(
-        self,
-        id: str,
-        *,
-        query: str | None = None,
-        response: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> Turn:
+    def update(self, id: str, **changes: Unpack[TurnChanges]) -> Turn:
         """Replace texts or metadata of one turn or note. Its place and its time stay.
+
+        Args:
+            id: Its id.
+            changes: See :class:`~linkstore.memory.writing.TurnChanges`.
 
         Raises:
             DocumentError: If there is none with this id.
         """
-        return run(self._settled(None, update_turn(self, id, query, response, metadata)))
+        return run(self._settled(None, update_turn(self, id, **changes)))
 
-    async def aupdate(
-        self,
-        id: str,
-        *,
-        query: str | None = None,
-        response: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> Turn:
+    async def aupdate(self, id: str, **changes: Unpack[TurnChanges]) -> Turn:
         """Replace texts or metadata of one turn or note: see :meth:`update`."""
-        return await arun(self._settled(None, update_turn(self, id, query, response, metadata)))
+        return await arun(self._settled(None, update_turn(self, id, **changes)))
 
     def delete(self, ids: list[str]) -> Forgotten:
         """Erase turns or notes by their ids, with notes made from them, as :meth:`forget` does."""
@@ -318,15 +308,7 @@ class ConversationMemory(MemorySettings):
         """Erase turns or notes: see :meth:`delete`."""
         return await arun(self._settled(None, delete_turns(self, ids)))
 
-    def forget(
-        self,
-        session: SessionKey | str | None = None,
-        *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        entity: str | None = None,
-        before: datetime | None = None,
-    ) -> Forgotten:
+    def forget(self, session: SessionKey | str | None = None, **chosen: Unpack[ForgetOptions]) -> Forgotten:
         """Forget the turns for which all that is given holds, with the notes made from them.
 
         Afterwards nothing of them can be recalled, and no file of an embedded store contains a byte of them.
@@ -340,10 +322,8 @@ class ConversationMemory(MemorySettings):
 
         Args:
             session: Turns of this session.
-            user_id: Turns of this person: all sessions with all agents.
-            agent_id: Turns with this agent.
-            entity: Turns that mean this, or name it; with turns that can only be understood from these.
-            before: Turns before this moment.
+            chosen: ``user_id``, ``agent_id``, ``entity``, ``before``: see
+                :class:`~linkstore.memory.forgetting.ForgetOptions`.
 
         Returns:
             What was erased, and why.
@@ -351,21 +331,13 @@ class ConversationMemory(MemorySettings):
         Raises:
             DocumentError: If nothing is given, or ``before`` has no time zone.
         """
-        options = {"user_id": user_id, "agent_id": agent_id, "entity": entity, "before": before}
-        return run(self._settled(None, forget_turns(self, session, **options)))  # type: ignore[arg-type]
+        return run(self._settled(None, forget_turns(self, session, **chosen)))
 
     async def aforget(
-        self,
-        session: SessionKey | str | None = None,
-        *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        entity: str | None = None,
-        before: datetime | None = None,
+        self, session: SessionKey | str | None = None, **chosen: Unpack[ForgetOptions]
     ) -> Forgotten:
         """Forget turns: see :meth:`forget`."""
-        options = {"user_id": user_id, "agent_id": agent_id, "entity": entity, "before": before}
-        return await arun(self._settled(None, forget_turns(self, session, **options)))  # type: ignore[arg-type]
+        return await arun(self._settled(None, forget_turns(self, session, **chosen)))
 
     def forget_expired(self) -> Forgotten:
         """Forget the turns that are older than ``ttl``; none without one."""

@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from linkstore.core.text import fold, split_sentences
+from linkstore.core.text import STOP_WORDS, fold, split_sentences
+from linkstore.memory.mentions import find_mentions
 
 _MOST_SENTENCES: Final = 8
 """How many sentences of a turn are read, the first ones."""
@@ -20,7 +21,8 @@ _LONGEST: Final = 300
 """Characters of a sentence that may be a plain statement."""
 _CHANGE: Final = re.compile(
     r"\b(?:now|nowadays|no longer|any ?more|instead|since|from now on|these days|after all|as of|actually"
-    r"|correction|mistake|typo|changed|moved|switched|new|change of plan|update|starting|not)\b",
+    r"|correction|mistake|typo|changed|moved|switched|new|change of plan|update|starting|not|became|turned"
+    r"|sold|quit|stopped|upgraded|migrated|cancell?ed|postponed)\b",
     re.IGNORECASE,
 )
 _LEAD: Final = re.compile(
@@ -34,6 +36,8 @@ _CUT: Final = re.compile(
     re.IGNORECASE,
 )
 _PART: Final = re.compile(r",? (?:and|so|but) (?=(?:my|our|your|the|i|we) )|:\s+|, (?=i )", re.IGNORECASE)
+_OWN_WORDS: Final = r"(?:my|our|your|his|her|their|the|this|that)\b."
+_NO_NAMES: Final = STOP_WORDS | {"things", "everything", "something", "nothing", "life"}
 _OWN: Final = r"(?:my|our|your|his|her|their|the|this|that)(?: [\w'\u2019.&-]+){1,6}?"
 _SUBJECT: Final = rf"(?P<subject>{_OWN}|[A-Z][\w'\u2019-]*(?: [\w'\u2019-]+){{0,4}}?)"
 _STATE: Final = re.compile(
@@ -116,16 +120,21 @@ def read_statements(text: str) -> tuple[Statement, ...]:
     return tuple(found)
 
 
+def says_change(text: str) -> bool:
+    """Say whether a text has a word that says that something is not what it was, as "now" does."""
+    return _CHANGE.search(text) is not None
+
+
 def _read_statement(part: str, sentence: str) -> Statement | None:
     part = part.strip().rstrip(".! ")
     match = _SELF.match(part) or _STATE.match(part)
     if match is None:
         return None
     subject, verb = fold(match["subject"]), fold(match["verb"])
-    if match.re is _STATE and subject in {"i", "we", "it", "this", "that", "there"}:
+    if match.re is _STATE and not re.match(_OWN_WORDS, subject) and not _opens_with_name(match["subject"]):
         return None
     written = _CUT.split(match["value"], maxsplit=1)[0].strip(" .,!;")
-    value, shape, changes = fold(written), _find_shape(written), _CHANGE.search(sentence) is not None
+    value, shape, changes = fold(written), _find_shape(written), says_change(sentence)
     denies = re.match(r"(?:don't|do not) ", verb) is not None or value.startswith("not ")
     value = value.removeprefix("not ")
     if subject in {"i", "we"}:
@@ -140,6 +149,12 @@ def _read_statement(part: str, sentence: str) -> Statement | None:
     if verb.startswith("is"):
         verb = "is"
     return Statement(f"{subject} {verb}", value, changes, shape, denies)
+
+
+def _opens_with_name(subject: str) -> bool:
+    """Say whether a subject is a name, and no other word that has a capital because it is the first."""
+    named = find_mentions(f"of {subject}")
+    return bool(named) and named[0].is_name and named[0].text == subject and fold(subject) not in _NO_NAMES
 
 
 def _find_shape(value: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypedDict
 
 from linkstore.core.arguments import omit_none, require, require_list
 from linkstore.core.calls import call_engine, call_plan
@@ -50,6 +50,22 @@ class Forgotten:
 
     def __bool__(self) -> bool:
         return bool(self.turns or self.notes)
+
+
+class ForgetOptions(TypedDict, total=False):
+    """Which turns to forget: those for which all that is given holds.
+
+    Attributes:
+        user_id: Turns of this person: all sessions with all agents.
+        agent_id: Turns with this agent.
+        entity: Turns that mean this, or name it; with turns that can only be understood from these.
+        before: Turns before this moment.
+    """
+
+    user_id: str | None
+    agent_id: str | None
+    entity: str | None
+    before: datetime | None
 
 
 def forget_turns(

@@ -22,7 +22,7 @@ _WORD: Final = (
     r"|[^\W\d_][\w\u2019'&-]*(?:\.(?=\w)[\w\u2019'-]+)*|\d[\w.,/-]*\w|\d"
 )
 _TOKEN: Final = re.compile(rf"({_WORD})|(\n+|[.!?:;…](?=\s|$)|[^\w\s])")
-_INSIDE: Final = frozenset(("da", "de", "del", "der", "di", "du", "la", "le", "of", "van", "von", "y", "&"))
+PARTICLES: Final = frozenset(("da", "de", "del", "der", "di", "du", "la", "le", "of", "van", "von", "y", "&"))
 """Words inside names."""
 _WEAK_INSIDE: Final = frozenset(("and", "for", "the", "to", "without"))
 """Words that stand more often between two names than inside one."""
@@ -33,18 +33,9 @@ _TITLE_KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("mrs", "ms", "miss", "lady", "queen"), "she"),
 }
 _PLACE_BEFORE: Final = frozenset(("in", "at", "from", "near", "into", "around", "across", "through"))
-_PREPOSITIONS: Final = _PLACE_BEFORE | {
-    "to",
-    "of",
-    "by",
-    "with",
-    "on",
-    "for",
-    "after",
-    "before",
-    "under",
-    "than",
-}
+_PREPOSITIONS: Final = _PLACE_BEFORE | frozenset(
+    ("to", "of", "by", "with", "on", "for", "after", "before", "under", "than")
+)
 _DETERMINERS: Final = frozenset(
     ("a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "this", "that", "these", "those")
 )
@@ -182,7 +173,7 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
         if after.is_capital and after.folded not in read_words("times") and (not after.first or gap):
             end += 1
         elif (
-            after.folded in _INSIDE | _WEAK_INSIDE
+            after.folded in PARTICLES | _WEAK_INSIDE
             and end + 1 < len(tokens)
             and tokens[end + 1].is_capital
             and (after.folded not in _WEAK_INSIDE or _is_joined(tokens, end))

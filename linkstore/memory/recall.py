@@ -16,10 +16,13 @@ from linkstore.core.arguments import omit_none, require, require_at_least
 from linkstore.core.calls import Call, call_plan
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hit, Hits
+from linkstore.core.lexical import extract_terms
 from linkstore.core.plans import Operation, Plan, StoredDocument
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
+from linkstore.memory.facts import says_change
+from linkstore.memory.mentions import stem_plural
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
@@ -27,15 +30,17 @@ from linkstore.memory.references import (
     has_name,
     resolve_references,
 )
-from linkstore.memory.search import QueryView, TurnSearch, fuse_views, make_turn_views, make_views
+from linkstore.memory.search import ALONE, QueryView, TurnSearch, fuse_views, make_turn_views, make_views
 from linkstore.memory.sessions import SessionHead, SessionKey, read_head, read_linked
 from linkstore.memory.settings import MemorySettings, ask_model, request_search
 from linkstore.memory.speakers import find_named_speakers, remove_names
 from linkstore.memory.turns import SUPERSEDES, Turn, format_time, format_turn, name_writing, read_turn
 from linkstore.memory.writing import select_distinct_names
 from linkstore.store.linkstore import LinkStore
+from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy, rerank_hits
 from linkstore.strategies.first_stage import Words
+from linkstore.strategies.pagerank import PageRank
 
 RECENT_ENTITIES: Final = 10
 """How many entities of the last turns a question without any may be about."""
@@ -47,6 +52,13 @@ MOST_RERANKED: Final = 20
 """How many hits a reranker scores."""
 MOST_CORRECTIONS: Final = 8
 """How many times in a row a turn is followed to the one that supersedes it."""
+NEWER_AMONG: Final = 5
+"""How many turns, the best, are ordered by time where they state something of the same."""
+NEWER_SHARE: Final = 0.45
+"""The least share of the score of an earlier turn with which a later one goes before it."""
+NEWER_WORDS: Final = 0.5
+"""More than this share of the question's words that the earlier turn has must be in the later one, or as much
+if it says that something changed."""
 CONVERSATION_SHARE: Final = 0.5
 """The part of the budget that the conversation may take where there is knowledge as well."""
 _REWRITING_PROMPT: Final = """
@@ -207,7 +219,8 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     if memory.knowledge is not None:
         views = make_views(asked.question, resolved, recent)
         pool = yield from _search_views(memory, memory.knowledge, views, asked, memory.strategy)
-    until = yield from _find_ends(memory, asked, recent)
+    newer = yield from _find_newer(memory, asked, recent)
+    until = {id: turn.time for id, turn in newer.items()}
     recent = [replace(turn, until=until.get(turn.id)) for turn in recent if not _is_over(turn, until)]
     entities = memory.entities(resolved.text) or [name for turn in recent[::-1] for name in turn.entities]
     recall = Recall(
@@ -284,8 +297,41 @@ def find_turns(
     ]
     found.sort(key=lambda pair: -pair[1])
     known = [pair for pair in found if asked.knows(pair[0], memory)]
-    kept = (yield from _give_way(memory, asked, known))[: asked.k]
+    kept = yield from _give_way(memory, asked, known)
+    kept = (put_newer_first(kept, bare) if strategy.times is None else kept)[: asked.k]
     return [turn for turn, _ in kept], [score for _, score in kept]
+
+
+def put_newer_first(
+    found: Sequence[tuple[Turn, float]], views: Sequence[QueryView]
+) -> list[tuple[Turn, float]]:
+    """Put what was said later before what was said earlier of the same, among the first turns.
+
+    Whether the later one takes the place of the earlier one may not be known; it is read first. They are of
+    the same if both state something, and the later one has most of the question's words that the other has,
+    or half of them and says that something changed.
+    """
+    asked = {stem for view in views for stem in _find_stems(view.text)}
+    ordered: list[tuple[Turn, float]] = []
+    for turn, score in found[:NEWER_AMONG]:
+        before = [
+            at
+            for at, (other, best) in enumerate(ordered)
+            if other.time < turn.time and NEWER_SHARE * best <= score and _state_same(turn, other, asked)
+        ]
+        ordered.insert(before[0] if before else len(ordered), (turn, score))
+    return [*ordered, *found[NEWER_AMONG:]]
+
+
+def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
+    asking = any(one.query.rstrip().endswith("?") for one in (turn, other))
+    wanted = _find_stems(other.query) & asked
+    share = len(wanted & _find_stems(turn.query)) / max(1, len(wanted))
+    return not asking and (share > NEWER_WORDS or (share == NEWER_WORDS and says_change(turn.query)))
+
+
+def _find_stems(text: str) -> set[str]:
+    return {stem_plural(word) for word in extract_terms(text)}
 
 
 def _measure_strengths(
@@ -337,14 +383,6 @@ def _find_newer(
     return newer
 
 
-def _find_ends(
-    memory: MemorySettings, asked: RecallRequest, turns: Sequence[Turn]
-) -> Operation[dict[str, datetime]]:
-    """Return when what turns state ceased to be so, for those of which it did."""
-    newer = yield from _find_newer(memory, asked, turns)
-    return {id: turn.time for id, turn in newer.items()}
-
-
 def _is_over(turn: Turn, until: Mapping[str, datetime]) -> bool:
     """Say whether a turn was superseded and says nothing else: nothing that its rule did not read."""
     sentences = len(turn.statements) or len(split_sentences(turn.query))
@@ -371,15 +409,19 @@ def _search_views(
 ) -> Operation[tuple[Hit, ...]]:
     """Return the hits of a store for the views of a question, best first: at least ``k``, if there are.
 
-    What a store has on a question that stands alone is for its search to judge. Views are read together, and
-    none of them is off the subject by itself, as "Why?" would be.
+    Whether a question that stands alone is off the subject is for the store's search to judge; views are read
+    together, and "Why?" is none by itself. What was said before names much that is not meant.
     """
     pool = max(RECALL_POOL, 2 * asked.k)
-    if len(views) > 1 and store.min_similarity is None:
-        strategy = strategy.with_floor(-1.0)
     found: list[Hits] = []
+    several = len(views) > 1
+    if several and store.min_similarity is None:
+        strategy = strategy.with_floor(-1.0)
     for view in views:
-        hits: Hits = yield request_search(store, view.text, strategy=strategy, k=pool, filter=scope)
+        chosen = strategy
+        if several and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
+            chosen = replace(strategy, named=0)
+        hits: Hits = yield request_search(store, view.text, strategy=chosen, k=pool, filter=scope)
         found.append(hits)
     best = fuse_views(views, found, pool)
     if memory.reranker is None or not best:

@@ -18,7 +18,7 @@ from typing import Final
 
 from linkstore.core.lexical import extract_terms
 from linkstore.core.text import fold, tokenize
-from linkstore.memory.mentions import Kind, Mention, find_mentions, stem_plural
+from linkstore.memory.mentions import PARTICLES, Kind, Mention, find_mentions, stem_plural
 from linkstore.memory.turns import Turn
 
 SHORT_ANSWER: Final = 8
@@ -106,32 +106,10 @@ _CHANGES_SUBJECT: Final = re.compile(
 """A query that is another subject for the question before: "And solar panels?"."""
 _COMPARES: Final = re.compile(r"\b(?:compare|between|versus|vs|difference|or)\b", re.IGNORECASE)
 _VERBS: Final = frozenset(
-    ["does", "goes", "happens", "has", "means", "needs", "says", "takes", "uses", "was", "works"]
+    ("does", "goes", "happens", "has", "means", "needs", "says", "takes", "uses", "was", "works")
 )
 _MOST_NAME_WORDS: Final = 6
-_INSIDE: Final = frozenset(
-    [
-        "a",
-        "and",
-        "da",
-        "das",
-        "de",
-        "del",
-        "der",
-        "di",
-        "du",
-        "la",
-        "le",
-        "of",
-        "on",
-        "the",
-        "und",
-        "upon",
-        "van",
-        "von",
-        "y",
-    ]
-)
+_INSIDE: Final = PARTICLES | {"a", "and", "das", "on", "the", "und", "upon"}
 """Words without a capital that names have inside."""
 _PREPOSITION: Final = re.compile(r"^(?:(?:at|in|the|under) )+(?=[^\W\d_])", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"[.!?\u2026]\s*$|\b(?:i|me|my|please|us|we|you|your)\b", re.IGNORECASE)

@@ -14,17 +14,17 @@ history hides it; the views below are better than any one text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from linkstore.core.arrays import Bools, Floats, Ints, join_equal
+from linkstore.core.arrays import Bools, Floats, Ints
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms, extract_terms
-from linkstore.core.plans import Candidates, Find, Groups, Ids, Matching, Memberships, Plan, Tags, rank_refs
+from linkstore.core.plans import Groups, Matching, Memberships, Plan, Side, rank_refs
 from linkstore.memory.references import ResolvedQuestion, says_little, says_little_alone
 from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, PAGE, SPEAKER, Turn
 from linkstore.strategies.base import Question, Traversing
@@ -57,6 +57,8 @@ _MOST_FOLLOWING: Final = 4
 _MOST_MEMBERS: Final = 64
 _NEXT: Final = frozenset({NEXT_TURN})
 _ENDINGS: Final = {"ies": "y", "ied": "y", "sses": "ss", "ing": "", "ed": "", "es": "", "s": "", "ly": ""}
+ALONE: Final = "question"
+"""The name of the view that is the question without what was said before."""
 CONVERSATION: Final = "conversation"
 """The name of the view that is what was said last, without the question."""
 MOST_BARE_WORDS: Final = 2
@@ -107,12 +109,12 @@ class TurnSearch(Traversing):
         if not len(first.refs):
             return report_none_found(trail, question, LEAST_POOL, self, first.highest)
         faded = np.float32(WHEN_FACTOR if _ASKS_FOR_TIME.match(question.text) else 1.0)
-        after = yield from _find_following(first.refs, question)
-        before = yield from _find_preceding(first.refs, question)
+        after = yield from _find_beside(first.refs, "out", question)
+        before = yield from _find_beside(first.refs, "in", question)
         scores = first.scores(first.refs, first.similarity)
         best = first.refs[(yield from rank_refs(first.refs, scores, _SEEDS))]
-        after_next = yield from _find_further(after, best, _find_following, question)
-        before_last = yield from _find_further(before, best, _find_preceding, question)
+        after_next = yield from _find_further(after, best, "out", question)
+        before_last = yield from _find_further(before, best, "in", question)
         sides = (after, before, after_next, before_last)
         refs = np.concatenate((first.refs, *(side.refs for side in sides)))
         similarity = np.concatenate((first.similarity, *(side.similarity for side in sides)))
@@ -171,10 +173,10 @@ def _stem(word: str) -> tuple[str, bool]:
     return word, False
 
 
-def _find_following(refs: Ints, question: Question) -> Plan[TurnNeighbours]:
-    """Find the turns that follow given turns."""
+def _find_beside(refs: Ints, side: Side, question: Question) -> Plan[TurnNeighbours]:
+    """Find the turns that follow given turns ("out"), or that they follow ("in")."""
     hop = yield from follow_links(
-        refs, "out", kinds=_NEXT, vector=question.vector, take=_MOST_FOLLOWING, cap=_MOST_MEMBERS
+        refs, side, kinds=_NEXT, vector=question.vector, take=_MOST_FOLLOWING, cap=_MOST_MEMBERS
     )
     edges = hop.edges
     return TurnNeighbours(
@@ -182,34 +184,11 @@ def _find_following(refs: Ints, question: Question) -> Plan[TurnNeighbours]:
     )
 
 
-def _find_preceding(refs: Ints, question: Question) -> Plan[TurnNeighbours]:
-    """Find the turns that given turns follow. The tag of the link is their id, so no link group is read."""
-    left: Memberships = yield Groups(refs=refs, side="in", kinds=_NEXT)
-    groups, at = np.unique(left.group, return_inverse=True)
-    tags: list[tuple[str, str]] = yield Tags(groups=groups)
-    found: Candidates = yield Find(ids=tuple(id for _, id in tags), vector=question.vector)
-    ids: list[str] = yield Ids(refs=found.refs)
-    place = {id: place for place, (_, id) in enumerate(tags)}
-    of = np.array([place[id] for id in ids], dtype=np.int64)
-    leaving, arriving = join_equal(at, of)
-    return TurnNeighbours(
-        source=refs[left.document[leaving]],
-        refs=found.refs[arriving],
-        weight=left.weight[leaving],
-        similarity=found.similarity[arriving],
-    )
-
-
-def _find_further(
-    near: TurnNeighbours,
-    best: Ints,
-    step: Callable[[Ints, Question], Plan[TurnNeighbours]],
-    question: Question,
-) -> Plan[TurnNeighbours]:
+def _find_further(near: TurnNeighbours, best: Ints, side: Side, question: Question) -> Plan[TurnNeighbours]:
     """Find the turns two links away from the best ones, from the turns one link away and the way to go on."""
     chosen = np.flatnonzero(np.isin(near.source, best))
     reached = near.refs[chosen]
-    further = yield from step(np.unique(reached), question)
+    further = yield from _find_beside(np.unique(reached), side, question)
     first, second = np.nonzero(reached[:, None] == further.source[None, :])
     weight = np.minimum(near.weight[chosen[first]], further.weight[second])
     return TurnNeighbours(
@@ -263,7 +242,7 @@ class QueryView:
     """
 
     text: str
-    name: str = "question"
+    name: str = ALONE
     without: frozenset[str] = frozenset()
     weight: float = 1.0
 

@@ -79,6 +79,20 @@ class TurnFields(TypedDict, total=False):
     meaning: str | None
 
 
+class TurnChanges(TypedDict, total=False):
+    """What takes the place of a part of a turn; None or left out: it stays.
+
+    Attributes:
+        query: What the user said, or the text of a note.
+        response: What was answered.
+        metadata: What the application keeps with it, all of it.
+    """
+
+    query: str | None
+    response: str | None
+    metadata: Mapping[str, Any] | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInput:
     """The parts of a turn that a caller gave: see :class:`TurnFields`."""
@@ -100,14 +114,9 @@ class TurnInput:
         require_list("names", **omit_none(entities=self.entities))
         require_list("ids", sources=self.sources, **omit_none(supersedes=self.supersedes))
         check_metadata(self.metadata)
-        listed = {
-            "entities": self.entities or (),
-            "sources": self.sources,
-            "supersedes": self.supersedes or (),
-        }
-        singles = {"query": self.query, "response": self.response, "key": self.key, "meaning": self.meaning}
-        for name, given in {**{name: (text or "",) for name, text in singles.items()}, **listed}.items():
-            for text in given:
+        for name in ("query", "response", "key", "meaning", "entities", "sources", "supersedes"):
+            given = getattr(self, name) or ()
+            for text in (given,) if isinstance(given, str) else given:
                 if not is_unicode(text):
                     raise DocumentError(f"{name} must not have lone surrogates: {text[:80]!r}")
 
@@ -200,6 +209,7 @@ def find_superseded(memory: MemorySettings, turn: Turn) -> Operation[tuple[str, 
         for one in sorted(earlier, key=attrgetter("time"))[-MOST_EARLIER:]
         if one.id != turn.id
         and one.time <= turn.time
+        and read_speaker(one.query) == read_speaker(turn.query)
         and any(new.supersedes(old) for new in stated for old in read_statements(one.query))
     )
 
@@ -235,9 +245,10 @@ def record_note(
 def update_turn(
     memory: MemorySettings,
     id: str,
-    query: str | None,
-    response: str | None,
-    metadata: Mapping[str, Any] | None,
+    *,
+    query: str | None = None,
+    response: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Operation[Turn]:
     """Replace texts or metadata of a stored turn or note; its place, time and links to others stay.
 

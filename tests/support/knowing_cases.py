@@ -133,6 +133,34 @@ class KnowingCases:
         memory.delete([moved.id])
         assert texts(memory.recall("chat", "Where do I live?").turns) == ["I live in Bergen."]
 
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("Ann: My car is a red Panda.", "Bob: My car is a blue Fabia."),
+            (
+                "They are so awesome, with bright colors.",
+                "Here's a picture. They are really happy today, not sad.",
+            ),
+            (
+                "Things have been hectic. I just opened a shop.",
+                "Since I lost my job, things have been tough.",
+            ),
+            ("Losing my job was hard.", "Losing my job was tough but it gave me the push I needed."),
+        ],
+    )
+    def test_what_others_say_and_what_is_said_of_nothing_in_particular_takes_no_place(
+        self, memory, before, after
+    ):
+        memory.add("chat", before, "Ok.")
+        assert memory.add("chat", after, "Ok.").supersedes == ()
+
+    def test_what_is_said_later_of_the_same_is_read_first(self, memory):
+        memory.add("chat", "The launch is planned for May.", "Noted.")
+        memory.add("chat", "Which wine goes with fish?", "A dry white wine.")
+        memory.add("chat", "We had to push the launch to July.", "Ok.")
+        found = [turn.query for turn in memory.recall("chat", "When is the launch?").turns]
+        assert found[:2] == ["We had to push the launch to July.", "The launch is planned for May."]
+
     def test_an_application_says_what_a_turn_supersedes(self, memory):
         old = memory.add("chat", "The blue one, please.", "Ok.")
         memory.add("chat", "No, rather green.", "Green it is.", supersedes=[old.id])
