@@ -242,27 +242,33 @@ def _move_nodes(ends: Ints, others: Ints, weight: Floats64, size: int) -> Ints:
     total, everything = strength.copy(), strength.sum()
     apart = ends != others
     ends, others, weight = ends[apart], others[apart], weight[apart]
-    quarter = (ends * 2_654_435_761 >> 16) % 4  # as good as at random, and the same each time
-    still = 0
+    quarter = (np.arange(size) * 2_654_435_761 >> 16) % 4  # as good as at random, and the same each time
+    waiting = np.ones(
+        size, dtype=bool
+    )  # nodes that, or whose neighbours, have moved since they were last here
     for turn in range(_MOVING_ROUNDS):
-        own = quarter == turn % 4
+        own = (waiting & (quarter == turn % 4))[ends]
+        waiting &= quarter != turn % 4
+        if not own.any():
+            if not waiting.any():
+                break
+            continue
         key, at = np.unique(ends[own] * size + label[others[own]], return_inverse=True)
         node, wanted = key // size, key % size
         here = label[node] == wanted
         within = _sum_by(at, weight[own], len(key))
         gain = within - strength[node] * (total[wanted] - np.where(here, strength[node], 0)) / everything
         staying = -strength * (total[label] - strength) / everything
-        np.maximum.at(staying, node[here], gain[here])
-        best = np.lexsort((wanted, -gain, node))
-        best = best[np.searchsorted(node[best], np.unique(node))]
-        best = best[gain[best] > staying[node[best]] + 1e-9]
-        moved = node[best]
+        staying[node[here]] = np.maximum(staying[node[here]], gain[here])
+        first = np.flatnonzero(np.diff(node, prepend=-1))
+        most = np.repeat(np.maximum.reduceat(gain, first), np.diff(first, append=len(node)))
+        best = np.flatnonzero((gain == most) & (gain > staying[node] + 1e-9))
+        best = best[np.diff(node[best], prepend=-1) > 0]
+        moved, before = node[best], label.copy()
         np.subtract.at(total, label[moved], strength[moved])
         np.add.at(total, wanted[best], strength[moved])
         label[moved] = wanted[best]
-        still = 0 if len(moved) else still + 1
-        if still == 4:  # no quarter has moved
-            break
+        waiting[others[(label != before)[ends]]] = True
     return label
 
 

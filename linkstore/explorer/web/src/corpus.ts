@@ -11,6 +11,25 @@ const PALETTE = [
 ];
 const OTHER = "#999999";
 
+const GOLDEN = Math.PI * (3 - Math.sqrt(5));
+
+/** Places each community on a disc, the largest in the middle, all as the seeds of a sunflower. */
+function placeCommunities(nodes: CorpusNode[]): [number, number][] {
+  const members = new Map<number, number[]>();
+  nodes.forEach((node, at) => members.set(node.community, [...(members.get(node.community) ?? []), at]));
+  const places: [number, number][] = [];
+  let before = 0;
+  [...members.values()].sort((one, other) => other.length - one.length).forEach((community, number) => {
+    const [away, angle] = [number ? 14 * Math.sqrt(before + community.length / 2) : 0, number * GOLDEN];
+    community.sort((one, other) => (nodes[other]?.rank ?? 0) - (nodes[one]?.rank ?? 0)).forEach((at, seed) => {
+      const far = 10 * Math.sqrt(seed);
+      places[at] = [away * Math.cos(angle) + far * Math.cos(seed * GOLDEN), away * Math.sin(angle) + far * Math.sin(seed * GOLDEN)];
+    });
+    before += community.length;
+  });
+  return places;
+}
+
 export class CorpusView {
   private view: GraphView | null = null;
   private corpus: Corpus | null = null;
@@ -76,25 +95,21 @@ export class CorpusView {
       return h("li", { title: name }, key, h("bdi", {}, name));
     }));
     const most = Math.max(...corpus.nodes.map((node) => node.rank), 1e-12);
-    const groups = Math.max(corpus.communities.length, 1);
+    const places = placeCommunities(corpus.nodes);
     this.view?.stop();
     replace(this.picture);
     this.view = new GraphView(this.picture, {
       name: "Pages of the store", open: this.open, keep: `linkstore-places-${corpus.pages}-${corpus.links}`,
     });
     this.view.show(
-      corpus.nodes.map((node, at) => {
-        const angle = (2 * Math.PI * node.community) / groups;
-        const spread = 0.35 * Math.sqrt((at % 97) / 97);
-        return {
-          id: node.id,
-          label: node.title,
-          size: 2.5 + (corpus.nodes.length > 40 ? 6 : 9) * Math.sqrt(node.rank / most),
-          color: colours(node),
-          note: `(${count(node.degree, "link")})`,
-          at: [Math.cos(angle) + spread * Math.cos(at), Math.sin(angle) + spread * Math.sin(at)] as [number, number],
-        };
-      }),
+      corpus.nodes.map((node, at) => ({
+        id: node.id,
+        label: node.title,
+        size: 2.5 + (corpus.nodes.length > 40 ? 6 : 9) * Math.sqrt(node.rank / most),
+        color: colours(node),
+        note: `(${count(node.degree, "link")})`,
+        at: places[at] ?? [0, 0],
+      })),
       corpus.edges.map(([source, target, weight]) => {
         const [one, other] = [corpus.nodes[source], corpus.nodes[target]];
         const hidden = this.isBusy(corpus, [source, target]);

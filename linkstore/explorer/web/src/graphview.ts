@@ -162,7 +162,7 @@ export class GraphView {
       labelSize: 12,
       edgeLabelSize: 10,
       labelDensity: all ? 20 : few ? 1 : 0.3,
-      labelRenderedSizeThreshold: all ? 0 : few ? 4 : 7,
+      labelRenderedSizeThreshold: all ? 0 : few ? 4 : 4.5,
       zIndex: true,
       stagePadding: this.options.fixed ? 0 : 40,
       defaultDrawNodeLabel: makeLabels(this.options.fixed !== undefined),
@@ -205,7 +205,7 @@ export class GraphView {
       barnesHutOptimize: many,
       linLogMode: many, // sets communities apart (A. Noack, Journal of Graph Algorithms and Applications 11, 2007)
       outboundAttractionDistribution: many, // pages that link to all others do not pull them together
-      gravity: many ? 0.2 : 1,
+      gravity: 1,
     };
     const rounds = many ? 120 : 300;
     const iterations = many ? 1 : 30;
