@@ -75,7 +75,7 @@ export class CorpusView {
       ? `${corpus.nodes.length.toLocaleString("en")} of ${count(corpus.pages, corpus.noun)} are drawn, of each community those with the highest PageRank. `
       : `${count(corpus.pages, corpus.noun)}, `;
     replace(this.host,
-      h("p", {}, `${sampled}${count(corpus.links, "link")}.`, corpus.complete ? null : " Not all documents were looked at."),
+      h("p", {}, `${sampled}${count(corpus.links, "link")}.`),
       h("p", { class: "row" }, h("label", {}, "colour by ", colour), search, this.makeSlider(corpus)),
       this.legend,
       this.picture,
