@@ -142,8 +142,8 @@ def build_graph(entries: Sequence[PageEntry], links: StoredLinks) -> PageGraph:
         first.append(links.ids[at])
     source_page, source_group = _pair_once(page, links, links.leads_out)
     target_page, target_group = _pair_once(page, links, links.leads_in)
-    groups, at, sizes = np.unique(target_group, return_inverse=True, return_counts=True)
-    small = sizes[at] <= GROUP_CAP
+    groups, place, sizes = np.unique(target_group, return_inverse=True, return_counts=True)
+    small = sizes[place] <= GROUP_CAP
     from_row, to_row = join_equal(source_group, target_group[small])
     source, target = source_page[from_row], target_page[small][to_row]
     apart = source != target

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
+import threading
+from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browsing import serving
 from hostile_texts import hostile_texts
+from langchain_core.documents import Document
 
-from linkstore import LinkStore
-from linkstore.explorer import render_hits, render_store
+from linkstore import Link, LinkStore, add_links
+from linkstore.core.documents import PageDocuments
+from linkstore.explorer import Views, render_hits, render_store
 from linkstore.memory import ConversationMemory
 
 MADE = "main script, main iframe, main object, main img, main style"
@@ -226,4 +231,102 @@ def test_conversations_are_shown_and_what_would_be_recalled(tab, store, tmp_path
             page.tab.fill("input[aria-label=Question]", "What is my dog called?")
             page.tab.keyboard.press("Enter")
             page.tab.wait_for_selector("summary:has-text('Prompt')")
+            page.check()
+
+
+def test_a_view_that_was_left_does_not_come_back_when_its_answer_does(tab, address, store, monkeypatch):
+    read, wait = Views.corpus, threading.Event()
+
+    def read_slowly(self):
+        wait.wait(20)
+        return read(self)
+
+    monkeypatch.setattr(Views, "corpus", read_slowly)
+    page = tab(address)
+    page.tab.click("nav a:has-text('Corpus')")
+    page.tab.wait_for_selector(".note:has-text('Reading')")
+    page.tab.click("nav a:has-text('Ask')")
+    page.tab.wait_for_selector("input[name=q]")
+    with page.tab.expect_response("**/api/corpus"):
+        wait.set()
+    page.tab.wait_for_timeout(300)
+    assert page.tab.locator("input[name=q]").is_visible()
+    page.check()
+
+
+def test_a_store_that_changes_while_the_page_is_open_is_shown_as_it_is(tab, tmp_path):
+    with LinkStore.open(tmp_path / "kb") as store, serving(store) as address:
+        page = tab(address)
+        page.tab.click("nav a:has-text('Corpus')")
+        page.tab.wait_for_selector(".note:has-text('The store is empty')")
+        store.add_texts(["A first text."], ids=["first"])
+        page.tab.click("nav a:has-text('Ask')")
+        page.tab.click("nav a:has-text('Corpus')")
+        page.tab.wait_for_selector(".graph-status:has-text('1 node')")
+        page.tab.wait_for_selector("header:has-text('1 document')")
+        store.delete(["first"])
+        page.tab.goto(f"{address.partition('#')[0]}#/document?id=first&hops=1")
+        page.tab.wait_for_selector(".error:has-text('does not exist')")
+
+
+def test_a_store_that_is_gone_is_said_to_be(tab, tmp_path):
+    with LinkStore.open(tmp_path / "kb") as store, serving(store) as address:
+        store.add_texts(["A first text."], ids=["first"])
+        page = tab(address)
+        ask(page.tab, "What is first?")
+        shutil.rmtree(tmp_path / "kb")
+        page.tab.fill("input[name=q]", "And what is second?")
+        page.tab.keyboard.press("Enter")
+        page.tab.wait_for_selector(".error:has-text('was deleted or moved')")
+
+
+def test_a_suggested_link_is_added_only_where_writing_is_allowed(tab, tmp_path):
+    pages = {"a": "Alpha Centauri is a star.", "b": "The star Alpha Centauri is near.", "c": "Nothing."}
+    documents = [
+        Document(id=id, page_content=text, metadata={"title": title, "page": id, "url": id})
+        for (id, text), title in zip(pages.items(), ("Alpha Centauri", "Near", "Else"), strict=True)
+    ]
+    with LinkStore.open(tmp_path / "kb") as store:
+        store.put_pages("s", [PageDocuments(one.id, "1", (one,)) for one in documents])
+        for write in (False, True):
+            with serving(store, write=write) as address:
+                page = tab(address)
+                page.tab.click("nav a:has-text('Corpus')")
+                page.tab.click("button:has-text('Suggest links')")
+                page.tab.wait_for_selector(".facts ol li")
+                assert page.tab.locator("button:has-text('Add')").count() == int(write)
+                if write:
+                    page.tab.click("button:has-text('Add')")
+                    page.tab.wait_for_selector(".facts li:has-text('added')")
+        assert [one.ids for one in store.neighbours("b").outgoing if one.ids] == [("a",)]
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_strange_stores_are_shown_without_a_fault(tab, tmp_path, width):
+    """No document, one without title, texts from right to left, and one very long word."""
+    made = [
+        [],
+        [Document(id="one", page_content="Only this.")],
+        [
+            Document(
+                id=f"صفحة/{at}",
+                page_content=f"{text}. " * 9,
+                metadata={"title": text, "date": f"20{at}1-02-03"},
+            )
+            for at, text in enumerate(["القدس مدينة", "👩‍👩‍👧‍👦 🏳️‍🌈", "x" * 300])
+        ],
+    ]
+    for number, documents in enumerate(made):
+        with LinkStore.open(tmp_path / str(number)) as store, serving(store) as address:
+            for one in documents:
+                add_links(one, Link.bidir(kind="رابط", tag="t"))
+            store.add_documents(documents)
+            page = tab(address, viewport={"width": width, "height": 800})
+            ask(page.tab, "Only this")
+            ids = [one.id for one in documents]
+            for view in ["#/corpus", *(f"#/document?{urlencode({'id': id, 'hops': 2})}" for id in ids)]:
+                page.tab.evaluate("view => location.hash = view", view)
+                page.tab.wait_for_selector(".graph-status" if ids else ".note:has-text('empty')")
+                wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+                assert page.tab.evaluate(wide) <= 0, view
             page.check()

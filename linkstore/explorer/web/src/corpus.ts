@@ -32,7 +32,8 @@ function placeCommunities(nodes: CorpusNode[]): [number, number][] {
 
 export class CorpusView {
   private view: GraphView | null = null;
-  private corpus: Corpus | null = null;
+  private host: HTMLElement = h("div");
+  private turn = 0;
   private readonly legend = h("ul", { class: "legend" });
   private readonly picture = h("div", { class: "graph large" });
   private colouring = "community";
@@ -40,20 +41,20 @@ export class CorpusView {
   private until = "";
 
   constructor(
-    private readonly host: HTMLElement,
     private readonly source: Pick<Source, "corpus" | "checkup" | "suggestions" | "accept"> | null,
     private readonly open: (id: string) => void,
     private readonly write: boolean,
   ) {}
 
-  async show(given: Corpus | null = null): Promise<void> {
-    if (this.corpus) return this.fill(this.corpus);
+  async show(host: HTMLElement, given: Corpus | null = null): Promise<void> {
+    this.host = host;
+    const turn = ++this.turn;
     replace(this.host, message("Reading the store\u2026"));
     try {
-      this.corpus = given ?? (this.source ? await this.source.corpus() : null);
-      if (this.corpus) this.fill(this.corpus);
+      const corpus = given ?? (await this.source?.corpus());
+      if (corpus && turn === this.turn) this.fill(corpus);
     } catch (error) {
-      replace(this.host, message((error as Error).message, "error"));
+      if (turn === this.turn) replace(this.host, message((error as Error).message, "error"));
     }
   }
 

@@ -7,15 +7,16 @@ import { GraphView } from "./graphview";
 import type { DocumentData, LinkList } from "./types";
 
 export class DocumentView {
+  private host: HTMLElement = h("div");
   private turn = 0;
 
   constructor(
-    private readonly host: HTMLElement,
     private readonly source: Source,
     private readonly open: (id: string, hops?: number) => void,
   ) {}
 
-  async show(id: string, hops: number): Promise<void> {
+  async show(host: HTMLElement, id: string, hops: number): Promise<void> {
+    this.host = host;
     const turn = ++this.turn;
     replace(this.host, message("Reading\u2026"));
     try {
