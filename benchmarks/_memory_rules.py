@@ -74,7 +74,7 @@ def _told(text: str) -> list[Turn]:
 def measure_dialogues(embedding: Embeddings) -> list[dict[str, Any]]:
     """Pronouns, forgetting and facts of the dialogues in tests/support, by a memory that is told them."""
     rows: list[dict[str, Any]] = []
-    for name in ("pronouns", "pronouns_kept"):
+    for name in ("pronouns", "pronouns_kept", "pronouns_later"):
         rows += _of_pronouns(name, json.loads((DIALOGUES / f"{name}.json").read_text()), embedding)
     told = json.loads((DIALOGUES / "superseded.json").read_text())
     newest = sum(_is_newest_first(one, embedding) for one in told)
@@ -95,14 +95,17 @@ def _of_pronouns(name: str, told: list[dict[str, Any]], embedding: Embeddings) -
         with LinkStore(embedding) as store, ConversationMemory(store) as memory:
             turns = [memory.add("d", query, response) for query, response in one["turns"]]
             resolved = memory.recall("d", one["question"]).resolved
-            turns.append(memory.add("d", one["question"], one["answer"]))
-            gone = memory.forget("d", entity=one["entity"]).turns
+            if "entity" in one:
+                turns.append(memory.add("d", one["question"], one["answer"]))
+                gone = memory.forget("d", entity=one["entity"]).turns
         meant = [names for names in one["refers"].values() if names]
         if resolved != one["question"]:
             right = meant and all(_names_one(resolved, names) for names in meant)
             outcomes["right" if right else "wrong"] += 1
         elif meant:
             outcomes["left alone"] += 1
+        if "entity" not in one:
+            continue
         about = {turns[at].id for at in one["about"]}
         erased += len(about & gone.keys())
         missed += len(about - gone.keys())
@@ -110,8 +113,9 @@ def _of_pronouns(name: str, told: list[dict[str, Any]], embedding: Embeddings) -
     of = sum(any(names for names in one["refers"].values()) for one in told)
     for outcome, count in outcomes.items():
         yield {"measure": f"{name}: {outcome}", "count": count, "of": of if outcome != "wrong" else len(told)}
-    yield {"measure": f"{name}: turns forgotten", "count": erased, "of": erased + missed}
-    yield {"measure": f"{name}: others forgotten", "count": more, "of": more + erased}
+    if erased:
+        yield {"measure": f"{name}: turns forgotten", "count": erased, "of": erased + missed}
+        yield {"measure": f"{name}: others forgotten", "count": more, "of": more + erased}
 
 
 def _names_one(text: str, names: Sequence[str]) -> bool:

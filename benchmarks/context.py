@@ -46,7 +46,7 @@ from linkstore.strategies import PageRank, Similarity
 
 BUDGETS: Final = "200,400,800,1600"
 METHODS: Final = ("compiled", "excerpts", "rank", "topk", "published", "redundancy")
-OF_CORPUS: Final = ("compiled", "excerpts", "rank", "topk")
+OF_CORPUS: Final = ("compiled", "rank", "topk")
 """What is measured of a corpus by default."""
 SEPARATOR: Final = "\n\n"
 Recalls = dict[str, dict[str, float]]

@@ -102,6 +102,7 @@ def _shown(function: Callable[..., str]) -> str:
     examples = {
         "tables": TABLES,
         "table": TABLES.member_rows,
+        "columns": "id, body",
         "equalities": 1,
         "count": 1,
         **dict.fromkeys(("whole", "lifetime", "replace", "after"), True),

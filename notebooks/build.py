@@ -6,15 +6,19 @@ before the first cell name what to install::
     # installs: langgraph>=1 (langgraph), matplotlib (matplotlib)
     # extras: cassandra
 
-Badge and first cell are the same in all notebooks but for these, and are made here.
+Badge and first cell are the same in all notebooks but for these, and are made here. What the cells put out is
+kept as long as their sources stay as they are. ``python notebooks/build.py --run NAME…`` runs notebooks, or
+all that need no server, and stores it.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -43,13 +47,34 @@ MODULE_OF: Final = {
     "plot": "anywidget",
 }
 """A module that is there if an extra of linkstore is installed."""
-INSTALL: Final = """# Installs what is missing, as in Colab; where all is there it does nothing.
+INSTALL: Final = """\
+# Installs what is missing, as in Colab: a wheel beside the notebook, else the published package.
+# Where all is there it does nothing.
+from glob import glob
 from importlib.util import find_spec
 
 if not all(map(find_spec, {modules})):
+    package = (glob("langchain_linkstore-*.whl") or ["langchain-linkstore"])[0]
     %pip install -q {packages}"""
+SECRETS: Final = """
+import os
+import sys
+
+if "google.colab" in sys.modules:  # Colab keeps keys among its secrets
+    from google.colab import userdata
+
+    try:
+        os.environ["OPENAI_API_KEY"] = userdata.get("OPENAI_API_KEY")
+    except (userdata.SecretNotFoundError, userdata.NotebookAccessError):
+        print("there is no secret OPENAI_API_KEY, so a scripted model answers")"""
+NEED_SERVER: Final = frozenset({"cassandra_and_astra"})
+"""Notebooks that are run only by name."""
 _CELL: Final = re.compile(r"^# %%(?P<markdown> \[markdown\])?[ ]*\n", re.MULTILINE)
 _NEED: Final = re.compile(r"([^\s,(]+) \((\w+)\)")
+_KEPT: Final = ("image/png", "image/svg+xml", "text/plain")
+"""What is kept of what a cell shows: pictures that every viewer draws. A widget would need its kernel."""
+SECONDS: Final = 120
+"""How long a cell may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,20 +159,76 @@ def notebook(source: Source) -> dict[str, Any]:
 
 
 def built() -> dict[Path, str]:
-    """Every notebook: file → content."""
-    return {
-        FOLDER / f"{source.name}.ipynb": json.dumps(notebook(source), indent=1, ensure_ascii=False) + "\n"
-        for source in sources()
-    }
+    """Every notebook, with the outputs that its file has for the same cells: file → content."""
+    return {path: _written(_with_outputs(notebook(source), path)) for source, path in _files()}
+
+
+def run(names: Sequence[str]) -> None:
+    """Run notebooks in kernels of their own, and write them with what their cells put out."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    for source, path in _files():
+        if source.name not in names if names else source.name in NEED_SERVER:
+            continue
+        made = notebook(source)
+        executed = nbformat.reads(_written(made), as_version=4)
+        environment = {
+            **os.environ,
+            "OPENAI_API_KEY": "",
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        }
+        NotebookClient(executed, timeout=SECONDS, kernel_name="python3").execute(env=environment)
+        for cell, ran in zip(made["cells"], executed["cells"], strict=True):
+            if cell["cell_type"] == "code":
+                cell["outputs"] = list(_kept_outputs(ran["outputs"]))
+        path.write_text(_written(made))
+
+
+def _files() -> Iterator[tuple[Source, Path]]:
+    for source in sources():
+        yield source, FOLDER / f"{source.name}.ipynb"
+
+
+def _written(made: Mapping[str, Any]) -> str:
+    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+
+def _with_outputs(made: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Give cells the outputs that a notebook has, if all of its code is the same."""
+    cells = [cell for cell in made["cells"] if cell["cell_type"] == "code"]
+    known = [cell for cell in _read_cells(path) if cell["cell_type"] == "code"]
+    if [cell["source"] for cell in cells] == [cell["source"] for cell in known]:
+        for cell, before in zip(cells, known, strict=True):
+            cell["outputs"] = before["outputs"]
+    return made
+
+
+def _read_cells(path: Path) -> list[dict[str, Any]]:
+    return list(json.loads(path.read_text())["cells"]) if path.exists() else []
+
+
+def _kept_outputs(outputs: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what a cell printed, in one piece, and the pictures and values that it showed."""
+    printed = "".join(one["text"] for one in outputs if one.get("name") == "stdout")
+    if printed:
+        yield {"name": "stdout", "output_type": "stream", "text": printed.splitlines(keepends=True)}
+    for one in outputs:
+        data = {kind: shown for kind, shown in one.get("data", {}).items() if kind in _KEPT}
+        if "image/png" in data or "image/svg+xml" in data:
+            data.pop("text/plain", None)
+        if data:
+            yield {"data": data, "metadata": {}, "output_type": "display_data"}
 
 
 def _install(source: Source) -> str:
     extras = f"[{','.join(source.extras)}]" if source.extras else ""
-    ours = f"langchain-linkstore{extras} @ git+{repository()}"
-    packages = " ".join(f'"{package}"' for package in (ours, *(package for package, _ in source.needs)))
+    packages = " ".join(
+        f'"{package}"' for package in (f"{{package}}{extras}", *(one for one, _ in source.needs))
+    )
     needed = (*(MODULE_OF[extra] for extra in source.extras), *(module for _, module in source.needs))
     modules = json.dumps(["linkstore_extractors", *needed])
-    return INSTALL.format(modules=modules, packages=packages)
+    return INSTALL.format(modules=modules, packages=packages) + (SECRETS if "openai" in source.extras else "")
 
 
 def _text(body: str, markdown: bool) -> str:
@@ -164,5 +245,10 @@ def _cell(number: int, markdown: bool, text: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--run", nargs="*", metavar="NAME", help="run notebooks, and store what they put out")
+    options = parser.parse_args()
     for path, content in built().items():
         path.write_text(content)
+    if options.run is not None:
+        run(options.run)

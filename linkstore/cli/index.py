@@ -181,6 +181,8 @@ def index(
     if "cite" in found.options:
         settings["cite"] = "citation" in chosen
     pages = found.make(source, settings)
+    if kind is None and found.name == "vault":
+        note(f"{source} is read as {found.title}; --as folder reads it as pages")
     run: dict[str, Any] = {"name": name, "links": chosen, "dry_run": dry_run, "prune": prune, "jobs": jobs}
     place = open_or_empty(store) if dry_run else open_or_make(store, embedding=embedding)
     with (

@@ -78,7 +78,7 @@ _RIGHTS: Final = re.compile(r"\W{0,3}(?:\u00a9|\(c\)|copyright\b)", re.IGNORECAS
 class Suspect(NamedTuple):
     """An element that is named like noise.
 
-    Args:
+    Attributes:
         kind: What it is called.
         certain: Whether it says itself that it is navigation.
         framed: Whether a mere label in it is the frame of the page.

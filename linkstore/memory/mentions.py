@@ -227,7 +227,8 @@ def _make_name(tokens: list[_Token], at: int, end: int, text: str) -> Mention | 
     before = [token.folded for token in tokens[max(0, at - 3) : at] if token.sentence == first.sentence]
     kind = _classify(words, written, before, len(words) == 1 and first.first)
     is_name = True
-    if len(before) > 1 and before[-2] in {"a", "an", "the"} and _is_noun(tokens, at - 1):
+    role = before[-1:] and before[-1] in _read_roles()  # "the band Abba"
+    if not role and len(before) > 1 and before[-2] in {"a", "an", "the"} and _is_noun(tokens, at - 1):
         start = tokens[at - 1].start  # "a traditional IRA"
         return Mention(text[start : last.end], start, "thing", False, first.sentence, False, "")
     if before[-1:] and before[-1] in {"a", "an", "my", "our", "your"} and _is_noun(tokens, end):

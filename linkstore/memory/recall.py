@@ -369,8 +369,14 @@ def _search_views(
     strategy: Strategy,
     scope: Filter | None = None,
 ) -> Operation[tuple[Hit, ...]]:
-    """Return the hits of a store for the views of a question, best first: at least ``k``, if there are."""
+    """Return the hits of a store for the views of a question, best first: at least ``k``, if there are.
+
+    What a store has on a question that stands alone is for its search to judge. Views are read together, and
+    none of them is off the subject by itself, as "Why?" would be.
+    """
     pool = max(RECALL_POOL, 2 * asked.k)
+    if len(views) > 1 and store.min_similarity is None:
+        strategy = strategy.with_floor(-1.0)
     found: list[Hits] = []
     for view in views:
         hits: Hits = yield request_search(store, view.text, strategy=strategy, k=pool, filter=scope)

@@ -53,7 +53,7 @@ _MEANT: Final[dict[str, frozenset[Kind]]] = {
 _PERSONAL: Final = frozenset({"he", "him", "his", "she", "her", "hers"})
 _NOTHING: Final = re.compile(
     r"\b(?:is|was|will|would|does|can|could|may|might|isn't|wasn't|be|it'?s)\s+it\s+(?:be\s+|not\s+|also\s+)*"
-    r"(?:\w+\s+){0,3}?(?:to|that|if|when|how|whether|like)\b"
+    r"(?:(?!meant|made|built|going|\w+ed)\w+\s+){0,3}?(?:to|that|if|when|how|whether|like)\b"
     r"|\b(?:does|did|will|would|can) it (?:take|matter|help|hurt|make sense|rain|snow|seem|look|mean)\b"
     r"|\bit (?:is|was|'s|seems|looks|takes|depends|would be|will be) (?:\w+ )?(?:that|to|if|like)\b"
     r"|\b(?:time|date|day|late|early|cold|warm|hot|dark|weather|rain\w*|snow\w*|true) (?:is|was|will) it\b"
@@ -73,7 +73,8 @@ _WHO: Final = re.compile(
 )
 _WHO_IS: Final = re.compile(r"\bwho(?:'s| is| was| are| were) (?=(?-i:[A-Z]))", re.IGNORECASE)
 _WHICH: Final = re.compile(
-    r"\b(?:which|what(?:'s| is| was) the|what (?!(?:is|are|was|were|do|does|did|has|have|had|can|could|will"
+    r"^\W*(?:recommend|suggest|name)\b"
+    r"|\b(?:which|what(?:'s| is| was) the|what (?!(?:is|are|was|were|do|does|did|has|have|had|can|could|will"
     r"|would|should|about|if|happen\w*|count\w*|mean\w*|else|to|a|an|i)\b)[a-z]+)\b",
     re.IGNORECASE,
 )
@@ -97,6 +98,12 @@ _REMARK: Final = re.compile(
 _ARTICLE: Final = re.compile(r"^\W*(?:(?:the|a|an|yes|no|sure|well|[a-z]+ly,)\b\W*)*", re.IGNORECASE)
 _TOPICAL: Final = frozenset({"", "of", "with", "for", "about"})
 """Prepositions after which stands what a query is about."""
+_CHANGES_SUBJECT: Final = re.compile(
+    r"\W*(?:and|what about|how about)\s+(?:(?:the|an?|my|our)\s+)?"
+    r"([\w'\u2019-]+(?: [\w'\u2019-]+){0,3})\W*\?",
+    re.IGNORECASE,
+)
+"""A query that is another subject for the question before: "And solar panels?"."""
 _COMPARES: Final = re.compile(r"\b(?:compare|between|versus|vs|difference|or)\b", re.IGNORECASE)
 _VERBS: Final = frozenset(
     ["does", "goes", "happens", "has", "means", "needs", "says", "takes", "uses", "was", "works"]
@@ -295,6 +302,10 @@ def _find_topic(
     """Return what an exchange is about: "" if that is not certain, None if it is about nothing that fits."""
     if _REFUSAL.search(answer) or re.fullmatch(r"[^.!?]*\?\s*", answer):
         return ""  # nothing was said of what the query is about
+    changed = _CHANGES_SUBJECT.fullmatch(query)
+    if changed and pronoun not in _PERSONAL and not find_mentions(query):
+        several = pronoun in {"they", "them", "their", "theirs"}
+        return changed[1] if changed[1].endswith("s") == several else ""
     asked, said = (
         [
             one
@@ -341,7 +352,8 @@ def _choose_person(
         return ""
     if len(sure) == 1 or (sure and _opens_with(answer, sure[0])):
         return sure[0].text
-    if not sure and len(names) == 1 and not names[0].before and " " in names[0].text:
+    known_well = [one for one in names if " " in one.text or (not answered and _opens_with(answer, one))]
+    if not sure and len(names) == 1 and not names[0].before and known_well:
         return names[0].text
     if first is not None and not sure and " " in first.text and _opens_with(answer, first):
         return first.text
@@ -356,7 +368,9 @@ def _choose_group(query: str, names: Sequence[Mention], asked: Sequence[Mention]
         return ""
     bare = _find_bare_topic(query, answer)
     if bare is not None:
-        return bare if bare.endswith("s") else ""
+        return bare if _is_plural(bare, answer) else ""
+    if len(names) == 1 and _opens_with(answer, names[0]):
+        asked = [one for one in asked if f"{one.text} {names[0].text}" not in query]  # "the band Abba"
     several = [one for one in asked if one.kind == "many"]
     spoken = [one for one in several if one.is_name or _speaks_of(answer, one)]
     if len(spoken) == 1 and len(names) <= 1:
@@ -368,7 +382,12 @@ def _choose_group(query: str, names: Sequence[Mention], asked: Sequence[Mention]
     ]
     if len(plain) == 1 and not names and stem_plural(plain[0]) in map(stem_plural, tokenize(answer)):
         return str(plain[0])
-    if len(names) == 1 and not names[0].opens and not several and not plain:
+    if (
+        len(names) == 1
+        and not several
+        and not plain
+        and (not names[0].opens or _opens_with(answer, names[0]))
+    ):
         return names[0].text
     return "" if several or names or plain else None
 
@@ -385,10 +404,12 @@ def _choose_thing(
     first = min(answered, key=lambda one: one.start, default=None)
     asks_which = _WHICH.search(query) is not None and not _WHO.search(query) and not resolved
     phrases = [one for one in asked if not one.is_name]
+    if re.match(r"(?:I|We) [^?]*\b(?:an?|my|our) [\w -]+ (?:about|of|on) (?:the )?[A-Z][^?]*$", query):
+        return ""  # "a talk about the Marshall Plan"
     if asks_which and first is not None and first.sentence < 2 and _opens_with(answer, first):
         return first.text
     bare = _find_bare_topic(query, answer)
-    if bare is not None and not bare.endswith("s"):
+    if bare is not None and not _is_plural(bare, answer):
         return bare
     direct = [one for one in names if one.before in _TOPICAL and one.kind != "place"]
     near = [one for one in answered if one.sentence < 2 and not one.before and one.kind == "thing"]
@@ -396,9 +417,14 @@ def _choose_thing(
     if len(direct) > 1 and not _COMPARES.search(query):
         direct = [one for one in direct if _opens_with(answer, one)]
     if len(direct) == 1:
-        sure = resolved or _opens_with(answer, direct[0]) or not rivals
+        called = _WHO.search(query) and re.search(r"\bit\b", re.split(r"(?<=[.!?])\s", answer)[0])
+        sure = resolved or _opens_with(answer, direct[0]) or not rivals or called
         return _extend(direct[0], query, answer) if sure else ""
-    spoken = [one for one in phrases if not one.before and _speaks_of(answer, one)]
+    spoken = [
+        one
+        for one in phrases
+        if not one.before and _speaks_of(answer, one) and not _is_one_of_two(one.text, query)
+    ]
     if len(spoken) == 1 and not rivals and not names:
         return f"the {spoken[0].text}"
     nothing = not phrases and not names and re.search(r"\bits?\b", query, re.IGNORECASE)
@@ -412,14 +438,13 @@ def _drop_other_gender(mentions: Sequence[Mention], text: str, pronoun: str) -> 
     if pronoun in {"it", "its", "they", "them", "their", "theirs"}:
         return list(mentions)
     other = r"\b(?:she|her|hers)\b" if pronoun in {"he", "him", "his"} else r"\b(?:he|him|his)\b"
-    kept = []
-    for one in mentions:
-        if one.kind in {"person", "unknown"}:
-            after = re.split(r"(?<=[.!?])\s", text[text.find(one.text) :], maxsplit=2)[:2]
-            if re.search(other, " ".join(after), re.IGNORECASE):
-                continue
-        kept.append(one)
-    return kept
+
+    def is_other(name: str) -> bool:
+        parts = [part[part.find(name) :] for part in text.split("\n") if name in part]
+        after = [" ".join(re.split(r"(?<=[.!?])\s", part, maxsplit=2)[:2]) for part in parts]
+        return any(re.search(other, one, re.IGNORECASE) for one in after)
+
+    return [one for one in mentions if one.kind not in {"person", "unknown"} or not is_other(one.text)]
 
 
 def _merge(mentions: Iterable[Mention]) -> list[Mention]:
@@ -451,6 +476,12 @@ def _opens_with(answer: str, mention: Mention) -> bool:
     return (bool(said) and _same(said[0], mention)) or mention.head in words[:3]
 
 
+def _is_one_of_two(text: str, query: str) -> bool:
+    """Say whether a query names something beside another, as in "a tent and a stove"."""
+    beside = rf"\b{re.escape(text)} (?:and|or)\b|\b(?:and|or) (?:\w+ )?{re.escape(text)}\b"
+    return re.search(beside, query, re.IGNORECASE) is not None
+
+
 def _extend(mention: Mention, query: str, answer: str) -> str:
     """Return a name with the noun after it, where the answer has both: "the Riemann hypothesis"."""
     after = re.search(rf"{re.escape(mention.text)} ([a-z]{{3,}})\b", query)
@@ -462,9 +493,9 @@ def _extend(mention: Mention, query: str, answer: str) -> str:
 def _find_bare_topic(query: str, answer: str) -> str | None:
     """Return the words with which an answer begins, if the query asks about them, as it writes them."""
     words = [(match[0], stem_plural(fold(match[0]))) for match in re.finditer(r"[\w'\u2019-]+", query)]
-    for sentence in re.split(r"(?<=[.!?])\s+|\n+", answer)[:3]:
-        said = tokenize(_ARTICLE.sub("", sentence))
-        stem = stem_plural(said[0]) if said and len(extract_terms(said[0])) == 1 else None
+    for sentence in re.split(r"(?<=[.!?])\s+|\n+", answer)[:2]:
+        said = [stem_plural(word) for word in tokenize(_ARTICLE.sub("", sentence))]
+        stem = said[0] if said and len(extract_terms(said[0])) == 1 else None
         at = next((at for at, (_, one) in enumerate(words) if one == stem), None)
         if stem is None or at is None:
             continue
@@ -472,11 +503,19 @@ def _find_bare_topic(query: str, answer: str) -> str | None:
         if phrase is not None:
             return f"the {phrase.text}" if not phrase.before else None
         end = at + 1
-        while end < len(words) and said[end - at : end - at + 1] == (fold(words[end][0]),):
+        while end < len(words) and said[end - at : end - at + 1] == [words[end][1]]:
             end += 1
         text = " ".join(word for word, _ in words[at:end])
+        if _is_one_of_two(text, query):
+            return None
         return None if text[0].isupper() and end == at + 1 else text
     return None
+
+
+def _is_plural(topic: str, answer: str) -> bool:
+    """Say whether words name several things: by their ending, unless the answer goes on with "is"."""
+    single = rf"\b{re.escape(topic)} (?:is|was|has|does)\b"
+    return topic.endswith("s") and not re.search(single, answer, re.IGNORECASE)
 
 
 def find_answered_name(turn: Turn) -> str | None:

@@ -100,8 +100,6 @@ class TurnInput:
         require_list("names", **omit_none(entities=self.entities))
         require_list("ids", sources=self.sources, **omit_none(supersedes=self.supersedes))
         check_metadata(self.metadata)
-        if self.time is not None:
-            format_time(self.time)
         listed = {
             "entities": self.entities or (),
             "sources": self.sources,
@@ -121,6 +119,8 @@ class TurnInput:
 
 def record_turn(memory: MemorySettings, said: TurnInput) -> Operation[Turn]:
     """Write a turn at the end of its session, or complete the one that its message has already."""
+    if said.time is not None:
+        format_time(said.time)  # it needs a time zone
     if said.writing is not None:
         tags = [(WRITTEN, make_written_tag(said.session, said.writing))]
         written: list[StoredDocument] = yield call_plan(memory.store.backend, read_linked(tags))

@@ -324,7 +324,8 @@ class LinkStore(CoreStore, VectorStore):
 
         Args:
             kwargs: Fields of :class:`~linkstore.LinkRetriever`: ``strategy``, ``k``, ``filter``; or
-                ``search_type``: ``"links"`` (default), ``"traversal"``, ``"mmr_traversal"``,
+                ``search_type``: ``"links"`` (default, or ``"traversal"`` if ``search_kwargs`` has a
+                ``depth``), ``"traversal"``, ``"mmr_traversal"``,
                 ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``, with ``search_kwargs``:
                 arguments of that search. ``tags`` and other fields of LangChain's retrievers.
 

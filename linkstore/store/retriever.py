@@ -51,7 +51,8 @@ class LinkRetriever(VectorStoreRetriever):
             ``invoke(query, k=…)`` overrides it.
         filter: Metadata filter for the whole search.
         with_links: Whether documents keep ``metadata["links"]``; default False.
-        search_type: ``"links"``, the default, searches by the strategy. ``"traversal"``,
+        search_type: ``"links"``, the default, searches by the strategy. With a ``depth`` among the
+            ``search_kwargs`` and no strategy the default is ``"traversal"``. ``"traversal"``,
             ``"mmr_traversal"``, ``"similarity"``, ``"mmr"`` and ``"similarity_score_threshold"`` call the
             method of that name, and take no strategy.
         search_kwargs: Further arguments of the search, such as ``{"initial_roots": ["a"]}``.
@@ -74,6 +75,7 @@ class LinkRetriever(VectorStoreRetriever):
         if isinstance(given, dict):
             check_fields(cls.__name__, given)
             require_store(store=given.get("store", given.get("vectorstore")))
+            return {**given, "search_type": _find_search_type(given)}
         return given
 
     def _get_relevant_documents(
@@ -130,13 +132,19 @@ def check_fields(where: str, given: Mapping[str, Any]) -> None:
         StrategyError: If a strategy or one of its settings is invalid.
     """
     taken = {"store", *LinkRetriever.model_fields}
-    search_type = given.get("search_type", LINKS_SEARCH)
+    search_type = _find_search_type(given)
     for name in given:
         if name not in taken and name in SEARCH_ARGUMENTS.get(search_type, ()):
             raise TypeError(f"{where} has no argument {name!r}; use search_kwargs={{{name!r}: ...}}")
     check_argument_names(where, given, taken)
     if search_type in SEARCH_ARGUMENTS:
         check_options(search_type, _join_options(given))
+
+
+def _find_search_type(given: Mapping[str, Any]) -> Any:
+    """Return the search type that is given, or that arguments mean: with a depth, a traversal."""
+    means_traversal = given.get("strategy") is None and "depth" in (given.get("search_kwargs") or ())
+    return given.get("search_type", "traversal" if means_traversal else LINKS_SEARCH)
 
 
 def _join_options(fields: Mapping[str, Any]) -> dict[str, Any]:

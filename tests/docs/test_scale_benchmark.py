@@ -19,11 +19,11 @@ RUN = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from _scale_run import index
+from _scale_run import index_wiki
 def then(done, total, page):
     if done == {killed_at}:
         os.kill(os.getpid(), signal.SIGKILL)
-index(Path(sys.argv[2]), {pages}, then=then)
+index_wiki(Path(sys.argv[2]), {pages}, then=then)
 """
 
 
@@ -46,9 +46,9 @@ def test_a_run_that_is_killed_goes_on_and_ends_like_one_that_was_not(tmp_path, m
     assert not journal.finished
     assert 0 < journal.last.pages <= KILLED_AT
 
-    resumed = machinery.index(tmp_path / "killed", PAGES)
+    resumed = machinery.index_wiki(tmp_path / "killed", PAGES)
     said = capsys.readouterr().err
-    whole = machinery.index(tmp_path / "whole", PAGES)
+    whole = machinery.index_wiki(tmp_path / "whole", PAGES)
 
     assert f"goes on: an earlier run was at page {journal.last.pages:,}" in said
     assert 512 <= resumed.pages.unchanged <= KILLED_AT
@@ -62,18 +62,18 @@ def test_a_run_that_is_killed_goes_on_and_ends_like_one_that_was_not(tmp_path, m
     assert ended.last.seconds > journal.last.seconds
     assert ended.last.cpu > journal.last.cpu
     assert ended.marks[: len(journal.marks)] == journal.marks
-    assert machinery.index(tmp_path / "killed", PAGES) is None, "nothing is left to do"
+    assert machinery.index_wiki(tmp_path / "killed", PAGES) is None, "nothing is left to do"
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_a_run_whose_time_is_over_says_so_and_is_done_by_the_next(tmp_path, machinery, capsys):
-    assert machinery.index(tmp_path, 700, minutes=0) is None
+    assert machinery.index_wiki(tmp_path, 700, minutes=0) is None
     stopped = machinery.Journal.read(tmp_path / "journal.json")
     assert not stopped.finished
     assert 0 < stopped.last.pages < 700
     assert f"time is over at page {stopped.last.pages:,}" in capsys.readouterr().err
 
-    rest = machinery.index(tmp_path, 700)
+    rest = machinery.index_wiki(tmp_path, 700)
     assert rest.pages.added + rest.pages.unchanged == 700
     assert machinery.Journal.read(tmp_path / "journal.json").finished
 

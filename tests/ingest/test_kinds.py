@@ -228,3 +228,24 @@ def test_restructured_text_is_read_with_what_sphinx_adds_to_it(tmp_path, store):
     summary = index(store, FolderSource(tmp_path), links=("hyperlink",))
     assert (summary.pages.added, dict(summary.skipped)) == (2, {})
     assert summary.dangling.internal == 2
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        ({"Boiler.md": "Serviced by [[Brown & Sons]].", "Brown & Sons.md": "Call."}, "vault"),
+        ({"a.md": "See [[sub/Some note#Part|that]].", "sub/Some-note.md": "x"}, "vault"),
+        ({".foam/x.json": "{}", "a.md": "x"}, "vault"),
+        ({"logseq/config.edn": "{}", "pages/a.md": "- x"}, "vault"),
+        ({"a.md": "In Bash, [[ -f b ]] tests for a file.", "b.md": "x"}, "folder"),
+        ({"a.md": "```\n[[b]]\n```\nand `[[b]]`", "b.md": "x"}, "folder"),
+        ({"a.md": "[[a]] is this note, [[c]] is none", "b.md": "x"}, "folder"),
+        ({"a.md": "[b](b.md)", "b.md": "x"}, "folder"),
+        ({"a.md": "[[b]]", "b.md": "x", "c.html": "x"}, "folder"),
+    ],
+)
+def test_a_folder_whose_notes_name_each_other_is_a_vault(tmp_path, files, kind):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert recognize_kind(str(tmp_path)).name == kind

@@ -188,7 +188,7 @@ def test_what_was_not_seen_lies_below_the_prefix(store, tmp_path, monkeypatch):
 @pytest.mark.parametrize("source", [FolderSource, VaultSource])
 @pytest.mark.parametrize(
     ("files", "says"),
-    [((), "no files"), (("a.rst", "b.RST", "c.png", "d"), r"4 other files \(2 \.rst, 1 \.png, 1 \(none\)\)")],
+    [((), "no files"), (("a.odt", "b.ODT", "c.png", "d"), r"4 other files \(2 \.odt, 1 \.png, 1 \(none\)\)")],
 )
 def test_a_folder_without_pages_says_what_it_holds(store, tmp_path, source, files, says):
     for name in files:

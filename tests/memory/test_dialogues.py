@@ -1,7 +1,7 @@
 """Dialogues with an assistant, on many subjects: pronouns, forgetting by entity, and facts that give way.
 
 They were written before the rules. With ``pronouns.json`` the rules were developed; ``pronouns_kept.json``
-was measured once before its mistakes were looked at.
+and then ``pronouns_later.json`` were measured once before their mistakes were looked at.
 """
 
 import json
@@ -14,6 +14,8 @@ from linkstore.memory import ConversationMemory
 
 FOLDER = Path(__file__).parents[1] / "support" / "dialogues"
 HALVES = ("pronouns", "pronouns_kept")
+LEAST = {"pronouns": (30, 0.8), "pronouns_kept": (30, 0.8), "pronouns_later": (50, 0.6)}
+"""How many dialogues there are, and the least share that is resolved of those that can be."""
 
 
 def told(name):
@@ -24,7 +26,7 @@ def tell(memory, one):
     return [memory.add("chat", query, response) for query, response in one["turns"]]
 
 
-@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("half", LEAST)
 def test_most_pronouns_are_resolved_and_hardly_one_is_wrong(half):
     right = wrong = resolvable = 0
     for one in told(half):
@@ -36,8 +38,9 @@ def test_most_pronouns_are_resolved_and_hardly_one_is_wrong(half):
         if resolved != one["question"]:
             is_right = meant and all(any(n.lower() in resolved.lower() for n in names) for names in meant)
             right, wrong = right + bool(is_right), wrong + (not is_right)
-    assert len(told(half)) == 30
-    assert right >= 0.8 * resolvable
+    count, least = LEAST[half]
+    assert len(told(half)) == count
+    assert right >= least * resolvable
     assert wrong <= 1
 
 

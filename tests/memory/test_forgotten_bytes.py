@@ -25,7 +25,7 @@ def opened(folder: Path) -> LinkStore:
 
 def filled(memory: ConversationMemory) -> None:
     for number in range(12):
-        memory.add("secret", f"The passphrase is quetzalcoatl{number}.", f"Noted quetzalcoatl{number}.")
+        memory.add("secret", f"One passphrase of ours: quetzalcoatl{number}.", f"Noted quetzalcoatl{number}.")
         memory.add("open", f"The weather is fine on day {number}")
     backend = memory.store.backend
     backend.run(backend.flush())

@@ -331,7 +331,7 @@ def test_messages_with_the_same_id_in_two_sessions_are_recalled_for_each(memory)
     seen = []
 
     def handler(request):
-        seen.append(request.system_message.text)
+        seen.append(request.system_message.text if request.system_message else "")
         return ModelResponse(result=[AIMessage("Tea.")])
 
     middleware.wrap_model_call(request, handler)

@@ -78,7 +78,7 @@ async def test_a_client_over_either_transport_gets_what_agents_get(connected, fo
     question = {"question": drugs.question(drugs.drugs()[9]), "hops": 3}
     async with connected() as unconnected, unconnected as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["search", "follow", "read", "links", "schema"]
+        assert list(tools) == ["search", "similar", "follow", "read", "links", "schema", "sources"]
         assert all(tool.annotations.read_only_hint for tool in tools.values())
         assert tools["search"].input_schema["properties"]["hops"]["maximum"] == 3
         with LinkStore.open(folder, create=False) as store:

@@ -80,7 +80,7 @@ def test_links_stay_in_the_store_unless_they_are_asked_for(store) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"search_kwargs": {"depth": 1}}, 'depth belongs to search_type="traversal"'),
+        ({"strategy": Eager(), "search_kwargs": {"depth": 1}}, 'depth belongs to search_type="traversal"'),
         ({"search_type": "similarity", "search_kwargs": {"fetch_k": 9}}, 'fetch_k belongs to .*"mmr"'),
         ({"search_kwargs": {"limit": 3}}, "no argument 'limit'; it has filter,"),
         ({"search_type": "traversal", "search_kwargs": {"start_k": 3}}, "'start_k'; its k is the number"),
@@ -156,6 +156,16 @@ def test_an_argument_of_another_call_is_refused_with_where_it_belongs(store, cal
     with pytest.raises(TypeError, match=says) as caught:
         call(store)
     assert "__init__" not in str(caught.value)
+
+
+def test_a_depth_means_a_traversal_as_in_the_class_that_people_come_from(store) -> None:
+    for made in (
+        store.as_retriever(search_kwargs={"k": 3, "depth": 1}),
+        LinkRetriever(store=store, search_kwargs={"k": 3, "depth": 1}),
+    ):
+        assert made.search_type == "traversal"
+        assert ids(made.invoke(QUERY)) == ids(store.traversal_search(QUERY, k=3, depth=1))
+    assert store.as_retriever(search_kwargs={"initial_roots": ["a"]}).search_type == "links"
 
 
 async def test_async_twins_refuse_the_same_arguments(store) -> None:

@@ -248,7 +248,7 @@ class ContextCases:
 
     def test_joining_frees_tokens_for_more(self, store):
         """The heading that two chunks share is counted once."""
-        heading = "one two three four five six"
+        heading = "The parts of all the hubs"
         self._add_page(store, [f"{heading}\n\nhub part {n}" for n in range(3)])
         compiled = compiler(store, 15).compile("hub part")
         assert len(compiled.items) == 3

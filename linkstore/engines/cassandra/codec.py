@@ -218,11 +218,6 @@ _MAX_CACHED_LINKS: Final = 1 << 14
 _MAX_CACHED_BYTES: Final = 512
 """Links of at most this many bytes are."""
 _SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"out": ("out",), "in": ("in",), "bidir": ("out", "in")}
-_DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {
-    "out": (join_sized((b"out",)), join_sized((b"bidir",))),
-    "in": (join_sized((b"in",)), join_sized((b"bidir",))),
-}
-"""The packed directions of links on each side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +252,7 @@ class DocumentVersion:
     def of_row(cls, row: Row) -> DocumentVersion:
         """Make a version from the columns that are read to search, or from those that are read to write.
 
-        See :func:`.statements.read_documents` and :func:`.statements.read_versions`.
+        See :data:`.statements.DOCUMENT` and :data:`.statements.VERSION`.
         """
         id, text, attributes, links, digest, vector, relinked, *more = row
         relinked = dict(relinked or {})
@@ -347,26 +342,13 @@ class DocumentVersion:
         written = self.links_json
         return {**fields, LINKS_KEY: orjson.loads(written)} if written else fields
 
-    def weight(self, kind: str, tag: str, side: Side) -> float | None:
-        """Return the highest weight of the links to a link group on one side, or None without such a link.
-
-        This searches the packed bytes. A match is always a link: kinds, tags and JSON contain no NUL, and the
-        size before each part starts with one.
-        """
-        packed, start = self.packed or b"", join_sized((kind.encode(), tag.encode()))
-        found = []
-        for direction in _DIRECTIONS[side]:
-            at = packed.find(start + direction)
-            if at >= 0:
-                at += len(start) + len(direction)
-                found.append(_WEIGHT.unpack_from(packed, at + SIZE.size)[0])
-        return max(found, default=None)
-
     def weights(self) -> dict[Side, dict[tuple[str, str], float]]:
         """Return the link groups of the document on each side, with the highest weight of its links."""
         found: dict[Side, dict[tuple[str, str], float]] = {"out": {}, "in": {}}
-        for (kind, tag, side), weight in derive_memberships(self.links).items():
-            found[side][kind, tag] = weight
+        for kind, tag, direction, weight in self.links:
+            for side in _SIDES[direction]:
+                of = found[side]
+                of[kind, tag] = max(weight, of.get((kind, tag), 0.0))
         return found
 
     def passing(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
@@ -397,7 +379,7 @@ def is_whole(row: Row) -> bool:
 
 
 def has_content(row: Row) -> bool:
-    """Say whether a row of :func:`.statements.read_versions` has a column of a document.
+    """Say whether a row of :data:`.statements.VERSION` has a column of a document.
 
     Links alone do not count, because they may outlive the other columns.
     """
@@ -406,7 +388,7 @@ def has_content(row: Row) -> bool:
 
 
 def find_last_write(row: Row) -> int:
-    """Return the latest write time in a row of :func:`.statements.read_versions`, 0 without any."""
+    """Return the latest write time in a row of :data:`.statements.VERSION`, 0 without any."""
     _, _, _, _, _, _, relinked, _, _, *times = row
     replaced = (at for _, (at, _) in _parse_cells(relinked)) if relinked else ()
     return max((time for time in (*times, *replaced) if time is not None), default=0)

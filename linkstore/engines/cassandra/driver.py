@@ -1,8 +1,16 @@
-"""The parts of cassandra-driver that the backend uses. Importing this needs the extra ``cassandra``."""
+"""The parts of cassandra-driver that the backend uses, and what its errors mean: the cause, advice, retries.
+
+Importing this needs the extra ``cassandra``.
+"""
 
 from __future__ import annotations
 
-from linkstore.errors import MissingExtraError
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from linkstore.errors import BackendError, MissingExtraError, StoreUnavailableError
 
 try:
     import cassandra
@@ -23,14 +31,186 @@ ERRORS = (
 
 __all__ = [
     "ERRORS",
+    "Fault",
     "Session",
     "auth",
     "cassandra",
     "cluster",
     "connection",
     "cqltypes",
+    "diagnose",
+    "make_error",
     "policies",
     "pool",
     "protocol",
     "query",
 ]
+
+_ONCE: Final = 1
+_NO_LIMIT: Final = 1_000_000
+_AFTER_A_SERVER_ERROR: Final = 3
+_UNTIL_TOLD: Final = 8
+"""About five seconds. A node that missed a change of the schema asks for it after up to a minute
+(``cassandra.migration_delay_ms``); until then other nodes can answer."""
+_UNKNOWN_NAME: Final = re.compile(r"\b(?:table|keyspace) '?\w+'? (?:does not|doesn't) exist", re.IGNORECASE)
+_LOOK_AT_SERVER: Final = (
+    "Check that the server is up (nodetool status) and reachable from here, then try again."
+)
+_LOOK_AT_LOAD: Final = (
+    "Check the load and the log of the server; fewer statements at once (in_flight) or a longer timeout"
+    " in CassandraSettings may help."
+)
+_LOOK_AT_REPLICAS: Final = (
+    "Bring the missing nodes back (nodetool status), or use a consistency level that needs fewer of them."
+)
+_LOOK_AT_LOG: Final = (
+    "The server's log says why. A small server refuses concurrent writes to a vector index;"
+    " concurrent_writes: 2 in its cassandra.yaml cures that."
+)
+_TOO_MANY_TOMBSTONES: Final = 1
+"""The code READ_TOO_MANY_TOMBSTONES of the native protocol."""
+_OTHER_SCHEMA: Final = 3
+"""The code INCOMPATIBLE_SCHEMA of Cassandra."""
+_NO_INDEX: Final = 6
+"""The code INDEX_NOT_AVAILABLE of Cassandra."""
+_LOOK_AT_INDEX: Final = (
+    "A node builds it after it was created, or after data were restored, and the table"
+    " system_views.sai_column_indexes of each node says whether it is done: try again then."
+)
+_LOOK_AT_TOMBSTONES: Final = (
+    "Members and words that were deleted no longer count after gc_grace_seconds of their tables, which is a"
+    " minute unless you changed it: try again then. If it lasts, compact the table (nodetool compact), or"
+    " raise the threshold."
+)
+_LOOK_AT_SCHEMA: Final = (
+    "It was dropped or changed, or a node has not been told of that yet: nodetool describecluster shows"
+    " whether the nodes agree on the schema."
+)
+_LOST: Final = (
+    connection.ConnectionException,
+    connection.ConnectionBusy,
+    pool.NoConnectionsAvailable,
+    OSError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Description of an error of the driver.
+
+    Args:
+        cause: What went wrong.
+        advice: What to do about it, in sentences.
+        tries: Maximum number of attempts within the deadline that fail in this way.
+        overload: Whether fewer concurrent statements may help.
+        hosts: The nodes that the error names.
+    """
+
+    cause: str
+    advice: str
+    tries: int = _ONCE
+    overload: bool = False
+    hosts: tuple[str, ...] = ()
+
+
+def diagnose(error: Any) -> Fault:
+    """Describe an error of the driver. An unknown error is not retried."""
+    message = " ".join(str(error).split()) or type(error).__name__
+    match error:
+        case cassandra.OperationTimedOut():
+            hosts = _format_hosts((error.last_host,) if error.last_host else error.errors or ())
+            return Fault("no answer came in time", _LOOK_AT_SERVER, _NO_LIMIT, overload=True, hosts=hosts)
+        case connection.ProtocolVersionUnsupported():
+            return Fault(message, "linkstore needs Apache Cassandra 5.0 or Astra DB.")
+        case _ if isinstance(error, _LOST):
+            cause = f"the connection was lost or refused ({message})"
+            endpoint = getattr(error, "endpoint", None)
+            hosts = _format_hosts((endpoint,) if endpoint else ())
+            return Fault(cause, _LOOK_AT_SERVER, _NO_LIMIT, hosts=hosts)
+        case cluster.NoHostAvailable():
+            return _diagnose_all_hosts(error)
+        case cassandra.Unauthorized():
+            return Fault(message, "Grant the role SELECT, MODIFY and CREATE on the keyspace.")
+        case cassandra.AuthenticationFailed():
+            return Fault(f"the login failed ({message})", "Check the user name and the password.")
+    return _diagnose_answer(error, message)
+
+
+def _diagnose_answer(error: Any, message: str) -> Fault:
+    """Describe an error that the server answered with."""
+    match error:
+        case cassandra.Timeout():
+            got, needed = error.received_responses, error.required_responses
+            cause = f"{got} of the {needed} replicas that {_format_level(error)} needs answered in time"
+            return Fault(cause, _LOOK_AT_LOAD, _NO_LIMIT, overload=True)
+        case cassandra.Unavailable():
+            got, needed = error.alive_replicas, error.required_replicas
+            cause = f"{got} of the {needed} replicas that {_format_level(error)} needs are up"
+            return Fault(cause, _LOOK_AT_REPLICAS, _NO_LIMIT)
+        case cassandra.ReadFailure() | cassandra.WriteFailure():
+            return _diagnose_failure(error)
+        case protocol.OverloadedErrorMessage():
+            return Fault("the server is overloaded", _LOOK_AT_LOAD, _NO_LIMIT, overload=True)
+        case protocol.IsBootstrappingErrorMessage():
+            return Fault("the node is still joining its cluster", _LOOK_AT_SERVER, _NO_LIMIT)
+        case protocol.ServerError() | protocol.TruncateError():
+            cause = f"the server failed: {error.message}"
+            return Fault(cause, "The server's log says more.", _AFTER_A_SERVER_ERROR)
+        case cassandra.RequestValidationException() | protocol.ErrorMessage():
+            cause = f"the server refused the statement ({message})"
+            if _UNKNOWN_NAME.search(message):
+                return Fault(cause, _LOOK_AT_SCHEMA, _UNTIL_TOLD)
+            return Fault(cause, "Check that the tables were made by this version of linkstore.")
+    return Fault(message, "The server's log may say more.")
+
+
+def _diagnose_failure(error: Any) -> Fault:
+    codes = (getattr(error, "error_code_map", None) or {}).values()
+    if _TOO_MANY_TOMBSTONES in codes:
+        cause = "the read met more deleted rows than tombstone_failure_threshold in cassandra.yaml allows"
+        return Fault(cause, _LOOK_AT_TOMBSTONES)
+    if _NO_INDEX in codes:
+        return Fault("the index is not ready on enough nodes", _LOOK_AT_INDEX, _NO_LIMIT)
+    if _OTHER_SCHEMA in codes:
+        cause = "a replica does not know the table or has another form of it"
+        return Fault(cause, _LOOK_AT_SCHEMA, _NO_LIMIT)
+    failed, needed = error.failures, error.required_responses
+    cause = f"{failed} replicas failed on it, and {_format_level(error)} needs {needed} that succeed"
+    return Fault(cause, _LOOK_AT_LOG, _NO_LIMIT, overload=True)
+
+
+def _diagnose_all_hosts(error: Any) -> Fault:
+    """All nodes were tried: describe the error with the most attempts, and name all nodes."""
+    if not isinstance(error.errors, Mapping) or not error.errors:
+        hosts = _format_hosts(error.errors or ())
+        return Fault("no node is reachable", _LOOK_AT_SERVER, _NO_LIMIT, hosts=hosts)
+    said = [diagnose(each) for each in error.errors.values()]
+    worst = max(said, key=lambda fault: fault.tries)
+    return replace(worst, hosts=_format_hosts(error.errors), overload=any(fault.overload for fault in said))
+
+
+def make_error(
+    fault: Fault, what: str, hosts: Iterable[object], *, tries: int = 1, spent: float = 0
+) -> BackendError:
+    """Return the exception to raise for a fault.
+
+    Args:
+        fault: The description of the error.
+        what: The operation, as in "could not {what}".
+        hosts: The nodes to name if the fault names none.
+        tries: Number of attempts.
+        spent: Seconds since the first attempt.
+    """
+    where = ", ".join(fault.hosts or _format_hosts(hosts)) or "an unknown address"
+    tried = f", {tries} tries in {spent:.1f} s" if tries > 1 else ""
+    message = f"could not {what}: Cassandra at {where}: {fault.cause}{tried}. {fault.advice}"
+    return (BackendError if fault.tries == _ONCE else StoreUnavailableError)(message)
+
+
+def _format_hosts(hosts: Iterable[Any]) -> tuple[str, ...]:
+    """Return addresses of nodes, as host:port where the driver knows the port."""
+    return tuple(sorted({str(host.endpoint if isinstance(host, pool.Host) else host) for host in hosts}))
+
+
+def _format_level(error: Any) -> str:
+    return str(cassandra.ConsistencyLevel.value_to_name.get(error.consistency, "the consistency level"))

@@ -28,8 +28,17 @@ from linkstore.core import calls
 from linkstore.core.calls import Call
 from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import driver
-from linkstore.engines.cassandra.driver import Session, cassandra, cqltypes, policies, protocol, query
-from linkstore.engines.cassandra.errors import Fault, diagnose, make_error
+from linkstore.engines.cassandra.driver import (
+    Fault,
+    Session,
+    cassandra,
+    cqltypes,
+    diagnose,
+    make_error,
+    policies,
+    protocol,
+    query,
+)
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Level, Requests, Row, Statement
 from linkstore.errors import BackendError, StoreClosedError
@@ -46,6 +55,14 @@ _CUSTOM_TYPE_CODE: Final = 0
 _VECTOR_TYPE: Final = ".VectorType("
 _DriverRows: Any = protocol.ProtocolHandler.message_types_by_opcode[protocol.ResultMessage.opcode]
 """The driver's class for results."""
+
+
+class Terms(NamedTuple):
+    """What applies to statements of a level: consistency, timeout and deadline in seconds."""
+
+    consistency: int
+    timeout: float
+    deadline: float
 
 
 class ConcurrencyLimit:
@@ -215,12 +232,12 @@ class Executor:
         self._prepared: dict[str, Any] = {}
         self._preparing = threading.Lock()
         self._policy = policies.RetryPolicy()
-        levels = cassandra.ConsistencyLevel.name_to_value
-        self._levels: dict[Level, int] = {
-            "read": levels[self.settings.read_consistency],
-            "write": levels[self.settings.write_consistency],
-            "one": cassandra.ConsistencyLevel.LOCAL_ONE,
-            "schema": levels[self.settings.write_consistency],
+        given, levels = self.settings, cassandra.ConsistencyLevel.name_to_value
+        self._terms: dict[Level, Terms] = {
+            "read": Terms(levels[given.read_consistency], given.timeout, given.deadline),
+            "write": Terms(levels[given.write_consistency], given.timeout, given.deadline),
+            "one": Terms(cassandra.ConsistencyLevel.LOCAL_ONE, given.timeout, given.deadline),
+            "schema": Terms(levels[given.write_consistency], given.schema_timeout, given.schema_timeout),
         }
 
     def run(self, requests: Requests) -> list[list[Row]]:
@@ -277,8 +294,9 @@ class Executor:
         """
         statement, session, now = attempts.statement, self.session, time.monotonic()
         attempts.since = attempts.since or now
-        left = self._find_deadline(statement.level) - (now - attempts.since)
-        attempts.expires = now + max(_MIN_ATTEMPT_SECONDS, min(self._find_timeout(statement.level), left))
+        terms = self._terms[statement.level]
+        left = terms.deadline - (now - attempts.since)
+        attempts.expires = now + max(_MIN_ATTEMPT_SECONDS, min(terms.timeout, left))
         try:
             bound = self._bind(statement)
         except (AttributeError, TypeError, ValueError) as error:  # the first for a text that is not a str
@@ -307,7 +325,7 @@ class Executor:
             else:
                 bound.bind(statement.values)
         limit = PAGE_ROWS if statement.level == "one" else statement.page_limit or PAGE_ROWS
-        bound.consistency_level = self._levels[statement.level]
+        bound.consistency_level = self._terms[statement.level].consistency
         bound.retry_policy = self._policy
         bound.is_idempotent = True
         bound.fetch_size = min(PAGE_ROWS, limit)
@@ -341,22 +359,11 @@ class Executor:
         attempts.failures[fault.tries] += 1
         tries, spent = attempts.failures.total(), time.monotonic() - attempts.since
         wait = compute_backoff(tries)
-        late = spent + wait + _MIN_ATTEMPT_SECONDS > self._find_deadline(attempts.statement.level)
+        late = spent + wait + _MIN_ATTEMPT_SECONDS > self._terms[attempts.statement.level].deadline
         if late or attempts.failures[fault.tries] >= fault.tries:
-            raise self._failure(fault, what, tries=tries, spent=spent, host=host) from error
+            hosts = (host,) if host else self.session.cluster.metadata.all_hosts()
+            raise make_error(fault, what, hosts, tries=tries, spent=spent) from error
         return wait
-
-    def _find_timeout(self, level: Level) -> float:
-        return self.settings.schema_timeout if level == "schema" else self.settings.timeout
-
-    def _find_deadline(self, level: Level) -> float:
-        return self.settings.schema_timeout if level == "schema" else self.settings.deadline
-
-    def _failure(
-        self, fault: Fault, what: str, *, tries: int = 1, spent: float = 0.0, host: object = None
-    ) -> BackendError:
-        hosts = (host,) if host else self.session.cluster.metadata.all_hosts()
-        return make_error(fault, what, hosts, tries=tries, spent=spent)
 
     def _ended(self, what: str) -> BackendError:
         """Return the exception to raise for a session that cannot answer any more.

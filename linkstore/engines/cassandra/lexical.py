@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from linkstore.core.arrays import Ints
 from linkstore.core.filters import EVERYTHING, Condition
@@ -39,7 +38,7 @@ from linkstore.engines.cassandra.derived import (
     compute_stamp,
     list_partitions,
 )
-from linkstore.engines.cassandra.reading import MetDocuments, Scope
+from linkstore.engines.cassandra.reading import MetDocuments, Scope, remember
 from linkstore.engines.cassandra.statements import Requests, Statement, Tables
 from linkstore.errors import CapabilityError, FilterError
 
@@ -53,8 +52,6 @@ MAX_COUNTED: Final = 100_000
 """To count the documents of a scope, at most this many are read; beyond that, the count is an estimate."""
 MAX_REMEMBERED_COUNTS: Final = 1_000
 """For how many scopes the last count is kept."""
-MAX_SCOPE_CHECKS: Final = 10_000
-"""A change is followed by at most this many checks of a document against a scope, about 10 µs each."""
 FIRST_POSTINGS: Final = 500
 """Number of documents of a word that are read first; enough to estimate the total within 5 %."""
 _SURE_SHARE: Final = 0.75
@@ -66,8 +63,6 @@ _MATCHES_PER_READ: Final = 1_000
 _MATCHES_READ_GROWTH: Final = 4
 """If documents differ from their entries, the number read at once grows by this factor."""
 _HASH_RANGE: Final = float(1 << 64)
-CountedDocument = tuple[str, int]
-"""A document: its metadata without links, as JSON, and its number of words."""
 ReadPosting = tuple[bytes, str]
 """Head of a state, and document id."""
 ServerPosting = tuple[bytes, str, bytes]
@@ -91,54 +86,31 @@ class CorpusTotals:
         """Average number of words in a document."""
         return self.words / self.documents if self.words > 0 and self.documents > 0 else 1.0
 
-    def plus(self, added: Sequence[int], gone: Sequence[int]) -> CorpusTotals:
-        """Return the totals after documents of these lengths were added, and removed."""
-        return CorpusTotals(self.documents + len(added) - len(gone), self.words + sum(added) - sum(gone))
-
 
 class CorpusStatistics:
-    """The last count, updated when this client writes.
+    """The last counts of documents, by scope. The one of all documents follows what this client writes.
 
     Threads may use it without a lock. At worst, a write of one thread is missing until the next count.
     """
 
     def __init__(self) -> None:
-        self._last: dict[str, tuple[Condition, CorpusTotals, float]] = {}
+        self._last: dict[str, tuple[CorpusTotals, float]] = {}
 
     def known(self, scope: Condition = EVERYTHING) -> CorpusTotals | None:
         """Return the last count of the documents in a scope, or None if it is not recent enough."""
-        last = self._last.get(scope.key)
-        if last is None:
-            return None
-        _, totals, until = last
+        totals, until = self._last.get(scope.key, (CorpusTotals(), 0.0))
         return totals if totals.documents > MAX_ALWAYS_COUNTED and time.monotonic() < until else None
 
     def learn(self, totals: CorpusTotals, scope: Condition = EVERYTHING) -> None:
         """Store a new count."""
-        if len(self._last) >= MAX_REMEMBERED_COUNTS:
-            self._last = {}
-        self._last[scope.key] = scope, totals, time.monotonic() + COUNT_LIFETIME
+        remember(self._last, scope.key, (totals, time.monotonic() + COUNT_LIFETIME), MAX_REMEMBERED_COUNTS)
 
-    def add(self, written: Sequence[CountedDocument], replaced: Sequence[CountedDocument]) -> None:
-        """Add documents that were written to the counts, and subtract those that they replaced.
-
-        If these are too many, the counts of scopes are discarded instead.
-        """
-        now = time.monotonic()
-        last = {key: count for key, count in self._last.items() if now < count[2]}
-        if len(last) * (len(written) + len(replaced)) > MAX_SCOPE_CHECKS:
-            last = {key: count for key, count in last.items() if key == EVERYTHING.key}
-        self._last = {
-            key: (scope, totals.plus(_list_lengths(scope, written), _list_lengths(scope, replaced)), until)
-            for key, (scope, totals, until) in last.items()
-        }
-
-
-def _list_lengths(scope: Condition, documents: Sequence[CountedDocument]) -> list[int]:
-    """Return the lengths of the documents in a scope."""
-    return [
-        length for attributes, length in documents if scope.always or scope.matches(orjson.loads(attributes))
-    ]
+    def add(self, documents: int, words: int) -> None:
+        """Add numbers of documents and words, negative where more were removed, to the count of all."""
+        if last := self._last.get(EVERYTHING.key):
+            totals, until = last
+            totals = CorpusTotals(totals.documents + documents, totals.words + words)
+            self._last[EVERYTHING.key] = totals, until
 
 
 def estimate_count(hashes: npt.NDArray[np.uint64], most: int) -> float:
@@ -468,7 +440,7 @@ class LexicalCandidates:
         for ref in dict.fromkeys(self.refs[news].tolist()):
             entries = news[self.refs[news] == ref]
             kept[entries] = False
-            row = self._known.rows[ref]
+            row = self._known.rows.get(ref)
             if row is not None and self._fetch.filter.matches(row.metadata()):
                 right = entries[self._stamp[entries] == compute_stamp(row.text, row.metadata())]
                 at = right[0] if len(right) else entries[0]

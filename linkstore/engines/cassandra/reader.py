@@ -24,7 +24,6 @@ from linkstore.engines.cassandra.reading import (
     FEW_NEAR_LIFETIME,
     MAX_REMEMBERED_FILTERS,
     MetDocuments,
-    MetLinkGroups,
     Scope,
     make_search,
     remember,
@@ -84,7 +83,8 @@ class CassandraReader(LexicalReader):
         self._replicated = replicated
         self._empty = empty
         self._known = MetDocuments()
-        self._groups = MetLinkGroups()
+        self._groups: dict[tuple[str, str], int] = {}
+        """The link groups met, with their refs, in the order of these."""
 
     def nearest(self, fetch: plans.Nearest) -> Operation[plans.Candidates]:
         """Ask the server's index, and compute the scores here."""
@@ -92,7 +92,7 @@ class CassandraReader(LexicalReader):
         rows = [] if self._empty else (yield from self._find_nearest(within))
         found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
         # Leave out documents that an earlier answer treated as not existing.
-        refs = np.array([ref for ref in found if self._known.rows[ref] is not None], dtype=np.int64)
+        refs = np.array([ref for ref in found if self._known.rows.get(ref)], dtype=np.int64)
         return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
     def _find_nearest(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:
@@ -188,7 +188,7 @@ class CassandraReader(LexicalReader):
         """Read documents by id."""
         asked = [self._known.ref(id) for id in dict.fromkeys(fetch.ids)]
         yield from self._read(asked)
-        there = np.array([ref for ref in asked if self._known.rows[ref] is not None], dtype=np.int64)
+        there = np.array([ref for ref in asked if self._known.rows.get(ref)], dtype=np.int64)
         passing = self._find_passing(fetch.filter, there)
         kept = there[passing]
         scores = np.zeros(len(kept), np.float32)
@@ -201,7 +201,7 @@ class CassandraReader(LexicalReader):
         """Take link groups from the links of documents that were read."""
         kinds: dict[str, int] = {}
         rows = [
-            (position, self._groups.ref(tag), kinds.setdefault(tag[0], len(kinds)), weight)
+            (position, self._group(tag), kinds.setdefault(tag[0], len(kinds)), weight)
             for position, ref in enumerate(fetch.refs.tolist())
             for tag, weight in self._known.weights(ref, fetch.side, fetch.links).items()
             if fetch.kinds is None or tag[0] in fetch.kinds
@@ -215,6 +215,10 @@ class CassandraReader(LexicalReader):
             kinds=tuple(kinds),
             filtered=self._count_filtered(fetch, len(rows)),
         )
+
+    def _group(self, tag: tuple[str, str]) -> int:
+        """Return the ref of a link group."""
+        return self._groups.setdefault(tag, len(self._groups))
 
     def _count_filtered(self, fetch: plans.Groups, left: int) -> int:
         """Return how many entries the condition on links excluded."""
@@ -231,11 +235,12 @@ class CassandraReader(LexicalReader):
         for side in sides:
             found = yield from self._members.read(tags, side, 1)
             there.update(tag for tag, group in zip(tags, found, strict=True) if group.size)
-        return np.array([self._groups.ref(tag) if tag in there else -1 for tag in fetch.tags], dtype=np.int64)
+        return np.array([self._group(tag) if tag in there else -1 for tag in fetch.tags], dtype=np.int64)
 
     def members(self, fetch: plans.Members) -> Operation[plans.ReachedMembers]:
         """Read the partitions of link groups, and the documents whose exact vectors are needed."""
-        tags = [self._groups.tags[group] for group in fetch.groups.tolist()]
+        met = list(self._groups)
+        tags = [met[group] for group in fetch.groups.tolist()]
         groups = yield from self._read_groups(tags, fetch)
         pool = MemberPool(self._known, tags, groups, fetch)
         if not (fetch.filter.always and fetch.links.always):
@@ -261,7 +266,7 @@ class CassandraReader(LexicalReader):
         refs = [self._known.ref(id) for id in ids]
         self._scope.charge(len(self._known.unread(refs)))
         yield from self._read(refs)
-        return {id for id, ref in zip(ids, refs, strict=True) if self._known.rows[ref] is not None}
+        return {id for id, ref in zip(ids, refs, strict=True) if self._known.rows.get(ref)}
 
     def lexical(self, fetch: plans.Lexical) -> Operation[plans.LexicalMatches]:
         """Read the partitions of words, and documents until the best ones are known."""
@@ -289,7 +294,8 @@ class CassandraReader(LexicalReader):
     @immediate
     def tags(self, fetch: plans.Tags) -> list[tuple[str, str]]:
         """Return tags of link groups met so far."""
-        return [self._groups.tags[group] for group in fetch.groups.tolist()]
+        met = list(self._groups)
+        return [met[group] for group in fetch.groups.tolist()]
 
     @immediate
     def documents(self, fetch: plans.Documents) -> list[plans.StoredDocument]:
@@ -299,7 +305,7 @@ class CassandraReader(LexicalReader):
 
     def _read(self, refs: Sequence[int]) -> Operation[None]:
         """Read the documents that were not read yet."""
-        unread = list(dict.fromkeys(self._known.unread(refs)))
+        unread = self._known.unread(refs)
         ids = [] if self._empty else [self._known.ids[ref] for ref in unread]
         rows = yield from self._scope.fetcher.documents(ids)
         for row in rows:
@@ -313,7 +319,7 @@ class CassandraReader(LexicalReader):
     def _find_passing(self, condition: Condition, refs: Ints) -> Bools:
         if condition.always:
             return np.ones(len(refs), np.bool_)
-        rows = [self._known.rows[ref] for ref in refs.tolist()]
+        rows = map(self._known.rows.get, refs.tolist())
         return np.array(
             [row is not None and condition.matches(row.metadata()) for row in rows], dtype=np.bool_
         )

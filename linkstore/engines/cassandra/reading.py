@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Final, TypeVar
 
 import numpy as np
 import orjson
 
-from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.arrays import Bools, Floats, Ints, is_member
 from linkstore.core.batches import split_batches
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.plans import Operation, Side
@@ -53,7 +54,7 @@ ScopeCheck = Callable[[Sequence[str]], Operation[set[str]]]
 
 
 class MetDocuments:
-    """The documents met by a plan: the refs of their ids, and the rows of those that were read.
+    """The documents met by a plan: the refs of their ids, and the rows of those that were read, None if gone.
 
     Each document is read at most once, so all answers about it are of one state.
     """
@@ -61,8 +62,7 @@ class MetDocuments:
     def __init__(self) -> None:
         self._refs: dict[str, int] = {}
         self.ids: list[str] = []
-        self.rows: list[DocumentVersion | None] = []
-        self._read = bytearray()
+        self.rows: dict[int, DocumentVersion | None] = {}
         self._weights: dict[int, dict[Side, dict[tuple[str, str], float]]] = {}
         self._passing: dict[tuple[int, Side, str], dict[tuple[str, str], float]] = {}
 
@@ -71,42 +71,37 @@ class MetDocuments:
         ref = self._refs.setdefault(id, len(self.ids))
         if ref == len(self.ids):
             self.ids.append(id)
-            self.rows.append(None)
-            self._read.append(0)
         return ref
 
     def refs(self, ids: Sequence[str]) -> Ints:
         """Return the refs of ids, which may have duplicates."""
         new = [id for id in dict.fromkeys(ids) if id not in self._refs]
-        self._refs.update(zip(new, range(len(self.ids), len(self.ids) + len(new)), strict=True))
+        self._refs.update(zip(new, count(len(self.ids)), strict=False))
         self.ids += new
-        self.rows += [None] * len(new)
-        self._read += bytes(len(new))
         return np.fromiter(map(self._refs.__getitem__, ids), np.int64, len(ids))
 
     def keep(self, row: DocumentVersion) -> int:
         """Store a row unless the document was read before, and return the document's ref."""
         ref = self.ref(row.id)
-        if not self._read[ref]:
-            self.rows[ref], self._read[ref] = row, 1
+        self.rows.setdefault(ref, row)
         return ref
 
     def read(self, refs: Ints) -> Bools:
         """Say which of the documents were read, (n,)."""
-        return np.array(self._read, dtype=np.bool_)[refs]
+        return is_member(refs, np.fromiter(self.rows, np.int64, len(self.rows)))
 
-    def unread(self, refs: Sequence[int]) -> list[int]:
-        """Return the documents that were not read yet."""
-        return [ref for ref in refs if not self._read[ref]]
+    def unread(self, refs: Iterable[int]) -> list[int]:
+        """Return the documents that were not read yet, each once."""
+        return [ref for ref in dict.fromkeys(refs) if ref not in self.rows]
 
-    def mark_read(self, refs: Sequence[int]) -> None:
+    def mark_read(self, refs: Iterable[int]) -> None:
         """Mark documents as read. Those without a row do not exist."""
         for ref in refs:
-            self._read[ref] = 1
+            self.rows.setdefault(ref, None)
 
     def row(self, ref: int) -> DocumentVersion:
         """Return the row of a document that an answer contained."""
-        row = self.rows[ref]
+        row = self.rows.get(ref)
         assert row is not None, "a ref that no answer contained"
         return row
 
@@ -120,7 +115,7 @@ class MetDocuments:
             side: The side of the link groups.
             links: Condition on the data of links. Other links do not count.
         """
-        row = self.rows[ref]
+        row = self.rows.get(ref)
         if row is None:
             return {}
         if links.always:
@@ -145,7 +140,7 @@ class MetDocuments:
 
 
 def scan_rows(tables: Tables, after: str | None, limit: int) -> Operation[list[Row]]:
-    """Read the next rows of documents in token order, as :func:`.statements.read_versions` has them."""
+    """Read the next rows of documents in token order, with the columns :data:`.statements.VERSION`."""
     values = (limit,) if after is None else (after, limit)
     text = cql.scan_versions(tables, after=after is not None)
     return ask("read documents", text, *values, page_limit=limit)
@@ -173,21 +168,6 @@ def make_search(
     return Statement(cql=text, values=values, packed=True, level="one", page_limit=limit)
 
 
-class MetLinkGroups:
-    """The link groups met by a plan: a ref for each (kind, tag)."""
-
-    def __init__(self) -> None:
-        self._refs: dict[tuple[str, str], int] = {}
-        self.tags: list[tuple[str, str]] = []
-
-    def ref(self, tag: tuple[str, str]) -> int:
-        """Return the ref of a link group."""
-        ref = self._refs.setdefault(tag, len(self.tags))
-        if ref == len(self.tags):
-            self.tags.append(tag)
-        return ref
-
-
 class RowFetcher:
     """Reads rows by key, with few statements for many keys, each sent to a node that owns them.
 
@@ -202,7 +182,7 @@ class RowFetcher:
 
     def documents(self, ids: Sequence[str]) -> Operation[list[DocumentVersion]]:
         """Read the existing documents with these ids, in any order."""
-        rows = yield from self.by_id(cql.read_documents(self._tables), ids, "read documents")
+        rows = yield from self._documents(cql.DOCUMENT, ids)
         return [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
 
     def versions(self, ids: Sequence[str]) -> Operation[dict[str, DocumentVersion]]:
@@ -211,19 +191,28 @@ class RowFetcher:
         return {row[0]: DocumentVersion.of_row(row) for row in rows if is_whole(row)}
 
     def version_rows(self, ids: Sequence[str]) -> Operation[list[Row]]:
-        """Read the rows of :func:`.statements.read_versions`."""
-        return (yield from self.by_id(cql.read_versions(self._tables), ids, "read documents"))
+        """Read the rows of documents with the columns :data:`.statements.VERSION`."""
+        return (yield from self._documents(cql.VERSION, ids))
 
     def present(self, ids: Sequence[str]) -> Operation[dict[str, int | None]]:
         """Read which documents exist.
 
         Returns when each of them was added, by id. This is None if an older linkstore added the document.
         """
-        rows = yield from self.by_id(cql.read_presence(self._tables), ids, "read documents")
+        rows = yield from self._documents(cql.PRESENCE, ids)
         return {id: born for id, digest, born in rows if digest is not None}
 
-    def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[Row]]:
-        """Read the rows that a statement with a list of ids returns."""
+    def attributes(self, ids: Sequence[str]) -> Operation[list[Row]]:
+        """Read the ids and the metadata of documents."""
+        what = "read what filters ask for"
+        return (yield from self.by_id(self._tables.documents, cql.ATTRIBUTES, ids, what))
+
+    def _documents(self, columns: str, ids: Sequence[str]) -> Operation[list[Row]]:
+        return (yield from self.by_id(self._tables.documents, columns, ids, "read documents"))
+
+    def by_id(self, table: str, columns: str, ids: Sequence[str], what: str) -> Operation[list[Row]]:
+        """Read columns of the rows with these ids."""
+        statement = cql.read_by_id(table, columns)
         ids = [id for id in ids if is_possible_id(id)]
         if not ids:
             return []
@@ -329,9 +318,8 @@ class Scope:
             unknown = self._find_unknown(asked)
         if not sample:
             self.charge(len(unknown))
-        statement = cql.read_attributes(self.tables)
         for part in split_batches(unknown, _CHECKS_PER_READ):
-            rows = yield from self.fetcher.by_id(statement, part, "read what filters ask for")
+            rows = yield from self.fetcher.attributes(part)
             self._verdicts.update(dict.fromkeys(part, False))
             self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
         return {id for id in asked if self._verdicts.get(id, False)}

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 
 from linkstore.core import calls
 from linkstore.engines.cassandra import driver
-from linkstore.engines.cassandra.driver import Session, auth, cluster, policies
-from linkstore.engines.cassandra.errors import diagnose, make_error
+from linkstore.engines.cassandra.driver import Session, auth, cluster, diagnose, make_error, policies
 from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.statements import ask
 from linkstore.errors import BackendError, MissingExtraError, StoreUnavailableError

@@ -308,12 +308,25 @@ def insert_setting(tables: Tables) -> str:
     return f"INSERT INTO {tables.settings} (name, value) VALUES (?, ?) IF NOT EXISTS"
 
 
-_DOCUMENT_COLUMNS: Final = "id, body, attributes, links, digest, vector, relinked"
-"""What a document must have comes first: see :func:`.codec.is_whole`."""
-_VERSION_COLUMNS: Final = (
-    f"{_DOCUMENT_COLUMNS}, TTL(digest), born,"
+DOCUMENT: Final = "id, body, attributes, links, digest, vector, relinked"
+"""What is read of a document to search. What it must have comes first: see :func:`.codec.is_whole`."""
+VERSION: Final = (
+    f"{DOCUMENT}, TTL(digest), born,"
     " WRITETIME(body), WRITETIME(attributes), WRITETIME(digest), WRITETIME(vector), WRITETIME(links)"
 )
+"""What must be known of a document to write it: also the remaining seconds of its lifetime, when it was
+added, and write times."""
+ATTRIBUTES: Final = "id, attributes"
+"""What filters ask for."""
+PRESENCE: Final = "id, digest, born"
+"""Whether a document exists, and when it was added. One without a digest was removed."""
+ACCESS: Final = "id, at"
+"""The key and the time of an access."""
+
+
+def read_by_id(table: str, columns: str) -> str:
+    """Select columns of rows of a table whose key is an id. Values: list of ids."""
+    return f"SELECT {columns} FROM {table} WHERE id IN ?"
 
 
 def select_nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
@@ -323,55 +336,28 @@ def select_nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
     """
     where = " AND ".join(["searchable[?] = ?"] * equalities)
     return (
-        f"SELECT {_DOCUMENT_COLUMNS if whole else 'id'} FROM "
+        f"SELECT {DOCUMENT if whole else 'id'} FROM "
         f"{tables.documents}{' WHERE ' + where if where else ''}"
         " ORDER BY vector ANN OF ? LIMIT ?"
     )
 
 
-def read_documents(tables: Tables) -> str:
-    """Select documents by id. Values: list of ids."""
-    return f"SELECT {_DOCUMENT_COLUMNS} FROM {tables.documents} WHERE id IN ?"
-
-
-def read_attributes(tables: Tables) -> str:
-    """Select the metadata of documents, for filters: (id, attributes). Values: list of ids."""
-    return f"SELECT id, attributes FROM {tables.documents} WHERE id IN ?"
-
-
 def read_equal(tables: Tables, equalities: int) -> str:
-    """Select documents with these field values: (id, attributes).
+    """Select :data:`ATTRIBUTES` of documents with these field values.
 
     Values: field and value of each, the limit.
     """
     where = " AND ".join(["searchable[?] = ?"] * equalities)
-    return f"SELECT id, attributes FROM {tables.documents} WHERE {where} LIMIT ?"
-
-
-def read_versions(tables: Tables) -> str:
-    """Select what must be known of documents to write them. Values: list of ids.
-
-    The columns of :func:`read_documents`, remaining seconds of its lifetime, when it was added, write times
-    of its body, attributes, digest, vector, links.
-    """
-    return f"SELECT {_VERSION_COLUMNS} FROM {tables.documents} WHERE id IN ?"
+    return f"SELECT {ATTRIBUTES} FROM {tables.documents} WHERE {where} LIMIT ?"
 
 
 def scan_versions(tables: Tables, *, after: bool) -> str:
-    """Select the columns of :func:`read_versions` of the next documents in token order.
+    """Select :data:`VERSION` of the next documents in token order.
 
     Values: id of the last one (if ``after``), the limit.
     """
     where = " WHERE token(id) > token(?)" if after else ""
-    return f"SELECT {_VERSION_COLUMNS} FROM {tables.documents}{where} LIMIT ?"
-
-
-def read_presence(tables: Tables) -> str:
-    """Select which documents exist: (id, digest, when it was added).
-
-    A document without a digest was removed. Values: list of ids.
-    """
-    return f"SELECT id, digest, born FROM {tables.documents} WHERE id IN ?"
+    return f"SELECT {VERSION} FROM {tables.documents}{where} LIMIT ?"
 
 
 def read_all_links(tables: Tables) -> str:
@@ -423,11 +409,6 @@ def write_access(tables: Tables, *, lifetime: bool) -> str:
     return (
         f"INSERT INTO {tables.accesses} (id, at) VALUES (?, ?) USING TIMESTAMP ?{_format_lifetime(lifetime)}"
     )
-
-
-def read_accesses(tables: Tables) -> str:
-    """Select access times of documents: (key, time). Values: list of keys."""
-    return f"SELECT id, at FROM {tables.accesses} WHERE id IN ?"
 
 
 def delete_accesses(tables: Tables) -> str:

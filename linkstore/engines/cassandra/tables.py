@@ -187,7 +187,7 @@ def read_accesses(tables: Tables, fetcher: RowFetcher, ids: Sequence[str]) -> Op
     """Return the access times of the documents that are stored and have one."""
     there = yield from fetcher.present(list(dict.fromkeys(ids)))
     ids_of = {make_access_key(id, born): id for id, born in there.items()}
-    rows = yield from fetcher.by_id(cql.read_accesses(tables), list(ids_of), "read accesses")
+    rows = yield from fetcher.by_id(tables.accesses, cql.ACCESS, list(ids_of), "read accesses")
     return {ids_of[key]: time for key, time in rows}
 
 

@@ -55,7 +55,7 @@ from linkstore.engines.cassandra.codec import (
     pack_links,
 )
 from linkstore.engines.cassandra.derived import NO_ROWS, DerivedRows, RowChange, RowSet, get_words
-from linkstore.engines.cassandra.lexical import CorpusStatistics, CountedDocument
+from linkstore.engines.cassandra.lexical import CorpusStatistics
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement, Tables, run_each, run_writes
@@ -298,7 +298,8 @@ class ChangeWriter:
                 for version in written
             ]
             replaced = [version for version in before.values() if version.id not in overtaken]
-            self.corpus.add(_count_words(written, rows), _count_words(replaced, rows_before))
+            words = _count_words(written, rows) - _count_words(replaced, rows_before)
+            self.corpus.add(len(written) - len(replaced), words)
         return changes
 
     def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
@@ -317,7 +318,7 @@ class ChangeWriter:
             yield from forget_accesses(self.tables, accesses, self._at)
             rows = self.derived.derive(gone)
             changes += [self._make_change(before=then) for then in rows.values()]
-            self.corpus.add([], _count_words(gone, rows))
+            self.corpus.add(-len(gone), -_count_words(gone, rows))
         yield from self._finish(changes)
         return Counter(removed=len(times))
 
@@ -354,10 +355,9 @@ class ChangeWriter:
         return [page for page in added if (page.source, page.url) not in there]
 
 
-def _count_words(versions: Sequence[DocumentVersion], rows: Mapping[str, RowSet]) -> list[CountedDocument]:
-    return [
-        (version.attributes, get_words(of[1])[0]) for version in versions if len(of := rows[version.id]) > 1
-    ]
+def _count_words(versions: Sequence[DocumentVersion], rows: Mapping[str, RowSet]) -> int:
+    """Return the number of words of documents with these rows, 0 if words are not indexed."""
+    return sum(get_words(postings)[0] for one in versions for postings in rows[one.id][1:])
 
 
 def _format_item(one: DocumentVersion | PageEntry) -> str:
