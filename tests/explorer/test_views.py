@@ -66,6 +66,12 @@ def test_a_passage_stands_in_the_text_and_holds_words_of_the_question():
     assert "installer" in passage
 
 
+def test_a_passage_does_not_go_on_in_the_next_paragraph():
+    text = "How to install\n\nRun the installer\nand then wait."
+    assert find_passage(text, "the installer") == "installer"
+    assert find_passage(text, "wait") == "wait."
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [

@@ -3,7 +3,8 @@
 import type { Source } from "./data";
 import { count, h, message, replace } from "./dom";
 import { GraphView } from "./graphview";
-import type { Checkup, Corpus, CorpusNode, Suggestion } from "./types";
+import { makeSuggestions } from "./suggestions";
+import type { Checkup, Corpus, CorpusNode } from "./types";
 
 /** Twelve colours that are told apart in both themes, the last for all others. */
 const PALETTE = [
@@ -83,7 +84,7 @@ export class CorpusView {
       corpus.edges.some((edge) => this.isBusy(corpus, edge)) && h("p", { class: "muted" },
         "Links of pages that are linked with very many others are drawn while the pointer is on them."),
       h("div", { class: "facts" }, this.listHubs(corpus), this.listOrphans(corpus), this.drawDegrees(corpus),
-        this.makeCheckup(), this.makeSuggestions()),
+        this.makeCheckup(), this.source && makeSuggestions(this.source, this.open, this.write)),
     );
     requestAnimationFrame(() => this.draw(corpus));
   }
@@ -154,6 +155,7 @@ export class CorpusView {
     const [field] = corpus.dates;
     if (!field) return null;
     const dates = [...new Set(corpus.nodes.map((node) => node.fields[field]).filter((date) => date !== undefined))].sort();
+    if (dates.length < 2) return null;
     const shown = h("output", {}, dates.at(-1)?.slice(0, 10) ?? "");
     const slider = h("input", { type: "range", min: 0, max: dates.length - 1, value: dates.length - 1, "aria-label": `${field}, up to` });
     slider.addEventListener("input", () => {
@@ -208,29 +210,5 @@ export class CorpusView {
         h("b", {}, one.check), `: ${one.text}`, one.examples.length ? ` (${one.examples.join(", ")})` : null))),
       h("p", {}, dangling.length ? `Links that lead to no document: ${dangling.join(", ")}` : ""),
     ];
-  }
-
-  private makeSuggestions(): HTMLElement | null {
-    const source = this.source;
-    if (!source) return null;
-    const shown = h("div", { role: "status" });
-    return h("section", {}, h("h3", {}, "Links that may be missing"), h("button", { type: "button", onclick: () => {
-      replace(shown, message("Reading all documents\u2026"));
-      source.suggestions().then((found) => replace(shown, h("ol", {}, ...found.map((one) => this.showSuggestion(one)))),
-        (error: Error) => replace(shown, message(error.message, "error")));
-    } }, "Suggest links"), shown);
-  }
-
-  private showSuggestion(one: Suggestion): HTMLElement {
-    const told = h("span", { role: "status" });
-    return h("li", {},
-      h("button", { type: "button", class: "plain", onclick: () => this.open(one.source) }, one.source_page), " \u2192 ",
-      h("button", { type: "button", class: "plain", onclick: () => this.open(one.target) }, one.target_page),
-      one.phrase ? ` \u201c${one.phrase}\u201d` : null,
-      h("span", { class: "muted" }, ` ${one.passage}`),
-      this.write && this.source ? h("button", { type: "button", onclick: () => {
-        void this.source?.accept(one.source, one.target).then(
-          () => replace(told, " added"), (error: Error) => replace(told, message(error.message, "error")));
-      } }, "Add") : null, told);
   }
 }

@@ -4,6 +4,7 @@ import type { Source } from "./data";
 import { colour, nameNode } from "./ask";
 import { count, h, message, replace, sourceLink } from "./dom";
 import { GraphView } from "./graphview";
+import { makeSuggestions } from "./suggestions";
 import type { DocumentData, LinkList } from "./types";
 
 export class DocumentView {
@@ -13,6 +14,7 @@ export class DocumentView {
   constructor(
     private readonly source: Source,
     private readonly open: (id: string, hops?: number) => void,
+    private readonly write: boolean,
   ) {}
 
   async show(host: HTMLElement, id: string, hops: number): Promise<void> {
@@ -44,6 +46,7 @@ export class DocumentView {
           this.listLinks("Linked from", found.incoming.filter((link) => link.count || link.more)),
           missing.length ? h("details", {}, h("summary", {}, `Leads nowhere: ${count(missing.length, "link")}`),
             h("ul", {}, ...missing.map((link) => h("li", {}, `${link.kind}: ${link.label ?? link.tag}`)))) : null,
+          makeSuggestions(this.source, this.open, this.write, found.page),
           this.showMetadata(found.metadata),
         ),
         h("div", {}, h("p", {}, "Around it, ", choose,

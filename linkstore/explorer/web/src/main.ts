@@ -25,7 +25,7 @@ class App {
 
   constructor(host: HTMLElement, private readonly source: Source, private readonly store: StoreData) {
     this.ask = new AskView(source, store, openDocument);
-    this.documents = new DocumentView(source, openDocument);
+    this.documents = new DocumentView(source, openDocument, store.write);
     this.corpus = new CorpusView(source, openDocument, store.write);
     this.memory = new MemoryView(source, (path) => {
       location.hash = `#/memory?${new URLSearchParams({ session: path }).toString()}`;
