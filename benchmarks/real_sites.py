@@ -62,6 +62,22 @@ SITES = {
     "fpdoc": ("fp-docs-3.2.2", "usr/share/doc/fp-docs/3.2.2/rtl/system"),
     "Racket": ("racket-doc", "usr/share/doc/racket"),
     "Apache": ("apache2-doc", "usr/share/doc/apache2-doc/manual"),
+    "Ada": ("ada-reference-manual-2012", "usr/share/doc/ada-reference-manual-2012/arm2012.html"),
+    "Yodl": ("c++-annotations-html", "usr/share/doc/c++-annotations/html"),
+    "stex": ("chezscheme-doc", "usr/share/doc/chezscheme-doc/html"),
+    "MediaWiki": ("cppreference-doc-en-html", "usr/share/cppreference/doc/html"),
+    "Crystal": ("crystal-doc", "usr/share/doc/crystal/api-docs"),
+    "GRASS": ("grass-doc", "usr/share/doc/grass-doc/html"),
+    "OCamldoc": ("libocamlnet-ocaml-doc", "usr/share/doc/libocamlnet-ocaml/html-main"),
+    "MkDocs": ("mkdocs-doc", "usr/share/doc/mkdocs/html"),
+    "Pike": ("pike8.0-doc", "usr/share/doc/pike8.0-doc/html/reference"),
+    "Postfix": ("postfix-doc", "usr/share/doc/postfix/html"),
+    "POV-Ray": ("povray-doc", "usr/share/doc/povray/html"),
+    "DSSSL": ("privoxy", "usr/share/doc/privoxy/user-manual"),
+    "QDoc": ("qtbase5-doc-html", "usr/share/qt5/doc/qtcore"),
+    "Scaladoc": ("scala-doc", "usr/share/doc/scala-2.11/api/reflect"),
+    "tex2page": ("scheme48-doc", "usr/share/doc/scheme48/html"),
+    "pydoctor": ("twisted-doc", "usr/share/doc/twisted-doc/html/api"),
 }
 """By generator: the package, and where in it the site lies."""
 PAGE_SUFFIXES = {".html", ".htm", ".xhtml", ".md"}

@@ -56,11 +56,13 @@ _BETWEEN: Final = {
 _DEEPEST: Final = 64
 _SAYS_NOTHING: Final = re.compile(
     r"[^\n]*\.(?:png|jpe?g|gif|svg|webp|bmp|ico|avif|tiff?|eps|pdf)|[ -@\[-`{-~x]*|\[\w+\]|data:.*"
-    r"|(?:the |an? )?(?:image|img|picture|pic|photo|icon|logo|figure|fig|graphic|screenshot|thumbnail|banner"
-    r"|avatar|spacer|bullet|alt(?: ?text)?|untitled|placeholder|diagram)\W*\d*",
+    r"|\W*+(?:the |an? )?(?:image|img|picture|pic|photo|icon|logo|figure|fig|graphic|screenshot|thumbnail"
+    r"|banner|avatar|spacer|bullet|alt(?: ?text)?|untitled|placeholder|diagram|perma(?:nent )?link)\W*+\d*+"
+    r"\W*+",
     re.IGNORECASE | re.DOTALL,
 )
-"""Alternative texts that name a file or a size, or are words for pictures, as DocBook's ``[Note]``."""
+"""Alternative texts that name a file or a size, or are words for pictures, as DocBook's ``[Note]``, or for
+the link that they are in, as Scaladoc's."""
 _FORMULA: Final = re.compile(r"math|tex\b|formula|equation", re.IGNORECASE)
 _TEX_SIGNS: Final = re.compile(r"[\\$^]|_\{|=")
 _LONG: Final = 2000

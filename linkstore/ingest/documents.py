@@ -50,10 +50,12 @@ _BARE: Final = re.compile(
     r"|introduction",
     re.IGNORECASE,
 )
-_SITE: Final = re.compile(r"\s+[|\u2013\u2014-]\s+|:\s+")
+_SITE: Final = re.compile(r"(\s+[|\u2013\u2014-]\s+|:\s+)")
 """Stands between the name of a site and that of a page."""
 _FIRST: Final = 3
 """Blocks of a page among which its first heading is that of the page."""
+_FEW_PAGES: Final = 3
+"""What no more pages say may not be the name of their site."""
 _INDEX: Final = frozenset({"index", "readme", "default", "home"})
 ClaimPolicy = Literal["own", "any"]
 """``"own"``: a page may claim URLs of its own site; ``"any"``: all claims are accepted."""
@@ -208,7 +210,16 @@ class PageTitles:
     def __init__(self, heads: Iterable[tuple[str, frozenset[str]]] = ()) -> None:
         pages: Counter[str] = Counter()
         names: Counter[tuple[str, str]] = Counter()
-        for url, titles in heads:
+        parts: Counter[str] = Counter()
+        found = list(heads)
+        for _, titles in found:
+            parts.update({part for title in titles for part in _SITE.split(title.casefold())[::2]})
+        self.site = frozenset(
+            part for part, count in parts.items() if count > max(_FEW_PAGES, len(found) / 2)
+        )
+        """The name of the site, in lower case: what most pages say beside their own title."""
+        for url, written in found:
+            titles = written | {self._remove_site(title) for title in written}
             name = get_page_name(url)
             pages.update(titles)
             names.update((title, name) for title in titles)
@@ -223,17 +234,29 @@ class PageTitles:
     def choose(self, page: PageContent) -> PageContent:
         """Return a page with the title that is its own: its main heading, or what it says in ``<title>``.
 
-        ``<title>`` wins if it is this page's alone, and the heading is not, or has mostly other words.
-        A title such as "Manual: Section 4.2" says nothing of a page whose first heading does.
+        ``<title>`` wins if it is this page's alone, and the heading is not, or has mostly other words. A
+        title such as "Manual: Section 4.2" says nothing of a page whose first heading does. The name of the
+        site is left out.
         """
-        title, named = page.title, page.named
-        if not named or not self._known or (named in self._shared and title not in self._shared):
-            return page
-        if title == named:
-            first = next((block.text for block in page.blocks[:_FIRST] if block.level), "")
-            return replace(page, title=first) if first and _BARE.fullmatch(_SITE.split(named)[-1]) else page
-        agree = _agree(title, named) and (title not in self._shared or named in self._shared)
-        return page if agree or _BARE.fullmatch(named) else replace(page, title=named)
+        named = self._remove_site(page.named)
+        title = named if page.title == page.named else page.title
+        if named and self._known and (named not in self._shared or title in self._shared):
+            if title == named:
+                first = next((block.text for block in page.blocks[:_FIRST] if block.level), "")
+                title = first if first and _BARE.fullmatch(_SITE.split(named)[-1]) else title
+            elif not _BARE.fullmatch(named):
+                agree = _agree(title, named) and (title not in self._shared or named in self._shared)
+                title = title if agree else named
+        return page if title == page.title else replace(page, title=title)
+
+    def _remove_site(self, title: str) -> str:
+        """Return a title without the name of the site at its beginning and end, if anything else is left."""
+        parts = _SITE.split(title)
+        while len(parts) > 1 and parts[-1].casefold() in self.site:
+            del parts[-2:]
+        while len(parts) > 1 and parts[0].casefold() in self.site:
+            del parts[:2]
+        return "".join(parts)
 
     def telling(self, title: str, url: str) -> str:
         """Return a page's title, with its name if the title says too little.

@@ -62,6 +62,8 @@ def test_a_formula_is_read_once(body, said):
             '<p>A<img alt=""><img alt="icon"><img alt="img_1.png"><img alt="300x200"><img alt="[Note]">b',
             ["Ab"],
         ),
+        ('<ul><li><a href="i.html#x" title=Permalink><img alt=Permalink></a></ul><p>b', ["b"]),
+        ('<p>A<img alt="&lt;graphic&gt;"><img alt="(Figure 3)">b', ["Ab"]),
         ('<p>A<img alt="data:image/png;base64,AAAA"><img width=1 alt="Counter of visits">b', ["Ab"]),
         ('<p>A<img role=presentation alt="A wave"><img aria-hidden=true alt="A wave">b', ["Ab"]),
         (

@@ -7,6 +7,7 @@ from memory_store import MemoryStore
 
 from linkstore.ingest import FolderSource, VaultSource, index
 from linkstore.ingest.documents import PageTitles, find_titles, get_page_name
+from linkstore.ingest.html.pages import read_html_page
 
 
 def titled(store):
@@ -53,6 +54,26 @@ def test_a_title_that_several_pages_have_is_followed_by_their_names(tmp_path):
         "classEncoder-members.html": "Member List (classEncoder-members)",
         "other.html": "Other",
     }
+
+
+def test_the_name_of_the_site_is_not_in_the_title(tmp_path):
+    names = ("g.list", "g.copy", "g.rename", "r.info", "v.info")
+    pages = {
+        f"{name}.html": f"<title>{name} - GRASS manual</title><h2>NAME</h2><p>It {name}s.</p>"
+        for name in names
+    }
+    pages["index.html"] = "<title>GRASS Manual</title><h1>GRASS</h1><p>All of the commands.</p>"
+    store = MemoryStore()
+    index(store, FolderSource(written(tmp_path, pages)))
+    assert titled(store) == {f"{name}.html": name for name in names} | {"index.html": "GRASS"}
+    more = {f"{name}.html": f"<title>{name} - Other manual</title><p>It {name}s.</p>" for name in "abcdef"}
+    index(store, FolderSource(written(tmp_path, pages | more)))
+    assert titled(store)["g.list.html"] == "g.list - GRASS manual"
+
+
+def test_a_letter_of_an_index_is_no_title():
+    page = "<title>C++ Notes Index</title><h1>Index</h1><p>All terms.</p><h1>B</h1><p>b</p><h1>C</h1><p>c</p>"
+    assert read_html_page(page.encode()).title == "Index"
 
 
 def test_the_same_page_of_two_versions_keeps_its_title(tmp_path):

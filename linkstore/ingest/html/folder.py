@@ -340,7 +340,8 @@ class FolderPages:
         framed = self._chrome_digests[self._get_chrome_part(file)] if self._is_in_chrome(file) else ""
         head = decode_html(content[:TITLE_BYTES], encoding=self._settings.encoding).text
         shared = self._titles.shared(find_titles(head, markdown=file.suffix != ".html"))
-        digest = xxhash.xxh3_128(f"{self._salt}{known_as}{framed}{shared}".encode(errors="replace"))
+        said = f"{self._salt}{known_as}{framed}{shared}{sorted(self._titles.site)}"
+        digest = xxhash.xxh3_128(said.encode(errors="replace"))
         digest.update(content)
         return digest.hexdigest()
 

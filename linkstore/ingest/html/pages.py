@@ -44,6 +44,8 @@ _NO_TEXT: Final = bytes({*range(32), 127} - {9, 10, 12, 13, 27})
 _MOST_NO_TEXT: Final = 0.01
 """A stray NUL, which browsers pass over, does not make a page binary; more do."""
 _TAGS: Final = re.compile(r"<[^<>]*+>|\s++")
+_AFTER_TITLE: Final = re.compile(r"[^\w+#]|\Z")
+"""Stands behind a heading that ``<title>`` begins with: a heading "C" does not begin "C++ Annotations"."""
 
 
 class UnreadablePageError(ValueError):
@@ -253,7 +255,7 @@ def _choose_title(named: str, blocks: Sequence[Block]) -> str:
     first = [
         block.text for block in headings[:1] if block.level == 1 and not (block.suspect or _is_link(block))
     ]
-    begun = (text for text in tops if named.startswith(text))
+    begun = (text for text in tops if named.startswith(text) and _AFTER_TITLE.match(named, len(text)))
     return next(begun, "") or next(iter(first), "") or named or next((one.text for one in headings), "")
 
 

@@ -40,7 +40,7 @@ from linkstore.ingest.web.frontier import (
     Scope,
     hash_page_text,
     recall_page,
-    remember_page,
+    update_record,
 )
 from linkstore.ingest.web.targets import (
     FetchError,
@@ -268,14 +268,6 @@ class Visitor:
         return xxhash.xxh3_64_hexdigest(said.encode(errors="replace"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedPage:
-    """A page that was offered, and what is remembered of it."""
-
-    url: str
-    memory: PageRecord
-
-
 class Crawl:
     """Visits a site once.
 
@@ -308,7 +300,7 @@ class Crawl:
         self._unasked: Counter[str] = Counter()
         self._ends = UrlOutcomes()
         self._frontier = Frontier(visitor.scope, memories, max_depth=visitor.settings.max_depth)
-        self._offered: dict[str, OfferedPage] = {}
+        self._offered: dict[str, tuple[str, PageRecord]] = {}
         self._broken: dict[str, BadInput] = {}
         self._pending: set[str] = set()
         self._requests = 0
@@ -335,10 +327,10 @@ class Crawl:
                 yield from self._visit(candidate)
         yield from (bad for key, bad in self._broken.items() if not self._ends.is_page(self._ends.final(key)))
         yield from self._left_out()
-        for key, one in list(self._offered.items()):
-            moved = self._moved(key, one.memory.moved)
-            if moved != one.memory.moved:
-                yield self._again(one, moved)
+        for key, (url, record) in list(self._offered.items()):
+            moved = self._moved(key, record.moved)
+            if moved != record.moved:
+                yield self._again(url, replace(record, moved=moved))
 
     def _is_copy(self, key: str) -> bool:
         """Say whether a URL is left out, for those that differ from it in the query alone were all copies."""
@@ -349,29 +341,19 @@ class Crawl:
         self._unasked[path] += 1
         return True
 
-    def _again(self, one: OfferedPage, moved: tuple[str, ...]) -> Offer:
+    def _again(self, url: str, record: PageRecord) -> Offer:
         """Ask once more for a page that was offered before all URLs that lead to it were known."""
-        wanted = partial(is_page, one.url)
         try:
-            found = self._visitor.client.get(one.url, follow=lambda _: False, wanted=wanted)
+            found = self._visitor.client.get(url, follow=lambda _: False, wanted=partial(is_page, url))
         except SiteUnavailableError:
             raise
         except FetchError as error:
-            return self._bad(Candidate(url=one.url, key="", depth=0), str(error))
+            return BadInput(name=url, reason=str(error))
         page = read_web_page(found, encoding=self._visitor.settings.encoding) if found.body else None
         if page is None or isinstance(page.content, UnreadablePageError):
-            reason = f"it changed while the site was read: {found.status}"
-            return self._bad(Candidate(url=one.url, key="", depth=0), reason)
-        memory = remember_page(
-            how=self._visitor.how,
-            found=page.content,
-            headers=found.headers,
-            depth=one.memory.depth,
-            moved=moved,
-            aliases=one.memory.aliases,
-            children=one.memory.children,
-        )
-        return self._make_page(one.url, memory, page.content, again=True)
+            return BadInput(name=url, reason=f"it changed while the site was read: {found.status}")
+        record = update_record(record, self._visitor.how, page.content, found.headers)
+        return self._make_page(url, record, page.content, again=True)
 
     def _first(self, start: Response) -> Iterator[Offer]:
         key = self._frontier.add(start.url)
@@ -500,7 +482,7 @@ class Crawl:
                 self._pending.remove(key)
             final = self._ends.final(other)
             same_path = other == canonical and _cut_query(final) == _cut_query(key)
-            if final in self._offered and (same_path or self._offered[final].memory.text == text):
+            if final in self._offered and (same_path or self._offered[final][1].text == text):
                 return final
         self._texts[_cut_query(key), text] = key
         return key
@@ -510,16 +492,14 @@ class Crawl:
         url, old = self._memories.get(key, (self._stored.get(key, drop_tracking(found.url)), None))
         children = () if old is None else (one for one in old.children if not self._is_gone(one))
         moved, aliases = self._moved(key, old.moved if old else ()), self._aliases(found.url, content)
-        memory = remember_page(
-            how=self._visitor.how,
-            found=content,
-            headers=found.headers,
+        noted = PageRecord(
             depth=depth,
             moved=moved,
             aliases=aliases,
             children=self._frontier.claim(key, (*page.links, *children)),
         )
-        self._offered[key] = OfferedPage(url=url, memory=memory)
+        memory = update_record(noted, self._visitor.how, content, found.headers)
+        self._offered[key] = (url, memory)
         offered = self._make_page(url, memory, content)
         same = old is not None and old.content == memory.content
         return replace(offered, digest=self._digests[url]) if same else offered
@@ -532,7 +512,7 @@ class Crawl:
         return SourcePage(url=url, digest=memory.digest(), read=read, again=again)
 
     def _unchanged(self, key: str, url: str, memory: PageRecord) -> SourcePage:
-        self._offered[key] = OfferedPage(url=url, memory=memory)
+        self._offered[key] = (url, memory)
         return SourcePage(url=url, digest=self._digests[url], read=refuse_reading)
 
     def _aliases(self, url: str, found: PageContent) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -62,8 +62,8 @@ class PageRecord:
             that a run that was interrupted is gone on with without asking for this page again.
     """
 
-    how: str
-    content: str
+    how: str = ""
+    content: str = ""
     text: str = ""
     etag: str = ""
     modified: str = ""
@@ -92,38 +92,24 @@ def recall_page(digest: str) -> PageRecord | None:
         return None
 
 
-def remember_page(
-    *,
-    how: str,
-    found: PageContent,
-    headers: Mapping[str, str],
-    depth: int = 0,
-    moved: tuple[str, ...] = (),
-    aliases: tuple[str, ...] = (),
-    children: tuple[str, ...] = (),
-) -> PageRecord:
-    """Make the record of a page.
+def update_record(record: PageRecord, how: str, found: PageContent, headers: Mapping[str, str]) -> PageRecord:
+    """Return a record with what an answer says, whatever it said of the page before.
 
     Args:
+        record: Where the page was found, and what else leads there.
         how: Hash of what else its documents depend on.
         found: What it says.
         headers: Of the answer.
-        depth: How many links it is from a start page.
-        moved: URLs that led to it.
-        aliases: Further URLs that it gives itself.
-        children: URLs that were found on it first.
     """
-    said = repr((how, moved, aliases, found)).encode(errors="replace")
-    return PageRecord(
+    said = repr((how, record.moved, record.aliases, found)).encode(errors="replace")
+    return replace(
+        record,
         how=how,
         content=xxhash.xxh3_128_hexdigest(said),
         text=hash_page_text(found),
         etag=_get_validator(headers, "etag"),
         modified=_get_validator(headers, "last-modified"),
-        depth=depth,
-        moved=moved,
-        aliases=aliases,
-        children=children[:_MOST_CHILDREN],
+        children=record.children[:_MOST_CHILDREN],
     )
 
 
