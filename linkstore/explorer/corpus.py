@@ -156,7 +156,7 @@ def build_graph(entries: Sequence[PageEntry], links: StoredLinks) -> PageGraph:
         target=pairs % max(len(names), 1),
         weight=counts.astype(np.float32),
         hubs=tuple(
-            (*links.groups[groups[one]], int(sizes[one]))
+            (*links.groups[int(groups[one])], int(sizes[one]))
             for one in largest.tolist()
             if sizes[one] > GROUP_CAP
         ),
