@@ -209,17 +209,18 @@ class Bare:
         return _timed(lambda: self._executor.run(Requests(statements=statements, what="write rows")))
 
     def _statements(self, numbers: Sequence[int]) -> Iterator[Statement]:
-        document = cql.write_documents(self._tables, 1, lifetime=False)
-        member = cql.write_rows(self._tables.member_rows, 1, replace=False, lifetime=False)
+        document = cql.write_documents(self._tables, 1)
+        member = cql.write_rows(self._tables.member_rows, 1, replace=False)
         at = time.time_ns() // 1000
         packed = codes.encode_vectors(self.data.vectors[list(numbers)])
         for n, code in zip(numbers, packed, strict=True):
             links, name = make_link_set(self.data.links(n)), str(n)
             attributes = str(self.data.document(n).metadata)
-            values = (at, name, f"doc {n}", attributes, {}, ("", links), bytes(16), self.data.vectors[n])
+            columns = name, f"doc {n}", attributes, {}, ("", links), bytes(16), self.data.vectors[n]
+            values = (at, *columns, at, 0)
             yield Statement(cql=document, values=values, level="write")
             for key, weight in derive_memberships(links).items():
-                values = (at, {pack_member_state(weight, code)}, *key, 0, name)
+                values = (at, 0, {pack_member_state(weight, code)}, *key, 0, name)
                 yield Statement(cql=member, values=values, level="write")
 
 

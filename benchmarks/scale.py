@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from math import inf
 from pathlib import Path
@@ -121,14 +120,9 @@ def _last_rate(journal: Journal) -> float:
 
 
 def _disk(folder: Path) -> dict[str, int]:
-    """Bytes by kind of file; of graph and index two generations may be kept."""
-    sizes: Counter[str] = Counter()
-    for path in folder.iterdir():
-        sizes[{".db": "database", ".f32": "vectors"}.get(path.suffix, path.name.partition("-")[0])] += (
-            path.stat().st_size
-        )
-    found = {name: sizes[name] for name in ("database", "vectors", "graph", "ann")}
-    return {**found, "all files": sum(sizes.values())}
+    """Bytes of the database and of all files; two generations of the index may be kept."""
+    sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+    return {"database": sizes["linkstore.db"], "all files": sum(sizes.values())}
 
 
 def ask(folder: Path, size: int) -> dict[str, Any]:

@@ -102,9 +102,9 @@ def _shown(function: Callable[..., str]) -> str:
     examples = {
         "tables": TABLES,
         "table": TABLES.member_rows,
-        "columns": "id, body",
         "equalities": 1,
         "count": 1,
-        **dict.fromkeys(("whole", "lifetime", "replace", "after"), True),
+        **dict.fromkeys(("whole", "replace", "after"), True),
     }
-    return function(**{name: examples[name] for name in inspect.signature(function).parameters})
+    wanted = inspect.signature(function).parameters
+    return function(**{name: value for name, value in examples.items() if name in wanted})

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from langchain_core.documents import Document
+from pydantic import BaseModel, ConfigDict, Field
 
 from linkstore.agents.tool_answers import (
-    StoreView,
     ToolAnswer,
-    ToolLimits,
     ToolResult,
+    ToolScope,
     format_citation,
     identify_document,
     make_empty_answer,
@@ -61,20 +61,59 @@ AdjacentIds = tuple[str | None, str | None]
 """The ids of the documents before and after another."""
 
 
-def search_documents(
-    view: StoreView, question: str, strategy: Strategy, limits: ToolLimits
+class GivenLink(BaseModel):
+    """A link of a document that is added."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: str = Field(description='What relates both documents, for example "BELONGS_TO".')
+    tag: str = Field(
+        description='Where they meet: usually the id of the document pointed at, for example "CLS-3".'
+    )
+    direction: Literal["out", "in", "bidir"] = Field(
+        description='"out" for a link from this document, "in" for one to it, "bidir" for both.'
+    )
+    label: str | None = Field(default=None, description='Words for people, for example "is an azole".')
+    weight: float | None = Field(
+        default=None, description="From 0 to 1, how much it counts, for example 0.5."
+    )
+    data: dict[str, Any] | None = Field(
+        default=None, description='A JSON object about the link, for example {"year": 2019}.'
+    )
+
+
+def search(
+    scope: ToolScope,
+    question: str,
+    hops: int | None = None,
+    start_type: str | None = None,
+    result_type: str | None = None,
+    where: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Operation[ToolAnswer]:
     """Search the store for a question.
 
     Args:
-        view: Of the store.
+        scope: Of the tools.
         question: In words.
-        strategy: See :func:`choose_search`.
-        limits: Of the tools.
+        hops: How many links in a row to follow; None: as many as the tools may.
+        start_type: The type of the documents that the question is about.
+        result_type: The type of the documents to find.
+        where: What documents on the way must have, by type.
 
     Raises:
-        StrategyError: If the question is empty, too long or no Unicode.
+        StrategyError: If the question is empty, too long or no Unicode, ``hops`` is out of range, the schema
+            has no such type, or the store no such field.
+        FilterError: If a condition is invalid.
     """
+    limits, ceiling = scope.limits, scope.ceiling
+    hops = ceiling if hops is None else hops
+    if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
+        raise StrategyError(f"hops must be an integer from 0 to {ceiling}, not {quote_value(hops)}")
+    if hops > ceiling:
+        raise StrategyError(
+            f"hops={quote_value(hops)} is more than the ceiling of {ceiling}; ask for at most {ceiling}"
+        )
+    strategy = yield from _choose_search(scope, hops, start_type, result_type, where or {})
     if not question.strip():
         raise StrategyError("the question is empty; ask for something in words")
     if len(question) > LONGEST_QUESTION:
@@ -84,12 +123,12 @@ def search_documents(
         )
     if not is_unicode(question):
         raise StrategyError("the question is not valid Unicode (it has a lone surrogate); ask it anew")
-    hits: Hits = yield view.search(question, strategy)
+    hits: Hits = yield scope.search(question, strategy)
     if not hits:
-        yield from record_unanswered(view.backend, [question])
+        yield from record_unanswered(scope.backend, [question])
         return make_empty_answer(hits.reason or "no document matches", _advise_search(hits))
     on_path = {step.id for hit in hits if hit.depth > 1 for step in hit.path}
-    between = yield from find_documents(view, sorted(on_path))
+    between = yield from find_documents(scope, sorted(on_path))
     results = [
         ToolResult(
             document=hit.document,
@@ -112,39 +151,26 @@ def search_documents(
     return make_results_answer(heading, results, notes, left_out=left_out)
 
 
-def choose_search(
-    view: StoreView,
+def _choose_search(
+    scope: ToolScope,
     hops: int,
-    limits: ToolLimits,
     start_type: str | None,
     result_type: str | None,
-    where: Mapping[str, Mapping[str, Any]] | None,
+    where: Mapping[str, Mapping[str, Any]],
 ) -> Operation[Strategy]:
-    """Choose the strategy of a search, and check the names in it.
-
-    Args:
-        view: Of the store.
-        hops: How many links in a row to follow.
-        limits: Of the tools.
-        start_type: The type of the documents that the question is about.
-        result_type: The type of the documents to find.
-        where: What documents on the way must have, by type.
-
-    Raises:
-        StrategyError: If the schema has no such type, or the store no such field.
-        FilterError: If a condition is invalid.
-    """
+    """Choose the strategy of a search, and check the names in it."""
+    limits = scope.limits
     if not hops and not (start_type or result_type or where):
         return AllPaths(
             k=limits.results, start_k=limits.results, depth=0, named=0, min_similarity=limits.min_similarity
         )
-    recorded: RecordedSchema | None = yield from read_schema(view.backend)
+    recorded: RecordedSchema | None = yield from read_schema(scope.backend)
     strategy = Relations(
         k=limits.results,
         depth=hops,
         start_type=start_type,
         result_type=result_type,
-        where=where or {},
+        where=where,
         min_similarity=limits.min_similarity,
     )
     if recorded is not None:
@@ -155,7 +181,7 @@ def choose_search(
                 raise StrategyError(f"the schema has no type {quote_value(name)}; its types are {known}")
     for condition in strategy.where.values():
         try:
-            yield from check_known_names(view.backend, strategy, SearchOptions(hop_filter=dict(condition)))
+            yield from check_known_names(scope.backend, strategy, SearchOptions(hop_filter=dict(condition)))
         except UnknownNameError as error:
             raise StrategyError(f"where: {error}") from error
     return strategy
@@ -187,21 +213,21 @@ def _advise_search(hits: Hits) -> list[str]:
     return ["there is no document that these tools may read, so other questions find nothing either"]
 
 
-def find_similar(view: StoreView, name: str, limits: ToolLimits) -> Operation[ToolAnswer]:
+def similar(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
     """Find the documents most similar to one, which is not among them.
 
     Raises:
         DocumentError: If there is no such document.
     """
-    document = yield from find_document(view, name)
-    hits = yield from view.answer(_find_nearest(str(document.id), limits.results))
+    document = yield from find_document(scope, id)
+    hits = yield from scope.answer(_find_nearest(str(document.id), scope.limits.results))
     if not hits:
         return make_empty_answer("there is no other document", [])
     results = [
         ToolResult(
             document=_make_document(one),
             query=document.page_content[:LONGEST_QUESTION],
-            width=limits.snippet,
+            width=scope.limits.snippet,
             chains=(),
             similarity=similarity,
         )
@@ -220,21 +246,19 @@ def _find_nearest(id: str, count: int) -> Plan[list[tuple[StoredDocument, float]
     return [(one, similarity) for one, similarity in rows if one.id != id][:count]
 
 
-def read_several(
-    view: StoreView, names: Sequence[str], offset: int, limits: ToolLimits
-) -> Operation[ToolAnswer]:
+def read(scope: ToolScope, id: str | Sequence[str], offset: int = 0) -> Operation[ToolAnswer]:
     """Read the texts of documents, which share the limit of characters equally.
 
     Args:
-        view: Of the store.
-        names: See :func:`find_document`.
+        scope: Of the tools.
+        id: Of one, or of several: see :func:`find_document`.
         offset: How many characters to leave out; for one document only.
-        limits: Of the tools.
 
     Raises:
         DocumentError: If there is no such document, or there are too many.
         StrategyError: If the offset lies outside of the text.
     """
+    names, limits = [id] if isinstance(id, str) else id, scope.limits
     if not 1 <= len(names) <= limits.results:
         raise DocumentError(f"read from 1 to {limits.results} documents at once, not {len(names)}")
     if len(names) > 1 and offset:
@@ -242,7 +266,7 @@ def read_several(
     share = max(1, limits.text // len(names))
     answers: list[ToolAnswer] = []
     for name in names:
-        answers += [(yield from read_document(view, name, offset, share))]
+        answers += [(yield from _read_one(scope, name, offset, share))]
     if len(answers) == 1:
         return answers[0]
     return ToolAnswer(
@@ -250,14 +274,14 @@ def read_several(
     )
 
 
-def read_document(view: StoreView, name: str, offset: int, most: int) -> Operation[ToolAnswer]:
-    """Read at most so many characters of the text of a document: see :func:`read_several`."""
-    document = yield from find_document(view, name)
+def _read_one(scope: ToolScope, name: str, offset: int, most: int) -> Operation[ToolAnswer]:
+    """Read at most so many characters of the text of a document: see :func:`read`."""
+    document = yield from find_document(scope, name)
     text = document.page_content
     last = max(0, len(text) - 1)
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= last:
         raise StrategyError(f"offset must be from 0 to {last} for this text, not {quote_value(offset)}")
-    previous, following = yield from _find_adjacent(view, document)
+    previous, following = yield from _find_adjacent(scope, document)
     part = text[offset : offset + most]
     end = offset + len(part)
     lines = [format_citation(document), frame_parts([("text", part)])]
@@ -277,25 +301,25 @@ def read_document(view: StoreView, name: str, offset: int, most: int) -> Operati
     return ToolAnswer(text="\n".join(lines), data=data)
 
 
-def find_document(view: StoreView, name: str) -> Operation[Document]:
+def find_document(scope: ToolScope, name: str) -> Operation[Document]:
     """Find a document by its id, else by its id in brackets, its URL, or a name that it alone has.
 
     Raises:
         DocumentError: If there is no such document, or several have this name.
     """
     bare = name.strip().strip("[]<>").strip()
-    known = yield from find_documents(view, [name, bare])
+    known = yield from find_documents(scope, [name, bare])
     found = known.get(name) or known.get(bare)
     if found is not None:
         return found
     named: list[Document] = []
     if bare and is_unicode(bare):
-        manifest: Manifest = yield call_engine(view.backend, view.backend.manifest())
+        manifest: Manifest = yield call_engine(scope.backend, scope.backend.manifest())
         if manifest.dimension is not None:
             vector = make_unit_vector(manifest.dimension)
-            named = [_make_document(one) for one in (yield from view.answer(_find_at_url(bare, vector)))]
+            named = [_make_document(one) for one in (yield from scope.answer(_find_at_url(bare, vector)))]
             if not named:
-                hits = yield from view.answer(Named(k=5).plan(Question(vector=vector, text=bare)))
+                hits = yield from scope.answer(Named(k=5).plan(Question(vector=vector, text=bare)))
                 named = [hit.document for hit in hits if _has_name(hit.document, bare)]
     if len(named) == 1:
         return named[0]
@@ -308,10 +332,10 @@ def find_document(view: StoreView, name: str) -> Operation[Document]:
     )
 
 
-def find_documents(view: StoreView, ids: Sequence[str]) -> Operation[dict[str, Document]]:
+def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, Document]]:
     """Return documents by id, without those that are not there."""
     known = tuple(filter(is_storable, ids))
-    stored = (yield from view.answer(read_documents(known))) if known else []
+    stored = (yield from scope.answer(read_documents(known))) if known else []
     return {one.id: _make_document(one) for one in stored}
 
 
@@ -332,17 +356,19 @@ def _find_at_url(url: str, vector: Floats) -> Plan[list[StoredDocument]]:
     return (yield Documents(refs=found.refs))  # type: ignore[no-any-return]
 
 
-def _find_adjacent(view: StoreView, document: Document) -> Operation[AdjacentIds]:
+def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentIds]:
     """Return the documents before and after, as the page has them, else as links say."""
-    entries: list[PageEntry] = yield call_engine(view.backend, view.backend.pages(None, [get_page(document)]))
+    entries: list[PageEntry] = yield call_engine(
+        scope.backend, scope.backend.pages(None, [get_page(document)])
+    )
     id = document.id or ""
     page = next((one.ids for one in entries if id in one.ids), None)
     if page is None:
-        near = yield from view.answer(find_neighbours(id))
+        near = yield from scope.answer(find_neighbours(id))
         return _find_adjacent_by_links(near) if near else (None, None)
     at = page.index(id)
     beside = (page[at - 1] if at else None, page[at + 1] if at + 1 < len(page) else None)
-    there = yield from find_documents(view, [one for one in beside if one])
+    there = yield from find_documents(scope, [one for one in beside if one])
     previous, following = (one if one in there else None for one in beside)
     return previous, following
 
@@ -358,22 +384,21 @@ def _find_first(side: Sequence[Neighbour], names: frozenset[str]) -> str | None:
     return next(found, None)
 
 
-def add_document(
-    view: StoreView,
+def add(
+    scope: ToolScope,
     id: str,
     text: str,
-    metadata: Mapping[str, Any] | None,
-    links: Sequence[Mapping[str, Any]] | None,
+    metadata: Mapping[str, Any] | None = None,
+    links: Sequence[GivenLink] = (),
 ) -> Operation[ToolAnswer]:
     """Add a document with its links, or replace the one with this id.
 
     Args:
-        view: Of the store.
+        scope: Of the tools.
         id: Of the document.
         text: Its text.
         metadata: A JSON object.
-        links: Objects with ``kind``, ``tag``, ``direction`` and, if wanted, ``label``, ``weight`` and
-            ``data``.
+        links: Of the document.
 
     Raises:
         DocumentError: If the document cannot be stored.
@@ -384,23 +409,23 @@ def add_document(
         raise DocumentError("the text is blank; give the document a text")
     if not is_unicode(text):
         raise DocumentError("the text has half of a surrogate pair, which is no character; leave it out")
-    known = yield from find_documents(view, [id])
+    known = yield from find_documents(scope, [id])
     own = {name: value for name, value in (metadata or {}).items() if name != LINKS_KEY}
     if links:
-        own[LINKS_KEY] = [as_link(link).to_dict() for link in links]
+        own[LINKS_KEY] = [as_link(link.model_dump(exclude_none=True)).to_dict() for link in links]
     document = Document(id=id, page_content=text, metadata=own)
-    yield Call(view.store.add_documents, view.store.aadd_documents, ([document],))
+    yield Call(scope.store.add_documents, scope.store.aadd_documents, ([document],))
     done = "replaced" if id in known else "added"
     return ToolAnswer(text=f"[{escape_unprintable(id)}] was {done}.", data={"id": id, "done": done})
 
 
-def delete_document(view: StoreView, id: str) -> Operation[ToolAnswer]:
+def delete(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
     """Delete a document, by its id alone.
 
     Raises:
         DocumentError: If there is no such document.
     """
-    if id not in (yield from find_documents(view, [id])):
+    if id not in (yield from find_documents(scope, [id])):
         raise DocumentError(f"no document has the id {id[:200]!r}, so nothing was deleted; give its exact id")
-    yield Call(view.store.delete, view.store.adelete, ([id],))
+    yield Call(scope.store.delete, scope.store.adelete, ([id],))
     return ToolAnswer(text=f"[{escape_unprintable(id)}] was deleted.", data={"id": id, "done": "deleted"})

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from linkstore.agents.document_tools import find_document, find_documents
 from linkstore.agents.tool_answers import (
-    StoreView,
     ToolAnswer,
-    ToolLimits,
     ToolResult,
+    ToolScope,
     make_empty_answer,
     make_results_answer,
 )
@@ -21,7 +20,7 @@ from linkstore.core.hits import Chain, Triple
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.plans import Operation
 from linkstore.core.vocabulary import Vocabulary
-from linkstore.engines.bookkeeping import Backend
+from linkstore.errors import StrategyError
 from linkstore.store.schema_graph import read_schema
 from linkstore.store.search import check_known_names
 from linkstore.strategies.base import HopDirection, SearchOptions
@@ -34,30 +33,30 @@ MOST_ENDS: Final = 5
 """How many documents at the other end of a link ``links`` names."""
 
 
-def follow_links(
-    view: StoreView,
-    name: str,
-    kinds: Sequence[str] | None,
-    direction: HopDirection,
-    limits: ToolLimits,
+def follow(
+    scope: ToolScope,
+    id: str,
+    kinds: Sequence[str] | None = None,
+    direction: HopDirection = "forward",
 ) -> Operation[ToolAnswer]:
     """Show the documents that the links of a document lead to.
 
     Args:
-        view: Of the store.
-        name: The document: see :func:`.find_document`.
+        scope: Of the tools.
+        id: Of the document: see :func:`.find_document`.
         kinds: Kinds of link to follow; None or none: all.
         direction: ``"forward"``, ``"backward"`` or ``"both"``.
-        limits: Of the tools.
 
     Raises:
         UnknownNameError: If no document in the store has links of one of the kinds.
-        StrategyError: If the direction or a kind is invalid.
+        StrategyError: If the direction or a kind is invalid, or no links may be followed.
         DocumentError: If there is no such document.
     """
+    if not scope.ceiling:
+        raise StrategyError("the ceiling is 0: no links may be followed here; use search and read")
     asked = Eager(kinds=kinds or None, direction=direction)
-    yield from check_known_names(view.backend, asked, SearchOptions(filter=view.filter))
-    near = yield from _read_neighbours(view, name)
+    yield from check_known_names(scope.backend, asked, SearchOptions(filter=scope.filter))
+    near = yield from _read_neighbours(scope, id)
     id = near.id
     sides = _list_sides(near, direction)
     chosen = [(one, away) for one, away in sides if asked.followed is None or one.link.kind in asked.followed]
@@ -65,13 +64,13 @@ def follow_links(
     large = [one for one, _ in chosen if one.more]
     if not ends:
         return make_empty_answer(_explain_empty(id, chosen, large), _advise_links(near))
-    shown = list(ends.items())[: limits.results]
-    documents = yield from find_documents(view, [end for end, _ in shown])
+    shown = list(ends.items())[: scope.limits.results]
+    documents = yield from find_documents(scope, [end for end, _ in shown])
     results = [
         ToolResult(
             document=documents[end],
             query=triple.label or "",
-            width=limits.snippet,
+            width=scope.limits.snippet,
             chains=(Chain(id, (triple,)),),
         )
         for end, triple in shown
@@ -86,15 +85,15 @@ def follow_links(
     )
 
 
-def list_links(view: StoreView, name: str, limits: ToolLimits) -> Operation[ToolAnswer]:
+def links(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
     """List the links of a document, in both directions.
 
     Raises:
         DocumentError: If there is no such document.
     """
-    near = yield from _read_neighbours(view, name)
+    near = yield from _read_neighbours(scope, id)
     sides = _list_sides(near, "both")
-    taken = sides[: limits.links]
+    taken = sides[: scope.limits.links]
     counts = (
         f"{format_count(len(near.outgoing), 'link')} from it, "
         f"{format_count(len(near.incoming), 'link')} to it"
@@ -117,9 +116,9 @@ def list_links(view: StoreView, name: str, limits: ToolLimits) -> Operation[Tool
     return ToolAnswer(text="\n".join(lines), data=data)
 
 
-def _read_neighbours(view: StoreView, name: str) -> Operation[Neighbours]:
-    document = yield from find_document(view, name)
-    near = yield from view.answer(find_neighbours(str(document.id)))
+def _read_neighbours(scope: ToolScope, name: str) -> Operation[Neighbours]:
+    document = yield from find_document(scope, name)
+    near = yield from scope.answer(find_neighbours(str(document.id)))
     return near or Neighbours(id=str(document.id), outgoing=(), incoming=())  # deleted in between
 
 
@@ -203,41 +202,41 @@ def _make_link_row(one: Neighbour, *, away: bool) -> dict[str, Any]:
     }
 
 
-def describe_schema(backend: Backend, ceiling: int) -> Operation[ToolAnswer]:
+def schema(scope: ToolScope) -> Operation[ToolAnswer]:
     """Describe the recorded schema, or without one the kinds of link and metadata fields of the store.
 
     Without a recorded schema, the time may grow with the size of the store.
     """
-    recorded = yield from read_schema(backend)
+    recorded = yield from read_schema(scope.backend)
     if recorded:
         kinds, fields = sorted(recorded.schema.kinds), [recorded.schema.type_field]
         lines = [recorded.schema.describe()]
     else:
-        known: Vocabulary = yield call_engine(backend, backend.vocabulary())
+        known: Vocabulary = yield call_engine(scope.backend, scope.backend.vocabulary())
         kinds, fields = sorted(known.kinds), sorted(known.fields - {LINKS_KEY})
         lines = [f"Kinds of link: {_list_names(kinds)}", f"Metadata fields: {_list_names(fields)}"]
     data = {
         "schema": recorded.schema.to_dict() if recorded else None,
         "kinds": kinds[:MOST_NAMED],
         "fields": fields[:MOST_NAMED],
-        "max_hops": ceiling,
+        "max_hops": scope.ceiling,
     }
-    return ToolAnswer(text="\n".join([*lines, f"search follows at most hops={ceiling}."]), data=data)
+    return ToolAnswer(text="\n".join([*lines, f"search follows at most hops={scope.ceiling}."]), data=data)
 
 
-def list_sources(view: StoreView) -> Operation[ToolAnswer]:
+def sources(scope: ToolScope) -> Operation[ToolAnswer]:
     """List the sources that pages were indexed from, unless a filter hides documents."""
-    if view.filter is not None:
+    if scope.filter is not None:
         return make_empty_answer("these tools see a part of the store, and cannot tell its sources", [])
-    pages: dict[str, int] = yield Call(view.store.sources, view.store.asources)
+    pages: dict[str, int] = yield Call(scope.store.sources, scope.store.asources)
     if not pages:
         return make_empty_answer("the documents were added one by one, and not indexed from a source", [])
     lines = [f"- {escape_unprintable(name)}: {format_count(count, 'page')}" for name, count in pages.items()]
     shown = lines[:MOST_NAMED]
     if len(lines) > len(shown):
         shown.append(f"{len(lines) - len(shown):,} more sources are not shown.")
-    sources = [{"source": name, "pages": count} for name, count in pages.items()][:MOST_NAMED]
-    return ToolAnswer(text="\n".join(shown), data={"sources": sources, "count": len(pages)})
+    rows = [{"source": name, "pages": count} for name, count in pages.items()][:MOST_NAMED]
+    return ToolAnswer(text="\n".join(shown), data={"sources": rows, "count": len(pages)})
 
 
 def _list_names(names: Iterable[str]) -> str:

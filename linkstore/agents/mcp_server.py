@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
 import logging
 import re
-import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -19,13 +13,13 @@ from pydantic import ValidationError
 
 from linkstore._version import __version__
 from linkstore.agents.document_tools import find_documents
-from linkstore.agents.tool_answers import StoreView
-from linkstore.agents.toolbox import Toolbox, ToolSpec, format_argument_error, format_error
+from linkstore.agents.tool_answers import ToolScope
+from linkstore.agents.tool_specs import ToolSpec, format_argument_error, format_error
 from linkstore.core.calls import arun, call_engine
 from linkstore.core.display import get_url, join_headings
+from linkstore.core.documents import is_storable
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Operation
-from linkstore.engines.contract import Record
 from linkstore.errors import LinkStoreError, MissingExtraError
 from linkstore.store.documents import as_document
 
@@ -36,24 +30,7 @@ _ADDRESS: Final = re.compile(
 )
 MOST_LISTED: Final = 100
 """How many documents are listed at once."""
-MOST_SCANNED: Final = 1000
-"""How many documents are looked through for one page where a filter hides some."""
-_CURSOR_KEY: Final = secrets.token_bytes(32)
-"""Of cursors; they are valid until the server ends."""
-_SIGNATURE_BYTES: Final = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourcePage:
-    """A part of the list of all documents.
-
-    Args:
-        documents: In the order of the store.
-        cursor: Where the next part begins; None after the last one.
-    """
-
-    documents: tuple[Document, ...]
-    cursor: str | None
+_SCANNED_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,33 +59,28 @@ def _parse_address(address: str) -> tuple[str, int] | None:
     return (unquote(found["id"]), int(found["offset"] or 0)) if found else None
 
 
-def list_resources(view: StoreView, cursor: str | None) -> Operation[ResourcePage]:
-    """List the documents from a cursor on.
+def list_resources(scope: ToolScope, after: str | None) -> Operation[tuple[list[Document], str | None]]:
+    """List documents in the order of the store, and return the cursor of the next part, None after the last.
 
-    Raises:
-        ValueError: If the cursor is not from an earlier page.
+    Args:
+        scope: What is seen of the store.
+        after: A cursor, which is the id of the last document listed before: it tells of no hidden one.
     """
-    after = None if cursor is None else _decode_cursor(cursor)
-    condition = parse_filter(view.filter)
-    found: list[Record] = []
-    scanned = 0
-    while len(found) < MOST_LISTED and scanned < MOST_SCANNED:
-        records: Sequence[Record] = yield call_engine(
-            view.backend, view.backend.scan(after, MOST_LISTED - len(found))
-        )
-        if not records:
-            return ResourcePage(documents=tuple(map(as_document, found)), cursor=None)
-        found += [record for record in records if condition.matches(record.metadata)]
-        scanned += len(records)
+    condition = parse_filter(scope.filter)
+    found: list[Document] = []
+    while records := (yield call_engine(scope.backend, scope.backend.scan(after, _SCANNED_AT_ONCE))):
+        found += (as_document(record) for record in records if condition.matches(record.metadata))
+        if len(found) > MOST_LISTED:
+            return found[:MOST_LISTED], found[MOST_LISTED - 1].id
         after = records[-1].id
-    return ResourcePage(documents=tuple(map(as_document, found)), cursor=_encode_cursor(after or ""))
+    return found, None
 
 
-def read_resource(view: StoreView, address: str, most: int) -> Operation[ResourcePart | None]:
+def read_resource(scope: ToolScope, address: str, most: int) -> Operation[ResourcePart | None]:
     """Return the part of a document's text that an address names, or None if there is none.
 
     Args:
-        view: Of the store.
+        scope: What is seen of the store.
         address: Of the document, or of a further part of it.
         most: How many characters it may have.
     """
@@ -116,7 +88,7 @@ def read_resource(view: StoreView, address: str, most: int) -> Operation[Resourc
     if place is None:
         return None
     id, offset = place
-    found = (yield from find_documents(view, [id])).get(id)
+    found = (yield from find_documents(scope, [id])).get(id)
     if found is None or offset > max(0, len(found.page_content) - 1):
         return None
     end, size = offset + most, len(found.page_content)
@@ -124,42 +96,6 @@ def read_resource(view: StoreView, address: str, most: int) -> Operation[Resourc
         text=found.page_content[offset:end],
         left=max(0, size - end),
         following=f"{make_address(id)}?offset={end}" if end < size else None,
-    )
-
-
-def _encode_cursor(id: str) -> str:
-    """Make the cursor after an id, which it must not tell: a filter may hide the document."""
-    content = id.encode()
-    mark = _sign(content)
-    return base64.urlsafe_b64encode(mark + _mask(content, mark)).decode()
-
-
-def _decode_cursor(cursor: str) -> str:
-    try:
-        sealed = base64.b64decode(cursor.encode("ascii"), altchars=b"-_", validate=True)
-    except (binascii.Error, UnicodeError) as error:
-        raise _make_foreign_error(cursor) from error
-    mark = sealed[:_SIGNATURE_BYTES]
-    content = _mask(sealed[_SIGNATURE_BYTES:], mark)
-    if not hmac.compare_digest(_sign(content), mark):
-        raise _make_foreign_error(cursor)
-    return content.decode()
-
-
-def _sign(content: bytes) -> bytes:
-    """Compute what proves that a cursor is this server's, and differs for each id."""
-    return hmac.digest(_CURSOR_KEY, content, "sha256")
-
-
-def _mask(content: bytes, mark: bytes) -> bytes:
-    """Hide the content, or show it again: the same mask is applied twice."""
-    mask = hashlib.shake_256(_CURSOR_KEY + mark).digest(len(content))
-    return bytes(one ^ other for one, other in zip(content, mask, strict=True))
-
-
-def _make_foreign_error(cursor: str) -> ValueError:
-    return ValueError(
-        f"the cursor {cursor[:80]!r} is not from this server; list the resources from the start"
     )
 
 
@@ -200,16 +136,16 @@ _LOG = logging.getLogger(__name__)
 
 
 class StoreServer:
-    """Answers the requests of clients from a toolbox.
+    """Answers the requests of clients.
 
     Args:
-        toolbox: The tools, and what they see of the store.
+        scope: What they see of the store.
         specs: The tools to offer.
         about: What the store is about; part of the instructions to clients.
     """
 
-    def __init__(self, toolbox: Toolbox, specs: tuple[ToolSpec, ...], about: str = "") -> None:
-        self._toolbox = toolbox
+    def __init__(self, scope: ToolScope, specs: tuple[ToolSpec, ...], about: str = "") -> None:
+        self._scope = scope
         self._specs = {spec.name: spec for spec in specs}
         self._about = about
 
@@ -265,10 +201,11 @@ class StoreServer:
         return CallToolResult(content=[content], structured_content=dict(answer.data))
 
     async def _list_resources(self, _: Any, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        cursor = params.cursor if params else None
+        if cursor is not None and not is_storable(cursor):
+            raise MCPError(INVALID_PARAMS, f"the cursor {cursor[:80]!r} is not from an earlier page")
         try:
-            found = await arun(list_resources(self._toolbox.view, params.cursor if params else None))
-        except ValueError as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from error
+            documents, following = await arun(list_resources(self._scope, cursor))
         except LinkStoreError as error:
             raise _make_internal_error(error) from error
         resources = [
@@ -279,9 +216,9 @@ class StoreServer:
                 description=get_url(one),
                 mime_type="text/plain",
             )
-            for one in found.documents
+            for one in documents
         ]
-        return ListResourcesResult(resources=resources, next_cursor=found.cursor)
+        return ListResourcesResult(resources=resources, next_cursor=following)
 
     async def _list_templates(
         self, _: Any, params: PaginatedRequestParams | None
@@ -295,9 +232,9 @@ class StoreServer:
         return ListResourceTemplatesResult(resource_templates=[template])
 
     async def _read_resource(self, _: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
-        address, toolbox = str(params.uri), self._toolbox
+        address = str(params.uri)
         try:
-            part = await arun(read_resource(toolbox.view, address, toolbox.limits.text))
+            part = await arun(read_resource(self._scope, address, self._scope.limits.text))
         except LinkStoreError as error:
             raise _make_internal_error(error) from error
         if part is None:

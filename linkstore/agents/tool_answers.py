@@ -7,49 +7,22 @@ document can forge a line of an answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from langchain_core.documents import Document
 
-from linkstore.core.arguments import require_at_least, require_within
+from linkstore.core.arguments import require, require_at_least, require_within
 from linkstore.core.calls import Call, call_plan
 from linkstore.core.display import escape_unprintable, get_body, get_url, join_headings, make_snippet
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Chain
 from linkstore.core.plans import Operation, Plan
 from linkstore.engines.bookkeeping import Backend
-from linkstore.store.linkstore import LinkStore
+from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.strategies.base import Strategy
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class StoreView:
-    """The documents of a store that pass a filter.
-
-    Args:
-        store: The store.
-        filter: None: all documents.
-    """
-
-    store: LinkStore
-    filter: Filter | None = None
-
-    @property
-    def backend(self) -> Backend:
-        """The engine of the store."""
-        return self.store.backend
-
-    def search(self, question: str, strategy: Strategy) -> Call:
-        """Request the hits of a search: Hits."""
-        options = {"strategy": strategy, "filter": self.filter}
-        return Call(self.store.search, self.store.asearch, (question,), options)
-
-    def answer(self, plan: Plan[T]) -> Operation[T]:
-        """Carry out a plan, for which there are no other documents."""
-        return (yield call_plan(self.backend, plan, parse_filter(self.filter)))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,3 +181,47 @@ class ToolLimits:
         require_at_least(1, links=self.links, text=self.text)
         if self.min_similarity is not None:
             require_within(-1, 1, min_similarity=self.min_similarity)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolScope:
+    """What the tools of a store see, what they may do, and how much they may return.
+
+    Args:
+        store: What they read.
+        limits: Default :class:`ToolLimits`.
+        filter: Only documents that pass it exist for the tools; None: all.
+
+    Raises:
+        ArgumentError: If this is not a store, or these are not limits.
+        FilterError: If the filter is invalid.
+    """
+
+    store: LinkStore
+    limits: ToolLimits = field(default_factory=ToolLimits)
+    filter: Filter | None = None
+
+    def __post_init__(self) -> None:
+        require_store(store=self.store)
+        require(ToolLimits, "a ToolLimits", limits=self.limits)
+        parse_filter(self.filter)  # raise now, and not in a call
+
+    @property
+    def backend(self) -> Backend:
+        """The engine of the store."""
+        return self.store.backend
+
+    @property
+    def ceiling(self) -> int:
+        """How many links in a row ``search`` may follow: the lower of the limits' and the store's."""
+        most = self.store.max_depth
+        return self.limits.max_depth if most is None else min(most, self.limits.max_depth)
+
+    def search(self, question: str, strategy: Strategy) -> Call:
+        """Request the hits of a search: Hits."""
+        options = {"strategy": strategy, "filter": self.filter}
+        return Call(self.store.search, self.store.asearch, (question,), options)
+
+    def answer(self, plan: Plan[T]) -> Operation[T]:
+        """Carry out a plan, for which there are no other documents."""
+        return (yield call_plan(self.backend, plan, parse_filter(self.filter)))  # type: ignore[no-any-return]

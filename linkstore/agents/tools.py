@@ -8,8 +8,8 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from linkstore.agents.tool_answers import ToolLimits
-from linkstore.agents.toolbox import Toolbox, ToolSpec, format_argument_error, format_error, make_specs
+from linkstore.agents.tool_answers import ToolLimits, ToolScope
+from linkstore.agents.tool_specs import ToolSpec, format_argument_error, format_error, make_specs
 from linkstore.core.arguments import require
 from linkstore.core.calls import arun, run
 from linkstore.core.filters import Filter
@@ -47,8 +47,8 @@ def graph_tools(
         FilterError: If the filter is invalid.
     """
     require(str, "a string", about=about, prefix=prefix)
-    toolbox = Toolbox(store, limits, filter)
-    return [_make_tool(spec) for spec in make_specs(toolbox, about, prefix)]
+    scope = ToolScope(store, limits or ToolLimits(), filter)
+    return [_make_tool(spec) for spec in make_specs(scope, about, prefix)]
 
 
 def _make_tool(spec: ToolSpec) -> BaseTool:

@@ -90,12 +90,12 @@ def make_tool_server(
 ) -> Server[Any]:
     """Return the SDK's server of the tools of a store."""
     from linkstore.agents.mcp_server import StoreServer
-    from linkstore.agents.tool_answers import ToolLimits
-    from linkstore.agents.toolbox import Toolbox, make_specs, make_writing_specs
+    from linkstore.agents.tool_answers import ToolLimits, ToolScope
+    from linkstore.agents.tool_specs import make_specs, make_writing_specs
 
-    toolbox = Toolbox(store, ToolLimits(max_depth=max_depth), condition)
-    specs = (*make_specs(toolbox, about), *(make_writing_specs(toolbox) if write else ()))
-    return StoreServer(toolbox, specs, about).server()
+    scope = ToolScope(store, ToolLimits(max_depth=max_depth), condition)
+    specs = (*make_specs(scope, about), *(make_writing_specs(scope) if write else ()))
+    return StoreServer(scope, specs, about).server()
 
 
 def check_token(token: str | None) -> None:

@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 DEFAULT_EMBEDDING: Final = "wordllama"
 """The default embedding of a new store."""
 
-LEAST_EVIDENCE: Final[Mapping[str, float]] = {"minilm-l6-v2-int8": 0.48, "wordllama-256": 0.46}
-"""For embeddings by the name that stores record: a question with less evidence finds nothing by default.
-
-The evidence is the highest similarity of any document, and a fifth of the share of the question's words that
-some document has. docs/explanation/ranking.md says how these were measured.
+LEAST_SIMILARITY: Final[Mapping[str, float]] = {"minilm-l6-v2-int8": 0.25, "wordllama-256": 0.35}
+"""For embeddings by the name that stores record: a question finds nothing by default if no document is this
+similar to it, and its words are unknown. docs/explanation/ranking.md says how these were measured.
 """
 _OPENAI: Final = "openai:"
 _BGE: Final = "bge-small:"

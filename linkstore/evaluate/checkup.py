@@ -210,8 +210,7 @@ def examine(
         sources: Sources to compare with what is stored of them, by their names in the store, made with the
             settings that they were indexed with. See :func:`~linkstore.ingest.staleness`.
         names: Kinds of link whose tags are names; default ``"entity"`` and ``"mention"``.
-        watch: A watch over the store. Its alarms are among the findings, and so are types and kinds that
-            none of its searches found.
+        watch: A watch over the store. Its alarms are among the findings.
 
     Raises:
         ArgumentError: If an argument has the wrong type.
@@ -227,6 +226,7 @@ def examine(
         named.add(document.id or "", links)
     survey = store.survey()
     dangling = _count_dangling_links(survey)
+    alarms, searches = (watch.alarms(), watch.vitals().searches) if watch else ((), 0)
     findings = [
         *(_check_schema_problems(store, schema) if schema else ()),
         *_check_drift(graph, schema),
@@ -239,7 +239,7 @@ def examine(
         ),
         *named.findings(),
         *(_check_sound(store) if survey.documents <= MAX_VERIFIED else ()),
-        *(_check_searches(watch, graph) if watch else ()),
+        *(make_finding("searches", "alarm", one.text, searches) for one in alarms),
     ]
     return Checkup(
         documents=survey.documents,
@@ -375,25 +375,6 @@ def _check_sound(store: LinkStore) -> Iterator[Finding]:
     """Yield the findings of ``verify``."""
     for one in store.verify().findings:
         yield make_finding("sound", "alarm", f"{one.problem}; repair the store", one.count, one.examples)
-
-
-def _check_searches(watch: Watch, graph: TypedGraph) -> Iterator[Finding]:
-    """Yield the alarms of a watch, and what its searches did not come to."""
-    vitals = watch.vitals()
-    for alarm in watch.alarms():
-        yield make_finding("searches", "alarm", alarm.text, vitals.searches)
-    if vitals.searches < max(1, watch.limits.least):
-        return
-    documents, links = graph.counts()
-    types = sorted(name for name in documents.keys() - vitals.types.keys() if name is not None)
-    kinds = sorted(links.keys() - vitals.kinds.keys())
-    for names, what in (
-        (types, "types of documents that none found"),
-        (kinds, "kinds of link none followed"),
-    ):
-        if names:
-            text = f"of the last {vitals.searches:,} searches, {what}: {len(names):,}"
-            yield make_finding("searches", "note", text, len(names), names)
 
 
 def _list_skipped(

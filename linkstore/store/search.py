@@ -22,7 +22,7 @@ from linkstore.core.vocabulary import (
     make_unknown_name_error,
     make_unknown_type_error,
 )
-from linkstore.embeddings.names import LEAST_EVIDENCE
+from linkstore.embeddings.names import LEAST_SIMILARITY
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Manifest
 from linkstore.errors import EmbeddingError, FilterError, StrategyError
@@ -239,7 +239,7 @@ class SearchMethods(StoreBase):
         text = query if isinstance(query, str) else ""
         given = None if isinstance(query, str) else _convert_question(query)
         question = options.question(_PLACEHOLDER_VECTOR, text)  # raise on an invalid link before embedding
-        question = replace(question, least_evidence=LEAST_EVIDENCE.get(self._embedding.name))
+        question = replace(question, least_similarity=LEAST_SIMILARITY.get(self._embedding.name))
         check_depth(strategy, strategy.hops, self._max_depth)
         vector = (yield from self._embedding.embed_query(text)) if given is None else given
         manifest: Manifest = yield call_engine(backend, backend.manifest())

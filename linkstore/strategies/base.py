@@ -112,8 +112,8 @@ class Question:
         result_filter: Further filter for the documents returned. Paths may lead through others.
         roots: Ids of additional seeds.
         links: Links to follow from the query, as if it were a document with these links.
-        least_evidence: The least evidence that the store has to do with it, see
-            :attr:`.FirstStage.evidence`; None for any.
+        least_similarity: Below this, no document is similar to it; None if that is not known. See
+            :func:`.find_missing_subject`.
     """
 
     vector: Floats
@@ -125,7 +125,7 @@ class Question:
     result_filter: Condition = EVERYTHING
     roots: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
-    least_evidence: float | None = None
+    least_similarity: float | None = None
 
     def links_on(self, side: Side) -> Condition:
         """Return the filter for links on one side of link groups. Only links on the out side are tested."""
@@ -196,9 +196,9 @@ class Traversing(Strategy):
         min_similarity: Minimum similarity of seeds found by similarity, in [-1, 1]. None, the default, takes
             that of the store (:meth:`LinkStore.set_min_similarity
             <linkstore.LinkStore.set_min_similarity>`). Without one, strategies with a search by words find
-            nothing for a question that seems to be about another subject
-            (:data:`~linkstore.embeddings.names.LEAST_EVIDENCE`), and others have no minimum. A value of -1 is
-            no minimum. It does not apply to ``initial_roots`` and ``initial_links``.
+            nothing for a question about another subject, whose words no document has
+            (:data:`~linkstore.embeddings.names.LEAST_SIMILARITY`), and others have no minimum. A value of -1
+            is no minimum. It does not apply to ``initial_roots`` and ``initial_links``.
         kinds: Kinds of link to follow: names, or a dict of names to weights from 0 to 1. None, the
             default, follows all kinds with weight 1.
         adjacent_k: Number of members taken from each link group, the most similar to the query

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,6 +19,7 @@ from linkstore.core.lexical import (
     extract_question_terms,
 )
 from linkstore.core.plans import Plan, number_equals
+from linkstore.core.text import tokenize
 from linkstore.errors import CapabilityError, StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
 from linkstore.strategies.names import NAMING_KINDS, READ, find_named_documents, leave_query
@@ -46,8 +48,8 @@ class FirstStage:
         highest: The highest similarity of any document, even below the minimum, None for an empty store.
         worded: Those that match words, best first, even below the minimum.
         having: How many documents have each word of the question, as far as they were looked up.
-        known: The share of the question's words that some document has; 1 if there are none to look up, or
-            fewer documents than the stage looks for, whose words say little about their subject.
+        unknown: The words of the question that no document has. None if there are fewer documents than the
+            stage looks for: their words say little about their subject.
     """
 
     refs: Ints
@@ -58,7 +60,7 @@ class FirstStage:
     highest: float | None
     worded: Ints
     having: Mapping[str, int]
-    known: float
+    unknown: tuple[str, ...]
 
     def scores(self, refs: Ints, similarity: Floats) -> Floats:
         """Return (m,) scores of any documents in [0, 1], from meaning and words.
@@ -87,15 +89,6 @@ class FirstStage:
         )
 
     @property
-    def evidence(self) -> float:
-        """How much speaks for the store having to do with the question.
-
-        It is the highest similarity of any document, and :data:`KNOWN_WORDS` times the share of the
-        question's words that some document has.
-        """
-        return (self.highest or 0.0) + KNOWN_WORDS * self.known
-
-    @property
     def _most(self) -> np.float32:
         return np.float32(1.0 + (self.lexical if self.words.any() else 0.0))
 
@@ -106,9 +99,14 @@ class FirstStage:
         return words
 
 
-OFF_SUBJECT: Final = "the question seems to be about something else"
-KNOWN_WORDS: Final = 0.2
-"""How much it counts if all words of a question occur in the store, where a similarity counts 1."""
+FEWEST_UNKNOWN: Final = 2
+"""A question with fewer unknown words may be about the store: one may be another word for what is in it."""
+SLIP_DOCUMENTS: Final = 30
+"""How many of the nearest documents are read for the words that unknown ones may be slips of."""
+SLIP_CHARACTERS: Final = 10_000
+"""How much of each of them."""
+SLIP_RATIO: Final = 0.85
+"""How much of a word and of its slip must be the same, as :class:`difflib.SequenceMatcher` measures it."""
 
 
 def run_first_stage(
@@ -119,7 +117,7 @@ def run_first_stage(
     If the backend has no lexical search, only similarity counts, and the trail says so.
     """
     near: plans.Candidates = yield plans.Nearest(vector=question.vector, k=pool, filter=question.seed_filter)
-    found = yield from _search_by_words(trail, question, pool if lexical else 0)
+    found, unknown = yield from _search_by_words(trail, question, pool if lexical else 0)
     refs = sort_unique(np.concatenate((near.refs, found.refs)))
     similarity = np.zeros(len(refs), dtype=np.float32)
     similarity[np.searchsorted(refs, near.refs)] = near.similarity
@@ -142,28 +140,47 @@ def run_first_stage(
         highest=highest,
         worded=found.refs,
         having=found.having,
-        known=_share_known(question, found) if len(near.refs) == pool else 1.0,
+        unknown=unknown if len(near.refs) == pool else (),
     )
 
 
-def _share_known(question: Question, found: plans.LexicalMatches) -> float:
-    asked, _ = extract_question_terms(question.text)
-    known = sum(bool(found.having.get(word)) for word in asked) + len(found.left_out)
-    return known / len(asked) if asked and (found.having or found.left_out) else float(not found.having)
+def find_missing_subject(stage: FirstStage, question: Question, controls: Traversing) -> Plan[str]:
+    """Say why a question, which means no document by name, is about something else; "" if it need not be.
 
-
-def is_off_subject(stage: FirstStage, question: Question, controls: Traversing) -> bool:
-    """Say whether a question, which means no document by name, seems to be about something else.
-
-    Not if the caller or the store sets a minimum similarity, which decides then.
+    It is if half of its words, and at least two, are in no document, and no document is similar to it. Slips
+    do not count, which the nearest documents spell otherwise. If the caller or the store sets a minimum
+    similarity, that decides instead.
     """
-    least = question.least_evidence
-    given = controls.min_similarity is not None or not question.text or stage.highest is None
-    return least is not None and not given and stage.evidence < least
+    least, unknown = question.least_similarity, stage.unknown
+    if least is None or controls.min_similarity is not None or stage.highest is None:
+        return ""
+    asked, _ = extract_question_terms(question.text)
+    enough = max(FEWEST_UNKNOWN, len(asked) / 2)
+    if stage.highest >= least or len(unknown) < enough:
+        return ""
+    nearest = stage.refs[np.argsort(-stage.similarity, kind="stable")[:SLIP_DOCUMENTS]]
+    documents: list[plans.StoredDocument] = yield plans.Documents(refs=nearest)
+    written = {word for one in documents for word in tokenize(one.text[:SLIP_CHARACTERS])}
+    unknown = tuple(word for word in unknown if not _is_slip(word, written))
+    if len(unknown) < enough:
+        return ""
+    return (
+        f"no document has the words {', '.join(unknown)}, and the most similar one has {stage.highest:.2f}"
+        " (a min_similarity of -1 finds the nearest)"
+    )
 
 
-def _search_by_words(trail: Trail, question: Question, pool: int) -> Plan[plans.LexicalMatches]:
-    none = plans.LexicalMatches(refs=NO_REFS, score=NO_SCORES)
+def _is_slip(word: str, written: Iterable[str]) -> bool:
+    """Say whether a word is a slip of one that is written, from which its first letter does not differ."""
+    alike = [one for one in written if one[0] == word[0]]
+    return bool(difflib.get_close_matches(word, alike, 1, SLIP_RATIO))
+
+
+def _search_by_words(
+    trail: Trail, question: Question, pool: int
+) -> Plan[tuple[plans.LexicalMatches, tuple[str, ...]]]:
+    """Return what words find, and the words that no document has."""
+    none = plans.LexicalMatches(refs=NO_REFS, score=NO_SCORES), ()
     asked, more = extract_question_terms(question.text)
     if not asked or not pool:
         return none
@@ -173,7 +190,7 @@ def _search_by_words(trail: Trail, question: Question, pool: int) -> Plan[plans.
         trail.cut("lexical", len(asked), 0, f"words not looked up: {error}")
         return none
     note_cut_words(trail, more, found)
-    return found
+    return found, tuple(one for one in asked if not found.having.get(one) and one not in found.left_out)
 
 
 def note_cut_words(trail: Trail, more: int, found: plans.LexicalMatches) -> None:
@@ -377,7 +394,7 @@ class Named(Strategy):
         """Plan one fetch by words, one of the links that have names as tags, and the texts of candidates."""
         trail = Trail()
         question = replace(question, seed_filter=question.seed_filter & question.result_filter)
-        worded = yield from _search_by_words(trail, question, READ)
+        worded, _ = yield from _search_by_words(trail, question, READ)
         found, _ = yield from find_named_documents(
             question, worded.having, worded.refs, NAMING_KINDS, self.k, self.cap
         )

@@ -29,10 +29,9 @@ from linkstore.strategies.base import (
     rerank_hits,
 )
 from linkstore.strategies.first_stage import (
-    OFF_SUBJECT,
     FirstStage,
+    find_missing_subject,
     find_question_targets,
-    is_off_subject,
     run_first_stage,
 )
 from linkstore.strategies.names import NAMING_KINDS
@@ -288,11 +287,11 @@ class PageRank(Traversing):
             trail, question, self, stage, self.named_kinds, self.named, cap, rare=cap
         )
         known = stage.joined(own)
-        if not meant and is_off_subject(stage, question, self):
-            trail.cut("floor", len(known), 0, OFF_SUBJECT)
-            known = known.take(np.zeros(len(known), dtype=np.bool_))
-        if not len(known):
-            return report_none_found(trail, question, self.pool, self, stage.highest)
+        missing = "" if meant else (yield from find_missing_subject(stage, question, self))
+        if missing:
+            trail.cut("floor", len(known), 0, missing)
+        if missing or not len(known):
+            return report_none_found(trail, question, self.pool, self, stage.highest, missing)
         seeds = known.refs[(yield from rank_refs(known.refs, stage.scores_of(known), self.start_k))]
         starting = is_member(known.refs, np.concatenate((seeds, own.refs)))
         frontier = trail.add((yield from limit_nodes(trail, known.take(starting), 0, self)))

@@ -78,14 +78,15 @@ def limit_per_page(refs: Ints, k: int, per_page: int) -> Plan[Ints]:
 
 
 def report_none_found(
-    trail: Trail, question: Question, k: int, controls: Traversing, best: float | None
+    trail: Trail, question: Question, k: int, controls: Traversing, best: float | None, missing: str = ""
 ) -> Hits:
     """Return a result without hits, as none of ``k`` documents to start from is found, and say why.
 
-    ``best`` is the highest similarity of any document.
+    ``best`` is the highest similarity of any document, ``missing`` says why the question is about something
+    else.
     """
-    if best is not None and controls.min_similarity is None:
-        reason = f"the question seems to be about something else; the best document has similarity {best:.4f}"
+    if missing:
+        reason = missing
     elif best is not None:
         reason = f"no document reaches min_similarity {controls.floor}; the best has {best:.4f}"
     elif k == 0:

@@ -16,7 +16,7 @@ from linkstore.engines.cassandra.reading import MAX_KEYS_PER_STATEMENT, STATEMEN
 from linkstore.engines.cassandra.statements import Tables
 
 TABLES = Tables("space", "store")
-FULL, LIGHT = derived_cql.read_members(TABLES), derived_cql.count_members(TABLES)
+FULL, LIGHT = derived_cql.read_members(TABLES), derived_cql.read_members(TABLES, "tag")
 
 
 class OneNode:

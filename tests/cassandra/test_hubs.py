@@ -54,12 +54,12 @@ def crowd(tables: Tables, numbers: Sequence[int]) -> Iterator[Statement]:
     packed = codes.encode_vectors(normalize_vectors(random.standard_normal((len(numbers), DIMENSION))))
     for side in ("in", "out"):
         rows = [
-            ({pack_member_state(1.0, code)}, *HUB, side, 0, f"m{n:06}")
+            (0, {pack_member_state(1.0, code)}, *HUB, side, 0, f"m{n:06}")
             for n, code in zip(numbers, packed, strict=True)
         ]
         for start in range(0, len(rows), A_BATCH):
             batch = rows[start : start + A_BATCH]
-            text = statements.write_rows(tables.member_rows, len(batch), replace=False, lifetime=False)
+            text = statements.write_rows(tables.member_rows, len(batch), replace=False)
             values = (1, *(value for row in batch for value in row))
             yield Statement(cql=text, values=values, level="write")
 

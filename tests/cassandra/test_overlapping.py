@@ -319,8 +319,8 @@ def test_what_a_member_says_is_compared(clients) -> None:
         )
     )[0]
     wrong = dict(rows)["other"][8:]
-    text = statements.write_rows(one._tables.member_rows, 1, replace=True, lifetime=False)
-    values = (time.time_ns() // 1000, {wrong}, "k", "x", "in", 0, "d")
+    text = statements.write_rows(one._tables.member_rows, 1, replace=True)
+    values = (time.time_ns() // 1000, 0, {wrong}, "k", "x", "in", 0, "d")
     one._executor.run(Requests(statements=(Statement(cql=text, values=values, level="write"),), what="spoil"))
     (finding,) = one.run(one.verify()).findings
     assert finding.problem == "members of link groups that differ from their document"

@@ -20,9 +20,7 @@ def state(folder) -> dict[str, object]:
         settings = dict(connection.execute("SELECT name, value FROM setting").fetchall())
     finally:
         connection.close()
-    files = {
-        path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.suffix in {".bin", ".f32"}
-    }
+    files = {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if path.suffix == ".bin"}
     return {**rows, **settings, **files}
 
 

@@ -14,6 +14,7 @@ from linkstore.core.links import parse_links
 from linkstore.engines.contract import Change, Record
 from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.engines.embedded.derived import parse_snapshot, record_snapshot
+from linkstore.engines.embedded.files import map_arrays
 from linkstore.engines.embedded.mirror import Column
 from linkstore.engines.embedded.schema import read_settings
 from linkstore.engines.embedded.vectors import quantize
@@ -140,7 +141,7 @@ def test_rows_tables_and_files_follow_what_is_stored_not_its_history(tmp_path, s
             nearest(store, ASKED, 1)
     fresh.run(fresh.write(Change(put=changed)))
     nearest(fresh, ASKED, 1)
-    mirror = store._store.derived.mirror
+    mirror = store._store.derived._held.mirror
     assert mirror is not None
     assert len(mirror.keys) <= 2 * count
     assert len(mirror.group_keys) <= 4 * count
@@ -166,7 +167,7 @@ def test_a_store_that_shrinks_gives_its_space_back(tmp_path) -> None:
     for start in range(20, 4000, 500):
         store.run(store.write(Change(remove=[f"d{n}" for n in range(start, start + 500)])))
     assert nearest(store, ASKED) == exact(range(20), ASKED)
-    assert not list((tmp_path / "kb").glob("ann-*"))
+    assert not list((tmp_path / "kb").glob("index-*"))
     store.close()
     assert weight(tmp_path / "kb") < large / 3.5
 
@@ -201,13 +202,13 @@ def test_an_index_that_lacks_documents_is_found_and_mended(tmp_path) -> None:
     store = backend(tmp_path / "kb")
     put(store, 0, 200)
     store.run(store.flush())
-    (path,) = (tmp_path / "kb").glob("ann-*.usearch")
+    (path,) = (tmp_path / "kb").glob("index-*.bin")
     snapshot = store._database.read(lambda connection: parse_snapshot(read_settings(connection)))
-    index = store._store.derived.map_ann(snapshot, view=False)
-    assert index is not None
+    _, index = store._store.derived.load(snapshot, view=False)
     index.index.remove(np.array([5]))
     index.index.add(np.array([6]) + 1_000_000, quantize(vectors([3])))
-    wrong = replace(snapshot, ann=index.save(path))
+    columns = {name: [np.array(array)] for name, array in map_arrays(path).items()}
+    wrong = replace(snapshot, digest=index.save(path, columns))
     store._database.write(lambda connection: record_snapshot(connection, wrong))
     assert len(store.run(store.verify()).findings) == 2
     store.run(store.repair())

@@ -61,7 +61,7 @@ def test_the_flushing_backend_uses_an_index(tmp_path) -> None:
         backend.run(backend.write(change))
     assert backend.run(backend.verify()).sound
     backend.close()
-    assert list((tmp_path / "kb").glob("ann-*.usearch"))
+    assert list((tmp_path / "kb").glob("index-*.bin"))
 
 
 @pytest.mark.parametrize("kind", [EmbeddedBackend, Flushing])

@@ -75,7 +75,7 @@ def test_a_full_disk_refuses_writes_and_keeps_what_was_there(small_disk) -> None
     store.run(store.flush())
     assert nearest(store, ASKED) == exact(range(there + 50), ASKED)
     assert store.run(store.verify()).sound
-    assert list((small_disk / "kb").glob("ann-*.usearch"))
+    assert list((small_disk / "kb").glob("index-*.bin"))
     store.close()
 
 
@@ -94,7 +94,7 @@ def test_a_write_counts_though_there_is_no_space_for_its_snapshot(
     (small_disk / "ballast").unlink()
     put(store, 2020, 2030)
     store.run(store.flush())
-    assert list((small_disk / "kb").glob("ann-*.usearch"))
+    assert list((small_disk / "kb").glob("index-*.bin"))
     assert nearest(store, ASKED) == exact(range(2030), ASKED)
     assert store.run(store.verify()).sound
     store.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from linkstore.engines.embedded import location
+from linkstore.engines.embedded import files
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="limits are those of POSIX")
 
@@ -22,7 +22,6 @@ PROGRAM = """
     from pathlib import Path
     import numpy as np
     from linkstore.engines.embedded.vectors import AnnIndex
-    from linkstore.engines.embedded.location import write_file
 
     rows = np.random.default_rng(1).normal(size=(300, 8)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -69,12 +68,12 @@ def unreadable(number: int):
     ("number", "raised"), [(errno.ENOMEM, MemoryError), (errno.EMFILE, OSError), (errno.ENFILE, OSError)]
 )
 def test_a_file_is_not_damaged_because_this_process_lacks_something(tmp_path, monkeypatch, number, raised):
-    path = tmp_path / "graph-1.bin"
+    path = tmp_path / "index-1.bin"
     path.write_bytes(b"content")
-    hashed = location.file_digest(path)
-    assert location.has_digest(path, hashed)
-    monkeypatch.setattr(location, "file_digest", unreadable(number))
+    hashed = files.file_digest(path)
+    assert files.has_digest(path, hashed)
+    monkeypatch.setattr(files, "file_digest", unreadable(number))
     with pytest.raises(raised):
-        location.has_digest(path, hashed)
-    monkeypatch.setattr(location, "file_digest", unreadable(errno.EIO))
-    assert not location.has_digest(path, hashed)
+        files.has_digest(path, hashed)
+    monkeypatch.setattr(files, "file_digest", unreadable(errno.EIO))
+    assert not files.has_digest(path, hashed)

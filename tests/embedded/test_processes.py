@@ -219,7 +219,7 @@ def test_readers_in_other_processes_outlive_index_swaps(tmp_path) -> None:
     for turn in range(swaps):
         put(store, 300 + 10 * turn, 310 + 10 * turn)
         store.run(store.flush())
-    assert len(list((tmp_path / "kb").glob("ann-*.usearch"))) <= 2
+    assert len(list((tmp_path / "kb").glob("index-*.bin"))) <= 2
     for reader in readers:
         assert reader.finish()[0] > 1
     store.close()

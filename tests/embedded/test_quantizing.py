@@ -59,7 +59,7 @@ def test_the_nearest_are_among_the_proposals(dimension) -> None:
 
 
 def test_an_index_of_other_scalars_counts_as_missing(tmp_path) -> None:
-    path = tmp_path / "ann-1.usearch"
+    path = tmp_path / "index-1.bin"
     index = Index(ndim=16, metric="ip", dtype="f16")
     index.add(np.arange(10), near(10, 16))
     index.save(str(path))
@@ -90,5 +90,5 @@ def test_an_index_of_other_scalars_is_made_anew_when_the_store_is_opened(tmp_pat
 
 def scalar(folder) -> ScalarKind:
     """What the vectors of the newest index of a store are made of."""
-    newest = max(folder.glob("ann-*.usearch"), key=lambda path: int(path.stem[4:]))
+    newest = max(folder.glob("index-*.bin"), key=lambda path: int(path.stem[6:]))
     return Index.metadata(str(newest))["kind_scalar"]

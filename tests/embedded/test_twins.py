@@ -27,8 +27,7 @@ def test_what_is_beside_many_equal_vectors_is_found(tmp_path, share) -> None:
     near = normalize_vectors(questions - (questions @ vectors[0])[:, None] * vectors[0])
     near = normalize_vectors(0.7 * vectors[0] + 0.7 * near)
     live = AnnIndex.make(DIMENSION).extended(np.arange(COUNT), lambda keys: vectors[keys], COUNT)
-    again = AnnIndex.load(tmp_path / "a", live.save(tmp_path / "a"), COUNT)
-    assert again is not None
+    again, _ = AnnIndex.load(tmp_path / "a", live.save(tmp_path / "a"), COUNT)
     for question in (*questions, *near):
         scores = cosine_similarities(vectors, question)
         for index in (live, again):

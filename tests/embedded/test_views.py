@@ -33,7 +33,7 @@ from linkstore.core.plans import (
     StoredDocument,
 )
 from linkstore.engines.contract import Change
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, derived
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.engines.embedded import vectors as ann
 from linkstore.engines.embedded.derived import DerivedData, Snapshot, StaleStateError
 from linkstore.engines.embedded.mirror import Column
@@ -150,10 +150,10 @@ def test_a_mirror_older_than_the_list_of_removals_is_loaded_anew(tmp_path) -> No
     put(store, 0, 150)
     store.run(store.flush())
     nearest(store, ASKED)
-    mirror = store._store.derived.mirror
+    mirror = store._store.derived._held.mirror
     Child(replace_twenties, tmp_path / "kb").finish()
     assert nearest(store, ASKED, 300) == exact(range(60, 210), ASKED, 300)
-    assert store._store.derived.mirror is not mirror
+    assert store._store.derived._held.mirror is not mirror
     store.close()
 
 
@@ -197,7 +197,7 @@ def test_a_store_opened_in_small_searches_exactly(tmp_path) -> None:
     store = backend(tmp_path / "kb", EmbeddedSettings(durable=False))
     put(store, 0, 500)
     store.run(store.flush())
-    assert not list((tmp_path / "kb").glob("ann-*"))
+    assert not list((tmp_path / "kb").glob("index-*"))
     assert nearest(store, ASKED, 500) == exact(range(500), ASKED, 500)
     store.close()
 
@@ -254,8 +254,8 @@ def test_a_snapshot_does_not_disturb_readers(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(ann, "has_digest"), (derived, "has_digest"), (Index, "view")],
-    ids=["index", "graph", "view"],
+    [(ann, "has_digest"), (Index, "view"), (ann, "map_arrays")],
+    ids=["hash", "graph", "columns"],
 )
 def test_a_reader_overtaken_by_two_snapshots_does_without_files(tmp_path, monkeypatch, module, name) -> None:
     """The files of a snapshot are deleted when the second after it is taken, perhaps while one is opened."""
@@ -271,7 +271,7 @@ def test_a_reader_overtaken_by_two_snapshots_does_without_files(tmp_path, monkey
     def overtaken(*given, **options) -> object:
         sound = name == "has_digest" and real(*given, **options)
         for n in () if gone else (400, 500):
-            gone.append(Path(given[0] if name == "has_digest" else given[1]))
+            gone.append(Path(given[1] if module is Index else given[0]))
             put(store, n, n + 100)
             store.run(store.flush())
         return sound or real(*given, **options)
@@ -290,16 +290,20 @@ def test_verify_looks_at_the_snapshot_that_is_recorded_by_then(tmp_path, monkeyp
     store = backend(tmp_path / "kb", SNAPSHOTS)
     put(store, 0, 300)
     store.run(store.flush())
-    problems, seen = DerivedData.find_damaged_files, []
+    load, seen, missing = DerivedData.load, [], []
 
-    def overtaken(files: DerivedData, recorded: Snapshot) -> list[str]:
-        for n in () if seen else (300, 400):
-            put(store, n, n + 100)
-            store.run(store.flush())
-        seen.append(problems(files, recorded))
-        return seen[-1]
+    def overtaken(files: DerivedData, recorded: Snapshot, *, view: bool = True) -> object:
+        if not seen:
+            seen.append(recorded)
+            for n in (300, 400):
+                put(store, n, n + 100)
+                store.run(store.flush())
+        found = load(files, recorded, view=view)
+        missing.append(found is None)
+        return found
 
-    monkeypatch.setattr(DerivedData, "find_damaged_files", overtaken)
+    monkeypatch.setattr(DerivedData, "load", overtaken)
     assert store.run(store.verify()).findings == ()
-    assert [bool(found) for found in seen] == [True, False]
+    assert any(missing)
+    assert not missing[-1]
     store.close()

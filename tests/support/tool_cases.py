@@ -19,8 +19,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.agents import ScriptedChatModel, ToolLimits, graph_tools
-from linkstore.agents.toolbox import Toolbox
+from linkstore.agents import ScriptedChatModel, ToolLimits, document_tools, graph_tools
+from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.calls import run
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import StrategyError
@@ -443,9 +443,12 @@ class OwnToolCases:
     def test_numbers_of_too_many_digits_to_spell_out_are_refused_with_a_message(self, store):
         """Not through LangChain, which itself spells out the arguments of a call."""
         store.add_documents([node("short", "ab")])
-        tools = Toolbox(store)
+        scope = ToolScope(store)
         for huge in (10**5_000, -(10**5_000)):
-            for operation in (tools.read("short", huge), tools.search("x", huge)):
+            for operation in (
+                document_tools.read(scope, "short", huge),
+                document_tools.search(scope, "x", huge),
+            ):
                 with pytest.raises(StrategyError, match="an integer of too many digits"):
                     run(operation)
 

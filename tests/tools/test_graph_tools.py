@@ -19,7 +19,8 @@ from tool_cases import EXAMPLES, DrugToolCases, OwnToolCases
 import linkstore.agents
 from linkstore import LinkStore
 from linkstore.agents import ToolLimits, graph_tools
-from linkstore.agents.toolbox import Toolbox, make_specs, make_writing_specs
+from linkstore.agents.tool_answers import ToolScope
+from linkstore.agents.tool_specs import make_specs, make_writing_specs
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import FilterError, StrategyError
 from linkstore.store import Relation, Schema
@@ -118,8 +119,8 @@ def all_specs() -> list[Any]:
     store = LinkStore()
     schema = Schema(types={"Drug", "Class"}, relations=(Relation("BELONGS_TO", "Drug", "Class"),))
     store.set_schema(schema)
-    toolbox = Toolbox(store)
-    return [*make_specs(toolbox, "drugs"), *make_writing_specs(toolbox)]
+    scope = ToolScope(store)
+    return [*make_specs(scope, "drugs"), *make_writing_specs(scope)]
 
 
 @pytest.mark.parametrize("spec", all_specs(), ids=lambda spec: spec.name)

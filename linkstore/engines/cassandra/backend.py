@@ -171,7 +171,8 @@ class CassandraBackend(Backend):
         """Write to the table of accesses."""
         if not (yield from self._is_claimed()):
             return 0
-        return (yield from tables.record_accesses(self._tables, self._fetcher, times, self._settings.ttl))
+        lifetime = self._settings.ttl or 0
+        return (yield from tables.record_accesses(self._tables, self._fetcher, times, lifetime))
 
     def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
         """Read the table of accesses."""

@@ -233,7 +233,7 @@ class DocumentVersion:
         vector: (d,) float32 of unit length.
         relinked: The links that were replaced since it was written.
         written: Latest write time of its columns, 0 if it is not written yet, or was read to be searched.
-        lifetime: Seconds until it expires. None: never.
+        lifetime: Seconds until it expires. 0: never.
         born: When the document was added, None if an older linkstore did.
     """
 
@@ -245,7 +245,7 @@ class DocumentVersion:
     vector: Floats
     relinked: ReplacedLinks = field(default_factory=dict)
     written: int = 0
-    lifetime: int | None = None
+    lifetime: int = 0
     born: int | None = None
 
     @classmethod
@@ -261,7 +261,7 @@ class DocumentVersion:
         if not more:
             return cls(*version)
         lifetime, born, *_ = more
-        return cls(*version, find_last_write(row), lifetime, born)
+        return cls(*version, find_last_write(row), lifetime or 0, born)
 
     @classmethod
     def of_record(cls, record: Record) -> DocumentVersion:

@@ -82,14 +82,14 @@ class RowChange:
         before: The rows that it had.
         at: The timestamp of rows that are written.
         gone_at: The timestamp of deletions.
-        lifetime: Seconds until the rows expire. None: never.
+        lifetime: Seconds until the rows expire. 0: never.
     """
 
     now: RowSet
     before: RowSet
     at: int
     gone_at: int
-    lifetime: int | None = None
+    lifetime: int = 0
 
 
 class DerivedRows:
@@ -163,7 +163,7 @@ class DerivedRows:
         at: int,
         *,
         replace: bool = False,
-        lifetime: int | None = None,
+        lifetime: int = 0,
     ) -> Iterator[Statement]:
         """Add states to rows.
 
@@ -172,12 +172,12 @@ class DerivedRows:
             rows: Keys and states, in any order.
             at: The timestamp.
             replace: Whether to remove all states that were added before.
-            lifetime: Seconds until written rows expire. None: never.
+            lifetime: Seconds until written rows expire. 0: never.
         """
-        expiry = [] if lifetime is None else [codec.SIZE.pack(lifetime)]
+        expiry = codec.SIZE.pack(lifetime)
         pack_key = _make_key_packer(table)
-        packed = ((*expiry, codec.pack_set(state), *pack_key(key)) for key, state in rows)
-        make_text = cache(partial(cql.write_rows, table, replace=replace, lifetime=bool(expiry)))
+        packed = ((expiry, codec.pack_set(state), *pack_key(key)) for key, state in rows)
+        make_text = cache(partial(cql.write_rows, table, replace=replace))
         for part, routing in self._make_batches(table, packed):
             yield codec.pack_batch(make_text(len(part)), at, part, routing)
 

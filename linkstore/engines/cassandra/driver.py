@@ -213,4 +213,5 @@ def _format_hosts(hosts: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _format_level(error: Any) -> str:
-    return str(cassandra.ConsistencyLevel.value_to_name.get(error.consistency, "the consistency level"))
+    levels: Any = cassandra.ConsistencyLevel
+    return str(levels.value_to_name.get(error.consistency, "the consistency level"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -113,23 +113,18 @@ class CorpusStatistics:
             self._last[EVERYTHING.key] = totals, until
 
 
-def estimate_count(hashes: npt.NDArray[np.uint64], most: int) -> float:
+def estimate_count(hashes: npt.NDArray[np.uint64]) -> float:
     """Estimate the number of documents in a partition from its first hashes.
 
-    The result is exact if there are fewer than ``most``. Hashes are distributed uniformly, so the ``n``-th
-    smallest hash divided by the range of hashes estimates ``n`` divided by their number. Source: Z.
-    Bar-Yossef et al., "Counting Distinct Elements in a Data Stream", RANDOM 2002; in the unbiased form of
-    K. Beyer et al., "On Synopses for Distinct-Value Estimation under Multiset Operations", SIGMOD 2007. The
-    standard error is a little over 1/sqrt(n).
+    Hashes are distributed uniformly, so the ``n``-th smallest hash divided by the range of hashes estimates
+    ``n`` divided by their number. Source: Z. Bar-Yossef et al., "Counting Distinct Elements in a Data
+    Stream", RANDOM 2002; in the unbiased form of K. Beyer et al., "On Synopses for Distinct-Value Estimation
+    under Multiset Operations", SIGMOD 2007. The standard error is a little over 1/sqrt(n).
 
     Args:
-        hashes: (n,) ascending.
-        most: Number of hashes that were requested.
+        hashes: (n,) ascending, at least one.
     """
-    distinct = len(np.unique(hashes))
-    if len(hashes) < most:
-        return distinct
-    return (distinct - 1) / ((float(hashes[-1]) + 1) / _HASH_RANGE)
+    return (len(np.unique(hashes)) - 1) / ((float(hashes[-1]) + 1) / _HASH_RANGE)
 
 
 @dataclass(slots=True)
@@ -143,7 +138,7 @@ class PostingReading:
         most: Number of rows to look at, including those outside the scope. None: any.
         rows: The rows of the scope that were read.
         looked_at: Number of rows that were read, including those outside the scope.
-        last: The last row that was read, None before the first.
+        last: The last row that was read, empty before the first.
         more: Whether there may be more.
     """
 
@@ -153,7 +148,7 @@ class PostingReading:
     most: int | None = None
     rows: list[ReadPosting] = field(default_factory=list)
     looked_at: int = 0
-    last: ReadPosting | None = None
+    last: ReadPosting = b"", ""
     more: bool = True
 
     @property
@@ -169,11 +164,9 @@ class PostingReading:
 
     def make_statement(self, tables: Tables, size: int) -> Statement:
         """Return the statement that reads the next rows."""
-        key = (*self.partition, self.word)
-        if self.last is None:
-            return Statement(cql=cql.read_first_postings(tables), values=(*key, size))
         head, id = self.last
-        return Statement(cql=cql.read_next_postings(tables), values=(*key, head[:HASH_BYTES], id, size))
+        values = (*self.partition, self.word, head[:HASH_BYTES], id, size)
+        return Statement(cql=cql.read_postings(tables), values=values)
 
     def take(self, rows: Sequence[ServerPosting], held: set[str] | None, asked: int) -> None:
         """Add rows in a scope (None: all), which answer a request for ``asked`` rows."""
@@ -200,26 +193,27 @@ class PostingReading:
     def count(self, share: float = 1.0) -> float:
         """Return the number of documents; if not all were read, ``share`` of an estimate of it."""
         hashes = self.heads["hash"]
+        distinct = len(np.unique(hashes))
         if not self.more:
-            return float(len({id for _, id in self.rows}))
-        return max(len(np.unique(hashes)), int(share * estimate_count(hashes, len(hashes))))
+            return distinct
+        if len(self.rows) >= self.wanted:
+            estimated = estimate_count(hashes)
+        else:  # of a scope, where enough others were looked at
+            (last,) = np.frombuffer(self.last[0], POSTING_HEAD)["hash"]
+            estimated = distinct / ((float(last) + 1) / _HASH_RANGE)
+        return max(distinct, share * estimated)
+
+    def total(self) -> CorpusTotals:
+        """Return the numbers of documents and of their words, estimated if not all were read."""
+        _, places = np.unique(self.heads["hash"], return_index=True)
+        documents, words = self.count(), float(self.heads["length"][places].sum())
+        return CorpusTotals(documents, words * documents / max(1, len(places)))
 
 
-def count_documents(readings: Sequence[PostingReading]) -> CorpusTotals:
-    """Compute totals from the first documents of each part and the share of it that was read."""
-    documents = words = 0.0
-    for part in readings:
-        heads = part.heads
-        hashes, places = np.unique(heads["hash"], return_index=True)
-        number = float(len(hashes))
-        if len(part.rows) >= part.wanted:
-            number = estimate_count(heads["hash"], len(heads))
-        elif part.more and part.last is not None:
-            (last,) = np.frombuffer(part.last[0], POSTING_HEAD)["hash"]
-            number /= (float(last) + 1) / _HASH_RANGE
-        documents += number
-        words += float(heads["length"][places].sum()) * (number / max(1, len(places)))
-    return CorpusTotals(documents, words)
+def count_documents(readings: Iterable[PostingReading]) -> CorpusTotals:
+    """Compute the totals of all partitions."""
+    totals = [one.total() for one in readings]
+    return CorpusTotals(sum(one.documents for one in totals), sum(one.words for one in totals))
 
 
 @dataclass(frozen=True, slots=True)

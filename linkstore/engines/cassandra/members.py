@@ -94,7 +94,7 @@ class GroupReader:
         full = [group for group in found if group not in hubs]
         asked = [
             *self._make_statements(cql.read_members(self._tables), full, side, limit),
-            *self._make_statements(cql.count_members(self._tables), hubs, side, limit),
+            *self._make_statements(cql.read_members(self._tables, "tag"), hubs, side, limit),
         ]
         if asked:
             statements = tuple(statement for _, statement in asked)

@@ -204,15 +204,14 @@ class RowFetcher:
 
     def attributes(self, ids: Sequence[str]) -> Operation[list[Row]]:
         """Read the ids and the metadata of documents."""
-        what = "read what filters ask for"
-        return (yield from self.by_id(self._tables.documents, cql.ATTRIBUTES, ids, what))
+        text = cql.read_documents(self._tables, cql.ATTRIBUTES)
+        return (yield from self.by_id(text, ids, "read what filters ask for"))
 
     def _documents(self, columns: str, ids: Sequence[str]) -> Operation[list[Row]]:
-        return (yield from self.by_id(self._tables.documents, columns, ids, "read documents"))
+        return (yield from self.by_id(cql.read_documents(self._tables, columns), ids, "read documents"))
 
-    def by_id(self, table: str, columns: str, ids: Sequence[str], what: str) -> Operation[list[Row]]:
-        """Read columns of the rows with these ids."""
-        statement = cql.read_by_id(table, columns)
+    def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[Row]]:
+        """Read the rows that a statement with a list of ids returns."""
         ids = [id for id in ids if is_possible_id(id)]
         if not ids:
             return []

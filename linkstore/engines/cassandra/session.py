@@ -12,7 +12,7 @@ from linkstore.core import calls
 from linkstore.engines.cassandra import driver
 from linkstore.engines.cassandra.driver import Session, auth, cluster, diagnose, make_error, policies
 from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.statements import ask
+from linkstore.engines.cassandra.statements import READ_KEYSPACE, ask
 from linkstore.errors import BackendError, MissingExtraError, StoreUnavailableError
 
 USERNAME_VARIABLE: Final = "LINKSTORE_CASSANDRA_USERNAME"
@@ -220,8 +220,7 @@ def _is_in_schema(session: Session, keyspace: str) -> bool:
 
     Such a keyspace may be new, or the driver may not follow the schema.
     """
-    text = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?"
-    look = ask("look for the keyspace", text, keyspace, level="one")
+    look = ask("look for the keyspace", READ_KEYSPACE, keyspace, level="one")
     return bool(calls.run(look, Executor(session).run))
 
 

@@ -7,7 +7,7 @@ the documents of each word. Stores without lexical search do not have it. ``T_ac
 the last access to each document. ``T_pages`` and ``T_settings`` are small.
 
 Every write is a batch with one timestamp. A write to members or words adds states to rows, or replaces the
-earlier states. This module does not import the driver.
+earlier states. What is written has a lifetime in seconds, 0 for ever. This module does not import the driver.
 """
 
 from __future__ import annotations
@@ -270,6 +270,10 @@ READ_TABLE_NAMES: Final = "SELECT table_name FROM system_schema.tables WHERE key
 """Names of the tables in a keyspace; values: the keyspace."""
 
 
+READ_KEYSPACE: Final = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?"
+"""The keyspace of a name, if there is one; values: the name."""
+
+
 READ_CLOCK: Final = "SELECT toTimestamp(now()), rpc_address FROM system.local"
 """Clock time and address of the node that answers."""
 
@@ -320,13 +324,14 @@ ATTRIBUTES: Final = "id, attributes"
 """What filters ask for."""
 PRESENCE: Final = "id, digest, born"
 """Whether a document exists, and when it was added. One without a digest was removed."""
-ACCESS: Final = "id, at"
-"""The key and the time of an access."""
 
 
-def read_by_id(table: str, columns: str) -> str:
-    """Select columns of rows of a table whose key is an id. Values: list of ids."""
-    return f"SELECT {columns} FROM {table} WHERE id IN ?"
+def read_documents(tables: Tables, columns: str = DOCUMENT) -> str:
+    """Select documents by id; other columns to write, to filter, or to look whether they exist.
+
+    Values: list of ids.
+    """
+    return f"SELECT {columns} FROM {tables.documents} WHERE id IN ?"
 
 
 def select_nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
@@ -343,7 +348,7 @@ def select_nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
 
 
 def read_equal(tables: Tables, equalities: int) -> str:
-    """Select :data:`ATTRIBUTES` of documents with these field values.
+    """Select the ids and metadata of documents with these field values.
 
     Values: field and value of each, the limit.
     """
@@ -352,7 +357,7 @@ def read_equal(tables: Tables, equalities: int) -> str:
 
 
 def scan_versions(tables: Tables, *, after: bool) -> str:
-    """Select :data:`VERSION` of the next documents in token order.
+    """Select what must be known of the next documents in token order.
 
     Values: id of the last one (if ``after``), the limit.
     """
@@ -371,7 +376,7 @@ def read_all_links(tables: Tables) -> str:
     )
 
 
-def write_documents(tables: Tables, count: int, *, lifetime: bool) -> str:
+def write_documents(tables: Tables, count: int) -> str:
     """Write ``count`` documents with one timestamp, and forget links that were replaced before.
 
     Values: timestamp, and for each: id, body, attributes, searchable, links, digest, vector, when it was
@@ -380,9 +385,12 @@ def write_documents(tables: Tables, count: int, *, lifetime: bool) -> str:
     one = (
         f"INSERT INTO {tables.documents}"
         " (id, body, attributes, searchable, links, digest, vector, born, relinked)"
-        f" VALUES (?, ?, ?, ?, ?, ?, ?, ?, null){' USING TTL ?' if lifetime else ''}"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, null) USING TTL ?"
     )
     return repeat_in_batch(one, count)
+
+
+_USING: Final = "USING TIMESTAMP ? AND TTL ?"
 
 
 def repeat_in_batch(one: str, count: int) -> str:
@@ -390,10 +398,9 @@ def repeat_in_batch(one: str, count: int) -> str:
     return f"BEGIN UNLOGGED BATCH USING TIMESTAMP ? {'; '.join([one] * count)}; APPLY BATCH"
 
 
-def write_links(tables: Tables, *, lifetime: bool) -> str:
+def write_links(tables: Tables) -> str:
     """Replace the links of some kinds of one document. Values: timestamp, lifetime, links by kind, id."""
-    using = f"USING TIMESTAMP ?{_format_lifetime(lifetime)}"
-    return f"UPDATE {tables.documents} {using} SET relinked = relinked + ? WHERE id = ?"
+    return f"UPDATE {tables.documents} {_USING} SET relinked = relinked + ? WHERE id = ?"
 
 
 def delete_documents(tables: Tables) -> str:
@@ -401,14 +408,17 @@ def delete_documents(tables: Tables) -> str:
     return f"DELETE FROM {tables.documents} USING TIMESTAMP ? WHERE id IN ?"
 
 
-def write_access(tables: Tables, *, lifetime: bool) -> str:
+def write_access(tables: Tables) -> str:
     """Record an access. Values: key, time of the access, the same time as timestamp, lifetime.
 
     The latest access is kept, regardless of the order of the writes.
     """
-    return (
-        f"INSERT INTO {tables.accesses} (id, at) VALUES (?, ?) USING TIMESTAMP ?{_format_lifetime(lifetime)}"
-    )
+    return f"INSERT INTO {tables.accesses} (id, at) VALUES (?, ?) {_USING}"
+
+
+def read_accesses(tables: Tables) -> str:
+    """Select access times of documents: (key, time). Values: list of keys."""
+    return f"SELECT id, at FROM {tables.accesses} WHERE id IN ?"
 
 
 def delete_accesses(tables: Tables) -> str:
@@ -416,24 +426,24 @@ def delete_accesses(tables: Tables) -> str:
     return f"DELETE FROM {tables.accesses} USING TIMESTAMP ? WHERE id IN ?"
 
 
+def read_all_pages(tables: Tables) -> str:
+    """Select all page entries: (source, url, digest, ids)."""
+    return f"SELECT source, url, digest, ids FROM {tables.pages}"
+
+
 def read_pages(tables: Tables) -> str:
-    """Select page entries of a source: (source, url, digest, ids). Values: the source."""
-    return f"SELECT source, url, digest, ids FROM {tables.pages} WHERE source = ?"
+    """Select page entries of a source. Values: the source."""
+    return f"{read_all_pages(tables)} WHERE source = ?"
 
 
 def read_named_pages(tables: Tables) -> str:
-    """Select page entries: (source, url, digest, ids). Values: the source, list of urls."""
+    """Select page entries. Values: the source, list of urls."""
     return f"{read_pages(tables)} AND url IN ?"
 
 
 def read_sources(tables: Tables) -> str:
     """Select the sources that have pages: (source,)."""
     return f"SELECT DISTINCT source FROM {tables.pages}"
-
-
-def read_all_pages(tables: Tables) -> str:
-    """Select all page entries: (source, url, digest, ids)."""
-    return f"SELECT source, url, digest, ids FROM {tables.pages}"
 
 
 def read_page_times(tables: Tables) -> str:
@@ -444,12 +454,9 @@ def read_page_times(tables: Tables) -> str:
     return f"SELECT source, url, WRITETIME(digest) FROM {tables.pages} WHERE source = ? AND url IN ?"
 
 
-def write_page(tables: Tables, *, lifetime: bool) -> str:
+def write_page(tables: Tables) -> str:
     """Write one page entry. Values: source, url, digest, ids, timestamp, lifetime."""
-    return (
-        f"INSERT INTO {tables.pages} (source, url, digest, ids) VALUES (?, ?, ?, ?)"
-        f" USING TIMESTAMP ?{_format_lifetime(lifetime)}"
-    )
+    return f"INSERT INTO {tables.pages} (source, url, digest, ids) VALUES (?, ?, ?, ?) {_USING}"
 
 
 def delete_page(tables: Tables) -> str:
@@ -457,48 +464,38 @@ def delete_page(tables: Tables) -> str:
     return f"DELETE FROM {tables.pages} USING TIMESTAMP ? WHERE source = ? AND url = ?"
 
 
-def _format_lifetime(lifetime: bool) -> str:
-    return " AND TTL ?" if lifetime else ""
+MEMBER: Final = "tag, id, states"
+"""What is read of a member."""
 
 
-_WHERE_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
-
-
-def read_members(tables: Tables) -> str:
-    """Select members: (tag, id, states). Values: kind, tags, side, buckets, limit per partition."""
-    return f"SELECT tag, id, states FROM {tables.members} {_WHERE_GROUPS}"
-
-
-def count_members(tables: Tables) -> str:
-    """Select a row (tag,) for each member of link groups. Values as for :func:`read_members`."""
-    return f"SELECT tag FROM {tables.members} {_WHERE_GROUPS}"
+def read_members(tables: Tables, columns: str = MEMBER) -> str:
+    """Select columns of members, the tag first. Values: kind, tags, side, buckets, limit per partition."""
+    return (
+        f"SELECT {columns} FROM {tables.members}"
+        " WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
+    )
 
 
 def read_more_members(tables: Tables) -> str:
-    """Select the next members of a partition: (tag, id, states).
+    """Select the next members of a partition.
 
     Values: kind, tag, side, bucket, last id, limit.
     """
     return (
-        f"SELECT tag, id, states FROM {tables.members}"
+        f"SELECT {MEMBER} FROM {tables.members}"
         " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id > ? LIMIT ?"
     )
 
 
-_WHERE_WORD: Final = "WHERE shard = ? AND bucket = ? AND word = ?"
-
-
-def read_first_postings(tables: Tables) -> str:
-    """Select the first postings of a word: (hash, id, states). Values: shard, bucket, word, limit."""
-    return f"SELECT hash, id, states FROM {tables.words} {_WHERE_WORD} LIMIT ?"
-
-
-def read_next_postings(tables: Tables) -> str:
+def read_postings(tables: Tables) -> str:
     """Select the next postings of a word: (hash, id, states).
 
-    Values: shard, bucket, word, hash and id of the last one, limit.
+    Values: shard, bucket, word, hash and id of the last one (empty: none), limit.
     """
-    return f"SELECT hash, id, states FROM {tables.words} {_WHERE_WORD} AND (hash, id) > (?, ?) LIMIT ?"
+    return (
+        f"SELECT hash, id, states FROM {tables.words}"
+        " WHERE shard = ? AND bucket = ? AND word = ? AND (hash, id) > (?, ?) LIMIT ?"
+    )
 
 
 def read_row_range(table: DerivedTable) -> str:
@@ -513,18 +510,16 @@ def read_row_range(table: DerivedTable) -> str:
     )
 
 
-def write_rows(table: DerivedTable, count: int, *, replace: bool, lifetime: bool) -> str:
+def write_rows(table: DerivedTable, count: int, *, replace: bool) -> str:
     """Write members or words. Values: timestamp, and for each: lifetime, states, the columns of its key.
 
     Args:
         table: The table.
         count: Number of rows.
         replace: Whether earlier states are removed.
-        lifetime: Whether the rows expire.
     """
-    using = " USING TTL ?" if lifetime else ""
     states = "?" if replace else "states + ?"
-    return repeat_in_batch(f"UPDATE {table.name}{using} SET states = {states} {table.where}", count)
+    return repeat_in_batch(f"UPDATE {table.name} USING TTL ? SET states = {states} {table.where}", count)
 
 
 def delete_rows(table: DerivedTable, count: int) -> str:

@@ -169,17 +169,15 @@ def forget_accesses(tables: Tables, documents: Iterable[tuple[str, int | None]],
 
 
 def record_accesses(
-    tables: Tables, fetcher: RowFetcher, times: Mapping[str, int], lifetime: int | None
+    tables: Tables, fetcher: RowFetcher, times: Mapping[str, int], lifetime: int
 ) -> Operation[int]:
     """Record the access times of stored documents, and return the number of documents recorded.
 
     If a document is removed while its access is recorded, the access remains but is not read.
     """
     there = yield from fetcher.present(list(times))
-    text = cql.write_access(tables, lifetime=lifetime is not None)
-    expiry = () if lifetime is None else (lifetime,)
-    rows = ((make_access_key(id, born), times[id], times[id], *expiry) for id, born in there.items())
-    yield from run_each("record accesses", text, rows)
+    rows = ((make_access_key(id, born), times[id], times[id], lifetime) for id, born in there.items())
+    yield from run_each("record accesses", cql.write_access(tables), rows)
     return len(there)
 
 
@@ -187,7 +185,7 @@ def read_accesses(tables: Tables, fetcher: RowFetcher, ids: Sequence[str]) -> Op
     """Return the access times of the documents that are stored and have one."""
     there = yield from fetcher.present(list(dict.fromkeys(ids)))
     ids_of = {make_access_key(id, born): id for id, born in there.items()}
-    rows = yield from fetcher.by_id(tables.accesses, cql.ACCESS, list(ids_of), "read accesses")
+    rows = yield from fetcher.by_id(cql.read_accesses(tables), list(ids_of), "read accesses")
     return {ids_of[key]: time for key, time in rows}
 
 

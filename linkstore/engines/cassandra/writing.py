@@ -127,7 +127,7 @@ def make_document_writes(
     versions: Sequence[DocumentVersion],
     at: int,
     born: Mapping[str, int | None],
-    lifetime: int | None = None,
+    lifetime: int = 0,
 ) -> Iterator[Statement]:
     """Write documents with one timestamp.
 
@@ -137,14 +137,14 @@ def make_document_writes(
         versions: The documents.
         at: The timestamp.
         born: When those of them that exist were added.
-        lifetime: Seconds until documents expire. None: never.
+        lifetime: Seconds until documents expire. 0: never.
     """
-    expiry = () if lifetime is None else (codec.SIZE.pack(lifetime),)
+    expiry = codec.SIZE.pack(lifetime)
     for share in fetcher.by_replica([(version.id.encode(),) for version in versions]):
         part_of = [versions[position] for position in share.positions]
-        rows = [(*version.pack(born.get(version.id, at)), *expiry) for version in part_of]
+        rows = [(*version.pack(born.get(version.id, at)), expiry) for version in part_of]
         for part in codec.split_rows(rows, DOCUMENT_BATCH_SIZES):
-            text = cql.write_documents(tables, len(part), lifetime=bool(expiry))
+            text = cql.write_documents(tables, len(part))
             yield codec.pack_batch(text, at, part, routing=part[0][0])
 
 
@@ -179,6 +179,11 @@ class ChangeWriter:
     corpus: CorpusStatistics
     _at: int = 0
     _since: float = 0.0
+
+    @property
+    def _lifetime(self) -> int:
+        """Seconds until what is written expires, 0: never."""
+        return self.settings.ttl or 0
 
     def apply(self, change: Change, versions: Sequence[DocumentVersion]) -> Operation[Written]:
         """Write the change, some documents at a time, then its page entries.
@@ -253,7 +258,7 @@ class ChangeWriter:
         self._since = time.monotonic()
 
     def _make_change(self, now: RowSet = NO_ROWS, before: RowSet = NO_ROWS) -> RowChange:
-        return RowChange(now=now, before=before, at=self._at, gone_at=self._at, lifetime=self.settings.ttl)
+        return RowChange(now=now, before=before, at=self._at, gone_at=self._at, lifetime=self._lifetime)
 
     def _finish(self, changes: Sequence[RowChange]) -> Operation[None]:
         yield from run_writes("finish members and words", self.derived.finish(changes))
@@ -272,8 +277,7 @@ class ChangeWriter:
         return (
             known is None
             or (known.digest, known.links_json) != (version.digest, version.links_json)
-            or known.lifetime is not None
-            or self.settings.ttl is not None
+            or bool(known.lifetime or self._lifetime)
         )
 
     def _put(
@@ -288,10 +292,8 @@ class ChangeWriter:
             overtaken = {id for id, version in before.items() if version.written > self._at}
             written = [version for version in part if version.id not in overtaken]
             born = {id: version.born for id, version in before.items()}
-            yield from run_writes(
-                "write documents",
-                make_document_writes(self.tables, self.fetcher, written, self._at, born, self.settings.ttl),
-            )
+            writes = make_document_writes(self.tables, self.fetcher, written, self._at, born, self._lifetime)
+            yield from run_writes("write documents", writes)
             changes += [self._make_change(before=rows[id]) for id in overtaken]
             changes += [
                 self._make_change(rows[version.id], rows_before.get(version.id, NO_ROWS))
@@ -345,10 +347,9 @@ class ChangeWriter:
         yield from self._until_there(added, self._find_missing_pages, self._put_pages, "page entries")
 
     def _put_pages(self, pages: Sequence[PageEntry]) -> Operation[None]:
-        text = cql.write_page(self.tables, lifetime=self.settings.ttl is not None)
-        stamp = (self._at,) if self.settings.ttl is None else (self._at, self.settings.ttl)
+        stamp = self._at, self._lifetime
         rows = ((page.source, page.url, page.digest, list(page.ids), *stamp) for page in pages)
-        yield from run_each("write page entries", text, rows)
+        yield from run_each("write page entries", cql.write_page(self.tables), rows)
 
     def _find_missing_pages(self, added: Sequence[PageEntry]) -> Operation[list[PageEntry]]:
         there = yield from read_entry_times(self.tables, ((page.source, page.url) for page in added))
@@ -430,10 +431,8 @@ class Relinker:
         return lost
 
     def _make_cell(self, version: DocumentVersion) -> Statement:
-        lifetime = version.lifetime
-        stamp = (version.written,) if lifetime is None else (version.written, lifetime)
-        text = cql.write_links(self.tables, lifetime=lifetime is not None)
-        return Statement(cql=text, values=(*stamp, dict(version.relinked), version.id), level="write")
+        values = version.written, version.lifetime, dict(version.relinked), version.id
+        return Statement(cql=cql.write_links(self.tables), values=values, level="write")
 
 
 def _plan_relink(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,6 +46,7 @@ from linkstore.engines.embedded.schema import (
     read_notes,
     read_raw_settings,
     read_settings,
+    write_settings,
 )
 from linkstore.engines.embedded.writing import (
     ChangeWriter,
@@ -159,10 +160,7 @@ class EmbeddedBackend(Backend):
             known = _make_manifest(read_settings(connection))
             if known.dimension is not None:
                 return known
-            connection.executemany(
-                "INSERT OR REPLACE INTO setting VALUES (?, ?)",
-                [("embedding", manifest.embedding), ("dimension", manifest.dimension)],
-            )
+            write_settings(connection, dataclasses.asdict(manifest))
             return manifest
 
         return self._current().write(record_once)
@@ -189,7 +187,7 @@ class EmbeddedBackend(Backend):
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             changed, unchanged = prepare_relinked(connection, kinds, links)
-            return replace(writer.apply(Change(), changed), unchanged=unchanged)
+            return dataclasses.replace(writer.apply(Change(), changed), unchanged=unchanged)
 
         return self._write(apply)
 
@@ -288,7 +286,7 @@ class EmbeddedBackend(Backend):
 
     def _inspect_tables(self, connection: apsw.Connection) -> list[Finding]:
         recorded = parse_snapshot(read_raw_settings(connection))
-        damaged = self._store.damaged_files(recorded) if recorded else []
+        damaged = self._store.find_damaged(recorded) if recorded else None
         with convert_row_errors("tables"):
             return list(verification.inspect_tables(connection, damaged))
 

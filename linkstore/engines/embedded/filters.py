@@ -1,6 +1,6 @@
 """What filters said of documents and links, and ids, kept by the rows and entries of one mirror.
 
-The metadata, links and words of a mirror's row never change (an update makes a new row), so a result stays
+The metadata and links of a mirror's row never change (an update makes a new row), so a result stays
 valid as long as the mirror's rows are numbered as they are. Link data are in no table and no column: a search
 with a filter on them reads the documents that it reaches, and other searches cost nothing extra.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import apsw
@@ -20,7 +21,6 @@ from linkstore.core.documents import collect_weights
 from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.plans import Side
-from linkstore.engines.embedded.lexical import read_lengths
 from linkstore.engines.embedded.mirror import Array, Column, Mirror
 from linkstore.engines.embedded.schema import (
     DATA_FIELD,
@@ -42,25 +42,24 @@ _NO_WEIGHT: Final = np.float32(-1)
 _SELECT: Final = "SELECT key, {} FROM document WHERE key IN (SELECT value FROM json_each(?))"
 
 
+@dataclass(frozen=True, slots=True)
 class ScopeDocuments:
     """The documents of one state that pass a scope.
 
     Args:
         change: The last change of that state.
         rows: (n,) rows of documents, ascending.
+        words: How many words they have on average; 1 if there are none.
     """
 
-    def __init__(self, change: int, rows: Ints) -> None:
-        self.change = change
-        self.rows = rows
-        self.nbytes = rows.nbytes
-        self._words: int | None = None
+    change: int
+    rows: Ints
+    words: float
 
-    def average(self, lengths: Callable[[Ints], Ints]) -> float:
-        """Return how many words a document has on average. ``lengths`` returns the number for each."""
-        if self._words is None:
-            self._words = int(lengths(self.rows).sum())
-        return self._words / max(1, len(self.rows))
+    @property
+    def nbytes(self) -> int:
+        """How much memory the rows take."""
+        return self.rows.nbytes
 
 
 class FilterCache:
@@ -109,17 +108,6 @@ class FilterCache:
 
         return self._look_up((condition.key, side), np.dtype(np.float32), entries, judge)
 
-    def find_lengths(self, rows: Ints, keys: Column, connection: apsw.Connection) -> Ints:
-        """Return how many words each document (n,) has; ``keys`` are document keys by row."""
-
-        def read(unknown: Ints) -> Array:
-            wanted = keys.take(unknown)
-            found, counts = read_lengths(connection, int(wanted[0]), int(wanted[-1]))
-            at = np.minimum(np.searchsorted(found, wanted), max(0, len(found) - 1))
-            return np.where(found[at] == wanted, counts[at], 0) if len(found) else np.zeros(len(wanted))
-
-        return self._look_up(None, np.dtype(np.int32), rows, read).astype(np.int64)
-
     def find_ids(self, rows: Ints, keys: Column, connection: apsw.Connection) -> list[str]:
         """Return the ids of documents (n,): the same ones decide many ties."""
 
@@ -129,12 +117,15 @@ class FilterCache:
         found: list[str] = self._look_up("ids", np.dtype(object), rows, read).tolist()
         return found
 
-    def find_inside(self, scope: Condition, change: int, find: Callable[[], Ints]) -> ScopeDocuments:
-        """Return the documents of a scope at a change. ``find`` returns their rows if they are not known."""
+    def find_inside(self, scope: Condition, mirror: Mirror, connection: apsw.Connection) -> ScopeDocuments:
+        """Return the documents of a scope."""
         with self._lock:
             known = self._scopes.get(scope.key)
-        if known is None or known.change != change:
-            known = ScopeDocuments(change, find())
+        if known is None or known.change != mirror.change:
+            rows = mirror.all_visible()
+            rows = rows[self.find_passing(scope, rows, mirror.keys, connection)]
+            words = mirror.words.take(rows).sum() / len(rows) if len(rows) else 1.0
+            known = ScopeDocuments(mirror.change, rows, float(words))
         with self._lock:
             self._scopes[scope.key] = known
             _trim(self._scopes, scope.key, 1)

@@ -36,7 +36,7 @@ DELETE_WORDS: Final = "DELETE FROM word WHERE rowid = ?"
 SELECT_UNINDEXED: Final = "SELECT id FROM document WHERE key NOT IN (SELECT id FROM word_docsize)"
 _HAVING: Final = f"SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ? LIMIT {POSTINGS + 1})"
 _MATCHING: Final = "SELECT rowid, bm25(word) AS score FROM word WHERE word MATCH ? ORDER BY score LIMIT ?"
-_LENGTHS: Final = "SELECT id, sz FROM word_docsize WHERE id BETWEEN ? AND ?"
+_LENGTHS: Final = "SELECT id, sz FROM word_docsize WHERE id > ?"
 _VOCABULARY: Final = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_instance USING fts5vocab('main', 'word', 'instance')"
 )
@@ -80,9 +80,9 @@ def search_words(connection: apsw.Connection, words: Sequence[str], limit: int) 
     return keys, np.array([-score for _, score in rows], dtype=np.float32)
 
 
-def read_lengths(connection: apsw.Connection, first: int, last: int) -> tuple[Ints, Ints]:
-    """Return the document keys (n,) from ``first`` to ``last``, and how many words each document has (n,)."""
-    rows: list[Any] = connection.execute(_LENGTHS, (first, last)).fetchall()
+def read_lengths(connection: apsw.Connection, after: int) -> tuple[Ints, Ints]:
+    """Return the document keys (n,) greater than ``after``, and how many words each document has (n,)."""
+    rows: list[Any] = connection.execute(_LENGTHS, (after,)).fetchall()
     keys = np.array([key for key, _ in rows], dtype=np.int64)
     sizes = np.array([len(packed) for _, packed in rows], dtype=np.int64)
     packed = np.frombuffer(b"".join([packed for _, packed in rows]), np.uint8).astype(np.int64)
@@ -133,7 +133,7 @@ def score_documents(
     holds: Callable[[Ints], Bools],
     documents: int,
     lengths: Callable[[Ints], Ints],
-    average: Callable[[], float],
+    average: float,
 ) -> ScoredDocuments:
     """Score all documents of a scope that contain at least one of the words.
 
@@ -143,7 +143,7 @@ def score_documents(
         holds: Tells which documents are in the scope.
         documents: How many documents are in the scope.
         lengths: Returns how many words each document has.
-        average: Returns how many words a document of the scope has on average.
+        average: How many words a document of the scope has on average.
     """
     connection.execute(_VOCABULARY)
     found = {word: _read_posting(connection, word, holds, POSTINGS + 1) for word in dict.fromkeys(words)}
@@ -153,12 +153,11 @@ def score_documents(
         found[word] if having[word] <= POSTINGS else _read_posting(connection, word, holds) for word in taken
     ]
     keys = np.unique(np.concatenate([np.empty(0, np.int64), *(posting.keys for posting in postings)]))
-    mean = average() if len(keys) else 1.0  # first, because it reads all lengths of the scope at once
     scores, sizes = np.zeros(len(keys)), lengths(keys).astype(np.float64)
     for posting in postings:
         at = np.searchsorted(keys, posting.keys)
         frequency = inverse_frequency(documents, len(posting.keys))
-        scores[at] += frequency * bm25_weight(posting.counts.astype(np.float64), sizes[at], mean)
+        scores[at] += frequency * bm25_weight(posting.counts.astype(np.float64), sizes[at], average)
     counts = {word: having[word] for word in taken}
     return ScoredDocuments(keys, scores.astype(np.float32), tuple(left), counts)
 

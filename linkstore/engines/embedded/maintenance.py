@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
@@ -23,15 +24,12 @@ from linkstore.core.arguments import require_at_least, require_within
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import (
-    FLOOR,
-    SNAPSHOT_SETTING,
     DerivedData,
     MemoryDerivedData,
     Snapshot,
     StaleStateError,
     StoreState,
     forget_snapshot,
-    make_stamp,
     parse_snapshot,
     record_snapshot,
 )
@@ -39,13 +37,17 @@ from linkstore.engines.embedded.location import Place
 from linkstore.engines.embedded.memory import MemoryDatabase
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import (
+    FLOOR,
     FORGET_NAMES,
+    SNAPSHOT,
+    UNLISTED,
     collect_names,
     fetch_rows,
     find_setting_problems,
     read_raw_settings,
     read_settings,
     record_names,
+    write_settings,
 )
 from linkstore.errors import StoreBusyError, StoreClosedError, StoreFullError, StoreMovedError
 
@@ -57,8 +59,6 @@ STALE_SECONDS: Final = 10.0
 _LOG: Final = logging.getLogger("linkstore")
 _POSTPONING_ERRORS = (OSError, MemoryError, StoreBusyError, StoreClosedError, StoreFullError)
 """Errors that postpone the making of derived files; documents are safe and searches correct without them."""
-UNLISTED: Final = "unlisted"
-"""The setting that counts the removals that are no longer listed."""
 _LEAST_KEPT: Final = 1000
 """Even the smallest store keeps up to this many listed removals, and link groups without links."""
 _FREE_PAGES: Final = 256
@@ -80,8 +80,9 @@ def clean_tables(connection: apsw.Connection, *, everything: bool = False) -> No
     query = "SELECT change FROM departed ORDER BY change DESC LIMIT 1 OFFSET ?"
     for (change,) in fetch_rows(connection, query, (kept,)):
         connection.execute("DELETE FROM departed WHERE change <= ?", (change,))
-        _write_setting(connection, FLOOR, change)
-    _write_setting(connection, UNLISTED, gone - connection.execute("SELECT count(*) FROM departed").get)
+        write_settings(connection, {FLOOR: change})
+    listed = connection.execute("SELECT count(*) FROM departed").get
+    write_settings(connection, {UNLISTED: gone - listed})
     groups, used = (
         np.fromiter(chain.from_iterable(connection.execute(query)), np.int64)
         for query in ("SELECT key FROM link_group", "SELECT link_group FROM link")
@@ -104,10 +105,6 @@ def _erase(connection: apsw.Connection) -> None:
     lexical.optimize_word_index(connection)
     connection.execute(FORGET_NAMES)
     record_names(connection, collect_names(connection))
-
-
-def _write_setting(connection: apsw.Connection, name: str, value: int) -> None:
-    connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +189,7 @@ class OpenStore:
         listed = settings["last_key"] - settings["documents"] - int(settings.get(UNLISTED) or 0)
         if listed > 2 * _count_kept(settings):
             self._try_or_postpone(lambda: self.database.write(clean_tables))
-        if SNAPSHOT_SETTING in settings and 2 * settings["documents"] <= self._exact_below:
+        if SNAPSHOT in settings and 2 * settings["documents"] <= self._exact_below:
             self._try_or_postpone(lambda: self.database.run_alone(self._remove_snapshot, wait=False))
         elif self._is_snapshot_due(settings, self._grow_share):
             self.take_snapshot()
@@ -228,34 +225,28 @@ class OpenStore:
         if recorded is None:
             if self._is_snapshot_due(settings, None) and not self.database.read_only:
                 self.take_snapshot()
-        elif not self.damaged_files(recorded):
-            return
-        elif self.database.read_only:
-            _LOG.warning(
-                "derived files in %s are damaged; searches do without them", self.database.path.parent
-            )
-        else:
-            _LOG.warning(
-                "derived files in %s are damaged; making them anew from the documents",
-                self.database.place.folder,
-            )
-            self.take_snapshot(wait=True, afresh=True)
+        elif damaged := self.find_damaged(recorded):
+            anew = not self.database.read_only
+            what = "it is made anew from the documents" if anew else "searches do without it"
+            _LOG.warning("the derived file %s is damaged; %s", damaged, what)
+            if anew:
+                self.take_snapshot(wait=True, afresh=True)
 
-    def damaged_files(self, recorded: Snapshot) -> list[str]:
-        """Return the names of the recorded snapshot's files that do not match their hashes.
+    def find_damaged(self, recorded: Snapshot) -> Path | None:
+        """Return the path of the recorded snapshot's file if it does not match its hash.
 
         Args:
             recorded: The snapshot that was recorded when the caller began to read. If other processes have
-                taken more snapshots since, its files may be gone, and the files of the latest are checked.
+                taken more snapshots since, its file may be gone, and that of the latest is checked.
         """
-        while found := self.derived.find_damaged_files(recorded):
+        while self.derived.load(recorded) is None:
             now = parse_snapshot(self.database.read(read_raw_settings))
             if now is None:
-                return []
+                return None
             if now == recorded:
-                return found
+                return self.derived.path(now.generation)
             recorded = now
-        return []
+        return None
 
     def take_snapshot(self, *, wait: bool = False, afresh: bool = False) -> None:
         """Write and record a snapshot. If another is being written, wait for its end, or do nothing."""
@@ -311,11 +302,11 @@ class OpenStore:
         """Say whether enough documents were added or removed since the last snapshot (None: any at all)."""
         if settings["documents"] <= self._exact_below:
             return False
-        stamp, last = make_stamp(settings), parse_snapshot(settings)
+        last = parse_snapshot(settings)
         if last is None:
             return True
-        came = stamp.last_key - last.last_key
-        gone = came + last.documents - stamp.documents
+        came: int = settings["last_key"] - last.last_key
+        gone: int = came + last.documents - settings["documents"]
         if share is None:
             return came + gone > 0
         gone_share = min(share, GONE_SHARE)

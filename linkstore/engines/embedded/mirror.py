@@ -59,6 +59,11 @@ class Column:
         """How much memory the rows take."""
         return int(self.base.nbytes + self.tail[: self.size].nbytes)
 
+    @property
+    def last(self) -> int:
+        """The last row of a column of numbers, 0 if it has none."""
+        return int(self.rows(len(self) - 1, len(self))[0]) if len(self) else 0
+
     def extended(self, rows: Array) -> Column:
         """Return a column with rows added at the end. The amortised cost depends on these rows alone."""
         tail, needed = self.tail, self.size + len(rows)
@@ -240,23 +245,6 @@ class LinkSide:
         return LinkSide(self.weight.extended(weight), self.runs.extended(group[added], entries))
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """Which state of the store a reader sees.
-
-    Args:
-        change: Number of the last change.
-        last_key: Largest document key given out.
-        last_group: Largest link group key given out.
-        documents: How many documents there are.
-    """
-
-    change: int
-    last_key: int
-    last_group: int
-    documents: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror:
     """Columns over rows of documents, link entries and rows of link groups.
@@ -264,11 +252,10 @@ class Mirror:
     Args:
         dimension: The length of the vectors.
         change: The last change that the mirror includes.
-        last_key: The largest document key at that change.
-        last_group: The largest link group key at that change.
         dead: How many of its documents have been removed.
         keys: Document keys, ascending.
         vectors: Document vectors.
+        words: How many words each document has.
         removed_at: The change that removed each document.
         links_at: Where the link entries of each document begin, and the end of the last.
         link_group: Rows of link groups, by entry.
@@ -281,11 +268,10 @@ class Mirror:
 
     dimension: int
     change: int
-    last_key: int
-    last_group: int
     dead: int
     keys: Column
     vectors: Column
+    words: Column
     removed_at: Column
     links_at: Column
     link_group: Column
@@ -296,17 +282,16 @@ class Mirror:
     sides: Mapping[Side, LinkSide]
 
     @classmethod
-    def of(cls, arrays: Mapping[str, Array], vectors: Array, stamp: Stamp) -> Mirror:
-        """Make a mirror in the state of ``stamp`` of the columns that :func:`make_empty_columns` names."""
-        kinds = arrays["kinds"]
+    def of(cls, arrays: Mapping[str, Array], change: int) -> Mirror:
+        """Make a mirror in the state after a change of the columns that :func:`make_empty_columns` names."""
+        kinds, vectors = arrays["kinds"], arrays["vectors"]
         return cls(
             dimension=vectors.shape[1],
-            change=stamp.change,
-            last_key=stamp.last_key,
-            last_group=stamp.last_group,
+            change=change,
             dead=0,
             keys=Column.of(arrays["keys"]),
             vectors=Column.of(vectors),
+            words=Column.of(arrays["words"]),
             removed_at=Column.of(np.full(len(arrays["keys"]), NEVER_REMOVED)),
             links_at=Column.of(arrays["links_at"]),
             link_group=Column.of(arrays["link_group"]),
@@ -342,11 +327,13 @@ class Mirror:
         return np.repeat(np.arange(len(rows)), counts), expand_ranges(starts, counts)
 
 
-def make_empty_columns() -> dict[str, Array]:
+def make_empty_columns(dimension: int) -> dict[str, Array]:
     """Make a snapshot's columns of an empty store."""
     empty32, empty64, one = np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64)
     arrays: dict[str, Array] = {
         "keys": empty64,
+        "vectors": np.empty((0, dimension), np.float32),
+        "words": empty32,
         "links_at": one,
         "link_group": empty32,
         "link_document": empty32,
@@ -362,7 +349,7 @@ def make_empty_columns() -> dict[str, Array]:
 
 def make_empty_mirror(dimension: int) -> Mirror:
     """Make the mirror of a store before its first change."""
-    return Mirror.of(make_empty_columns(), np.empty((0, dimension), np.float32), Stamp(0, 0, 0, 0))
+    return Mirror.of(make_empty_columns(dimension), 0)
 
 
 def _make_runs(arrays: Mapping[str, Array], side: Side) -> SortedRuns:

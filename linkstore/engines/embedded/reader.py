@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import apsw
@@ -39,12 +38,12 @@ from linkstore.engines.embedded.filters import FilterCache, ScopeDocuments
 from linkstore.engines.embedded.mirror import Mirror, SortedRuns
 from linkstore.engines.embedded.schema import (
     convert_row_errors,
-    fetch_rows,
+    fetch_each,
     read_metadata,
     read_tags,
 )
 from linkstore.engines.embedded.vectors import PROPOSALS, AnnIndex
-from linkstore.engines.embedded.writing import FIND_GROUPS
+from linkstore.engines.embedded.writing import FIND_GROUP
 
 MAX_PROPOSALS: Final = 1024
 """If a filter leaves too few of this many candidates, a search compares with all documents."""
@@ -174,20 +173,14 @@ class EmbeddedReader(LexicalReader):
 
     def _find_inside(self) -> ScopeDocuments:
         """Return all documents of the scope."""
-
-        def find() -> Ints:
-            rows = self._mirror.all_visible()
-            return rows[self._holds(rows)]
-
-        return self._view.cache.find_inside(self._scope, self._mirror.change, find)
+        return self._view.cache.find_inside(self._scope, self._mirror, self._view.connection)
 
     @immediate
     def find(self, fetch: Find) -> Candidates:
         """Look the ids up in the index on ids."""
         found = dict.fromkeys(fetch.ids)
-        query = "SELECT id, key FROM document WHERE id IN (SELECT value FROM json_each(?))"
-        by_id = dict(fetch_rows(self._view.connection, query, (list(found),)))
-        rows = self._find_rows(np.array([by_id[id] for id in found if id in by_id], dtype=np.int64))
+        keys = fetch_each(self._view.connection, "SELECT key FROM document WHERE id = ?", list(found))
+        rows = self._find_rows(np.array(keys, dtype=np.int64).reshape(-1))
         rows = rows[self._holds(rows)]
         passing = self._passes(fetch.filter, rows)
         kept = rows[passing]
@@ -232,7 +225,7 @@ class EmbeddedReader(LexicalReader):
         """Look the tags up in the index on tags."""
         wanted = list(dict.fromkeys(fetch.tags))
         by_tag = {
-            (kind, tag): key for kind, tag, key in fetch_rows(self._view.connection, FIND_GROUPS, (wanted,))
+            (kind, tag): key for kind, tag, key in fetch_each(self._view.connection, FIND_GROUP, wanted)
         }
         keys = np.array([by_tag.get(pair, -1) for pair in fetch.tags], dtype=np.int64)
         rows, found = self._mirror.group_keys.find(keys)
@@ -321,8 +314,7 @@ class EmbeddedReader(LexicalReader):
 
     def _lexical_within(self, fetch: Lexical) -> LexicalMatches:
         """Score the postings with counts from within the scope."""
-        connection, inside, keys = self._view.connection, self._find_inside(), self._mirror.keys
-        lengths = partial(self._view.cache.find_lengths, keys=keys, connection=connection)
+        inside, keys = self._find_inside(), self._mirror.keys
 
         def holds(asked: Ints) -> Bools:
             rows, known = keys.find(asked)
@@ -330,12 +322,12 @@ class EmbeddedReader(LexicalReader):
             return known
 
         found = lexical.score_documents(
-            connection,
+            self._view.connection,
             fetch.terms,
             holds,
             len(inside.rows),
-            lambda asked: lengths(keys.find(asked)[0]),
-            lambda: inside.average(lengths),
+            lambda asked: self._mirror.words.take(keys.find(asked)[0]),
+            inside.words,
         )
         chosen = self._first_passing(self._find_rows(found.keys), found.scores, fetch)
         return LexicalMatches(
@@ -372,14 +364,10 @@ class EmbeddedReader(LexicalReader):
     @immediate
     def documents(self, fetch: Documents) -> list[StoredDocument]:
         """Read the table of documents."""
-        query = (
-            "SELECT key, id, text, metadata, links FROM document"
-            " WHERE key IN (SELECT value FROM json_each(?))"
-        )
-        keys = self._mirror.keys.take(fetch.refs).tolist()
-        stored = {key: row for key, *row in fetch_rows(self._view.connection, query, (keys,))}
+        query = "SELECT id, text, metadata, links FROM document WHERE key = ?"
+        rows = fetch_each(self._view.connection, query, self._mirror.keys.take(fetch.refs).tolist())
         with convert_row_errors("documents"):
-            return [_make_stored(*stored[key]) for key in keys]
+            return [_make_stored(*row) for row in rows]
 
 
 def _make_stored(id: str, text: str, metadata: str, links: str | None) -> StoredDocument:

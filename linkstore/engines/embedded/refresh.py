@@ -15,13 +15,13 @@ import numpy as np
 
 from linkstore.core.arrays import Bools
 from linkstore.core.plans import Side
+from linkstore.engines.embedded.lexical import read_lengths
 from linkstore.engines.embedded.mirror import (
     NEVER_REMOVED,
     SIDES,
     Array,
     Mirror,
     SortedRun,
-    Stamp,
     compute_offsets,
 )
 from linkstore.engines.embedded.schema import check_texts, convert_row_errors, fetch_rows
@@ -49,8 +49,8 @@ class LinkRows:
     weights: Mapping[Side, Array]
 
 
-def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
-    """Load the link entries of documents with keys from ``after + 1`` to ``last``.
+def load_links(connection: apsw.Connection, after: int) -> LinkRows:
+    """Load the link entries of documents with keys greater than ``after``.
 
     A document may have, say, an incoming and a bidirectional link with the same tag.
     """
@@ -58,8 +58,8 @@ def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
         connection,
         "SELECT document, link_group,"
         " CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END, weight"
-        " FROM link WHERE document > ? AND document <= ? ORDER BY document, link_group",
-        (after, last),
+        " FROM link WHERE document > ? ORDER BY document, link_group",
+        (after,),
     )
     with convert_row_errors("links"):
         flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=4 * len(rows)).reshape(-1, 4)
@@ -75,29 +75,26 @@ def load_links(connection: apsw.Connection, after: int, last: int) -> LinkRows:
     return LinkRows(document[first], group[first], weights)
 
 
-def advance_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
-    """Return a mirror with everything committed up to ``stamp``, or ``mirror`` itself if it has all of that.
+def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> Mirror:
+    """Return a mirror with everything up to a change, or ``mirror`` itself if it has all of that.
+
+    Keys only grow, so what ``mirror`` lacks has greater keys than what it has.
 
     What ``mirror`` shows does not change, and an interrupt at any point is harmless. (Removals are marked
     in rows that both mirrors share. A mark is the number of the change, and readers of ``mirror`` ignore
     later changes. Setting a mark twice has no further effect.)
     """
-    if mirror.change >= stamp.change:
+    if mirror.change >= change:
         return mirror
-    added = _add_documents(_add_groups(mirror, connection, stamp.last_group), connection, stamp.last_key)
-    return replace(
-        added,
-        dead=added.dead + _mark_removals(added, connection),
-        change=stamp.change,
-        last_key=stamp.last_key,
-        last_group=stamp.last_group,
-    )
+    added = _add_documents(_add_groups(mirror, connection), connection)
+    removed = _mark_removals(added, connection, mirror.keys.last)
+    return replace(added, dead=mirror.dead + removed, change=change)
 
 
-def _add_groups(mirror: Mirror, connection: apsw.Connection, last: int) -> Mirror:
-    """Add the link groups with greater keys up to ``last``."""
-    query = "SELECT key, kind FROM link_group WHERE key > ? AND key <= ? ORDER BY key"
-    rows = fetch_rows(connection, query, (mirror.last_group, last))
+def _add_groups(mirror: Mirror, connection: apsw.Connection) -> Mirror:
+    """Add the link groups with greater keys."""
+    query = "SELECT key, kind FROM link_group WHERE key > ? ORDER BY key"
+    rows = fetch_rows(connection, query, (mirror.group_keys.last,))
     with convert_row_errors("link groups"):
         check_texts(kind for _, kind in rows)
     kinds = tuple(dict.fromkeys((*mirror.kinds, *(kind for _, kind in rows))))
@@ -110,13 +107,14 @@ def _add_groups(mirror: Mirror, connection: apsw.Connection, last: int) -> Mirro
     )
 
 
-def _add_documents(mirror: Mirror, connection: apsw.Connection, last: int) -> Mirror:
-    """Add the documents with greater keys up to ``last``, except those without a whole vector."""
+def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
+    """Add the documents with greater keys, except those without a whole vector."""
+    after = mirror.keys.last
     rows = fetch_rows(
         connection,
         "SELECT document.key, embedding FROM document JOIN vector USING (key)"
-        " WHERE document.key > ? AND document.key <= ? AND length(embedding) = ? ORDER BY document.key",
-        (mirror.last_key, last, 4 * mirror.dimension),
+        " WHERE document.key > ? AND length(embedding) = ? ORDER BY document.key",
+        (after, 4 * mirror.dimension),
     )
     if not rows:
         return mirror
@@ -124,14 +122,23 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection, last: int) -> Mi
     keys = np.array(numbers, dtype=np.int64)
     with convert_row_errors("documents"):
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
-    links = _convert_to_rows(load_links(connection, mirror.last_key, last), mirror, keys)
+    links = _convert_to_rows(load_links(connection, after), mirror, keys)
     added = replace(
         mirror,
         keys=mirror.keys.extended(keys),
         vectors=mirror.vectors.extended(vectors),
+        words=mirror.words.extended(_load_lengths(connection, after, keys)),
         removed_at=mirror.removed_at.extended(np.full(len(rows), NEVER_REMOVED)),
     )
     return _add_links(added, links, len(rows))
+
+
+def _load_lengths(connection: apsw.Connection, after: int, keys: Array) -> Array:
+    """Load how many words the documents with these keys have, all greater than ``after``."""
+    found, counts = read_lengths(connection, after)
+    lengths = np.zeros(len(keys), np.int32)
+    lengths[np.isin(keys, found)] = counts[np.isin(found, keys)]
+    return lengths
 
 
 def _convert_to_rows(links: LinkRows, mirror: Mirror, keys: Array) -> LinkRows:
@@ -166,13 +173,12 @@ def _add_links(mirror: Mirror, links: LinkRows, documents: int) -> Mirror:
     )
 
 
-def _mark_removals(mirror: Mirror, connection: apsw.Connection) -> int:
-    """Mark documents that were removed after the mirror's change, and return how many the mirror contains."""
-    if not mirror.last_key:  # the mirror is empty, so there is nothing to mark
+def _mark_removals(mirror: Mirror, connection: apsw.Connection, last: int) -> int:
+    """Mark documents with keys up to ``last`` that were removed after the mirror's change, and count them."""
+    if not last:  # the mirror was empty, so there is nothing to mark
         return 0
     query = "SELECT key, change FROM departed WHERE change > ? AND key <= ?"
-    bindings = mirror.change, mirror.last_key
-    rows = np.array(fetch_rows(connection, query, bindings), dtype=np.int64).reshape(-1, 2)
+    rows = np.array(fetch_rows(connection, query, (mirror.change, last)), dtype=np.int64).reshape(-1, 2)
     at, found = mirror.keys.find(rows[:, 0])
     mirror.removed_at.put(at[found], rows[found, 1])
     return int(np.count_nonzero(found))
@@ -183,16 +189,15 @@ def is_sparse(mirror: Mirror) -> bool:
     return mirror.dead > max(LEAST_REMOVED, REMOVED_SHARE * mirror.living)
 
 
-def pack_mirror(mirror: Mirror, connection: apsw.Connection, stamp: Stamp) -> Mirror:
+def pack_mirror(mirror: Mirror, connection: apsw.Connection) -> Mirror:
     """Return a mirror of the same state without deleted documents and link groups, with new row numbers.
 
     Args:
-        mirror: In the state of ``stamp``.
-        connection: In a transaction that sees that state.
-        stamp: The state.
+        mirror: The mirror.
+        connection: In a transaction that sees its state.
     """
     columns = collect_columns(mirror, find_living_groups(mirror, connection))
-    return Mirror.of(columns, mirror.vectors.take(mirror.all_visible()), stamp)
+    return Mirror.of({**columns, "vectors": mirror.vectors.take(mirror.all_visible())}, mirror.change)
 
 
 def find_living_groups(mirror: Mirror, connection: apsw.Connection) -> Bools:
@@ -219,6 +224,7 @@ def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
     new_code = np.array([codes.get(kind, 0) for kind in mirror.kinds], np.int32)
     arrays: dict[str, Array] = {
         "keys": mirror.keys.take(rows),
+        "words": mirror.words.take(rows),
         "links_at": compute_offsets(np.bincount(document, minlength=len(rows))),
         "link_group": group,
         "link_document": document,

@@ -31,7 +31,7 @@ as many times more as the sample is smaller than the store.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
@@ -43,7 +43,7 @@ import xxhash
 
 from linkstore.core.arrays import Bools, Floats, Ints, expand_ranges, sort_unique
 from linkstore.embeddings.encoder import share_cpp_runtime
-from linkstore.engines.embedded.location import has_digest, write_file
+from linkstore.engines.embedded.files import Array, append_arrays, has_digest, map_arrays, write_file
 from linkstore.engines.embedded.mirror import Mirror
 
 share_cpp_runtime()  # usearch is imported later, and only for a store that has an index
@@ -53,7 +53,6 @@ _DEVIATIONS: Final = 8
 """Components are cut off at this multiple of the root mean square of the components of a unit vector."""
 Hashes = npt.NDArray[np.uint64]
 _CODES_AT_ONCE: Final = 1 << 14
-_TAIL_MAGIC: Final = b"twins-01"
 ASKED_SHARE: Final = 0.3
 """The share of the mean that is subtracted from a question. With the whole mean, the order differs too much
 from that by similarity; in 100,000 pieces of text, 0.3 found the most, and 0.5 nearly as much."""
@@ -154,6 +153,7 @@ class Twins:
 
 
 _NO_KEYS: Final = np.empty(0, np.int64)
+NO_COLUMNS: Final[Mapping[str, Iterable[Array]]] = {}
 NO_TWINS: Final = Twins(_NO_KEYS, _NO_KEYS)
 
 
@@ -209,32 +209,6 @@ def get_codes(index: Any, nodes: Ints) -> Codes:
         return np.empty((0, index.ndim), np.int8)
     codes: Codes = np.asarray(index.get(nodes, np.int8)).reshape(len(nodes), -1)
     return codes
-
-
-def append_tail(path: Path, centre: Floats, twins: Twins) -> None:
-    """Append the mean and the twins to the file of an index, where usearch does not read them."""
-    count = np.array([len(twins)], "<i8")
-    parts = [twins.nodes.astype("<i8"), twins.keys.astype("<i8"), centre.astype("<f4"), count]
-    with path.open("ab") as file:
-        file.write(b"".join([*(part.tobytes() for part in parts), _TAIL_MAGIC]))
-
-
-def read_tail(path: Path, dimension: int) -> tuple[Floats, Twins] | None:
-    """Return the mean and the twins that follow an index, or None if they are missing."""
-    size = path.stat().st_size
-    ends = 4 * dimension + 8 + len(_TAIL_MAGIC)
-    with path.open("rb") as file:
-        file.seek(max(0, size - ends))
-        found = file.read()
-        if len(found) != ends or not found.endswith(_TAIL_MAGIC):
-            return None
-        count = int(np.frombuffer(found, "<i8", 1, 4 * dimension)[0])
-        if not 0 <= 16 * count <= size - ends:
-            return None
-        file.seek(size - ends - 16 * count)
-        twins = np.frombuffer(file.read(16 * count), "<i8").astype(np.int64)
-    centre: Floats = np.frombuffer(found, "<f4", dimension).astype(np.float32)
-    return centre, Twins(twins[:count], twins[count:])
 
 
 def _hash_codes(codes: Codes) -> Hashes:
@@ -357,22 +331,27 @@ class AnnIndex:
     @classmethod
     def load(
         cls, path: Path, digest: str, covered: int, *, recall: float = 1.0, view: bool = True
-    ) -> AnnIndex | None:
-        """Map a file, or read it into memory to add to it. Return None if its hash is not ``digest``."""
+    ) -> tuple[AnnIndex, dict[str, Array]] | None:
+        """Map a file, or read its graph into memory to add to it.
+
+        Return the index and what else was saved with it, or None if the file's hash is not ``digest``, or its
+        graph is not of int8.
+        """
         if not has_digest(path, digest):
             return None
         try:
-            loaded = _restore_index(path, view=view)
+            index = _restore_index(path, view=view)
+            arrays = map_arrays(path) if index is not None else {}
         except (OSError, RuntimeError) as error:  # usearch raises RuntimeError
             if isinstance(error, RuntimeError):
                 _raise_if_interrupted(error)
             if path.exists():
                 raise
             return None  # another process has taken two more snapshots since
-        if loaded is None:
+        if index is None:
             return None
-        index, centre, twins = loaded
-        return cls(index, covered, centre, twins, recall=recall)
+        twins = Twins(np.array(arrays["twin_nodes"]), np.array(arrays["twin_keys"]))
+        return cls(index, covered, np.array(arrays["centre"]), twins, recall=recall), arrays
 
     def __len__(self) -> int:
         return len(self.index) + len(self.twins)
@@ -423,15 +402,16 @@ class AnnIndex:
             grown = replace(grown, twins=grown.twins.extended(nodes[~own], batch[~own]), table=table)
         return replace(grown, covered=covered)
 
-    def save(self, path: Path) -> str:
-        """Write the index to a temporary file, rename the file, and return its hash."""
+    def save(self, path: Path, columns: Mapping[str, Iterable[Array]] = NO_COLUMNS) -> str:
+        """Write the index, and columns behind it, to a file, and return the file's hash."""
 
         def write(temporary: Path) -> None:
             self._write(temporary)
             if self.mend(np.memmap(temporary, np.uint8, "r").view(np.ndarray)):
                 self._write(temporary)
-            if self.centre is not None:
-                append_tail(temporary, self.centre, self.twins)
+            centre = np.zeros(self.index.ndim, np.float32) if self.centre is None else self.centre
+            own = {"centre": centre, "twin_nodes": self.twins.nodes, "twin_keys": self.twins.keys}
+            append_arrays(temporary, {name: [array] for name, array in own.items()} | dict(columns))
 
         return write_file(path, write)
 
@@ -481,7 +461,7 @@ def _require_memory(size: int) -> None:
         raise MemoryError(f"an index needs {size + _LEAST_BYTES:,} bytes of memory: {error}") from error
 
 
-def _restore_index(path: Path, *, view: bool) -> tuple[Any, Floats, Twins] | None:
+def _restore_index(path: Path, *, view: bool) -> Any:
     from usearch.compiled import ScalarKind
     from usearch.index import Index
 
@@ -489,11 +469,8 @@ def _restore_index(path: Path, *, view: bool) -> tuple[Any, Floats, Twins] | Non
     index: Any = Index.restore(str(path), view=view)
     if index is None or index.dtype != ScalarKind.I8:  # with other scalars, it would give wrong answers
         return None
-    tail = read_tail(path, index.ndim)
-    if tail is None:
-        return None
     index.expansion_search = EXPANSION_SEARCH
-    return index, *tail
+    return index
 
 
 def _search_index(index: Any, codes: Codes, count: int) -> Ints:

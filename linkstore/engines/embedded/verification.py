@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 import apsw
@@ -14,12 +15,13 @@ from linkstore.core.links import Link, parse_links
 from linkstore.core.plans import Side
 from linkstore.engines.contract import Change, Finding
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded.derived import FLOOR, DerivedData, Snapshot, make_stamp, read_snapshot
-from linkstore.engines.embedded.maintenance import UNLISTED
+from linkstore.engines.embedded.derived import DerivedData, Snapshot, read_snapshot
 from linkstore.engines.embedded.mirror import SIDES, Mirror, make_empty_mirror
 from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.refresh import advance_mirror, collect_columns, find_living_groups
 from linkstore.engines.embedded.schema import (
+    FLOOR,
+    UNLISTED,
     fetch_rows,
     find_counter_problems,
     read_ids,
@@ -27,6 +29,7 @@ from linkstore.engines.embedded.schema import (
     read_raw_settings,
     read_settings,
     restore_counters,
+    write_settings,
 )
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall, get_codes
 from linkstore.engines.embedded.writing import ChangeWriter
@@ -70,14 +73,14 @@ _CHECKS = {
 }
 
 
-def inspect_tables(connection: apsw.Connection, damaged: list[str]) -> Iterator[Finding]:
-    """Yield the problems of the store."""
+def inspect_tables(connection: apsw.Connection, damaged: Path | None) -> Iterator[Finding]:
+    """Yield the problems of the store; ``damaged`` is its derived file, if that is damaged."""
     state = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
     if state != ["ok"]:
         yield Finding(problem="SQLite finds the database damaged", count=len(state), examples=tuple(state))
         return  # the tables may not be readable
     if damaged:
-        yield Finding(problem="derived files that are damaged", count=len(damaged), examples=tuple(damaged))
+        yield Finding(problem="derived files that are damaged", count=1, examples=(damaged.name,))
     yield from _make_finding("counters that do not fit the tables", find_counter_problems(connection))
     try:
         read_snapshot(read_raw_settings(connection))
@@ -168,11 +171,8 @@ def rebuild_tables(connection: apsw.Connection) -> None:
     lexical.rebuild_word_index(connection)
     connection.execute("DELETE FROM departed")
     settings = read_settings(connection)
-    for name, value in (
-        (FLOOR, settings["change"]),
-        (UNLISTED, settings["last_key"] - settings["documents"]),
-    ):
-        connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+    gone = settings["last_key"] - settings["documents"]
+    write_settings(connection, {FLOOR: settings["change"], UNLISTED: gone})
 
 
 def _restore_links(connection: apsw.Connection) -> None:
@@ -197,16 +197,17 @@ def inspect_derived(view: StoreView, derived: DerivedData, recorded: Snapshot | 
         recorded: The snapshot that the database records; its files have the recorded hashes.
     """
     settings = read_settings(view.connection)
-    stamp, floor = make_stamp(settings), settings.get(FLOOR) or 0
-    fresh = advance_mirror(make_empty_mirror(view.mirror.dimension), view.connection, stamp)
+    change, floor = settings["change"], settings.get(FLOOR) or 0
+    fresh = advance_mirror(make_empty_mirror(view.mirror.dimension), view.connection, change)
     yield from _compare_mirrors(view, fresh, view.mirror, "in memory")
-    mirror = derived.load_mirror(recorded) if recorded and recorded.change >= floor else None
-    if mirror is not None:  # an older mirror cannot be brought up to date, and is never used
-        mirror = advance_mirror(mirror, view.connection, stamp)
+    loaded = derived.load(recorded) if recorded else None
+    if recorded is None or loaded is None:
+        return
+    mirror, index = loaded
+    if mirror is not None and recorded.change >= floor:  # an older one cannot be brought up to date
+        mirror = advance_mirror(mirror, view.connection, change)
         yield from _compare_mirrors(view, fresh, mirror, "in the snapshot")
-    index = derived.map_ann(recorded) if recorded else None
-    if index is not None:
-        yield from _compare_index(fresh, index, view.connection)
+    yield from _compare_index(fresh, index, view.connection)
 
 
 def _compare_mirrors(view: StoreView, fresh: Mirror, mirror: Mirror, place: str) -> Iterator[Finding]:

@@ -21,28 +21,24 @@ from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.schema import (
     check_keys,
     check_sizes,
+    fetch_each,
     fetch_rows,
     read_metadata,
     read_settings,
     record_names,
+    write_settings,
 )
 from linkstore.errors import DocumentError
 
 _INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_VECTOR: Final = "INSERT INTO vector VALUES (?, ?)"
 _INSERT_GROUP: Final = "INSERT INTO link_group VALUES (?, ?, ?)"
-FIND_GROUPS: Final = (
-    "SELECT kind, tag, link_group.key FROM json_each(?) AS wanted CROSS JOIN link_group"
-    " ON kind = json_extract(wanted.value, '$[0]') AND tag = json_extract(wanted.value, '$[1]')"
-)
+FIND_GROUP: Final = "SELECT kind, tag, key FROM link_group WHERE kind = ? AND tag = ?"
 _INSERT_LINKS: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
 _DELETE_ACCESS: Final = "DELETE FROM access WHERE id = ?"
-_SELECT_LINKS_BY_ID: Final = (
-    "SELECT document.id, links FROM json_each(?) AS wanted CROSS JOIN document ON document.id = wanted.value"
-)
-_SELECT_DOCUMENTS_BY_ID: Final = (
-    "SELECT document.id, text, metadata, embedding FROM json_each(?) AS wanted"
-    " CROSS JOIN document ON document.id = wanted.value JOIN vector ON vector.key = document.key"
+_SELECT_LINKS: Final = "SELECT id, links FROM document WHERE id = ?"
+_SELECT_DOCUMENT: Final = (
+    "SELECT id, text, metadata, embedding FROM document JOIN vector USING (key) WHERE id = ?"
 )
 _KIND, _TAG, _DIRECTION, _LABEL, _WEIGHT = map(attrgetter, ("kind", "tag", "direction", "label", "weight"))
 _ABSENT: Final = (0, b"")
@@ -221,7 +217,7 @@ class ChangeWriter:
     def _group_keys(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
         """Return the key of each link group, given by kind and tag, and insert new link groups."""
         distinct = list(dict.fromkeys(wanted))
-        rows = fetch_rows(self._connection, FIND_GROUPS, (distinct,))
+        rows = fetch_each(self._connection, FIND_GROUP, distinct)
         known = {(kind, tag): key for kind, tag, key in rows}
         new = [pair for pair in distinct if pair not in known]
         check_keys("link groups", self._last_group + len(new))
@@ -240,15 +236,13 @@ class ChangeWriter:
 
     def save_settings(self) -> None:
         """Record the counters as a new change."""
-        values: dict[str, Any] = {
+        values = {
             "change": self._change,
             "last_key": self._last_key,
             "last_group": self._last_group,
             "documents": self._documents,
         }
-        self._connection.executemany(
-            "UPDATE setting SET value = ? WHERE name = ?", [(value, name) for name, value in values.items()]
-        )
+        write_settings(self._connection, values)
 
 
 def _make_document_row(key: int, item: PreparedRecord) -> tuple[int, str, str, str, str | None, bytes]:
@@ -267,13 +261,13 @@ def prepare_relinked(
         kinds: Links of these kinds are removed.
         links: The links that replace them, by document id.
     """
-    known = fetch_rows(connection, _SELECT_LINKS_BY_ID, (list(links),))
+    known = fetch_each(connection, _SELECT_LINKS, list(links))
     changed = {
         id: written
         for id, stored in known
         if (written := replace_kinds(read_metadata("{}", stored), kinds, links[id])) is not None
     }
-    rows = fetch_rows(connection, _SELECT_DOCUMENTS_BY_ID, (list(changed),))
+    rows = fetch_each(connection, _SELECT_DOCUMENT, list(changed))
     return prepare_records(_make_relinked_record(row, changed[row[0]]) for row in rows), len(known) - len(
         changed
     )

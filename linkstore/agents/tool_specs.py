@@ -1,4 +1,4 @@
-"""The tools of a store, independent of their caller: one operation each, with what a model is told of it.
+"""What a model is told of the tools of a store, and the operation of each.
 
 A description says what a tool does, when to use it rather than its sibling, what it returns and how much, and
 what it changes. Each parameter has an example.
@@ -6,9 +6,10 @@ what it changes. Each parameter has an example.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from functools import partial
+from typing import Annotated, Any, Final
 
 from pydantic import (
     BaseModel,
@@ -21,9 +22,8 @@ from pydantic import (
 )
 
 from linkstore.agents import document_tools, link_tools
-from linkstore.agents.tool_answers import StoreView, ToolAnswer, ToolLimits
-from linkstore.core.arguments import quote_value, require
-from linkstore.core.filters import Filter, parse_filter
+from linkstore.agents.document_tools import GivenLink
+from linkstore.agents.tool_answers import ToolAnswer, ToolLimits, ToolScope
 from linkstore.core.plans import Operation
 from linkstore.errors import (
     DocumentError,
@@ -36,129 +36,11 @@ from linkstore.errors import (
     StrategyError,
     UnknownNameError,
 )
-from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.store.schema import Schema
 from linkstore.strategies.base import HopDirection
 
 MAX_DESCRIBED: Final = 1_500
 """Maximum number of characters of a schema in the description of ``search``."""
-
-
-class GivenLink(BaseModel):
-    """A link of a document that is added."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    kind: str = Field(description='What relates both documents, for example "BELONGS_TO".')
-    tag: str = Field(
-        description='Where they meet: usually the id of the document pointed at, for example "CLS-3".'
-    )
-    direction: Literal["out", "in", "bidir"] = Field(
-        description='"out" for a link from this document, "in" for one to it, "bidir" for both.'
-    )
-    label: str | None = Field(default=None, description='Words for people, for example "is an azole".')
-    weight: float | None = Field(
-        default=None, description="From 0 to 1, how much it counts, for example 0.5."
-    )
-    data: dict[str, Any] | None = Field(
-        default=None, description='A JSON object about the link, for example {"year": 2019}.'
-    )
-
-
-class Toolbox:
-    """The operations behind the tools of a store.
-
-    Args:
-        store: What they read.
-        limits: What they may do, and how much they may return.
-        filter: Only documents that pass it exist for the tools.
-
-    Raises:
-        ArgumentError: If this is not a store, or these are not limits.
-        FilterError: If the filter is invalid.
-    """
-
-    def __init__(
-        self, store: LinkStore, limits: ToolLimits | None = None, filter: Filter | None = None
-    ) -> None:
-        require_store(store=store)
-        self.store = store
-        self.limits = ToolLimits() if limits is None else limits
-        require(ToolLimits, "a ToolLimits", limits=self.limits)
-        parse_filter(filter)  # raise now, and not in a call
-        self.view = StoreView(store, filter)
-
-    @property
-    def ceiling(self) -> int:
-        """How many links in a row ``search`` may follow: the lower of the limits' and the store's."""
-        most = self.store.max_depth
-        return self.limits.max_depth if most is None else min(most, self.limits.max_depth)
-
-    def search(
-        self,
-        question: str,
-        hops: int | None = None,
-        start_type: str | None = None,
-        result_type: str | None = None,
-        where: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> Operation[ToolAnswer]:
-        """Search: see :func:`.search_documents`; ``hops`` is the ceiling by default."""
-        ceiling = self.ceiling
-        chosen = ceiling if hops is None else hops
-        if isinstance(chosen, bool) or not isinstance(chosen, int) or chosen < 0:
-            raise StrategyError(f"hops must be an integer from 0 to {ceiling}, not {quote_value(chosen)}")
-        if chosen > ceiling:
-            raise StrategyError(
-                f"hops={quote_value(chosen)} is more than the ceiling of {ceiling}; ask for at most {ceiling}"
-            )
-        strategy = yield from document_tools.choose_search(
-            self.view, chosen, self.limits, start_type, result_type, where
-        )
-        return (yield from document_tools.search_documents(self.view, question, strategy, self.limits))
-
-    def similar(self, id: str) -> Operation[ToolAnswer]:
-        """Find similar documents: see :func:`.find_similar`."""
-        return document_tools.find_similar(self.view, id, self.limits)
-
-    def follow(
-        self, id: str, kinds: Sequence[str] | None = None, direction: HopDirection = "forward"
-    ) -> Operation[ToolAnswer]:
-        """Follow links: see :func:`linkstore.agents.link_tools.follow_links`."""
-        if not self.ceiling:
-            raise StrategyError("the ceiling is 0: no links may be followed here; use search and read")
-        return link_tools.follow_links(self.view, id, kinds, direction, self.limits)
-
-    def read(self, id: str | Sequence[str], offset: int = 0) -> Operation[ToolAnswer]:
-        """Read documents: see :func:`.read_several`."""
-        names = [id] if isinstance(id, str) else list(id)
-        return document_tools.read_several(self.view, names, offset, self.limits)
-
-    def links(self, id: str) -> Operation[ToolAnswer]:
-        """List links: see :func:`linkstore.agents.link_tools.list_links`."""
-        return link_tools.list_links(self.view, id, self.limits)
-
-    def schema(self) -> Operation[ToolAnswer]:
-        """Describe the schema: see :func:`linkstore.agents.link_tools.describe_schema`."""
-        return link_tools.describe_schema(self.store.backend, self.ceiling)
-
-    def sources(self) -> Operation[ToolAnswer]:
-        """List the sources: see :func:`linkstore.agents.link_tools.list_sources`."""
-        return link_tools.list_sources(self.view)
-
-    def add(
-        self,
-        id: str,
-        text: str,
-        metadata: Mapping[str, Any] | None = None,
-        links: Sequence[GivenLink] | None = None,
-    ) -> Operation[ToolAnswer]:
-        """Add a document: see :func:`linkstore.agents.document_tools.add_document`."""
-        given = [link.model_dump(exclude_none=True) for link in links or ()]
-        return document_tools.add_document(self.view, id, text, metadata, given)
-
-    def delete(self, id: str) -> Operation[ToolAnswer]:
-        """Delete a document: see :func:`linkstore.agents.document_tools.delete_document`."""
-        return document_tools.delete_document(self.view, id)
 
 
 _STRICT = ConfigDict(extra="forbid")
@@ -173,7 +55,7 @@ class ToolSpec:
         name: As a model calls it.
         description: What a model is told of it.
         arguments: What may be passed.
-        operation: Of the toolbox; takes the arguments.
+        operation: Takes the arguments.
         writes: Whether it changes the store.
     """
 
@@ -184,25 +66,27 @@ class ToolSpec:
     writes: bool = False
 
 
-def make_specs(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[ToolSpec]:
-    """Yield the tools of a toolbox that read.
+def make_specs(scope: ToolScope, about: str = "", prefix: str = "") -> Iterator[ToolSpec]:
+    """Yield the tools that read.
 
     Args:
-        toolbox: Carries them out.
+        scope: What they see and may do.
         about: What the store is about, for the description of ``search``.
         prefix: Goes before the names.
     """
-    limits, schema = toolbox.limits, toolbox.store.schema()
+    limits, schema = scope.limits, scope.store.schema()
     name = {one: f"{prefix}{one}" for one in ("search", "similar", "follow", "read", "links", "schema")}
     id = _name_field("The document")
     yield _make_spec(
-        toolbox.search,
+        document_tools.search,
+        scope,
         prefix,
-        _describe_search(toolbox, about, schema, name),
-        **_list_search_fields(toolbox, schema),
+        _describe_search(limits, about, schema, name),
+        **_list_search_fields(scope.ceiling, schema),
     )
     yield _make_spec(
-        toolbox.similar,
+        document_tools.similar,
+        scope,
         prefix,
         f"Find the documents whose texts are most similar to one document. Use it rather than"
         f" {name['search']} if you have a document and want others like it. Returns at most {limits.results}"
@@ -215,7 +99,8 @@ def make_specs(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[
     walk = 'Which way: "forward" along the links, "backward" against them, or "both"; for example "backward".'
     only = f'Only links of these kinds, for example ["cites"]; {name["schema"]} lists them. Default all.'
     yield _make_spec(
-        toolbox.follow,
+        link_tools.follow,
+        scope,
         prefix,
         f"Go where the links of one document lead, by one link. Use it rather than {name['search']} if you"
         f" know the document and the relation, and rather than {name['links']} if you want texts. Returns at"
@@ -226,7 +111,8 @@ def make_specs(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[
         direction=(HopDirection, Field(default="forward", description=walk)),
     )
     yield _make_spec(
-        toolbox.read,
+        document_tools.read,
+        scope,
         prefix,
         f"Read the text of a document, or of up to {limits.results} at once. Use it rather than"
         f" {name['search']}, which shows parts only, before you quote or rely on a document. Returns at most"
@@ -248,7 +134,8 @@ def make_specs(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[
         ),
     )
     yield _make_spec(
-        toolbox.links,
+        link_tools.links,
+        scope,
         prefix,
         f"List the links of one document in both directions, without texts. Use it rather than"
         f" {name['follow']} to see which relations there are before you follow one. Returns at most"
@@ -256,14 +143,16 @@ def make_specs(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[
         id=id,
     )
     yield _make_spec(
-        toolbox.schema,
+        link_tools.schema,
+        scope,
         prefix,
         "List the types of document, the kinds of link between them and the metadata fields of the store. Use"
         f" it rather than {name['search']} to learn which names {name['search']} and {name['follow']} take."
         f" Returns at most {link_tools.MOST_NAMED} names of each sort. {_NOTHING_CHANGED}",
     )
     yield _make_spec(
-        toolbox.sources,
+        link_tools.sources,
+        scope,
         prefix,
         f"List the sources that the store was made from, such as sites and folders. Use it rather than"
         f" {name['schema']} to say where answers come from, or whether a source is there at all. Returns at"
@@ -271,12 +160,13 @@ def make_specs(toolbox: Toolbox, about: str = "", prefix: str = "") -> Iterator[
     )
 
 
-def make_writing_specs(toolbox: Toolbox) -> Iterator[ToolSpec]:
+def make_writing_specs(scope: ToolScope) -> Iterator[ToolSpec]:
     """Yield two more tools, which write: ``add`` and ``delete``."""
-    schema = toolbox.store.schema()
+    schema = scope.store.schema()
     rules = f" {schema.describe()}" if schema else ""
     yield _make_spec(
-        toolbox.add,
+        document_tools.add,
+        scope,
         "",
         "Add a document with its links, or replace the whole document with this id. Use it rather than delete"
         f" to correct a document. Returns one line, which says whether it was added or replaced. Changes the"
@@ -289,16 +179,17 @@ def make_writing_specs(toolbox: Toolbox) -> Iterator[ToolSpec]:
             Field(default=None, description='A JSON object, for example {"type": "Drug", "year": 2019}.'),
         ),
         links=(
-            list[GivenLink] | None,
+            list[GivenLink],
             Field(
-                default=None,
+                default=[],
                 description="Its links, for example"
                 ' [{"kind": "BELONGS_TO", "tag": "CLS-3", "direction": "out"}].',
             ),
         ),
     )
     yield _make_spec(
-        toolbox.delete,
+        document_tools.delete,
+        scope,
         "",
         "Delete a document. Use it rather than add only if nothing should take its place. Returns one line."
         " Changes the store, and cannot be undone.",
@@ -314,6 +205,7 @@ def _name_field(what: str) -> tuple[Any, Any]:
 
 def _make_spec(
     operation: Callable[..., Operation[ToolAnswer]],
+    scope: ToolScope,
     prefix: str,
     description: str,
     *,
@@ -325,25 +217,24 @@ def _make_spec(
         name=name,
         description=description,
         arguments=create_model(name, __config__=_STRICT, **fields),
-        operation=operation,
+        operation=partial(operation, scope),
         writes=writes,
     )
 
 
-def _describe_search(toolbox: Toolbox, about: str, schema: Schema | None, name: Mapping[str, str]) -> str:
+def _describe_search(limits: ToolLimits, about: str, schema: Schema | None, name: Mapping[str, str]) -> str:
     subject = f" Its subject: {about.strip().rstrip('.')}." if about.strip() else ""
     told = (
         f"Search the knowledge store for a question.{subject} Use it first, and rather than {name['follow']}"
         f" if you do not know the document yet, or if two relations of a thing lead to the answer: name the"
-        f" thing in the question. Returns at most {toolbox.limits.results} documents, those first where"
+        f" thing in the question. Returns at most {limits.results} documents, those first where"
         f" relations of the named thing meet, each with its id, its URL, a part of its text, and the links"
         f" that lead to it; or says that nothing was found. {_NOTHING_CHANGED}"
     )
     return f"{told} {schema.describe()[:MAX_DESCRIBED]}" if schema else told
 
 
-def _list_search_fields(toolbox: Toolbox, schema: Schema | None) -> dict[str, Any]:
-    ceiling = toolbox.ceiling
+def _list_search_fields(ceiling: int, schema: Schema | None) -> dict[str, Any]:
     hops = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": ceiling})]
     more = (
         "How many links in a row may be followed, for example 2. Leave it out, unless only directly linked"
