@@ -21,7 +21,7 @@ def test_sqlite_creates_the_tables_of_a_folder() -> None:
 def test_statements_for_cassandra_are_whole_and_different() -> None:
     created = [statement.strip() for statement in SQL[1].split(";") if statement.strip()]
     statements = created + SQL[2:]
-    assert len(set(statements)) == len(statements) > 40
+    assert len(set(statements)) == len(statements) > 30
     for statement in statements:
         for opening, closing_ in ("()", "{}"):
             assert statement.count(opening) == statement.count(closing_), statement

@@ -45,8 +45,9 @@ from linkstore.errors import DocumentError
 
 BATCH_BYTES: Final = 4_500
 """The server warns about batches of more than 5 KiB."""
-ROW_BYTES: Final = 60
-"""Bytes that the server counts for a row in addition to its values."""
+ROW_BYTES: Final = 56
+"""Bytes that the server counts for a row in addition to its values, less those of the lifetime, which it does
+not count."""
 SIZE: Final = struct.Struct(">i")
 SINGLE_STATE: Final = SIZE.pack(1)
 SINGLE_STATE_OFFSET: Final = 2 * SIZE.size
