@@ -113,7 +113,7 @@ class Question:
         roots: Ids of additional seeds.
         links: Links to follow from the query, as if it were a document with these links.
         least_similarity: Below this, no document is similar to it; None if that is not known. See
-            :func:`.find_missing_subject`.
+            ``find_missing_subject`` of :mod:`linkstore.strategies.first_stage`.
     """
 
     vector: Floats
