@@ -17,7 +17,7 @@ WORKERS ?= 2
 DATA ?= $(LINKSTORE_EVAL_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-lowest fuzz mutate lint format docs dist bench web cassandra clean
+.PHONY: help demo test test-long test-lowest fuzz mutate lint format docs dist bench screenshots web cassandra clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -70,6 +70,9 @@ bench: $(BENCH) ## Run the benchmarks; DATA is the folder of the data sets
 	@for script in benchmarks/[a-z]*.py; do \
 		echo "== $$script"; $(BIN)/python "$$script" $(if $(DATA),--data "$(DATA)") || exit 1; \
 	done
+
+screenshots: $(DEV) ## Take the pictures of the page that docs/ shows; needs Chromium
+	PYTHONPATH=tests/support $(BIN)/python docs/screenshots.py
 
 web: ## Build the page's script and styles from linkstore/explorer/web; needs Node 20
 	cd linkstore/explorer/web && npm ci --silent --no-fund --no-audit && npm run --silent check && npm run --silent build

@@ -174,7 +174,7 @@ def _judge(name: str, site: Path, place: Path, options: argparse.Namespace) -> d
         summary = index(store, FolderSource(site), name=name)
         indexing = time.perf_counter() - started
         indexed = set(store.pages(name))
-        found = _Indexed(store)
+        found = _Indexed(store, name)
     files = _files(site)
     unreported = sorted(set(files) - indexed - set(summary.skipped) - found.tags_of_pages(files))
     checked, lost = _lost(found, files, seed, options.pages)
@@ -223,17 +223,16 @@ def _files(site: Path) -> dict[str, Path]:
 class _Indexed:
     """What a store holds of a site."""
 
-    def __init__(self, store: LinkStore) -> None:
+    def __init__(self, store: LinkStore, source: str) -> None:
+        self.pages = {
+            page: list(ids) for page, ids in store.page_ids(source, list(store.pages(source))).items()
+        }
         self.texts: dict[str, str] = {}
-        self.pages: dict[str, list[str]] = {}
         self.owners: dict[str, list[str]] = {}
         self.titles: dict[str, str] = {}
-        for document in sorted(
-            store.scan(), key=lambda one: (one.metadata["page"], one.metadata.get("chunk", 0))
-        ):
+        for document in store.scan():
             name = document.id or ""
             self.texts[name] = document.page_content
-            self.pages.setdefault(document.metadata["page"], []).append(name)
             self.titles[document.metadata["page"]] = document.metadata["title"]
             for link in get_links(document):
                 if link.kind == "hyperlink" and link.leads_in:

@@ -91,7 +91,7 @@ SHOWN_LINKED: Final = 3
 """Passages linked with those that are read, beside the one before and after."""
 LATER: Final = 0.5
 """The weight of the hits of a later search, relative to those of the question."""
-BY_FACTS: Final = 0.2
+BY_FACTS: Final = 0.05
 """The same of passages found by their facts: they are there to choose from, and hardly change the ranking."""
 LINKED: Final = 0.1
 """The same of linked passages, some of which are shown anyway."""

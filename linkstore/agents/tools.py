@@ -47,7 +47,7 @@ def graph_tools(
         FilterError: If the filter is invalid.
     """
     require(str, "a string", about=about, prefix=prefix)
-    scope = ToolScope(store, limits or ToolLimits(), filter)
+    scope = ToolScope(store, ToolLimits() if limits is None else limits, filter)
     return [_make_tool(spec) for spec in make_specs(scope, about, prefix)]
 
 

@@ -150,13 +150,19 @@ def _describe_hit(hit: Hit, question: str) -> dict[str, Any]:
 def find_passage(text: str, question: str) -> str:
     """Return some words of a text, in a row, that are where it has most words of the question.
 
-    A link with the text fragment ``#:~:text=`` and these words leads to the place on the page.
+    A link with the text fragment ``#:~:text=`` and these words leads to the place on the page. Browsers find
+    only what stands in one paragraph, so the words are of one line.
     """
     snippet = make_snippet(text, question, 160).removeprefix("… ").removesuffix(" …")
     words = snippet.split()
     found = [start for (start, _), _ in find_query_spans(snippet, question)]
     first = len(snippet[: found[0]].split()) if found else 0
-    return " ".join(words[first : first + _PASSAGE_WORDS])
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    for last in range(first + _PASSAGE_WORDS, first, -1):
+        passage = " ".join(words[first:last])
+        if any(passage in line for line in lines):
+            return passage
+    return ""
 
 
 def explain_absence(store: LinkStore, question: str, settings: AskSettings, id: str) -> dict[str, Any]:

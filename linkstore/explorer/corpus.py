@@ -9,39 +9,29 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from linkstore.core.arrays import Ints, join_equal, make_unit_vector
+from linkstore.core.arrays import Ints, join_equal
 from linkstore.core.calls import call_engine, call_plan
 from linkstore.core.hit_graph import name_document
-from linkstore.core.plans import (
-    Candidates,
-    Documents,
-    Find,
-    Groups,
-    Ids,
-    Memberships,
-    Nearest,
-    StoredDocument,
-    Tags,
-)
+from linkstore.core.plans import StoredDocument, read_documents
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from linkstore.core.arrays import Floats
-    from linkstore.core.plans import Operation, Plan
+    from linkstore.core.arrays import Bools, Floats
+    from linkstore.core.plans import Operation
     from linkstore.engines.bookkeeping import Backend
-    from linkstore.engines.contract import Manifest, PageEntry
+    from linkstore.engines.contract import PageEntry, StoredLinks
 
 Floats64: TypeAlias = "npt.NDArray[np.float64]"
 DRAWN_PAGES: Final = 2000
 """How many pages are drawn at most."""
-MOST_DOCUMENTS: Final = 200_000
-"""How many documents are looked at, at most."""
 GROUP_CAP: Final = 20
 """A link group that leads to more pages is a hub: it is listed, and its links are not drawn."""
 _DAMPING: Final = 0.85
 _RANK_ROUNDS: Final = 30
 _MOVING_ROUNDS: Final = 80
+_STILL: Final = 20
+"""Nodes stop moving once fewer than one of so many has moved in four turns."""
 _LISTED: Final = 20
 _FEWEST_VALUES: Final = 2
 _MOST_VALUES: Final = 40
@@ -56,26 +46,21 @@ class PageGraph:
     """The pages of a store and the links between them, as columns.
 
     Args:
-        names: (n,) the URL of each page, or the id of a document without a page.
-        first: (n,) the ref of each page's first document.
+        names: (n,) the URL of each page, or the id of a document that has none.
+        first: (n,) the id of each page's first document.
         source: (m,) pages that links lead from; no page links to itself.
         target: (m,) pages that they lead to.
         weight: (m,) number of links from the one to the other.
-        hubs: Refs of the link groups that lead to more than :data:`GROUP_CAP` pages, largest first.
-        hub_sizes: To how many pages each of them leads.
-        complete: Whether all documents of the store were looked at.
-        noun: What a page is: ``document`` in a store without pages.
+        hubs: Kind and tag of the link groups that lead to more than :data:`GROUP_CAP` pages, and to how many,
+            largest first.
     """
 
     names: tuple[str, ...]
-    first: Ints
+    first: tuple[str, ...]
     source: Ints
     target: Ints
     weight: Floats
-    hubs: Ints
-    hub_sizes: Ints
-    complete: bool
-    noun: str = "page"
+    hubs: tuple[tuple[str, str, int], ...] = ()
 
     @property
     def degree(self) -> Ints:
@@ -91,70 +76,17 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
     first.
     """
     entries: list[PageEntry] = yield call_engine(backend, backend.pages(None))
-    manifest: Manifest = yield call_engine(backend, backend.manifest())
-    graph = yield call_plan(backend, _plan_graph(entries, manifest.dimension or 1))
-    return (yield call_plan(backend, _plan_drawing(graph, most)))  # type: ignore[no-any-return]
-
-
-def _plan_graph(entries: Sequence[PageEntry], dimension: int) -> Plan[PageGraph]:
-    """Read the graph of pages. Without indexed pages, each document is a page."""
-    named = {id: at for at, entry in enumerate(entries) for id in entry.ids}
-    if entries:
-        asked = tuple(named)[:MOST_DOCUMENTS]
-        found: Candidates = yield Find(ids=asked)
-        complete = len(asked) == len(named)
-    else:
-        found = yield Nearest(vector=make_unit_vector(dimension), k=MOST_DOCUMENTS)
-        complete = len(found.refs) < MOST_DOCUMENTS
-    ids: list[str] = yield Ids(refs=found.refs)
-    if entries:
-        page_of = np.array([named[id] for id in ids], dtype=np.int64)
-        numbers, first, page = np.unique(page_of, return_index=True, return_inverse=True)
-        names = tuple(entries[number].url for number in numbers.tolist())
-    else:
-        first = page = np.arange(len(ids))
-        names = tuple(ids)
-    leaving: Memberships = yield Groups(refs=found.refs, side="out")
-    arriving: Memberships = yield Groups(refs=found.refs, side="in")
-    source_page, source_group = _pair_once(page[leaving.document], leaving.group)
-    target_page, target_group = _pair_once(page[arriving.document], arriving.group)
-    groups, at, sizes = np.unique(target_group, return_inverse=True, return_counts=True)
-    small = sizes[at] <= GROUP_CAP
-    from_row, to_row = join_equal(source_group, target_group[small])
-    source, target = source_page[from_row], target_page[small][to_row]
-    apart = source != target
-    pairs, counts = np.unique(source[apart] * len(names) + target[apart], return_counts=True)
-    largest = np.argsort(-sizes, kind="stable")[:_LISTED]
-    hubs = largest[sizes[largest] > GROUP_CAP]
-    return PageGraph(
-        names=names,
-        first=found.refs[first],
-        source=pairs // max(len(names), 1),
-        target=pairs % max(len(names), 1),
-        weight=counts.astype(np.float32),
-        hubs=groups[hubs],
-        hub_sizes=sizes[hubs],
-        complete=complete,
-        noun="page" if entries else "document",
-    )
-
-
-def _pair_once(pages: Ints, groups: Ints) -> tuple[Ints, Ints]:
-    """Return each pair of a page and a link group once."""
-    pairs = np.unique(np.stack((pages, groups), 1), axis=0) if len(pages) else np.empty((0, 2), np.int64)
-    return pairs[:, 0], pairs[:, 1]
-
-
-def _plan_drawing(graph: PageGraph, most: int) -> Plan[dict[str, Any]]:
-    """Choose the pages to draw, read their titles and fields, and describe all that the page shows."""
+    links: StoredLinks = yield call_engine(backend, backend.links())
+    graph = build_graph(entries, links)
     rank, community, degree = rank_pages(graph), find_communities(graph), graph.degree
     chosen = choose_drawn(rank, community, most)
     orphans = np.flatnonzero(degree == 0)
-    documents: list[StoredDocument] = yield Documents(refs=graph.first[chosen])
-    lonely: list[StoredDocument] = yield Documents(refs=graph.first[orphans[:_LISTED]])
-    tags: list[tuple[str, str]] = yield Tags(groups=graph.hubs)
-    fields, dates = choose_fields([one.metadata for one in documents])
+    shown = [graph.first[at] for at in (*chosen.tolist(), *orphans[:_LISTED].tolist())]
+    read: list[StoredDocument] = yield call_plan(backend, read_documents(shown))
+    documents = {one.id: one for one in read}
+    fields, dates = choose_fields([one.metadata for one in read])
     order = _order_by_size(community)
+    chosen = chosen[[graph.first[at] in documents for at in chosen.tolist()]]  # the store may have changed
     nodes = [
         {
             "id": document.id,
@@ -166,24 +98,22 @@ def _plan_drawing(graph: PageGraph, most: int) -> Plan[dict[str, Any]]:
             "folder": _get_folder(graph.names[at]),
             "fields": _show_fields(document.metadata, (*fields, *dates)),
         }
-        for at, document in zip(chosen.tolist(), documents, strict=True)
+        for at in chosen.tolist()
+        for document in (documents[graph.first[at]],)
     ]
     place = np.full(len(graph.names), -1, dtype=np.int64)
     place[chosen] = np.arange(len(chosen))
     inside = (place[graph.source] >= 0) & (place[graph.target] >= 0)
     ends = place[graph.source[inside]], place[graph.target[inside]]
+    lonely = [documents[id] for id in shown[len(shown) - len(orphans[:_LISTED]) :] if id in documents]
     return {
-        "noun": graph.noun,
+        "noun": "page" if entries else "document",
         "pages": len(graph.names),
         "links": int(graph.weight.sum()),
-        "complete": graph.complete,
         "nodes": nodes,
         "edges": np.stack((*ends, graph.weight[inside].astype(np.int64)), 1).tolist(),
         "communities": _name_communities(nodes, np.bincount(community), order),
-        "hubs": [
-            {"kind": kind, "tag": tag, "pages": size}
-            for (kind, tag), size in zip(tags, graph.hub_sizes.tolist(), strict=True)
-        ],
+        "hubs": [{"kind": kind, "tag": tag, "pages": size} for kind, tag, size in graph.hubs],
         "orphans": {
             "count": len(orphans),
             "first": [{"id": one.id, "title": _name_page(one)} for one in lonely],
@@ -192,6 +122,52 @@ def _plan_drawing(graph: PageGraph, most: int) -> Plan[dict[str, Any]]:
         "fields": fields,
         "dates": dates,
     }
+
+
+def build_graph(entries: Sequence[PageEntry], links: StoredLinks) -> PageGraph:
+    """Return the graph of pages; a document of no page is one of its own."""
+    position = {id: at for at, id in enumerate(links.ids)}
+    page = np.full(len(links.ids), -1, dtype=np.int64)
+    names: list[str] = []
+    first: list[str] = []
+    for entry in entries:
+        own = [position[id] for id in entry.ids if id in position]
+        if own:
+            page[own] = len(names)
+            names.append(entry.url)
+            first.append(links.ids[own[0]])
+    for at in np.flatnonzero(page < 0).tolist():
+        page[at] = len(names)
+        names.append(links.ids[at])
+        first.append(links.ids[at])
+    source_page, source_group = _pair_once(page, links, links.leads_out)
+    target_page, target_group = _pair_once(page, links, links.leads_in)
+    groups, place, sizes = np.unique(target_group, return_inverse=True, return_counts=True)
+    small = sizes[place] <= GROUP_CAP
+    from_row, to_row = join_equal(source_group, target_group[small])
+    source, target = source_page[from_row], target_page[small][to_row]
+    apart = source != target
+    pairs, counts = np.unique(source[apart] * len(names) + target[apart], return_counts=True)
+    largest = np.argsort(-sizes, kind="stable")[:_LISTED]
+    return PageGraph(
+        names=tuple(names),
+        first=tuple(first),
+        source=pairs // max(len(names), 1),
+        target=pairs % max(len(names), 1),
+        weight=counts.astype(np.float32),
+        hubs=tuple(
+            (*links.groups[int(groups[one])], int(sizes[one]))
+            for one in largest.tolist()
+            if sizes[one] > GROUP_CAP
+        ),
+    )
+
+
+def _pair_once(page: Ints, links: StoredLinks, side: Bools) -> tuple[Ints, Ints]:
+    """Return each pair of a page and a link group on one side once."""
+    wide = max(len(links.groups), 1)
+    pairs = np.unique(page[links.document[side]] * wide + links.group[side])
+    return pairs // wide, pairs % wide
 
 
 def _name_page(document: StoredDocument) -> str:
@@ -242,26 +218,34 @@ def _move_nodes(ends: Ints, others: Ints, weight: Floats64, size: int) -> Ints:
     total, everything = strength.copy(), strength.sum()
     apart = ends != others
     ends, others, weight = ends[apart], others[apart], weight[apart]
-    quarter = (ends * 2_654_435_761 >> 16) % 4  # as good as at random, and the same each time
-    still = 0
+    quarter = (np.arange(size) * 2_654_435_761 >> 16) % 4  # as good as at random, and the same each time
+    waiting = np.ones(size, dtype=bool)  # whether it, or a neighbour, has moved since it was looked at
+    recent: tuple[int, ...] = ()
     for turn in range(_MOVING_ROUNDS):
-        own = quarter == turn % 4
+        own = (waiting & (quarter == turn % 4))[ends]
+        waiting &= quarter != turn % 4
+        if not own.any():
+            if not waiting.any():
+                break
+            continue
         key, at = np.unique(ends[own] * size + label[others[own]], return_inverse=True)
         node, wanted = key // size, key % size
         here = label[node] == wanted
         within = _sum_by(at, weight[own], len(key))
         gain = within - strength[node] * (total[wanted] - np.where(here, strength[node], 0)) / everything
         staying = -strength * (total[label] - strength) / everything
-        np.maximum.at(staying, node[here], gain[here])
-        best = np.lexsort((wanted, -gain, node))
-        best = best[np.searchsorted(node[best], np.unique(node))]
-        best = best[gain[best] > staying[node[best]] + 1e-9]
-        moved = node[best]
+        staying[node[here]] = np.maximum(staying[node[here]], gain[here])
+        first = np.flatnonzero(np.diff(node, prepend=-1))
+        most = np.repeat(np.maximum.reduceat(gain, first), np.diff(first, append=len(node)))
+        best = np.flatnonzero((gain == most) & (gain > staying[node] + 1e-9))
+        best = best[np.diff(node[best], prepend=-1) > 0]
+        moved, before = node[best], label.copy()
         np.subtract.at(total, label[moved], strength[moved])
         np.add.at(total, wanted[best], strength[moved])
         label[moved] = wanted[best]
-        still = 0 if len(moved) else still + 1
-        if still == 4:  # no quarter has moved
+        waiting[others[(label != before)[ends]]] = True
+        recent = (*recent[-3:], len(moved))
+        if len(recent) == 4 and sum(recent) * _STILL < size:
             break
     return label
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 View = Callable[["Views", Mapping[str, Any]], Any]
 LONGEST_QUESTION: Final = 10_000
 _MOST_TURNS: Final = 500
+_MOST_SUGGESTIONS: Final = 1000
 
 
 class Views:
@@ -119,12 +120,17 @@ def _show_checkup(views: Views, _: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _show_suggestions(views: Views, given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [asdict(one) for one in views.store.suggest_links(_take(given, "k", int, 50))]
+    page = _take(given, "page", str, "")
+    found = views.store.suggest_links(_MOST_SUGGESTIONS)
+    own = [one for one in found if page in ("", one.source_page, one.target_page)]
+    return [asdict(one) for one in own[: _take(given, "k", int, 50)]]
 
 
 def _accept_suggestion(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
     wanted = _take(given, "source", str), _take(given, "target", str)
-    found = [one for one in views.store.suggest_links(1000) if (one.source, one.target) == wanted]
+    found = [
+        one for one in views.store.suggest_links(_MOST_SUGGESTIONS) if (one.source, one.target) == wanted
+    ]
     if not found:
         raise DocumentError(f"no link from {wanted[0]!r} to {wanted[1]!r} is suggested any more")
     return {"changed": views.store.add_suggested_links(found)}

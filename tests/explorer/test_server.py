@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -215,3 +223,36 @@ def test_a_fault_of_the_server_is_logged_and_not_told(client, store, monkeypatch
     assert found.status_code == 500
     assert found.json() == {"error": "the server failed; its log says why"}
     assert "a secret path" in caplog.text
+
+
+def test_the_command_serves_the_page_and_mcp_with_one_token(site):
+    command = [sys.executable, "-c", "from linkstore.cli import main; main()", "serve", "--store", str(site)]
+    options = ["--port", "0", "--no-open", "--token", TOKEN, "--mcp", "--about", "a site"]
+    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+
+    def ask(path, token, body):
+        headers = {"Authorization": f"Bearer {token}", **MCP_HEADERS}
+        asked = urllib.request.Request(f"{base}{path}", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            return json.load(answer)
+
+    try:
+        base, token = re.match(
+            r"open (http://127\.0\.0\.1:\d+)/#token=(\S+)", process.stderr.readline()
+        ).groups()
+        assert f"{base}/mcp" in process.stderr.readline()
+        assert token == TOKEN
+        for _ in range(100):  # it listens before it answers
+            try:
+                assert ask("/api/store", TOKEN, {})["documents"] == 4
+                break
+            except urllib.error.URLError:
+                time.sleep(0.1)
+        tools = ask("/mcp", TOKEN, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})["result"]["tools"]
+        assert "search" in {tool["name"] for tool in tools}
+        assert "delete" not in {tool["name"] for tool in tools}
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            ask("/mcp", "another-token-0123456789", PING)
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)

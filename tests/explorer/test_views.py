@@ -27,7 +27,6 @@ from linkstore.memory import ConversationMemory, SessionKey
 from linkstore.strategies import Eager
 
 QUESTION = "How do I install the program?"
-NO_REFS = np.empty(0, dtype=np.int64)
 
 
 def show(store, view, **given):
@@ -39,13 +38,10 @@ def graph_of(size, pairs, weights=None):
     source, target = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
     return PageGraph(
         names=tuple(map(str, range(size))),
-        first=np.arange(size),
+        first=tuple(map(str, range(size))),
         source=source,
         target=target,
         weight=np.ones(len(source), np.float32) if weights is None else np.array(weights, np.float32),
-        hubs=NO_REFS,
-        hub_sizes=NO_REFS,
-        complete=True,
     )
 
 
@@ -68,6 +64,12 @@ def test_a_passage_stands_in_the_text_and_holds_words_of_the_question():
     passage = find_passage(text, "Why does the installer ask for a password?")
     assert passage in text
     assert "installer" in passage
+
+
+def test_a_passage_does_not_go_on_in_the_next_paragraph():
+    text = "How to install\n\nRun the installer\nand then wait."
+    assert find_passage(text, "the installer") == "installer"
+    assert find_passage(text, "wait") == "wait."
 
 
 @pytest.mark.parametrize(
@@ -190,6 +192,19 @@ def test_links_between_chunks_of_one_page_are_not_drawn_and_those_of_two_pages_a
         found = show(store, "corpus")
     assert [node["page"] for node in found["nodes"]] == ["a", "b"]
     assert found["edges"] == [[0, 1, 2]]
+
+
+def test_documents_of_no_page_stand_beside_the_pages(tmp_path):
+    alone = Document(id="note", page_content="a note")
+    add_links(alone, Link.outgoing(kind="to", tag="a"))
+    chunks = [Document(id=f"a{number}", page_content=f"a {number}") for number in range(2)]
+    add_links(chunks[1], Link.incoming(kind="to", tag="a"))
+    with LinkStore.open(tmp_path / "kb", embedding()) as store:
+        store.put_pages("s", [PageDocuments("a", "1", tuple(chunks))])
+        store.add_documents([alone])
+        found = show(store, "corpus")
+    assert [(node["page"], node["id"]) for node in found["nodes"]] == [("a", "a0"), ("note", "note")]
+    assert found["edges"] == [[1, 0, 1]]
 
 
 def test_a_link_group_of_very_many_pages_is_a_hub_and_is_not_drawn(tmp_path):

@@ -34,7 +34,7 @@ def serving(store: LinkStore, **options) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         hosts = frozenset({f"127.0.0.1:{port}"})
-        app = make_app(Views(store, name="Site", **options), TOKEN, hosts)
+        app = make_app(Views(store, **{"name": "Site", **options}), TOKEN, hosts)
         config = uvicorn.Config(app, log_config=None, access_log=False)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -280,7 +280,6 @@ SETTINGS = {
     "ttl": (CassandraSettings, ["1 day"]),
     "empty": (Limits, ["x", 2, float("nan")]),
     "least": (Limits, [-1, "x"]),
-    "reached": (Limits, [-1, "x"]),
     "seconds": (Limits, [-1, "x", float("nan")]),
     "half_life": (Decay, [3, "x"]),
     "resistance": (Decay, ["x", 2, float("nan")]),

@@ -181,15 +181,14 @@ export class AskView {
   private turn = 0;
 
   constructor(
-    private readonly host: HTMLElement,
     private readonly source: Source,
     private readonly store: StoreData,
     private readonly open: (id: string) => void,
   ) {}
 
-  async show(asked: Asked): Promise<void> {
+  async show(host: HTMLElement, asked: Asked): Promise<void> {
     this.asked = asked;
-    replace(this.host, this.makeForm(), this.results);
+    replace(host, this.makeForm(), this.results);
     if (asked.question) await this.search();
     else replace(this.results, message(`Ask something of ${count(this.store.documents, "document")}.`));
   }

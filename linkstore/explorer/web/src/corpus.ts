@@ -3,7 +3,8 @@
 import type { Source } from "./data";
 import { count, h, message, replace } from "./dom";
 import { GraphView } from "./graphview";
-import type { Checkup, Corpus, CorpusNode, Suggestion } from "./types";
+import { makeSuggestions } from "./suggestions";
+import type { Checkup, Corpus, CorpusNode } from "./types";
 
 /** Twelve colours that are told apart in both themes, the last for all others. */
 const PALETTE = [
@@ -11,9 +12,29 @@ const PALETTE = [
 ];
 const OTHER = "#999999";
 
+const GOLDEN = Math.PI * (3 - Math.sqrt(5));
+
+/** Places each community on a disc, the largest in the middle, all as the seeds of a sunflower. */
+function placeCommunities(nodes: CorpusNode[]): [number, number][] {
+  const members = new Map<number, number[]>();
+  nodes.forEach((node, at) => members.set(node.community, [...(members.get(node.community) ?? []), at]));
+  const places: [number, number][] = [];
+  let before = 0;
+  [...members.values()].sort((one, other) => other.length - one.length).forEach((community, number) => {
+    const [away, angle] = [number ? 14 * Math.sqrt(before + community.length / 2) : 0, number * GOLDEN];
+    community.sort((one, other) => (nodes[other]?.rank ?? 0) - (nodes[one]?.rank ?? 0)).forEach((at, seed) => {
+      const far = 10 * Math.sqrt(seed);
+      places[at] = [away * Math.cos(angle) + far * Math.cos(seed * GOLDEN), away * Math.sin(angle) + far * Math.sin(seed * GOLDEN)];
+    });
+    before += community.length;
+  });
+  return places;
+}
+
 export class CorpusView {
   private view: GraphView | null = null;
-  private corpus: Corpus | null = null;
+  private host: HTMLElement = h("div");
+  private turn = 0;
   private readonly legend = h("ul", { class: "legend" });
   private readonly picture = h("div", { class: "graph large" });
   private colouring = "community";
@@ -21,20 +42,20 @@ export class CorpusView {
   private until = "";
 
   constructor(
-    private readonly host: HTMLElement,
     private readonly source: Pick<Source, "corpus" | "checkup" | "suggestions" | "accept"> | null,
     private readonly open: (id: string) => void,
     private readonly write: boolean,
   ) {}
 
-  async show(given: Corpus | null = null): Promise<void> {
-    if (this.corpus) return this.fill(this.corpus);
+  async show(host: HTMLElement, given: Corpus | null = null): Promise<void> {
+    this.host = host;
+    const turn = ++this.turn;
     replace(this.host, message("Reading the store\u2026"));
     try {
-      this.corpus = given ?? (this.source ? await this.source.corpus() : null);
-      if (this.corpus) this.fill(this.corpus);
+      const corpus = given ?? (await this.source?.corpus());
+      if (corpus && turn === this.turn) this.fill(corpus);
     } catch (error) {
-      replace(this.host, message((error as Error).message, "error"));
+      if (turn === this.turn) replace(this.host, message((error as Error).message, "error"));
     }
   }
 
@@ -56,14 +77,14 @@ export class CorpusView {
       ? `${corpus.nodes.length.toLocaleString("en")} of ${count(corpus.pages, corpus.noun)} are drawn, of each community those with the highest PageRank. `
       : `${count(corpus.pages, corpus.noun)}, `;
     replace(this.host,
-      h("p", {}, `${sampled}${count(corpus.links, "link")}.`, corpus.complete ? null : " Not all documents were looked at."),
+      h("p", {}, `${sampled}${count(corpus.links, "link")}.`),
       h("p", { class: "row" }, h("label", {}, "colour by ", colour), search, this.makeSlider(corpus)),
       this.legend,
       this.picture,
       corpus.edges.some((edge) => this.isBusy(corpus, edge)) && h("p", { class: "muted" },
         "Links of pages that are linked with very many others are drawn while the pointer is on them."),
       h("div", { class: "facts" }, this.listHubs(corpus), this.listOrphans(corpus), this.drawDegrees(corpus),
-        this.makeCheckup(), this.makeSuggestions()),
+        this.makeCheckup(), this.source && makeSuggestions(this.source, this.open, this.write)),
     );
     requestAnimationFrame(() => this.draw(corpus));
   }
@@ -76,25 +97,21 @@ export class CorpusView {
       return h("li", { title: name }, key, h("bdi", {}, name));
     }));
     const most = Math.max(...corpus.nodes.map((node) => node.rank), 1e-12);
-    const groups = Math.max(corpus.communities.length, 1);
+    const places = placeCommunities(corpus.nodes);
     this.view?.stop();
     replace(this.picture);
     this.view = new GraphView(this.picture, {
       name: "Pages of the store", open: this.open, keep: `linkstore-places-${corpus.pages}-${corpus.links}`,
     });
     this.view.show(
-      corpus.nodes.map((node, at) => {
-        const angle = (2 * Math.PI * node.community) / groups;
-        const spread = 0.35 * Math.sqrt((at % 97) / 97);
-        return {
-          id: node.id,
-          label: node.title,
-          size: 2.5 + (corpus.nodes.length > 40 ? 6 : 9) * Math.sqrt(node.rank / most),
-          color: colours(node),
-          note: `(${count(node.degree, "link")})`,
-          at: [Math.cos(angle) + spread * Math.cos(at), Math.sin(angle) + spread * Math.sin(at)] as [number, number],
-        };
-      }),
+      corpus.nodes.map((node, at) => ({
+        id: node.id,
+        label: node.title,
+        size: 2.5 + (corpus.nodes.length > 40 ? 6 : 9) * Math.sqrt(node.rank / most),
+        color: colours(node),
+        note: `(${count(node.degree, "link")})`,
+        at: places[at] ?? [0, 0],
+      })),
       corpus.edges.map(([source, target, weight]) => {
         const [one, other] = [corpus.nodes[source], corpus.nodes[target]];
         const hidden = this.isBusy(corpus, [source, target]);
@@ -138,6 +155,7 @@ export class CorpusView {
     const [field] = corpus.dates;
     if (!field) return null;
     const dates = [...new Set(corpus.nodes.map((node) => node.fields[field]).filter((date) => date !== undefined))].sort();
+    if (dates.length < 2) return null;
     const shown = h("output", {}, dates.at(-1)?.slice(0, 10) ?? "");
     const slider = h("input", { type: "range", min: 0, max: dates.length - 1, value: dates.length - 1, "aria-label": `${field}, up to` });
     slider.addEventListener("input", () => {
@@ -192,29 +210,5 @@ export class CorpusView {
         h("b", {}, one.check), `: ${one.text}`, one.examples.length ? ` (${one.examples.join(", ")})` : null))),
       h("p", {}, dangling.length ? `Links that lead to no document: ${dangling.join(", ")}` : ""),
     ];
-  }
-
-  private makeSuggestions(): HTMLElement | null {
-    const source = this.source;
-    if (!source) return null;
-    const shown = h("div", { role: "status" });
-    return h("section", {}, h("h3", {}, "Links that may be missing"), h("button", { type: "button", onclick: () => {
-      replace(shown, message("Reading all documents\u2026"));
-      source.suggestions().then((found) => replace(shown, h("ol", {}, ...found.map((one) => this.showSuggestion(one)))),
-        (error: Error) => replace(shown, message(error.message, "error")));
-    } }, "Suggest links"), shown);
-  }
-
-  private showSuggestion(one: Suggestion): HTMLElement {
-    const told = h("span", { role: "status" });
-    return h("li", {},
-      h("button", { type: "button", class: "plain", onclick: () => this.open(one.source) }, one.source_page), " \u2192 ",
-      h("button", { type: "button", class: "plain", onclick: () => this.open(one.target) }, one.target_page),
-      one.phrase ? ` \u201c${one.phrase}\u201d` : null,
-      h("span", { class: "muted" }, ` ${one.passage}`),
-      this.write && this.source ? h("button", { type: "button", onclick: () => {
-        void this.source?.accept(one.source, one.target).then(
-          () => replace(told, " added"), (error: Error) => replace(told, message(error.message, "error")));
-      } }, "Add") : null, told);
   }
 }

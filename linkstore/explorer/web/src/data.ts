@@ -13,7 +13,7 @@ export interface Source {
   find(text: string): Promise<Found[]>;
   corpus(): Promise<Corpus>;
   checkup(): Promise<Checkup>;
-  suggestions(): Promise<Suggestion[]>;
+  suggestions(page: string): Promise<Suggestion[]>;
   accept(source: string, target: string): Promise<{ changed: number }>;
   sessions(): Promise<Session[]>;
   turns(session: string): Promise<TurnData[]>;
@@ -68,7 +68,7 @@ export const server: Source = {
   find: (text) => call("find", { text }),
   corpus: () => call("corpus"),
   checkup: () => call("checkup"),
-  suggestions: () => call("suggestions"),
+  suggestions: (page) => call("suggestions", { page }),
   accept: (source, target) => call("accept", { source, target }),
   sessions: () => call("sessions"),
   turns: (session) => call("turns", { session }),

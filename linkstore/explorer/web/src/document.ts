@@ -4,18 +4,21 @@ import type { Source } from "./data";
 import { colour, nameNode } from "./ask";
 import { count, h, message, replace, sourceLink } from "./dom";
 import { GraphView } from "./graphview";
+import { makeSuggestions } from "./suggestions";
 import type { DocumentData, LinkList } from "./types";
 
 export class DocumentView {
+  private host: HTMLElement = h("div");
   private turn = 0;
 
   constructor(
-    private readonly host: HTMLElement,
     private readonly source: Source,
     private readonly open: (id: string, hops?: number) => void,
+    private readonly write: boolean,
   ) {}
 
-  async show(id: string, hops: number): Promise<void> {
+  async show(host: HTMLElement, id: string, hops: number): Promise<void> {
+    this.host = host;
     const turn = ++this.turn;
     replace(this.host, message("Reading\u2026"));
     try {
@@ -43,6 +46,7 @@ export class DocumentView {
           this.listLinks("Linked from", found.incoming.filter((link) => link.count || link.more)),
           missing.length ? h("details", {}, h("summary", {}, `Leads nowhere: ${count(missing.length, "link")}`),
             h("ul", {}, ...missing.map((link) => h("li", {}, `${link.kind}: ${link.label ?? link.tag}`)))) : null,
+          makeSuggestions(this.source, this.open, this.write, found.page),
           this.showMetadata(found.metadata),
         ),
         h("div", {}, h("p", {}, "Around it, ", choose,

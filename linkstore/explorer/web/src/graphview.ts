@@ -124,6 +124,7 @@ export class GraphView {
   mark(ids: Set<string> | null): void {
     this.marked = ids;
     this.renderer?.refresh({ skipIndexation: true });
+    this.fillList();
   }
 
   select(id: string | null): void {
@@ -162,7 +163,7 @@ export class GraphView {
       labelSize: 12,
       edgeLabelSize: 10,
       labelDensity: all ? 20 : few ? 1 : 0.3,
-      labelRenderedSizeThreshold: all ? 0 : few ? 4 : 7,
+      labelRenderedSizeThreshold: all ? 0 : few ? 4 : 4.5,
       zIndex: true,
       stagePadding: this.options.fixed ? 0 : 40,
       defaultDrawNodeLabel: makeLabels(this.options.fixed !== undefined),
@@ -205,7 +206,7 @@ export class GraphView {
       barnesHutOptimize: many,
       linLogMode: many, // sets communities apart (A. Noack, Journal of Graph Algorithms and Applications 11, 2007)
       outboundAttractionDistribution: many, // pages that link to all others do not pull them together
-      gravity: many ? 0.2 : 1,
+      gravity: 1,
     };
     const rounds = many ? 120 : 300;
     const iterations = many ? 1 : 30;
@@ -275,9 +276,14 @@ export class GraphView {
 
   private fillList(): void {
     const leaving = new Map<string, DrawnEdge[]>();
-    for (const edge of this.edges) leaving.set(edge.source, [...(leaving.get(edge.source) ?? []), edge]);
+    for (const edge of this.edges) {
+      const known = leaving.get(edge.source);
+      if (known) known.push(edge);
+      else leaving.set(edge.source, [edge]);
+    }
     const labels = new Map(this.nodes.map((node) => [node.id, node.label]));
-    const shown = [...this.nodes].sort((one, other) => other.size - one.size).slice(0, MOST_LISTED);
+    const wanted = this.nodes.filter((node) => !this.marked || this.marked.has(node.id));
+    const shown = [...wanted].sort((one, other) => other.size - one.size).slice(0, MOST_LISTED);
     const rows = shown.map((node) =>
       h("li", {},
         h("button", { type: "button", class: "plain", onclick: () => this.options.open(node.id) }, node.label),
@@ -285,9 +291,11 @@ export class GraphView {
         h("ul", {}, ...(leaving.get(node.id) ?? []).slice(0, 20).map((edge) =>
           h("li", {}, `${edge.label} \u2192 ${labels.get(edge.target) ?? edge.target}`))),
       ));
-    const left = this.nodes.length - shown.length;
+    const left = wanted.length - shown.length;
     replace(this.list, h("ul", { class: "nodes" }, ...rows), left > 0 && h("p", {}, `and ${left.toLocaleString("en")} more`));
-    this.status.textContent = `${count(this.nodes.length, "node")}, ${count(this.edges.length, "link")}`;
+    this.status.textContent = this.marked
+      ? `${wanted.length.toLocaleString("en")} of ${count(this.nodes.length, "node")}`
+      : `${count(this.nodes.length, "node")}, ${count(this.edges.length, "link")}`;
   }
 }
 

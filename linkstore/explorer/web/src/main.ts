@@ -16,26 +16,27 @@ function openDocument(id: string, hops = 1): void {
 
 class App {
   private readonly main = h("main", { id: "view", tabindex: -1 });
+  private readonly size = h("p", { class: "muted" });
   private readonly tabs = h("nav", { "aria-label": "Views" });
   private readonly ask: AskView;
   private readonly documents: DocumentView;
   private readonly corpus: CorpusView;
   private readonly memory: MemoryView;
 
-  constructor(host: HTMLElement, source: Source, private readonly store: StoreData) {
-    this.ask = new AskView(this.main, source, store, openDocument);
-    this.documents = new DocumentView(this.main, source, openDocument);
-    this.corpus = new CorpusView(this.main, source, openDocument, store.write);
-    this.memory = new MemoryView(this.main, source, (path) => {
+  constructor(host: HTMLElement, private readonly source: Source, private readonly store: StoreData) {
+    this.ask = new AskView(source, store, openDocument);
+    this.documents = new DocumentView(source, openDocument, store.write);
+    this.corpus = new CorpusView(source, openDocument, store.write);
+    this.memory = new MemoryView(source, (path) => {
       location.hash = `#/memory?${new URLSearchParams({ session: path }).toString()}`;
     });
     replace(host,
-      h("header", {}, h("h1", {}, store.name),
-        h("p", { class: "muted" }, count(store.documents, "document") + (store.pages ? `, ${count(store.pages, "page")}` : "")), this.tabs),
+      h("header", {}, h("h1", {}, store.name), this.size, this.tabs),
       this.main,
       h("datalist", { id: "kinds" }, ...Object.keys(store.links).map((kind) => h("option", { value: kind }))));
     addEventListener("hashchange", () => this.route());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.route());
+    this.showSize(store.documents, store.pages);
     this.route();
   }
 
@@ -45,10 +46,18 @@ class App {
     const shown = VIEWS.filter(([name]) => name !== "memory" || this.store.memory);
     replace(this.tabs, ...shown.map(([name, label]) =>
       h("a", { href: `#/${name}`, "aria-current": name === (path || "ask") ? "page" : null }, label)));
-    if (path === "document") void this.documents.show(query.get("id") ?? "", Number(query.get("hops") ?? 1));
-    else if (path === "corpus") void this.corpus.show();
-    else if (path === "memory" && this.store.memory) void this.memory.show(query.get("session") ?? "");
-    else void this.ask.show(readAsked(query));
+    // An element for each: what a view that was left still waits for comes into none that is shown.
+    const host = h("div");
+    replace(this.main, host);
+    if (path === "document") void this.documents.show(host, query.get("id") ?? "", Number(query.get("hops") ?? 1));
+    else if (path === "corpus") void this.corpus.show(host);
+    else if (path === "memory" && this.store.memory) void this.memory.show(host, query.get("session") ?? "");
+    else void this.ask.show(host, readAsked(query));
+    this.source.store().then(({ documents, pages }) => this.showSize(documents, pages), () => undefined); // the view says why
+  }
+
+  private showSize(documents: number, pages: number): void {
+    this.size.textContent = count(documents, "document") + (pages ? `, ${count(pages, "page")}` : "");
   }
 }
 
@@ -83,7 +92,7 @@ function mount(host: HTMLElement, data: PageData): void {
   } else {
     const main = h("main");
     replace(host, h("header", {}, h("h1", {}, document.title || "linkstore")), main, note);
-    void new CorpusView(main, null, tell, false).show(data.corpus);
+    void new CorpusView(null, tell, false).show(main, data.corpus);
   }
 }
 

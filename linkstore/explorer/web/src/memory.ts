@@ -5,23 +5,23 @@ import { count, h, message, replace } from "./dom";
 import type { RecallData, TurnData } from "./types";
 
 export class MemoryView {
-  constructor(private readonly host: HTMLElement, private readonly source: Source, private readonly openSession: (path: string) => void) {}
+  constructor(private readonly source: Source, private readonly openSession: (path: string) => void) {}
 
-  async show(session: string): Promise<void> {
-    replace(this.host, message("Reading\u2026"));
+  async show(host: HTMLElement, session: string): Promise<void> {
+    replace(host, message("Reading\u2026"));
     try {
       const sessions = await this.source.sessions();
       const chosen = sessions.find((one) => one.path === session) ?? sessions[0];
-      if (!chosen) return replace(this.host, message("No conversation is stored."));
+      if (!chosen) return replace(host, message("No conversation is stored."));
       const turns = await this.source.turns(chosen.path);
-      replace(this.host, h("div", { class: "columns memory" },
+      replace(host, h("div", { class: "columns memory" },
         h("nav", { "aria-label": "Sessions" }, h("ul", {}, ...sessions.map((one) => h("li", {},
           h("button", { type: "button", class: "plain", "aria-current": one.path === chosen.path ? "true" : null,
             onclick: () => this.openSession(one.path) }, one.label), ` ${count(one.turns, "turn")}`)))),
         h("div", {}, this.makeRecall(chosen.path), h("ol", { class: "turns" }, ...turns.map(showTurn))),
       ));
     } catch (error) {
-      replace(this.host, message((error as Error).message, "error"));
+      replace(host, message((error as Error).message, "error"));
     }
   }
 

@@ -127,7 +127,6 @@ export interface Corpus {
   noun: string;
   pages: number;
   links: number;
-  complete: boolean;
   nodes: CorpusNode[];
   edges: [number, number, number][];
   communities: { number: number; name: string; pages: number }[];
