@@ -156,7 +156,9 @@ def understand(
     memory: MemorySettings, said: TurnInput, recent: Sequence[Turn], ordinal: int, writing: str
 ) -> Turn:
     """Make a turn of what was said in the light of the turns before it."""
-    resolved = said.meaning or resolve_references(said.query, recent).text
+    # The rules read what a user asks and an assistant answers; "Ann: …" is what people say to each other.
+    alone = read_speaker(said.query) is not None and said.response is None
+    resolved = said.meaning or (said.query if alone else resolve_references(said.query, recent).text)
     meaning = resolved if resolved != said.query else None
     return Turn(
         id=f"{said.session.path}/{ordinal:07d}-{writing}",
