@@ -10,7 +10,7 @@ page to page, which one page does not tell: see :class:`~linkstore.ingest.html.c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -70,6 +70,10 @@ _LEAST_PARAGRAPH: Final = 25
 _LEAST_TEXT: Final = 40
 """Letters of a paragraph: with a full stop, in a <p> without one, and elsewhere without one."""
 _LONGEST_CONTENTS: Final = 200
+_LEAST_CONTENTS: Final = 3
+"""How many entries a list of the headings below it has at least; one less where it can be folded away."""
+_NUMBER_LETTERS: Final = 8
+"""How many letters such an entry may have beside its link: the number of its section."""
 _ENTRIES: Final = frozenset({"nav", "li", "dt", "td", "th", "tr", "caption", "summary", "figcaption"})
 _SENTENCE: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f\u061f\u06d4\u0964][^\w.]{0,3}$")
 _RIGHTS: Final = re.compile(r"\W{0,3}(?:\u00a9|\(c\)|copyright\b)", re.IGNORECASE)
@@ -249,7 +253,39 @@ def find_noise(
     contents = next((at for at, block in enumerate(blocks) if at not in left_out and block.level != 1), None)
     if contents is not None and _is_contents(blocks[contents]):
         left_out[contents] = CONTENTS
+    left_out.update(dict.fromkeys(_find_contents(blocks, left_out), CONTENTS))
     return Noise(left_out, in_suspect, kinds, frozenset(titled))
+
+
+def _find_contents(blocks: Sequence[Block], left_out: Container[int]) -> Iterator[int]:
+    """Yield the entries of a list whose links all lead to headings below it, and the label above the list."""
+    headings = {
+        name: at
+        for at, block in enumerate(blocks)
+        if block.level
+        for name in (*block.anchors, block.fragment)
+    }
+    entries: list[int] = []
+    for at, block in enumerate(blocks):
+        if at not in left_out and _leads_below(block, at, headings):
+            entries.append(at)
+            continue
+        if entries:
+            before = entries[0] - 1
+            labelled = before >= 0 and blocks[before].tag == "summary" and not blocks[before].links
+            if len(entries) >= _LEAST_CONTENTS - labelled:
+                yield from (before, *entries) if labelled else entries
+        entries = []
+
+
+def _leads_below(block: Block, at: int, headings: Mapping[str | None, int]) -> bool:
+    """Say whether an item of a list is only links to headings that come later."""
+    return (
+        block.tag == "li"
+        and bool(block.links)
+        and all(link.href[:1] == "#" and headings.get(link.href[1:], -1) > at for link in block.links)
+        and count_own_letters(block) - count_linked(block) <= _NUMBER_LETTERS
+    )
 
 
 def _find_menus(blocks: Sequence[Block], sums: _Sums, inside: range) -> Iterator[int]:

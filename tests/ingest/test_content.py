@@ -136,6 +136,43 @@ def test_a_line_of_links_to_the_own_page_is_a_table_of_contents():
     assert texts("<ul><li><a href='#a'>a</a>, <a href='#b'>b</a></ul>") == ["- a, b"]
 
 
+SECTIONS = "".join(f"<h2 id=s{number}>Part {number}</h2><p>Text of part {number}.</p>" for number in range(3))
+LISTED = "".join(f'<li>{number}. <a href="#s{number}">Part {number}</a></li>' for number in range(3))
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        f"<ul>{LISTED}</ul>",
+        f"<p>By A. Author.</p><details><summary>Table of Contents</summary><ul>{LISTED}</ul></details>",
+        '<ul><li><a href="#s0">Part 0</a><ul><li><a href="#s1">Part 1</a></ul></li>'
+        '<li><a href="#s2">Part 2</a></ul>',
+    ],
+)
+def test_a_list_of_the_headings_below_it_is_a_table_of_contents(contents):
+    found = " ".join(texts(f"<h1>Title</h1><p>Beginning.</p>{contents}{SECTIONS}"))
+    assert found.count("Part 1") == 1
+    assert "Table of Contents" not in found
+    assert "Beginning." in found
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        '<a href="#s1">Part 1</a>, which says how an anvil is made',
+        '<a href="other.html">Part 1</a>',
+        '<a href="#term">Part 1</a>',
+    ],
+)
+def test_a_list_that_says_more_or_leads_elsewhere_is_text(item):
+    page = f"<h1>Title</h1><p>Beginning.</p><ul>{f'<li>{item}</li>' * 3}</ul>{SECTIONS}<p id=term>Term.</p>"
+    assert " ".join(texts(page)).count("Part 1") == 4
+
+
+def test_a_list_below_what_it_leads_to_is_text():
+    assert " ".join(texts(f"<h1>Title</h1>{SECTIONS}<p>See also:</p><ul>{LISTED}</ul>")).count("Part 1") == 2
+
+
 def test_a_stray_nul_does_not_make_a_page_binary():
     assert texts(f"<h1>T</h1><p>a\0b {WORDS * 3}") == ["T", f"ab {(WORDS * 3).strip()}"]
     with pytest.raises(UnreadablePageError, match="binary"):
