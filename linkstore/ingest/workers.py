@@ -268,9 +268,9 @@ class ReadingPool:
         return ReadPage(problem="the process that read it ended")
 
     def close(self) -> None:
-        """End the processes, after the pages that they read just now."""
+        """End the processes. What they read just now is not wanted any more."""
         for pool in filter(None, (self._many, self._alone)):
-            pool.shutdown(cancel_futures=True)
+            _end(pool)
 
     def _start(self, count: int) -> ProcessPoolExecutor | None:
         """Return a pool whose first process is ready, or None if no process can be started."""
@@ -281,7 +281,7 @@ class ReadingPool:
             )
             first, *_ = [pool.submit(_get_ready) for _ in range(count)]  # each starts a process
             first.result(_SECONDS_TO_START)
-        except (BrokenExecutor, TimeoutError, OSError, RuntimeError, AssertionError):
+        except (BrokenExecutor, TimeoutError, OSError, ValueError, RuntimeError, AssertionError):
             # Not because of a page: no more processes are allowed, Python is embedded in another program,
             # or this is a process of a pool itself.
             _LOG.warning("a process that was to read pages did not start; its pages are read here")
@@ -289,6 +289,24 @@ class ReadingPool:
                 process.kill()  # nothing waits for it at the end
             return None
         return pool
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End the processes of a pool, whatever they wait for.
+
+    One that was killed may have held a lock that another waits for, so nothing is waited for but the pool's
+    own notice that they ended.
+    """
+    for process in list((pool._processes or {}).values()):  # noqa: SLF001
+        process.kill()
+    noticed = True
+    try:
+        pool.submit(_get_ready).exception(_SECONDS_TO_START)
+    except (BrokenExecutor, RuntimeError):
+        pass  # it has noticed already
+    except TimeoutError:
+        noticed = False
+    pool.shutdown(wait=noticed, cancel_futures=True)
 
 
 class _Process(SpawnProcess):

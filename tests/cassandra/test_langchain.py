@@ -161,7 +161,7 @@ def test_retrievers_give_what_those_of_the_embedded_store_give(store):
             assert expected
     assert store.count() == asyncio.run(store.acount()) == 40
     with pytest.raises(TypeError, match="depth belongs to"):
-        store.as_retriever(search_kwargs={"depth": 1})
+        store.as_retriever(strategy=Eager(), search_kwargs={"depth": 1})
     with pytest.raises(FilterError):
         store.as_retriever(search_kwargs={"filter": {"c": {"$nope": 1}}})
 

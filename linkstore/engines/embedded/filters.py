@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import apsw
 import numpy as np
 
-from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.arrays import Bools, Floats, Ints, sort_unique
 from linkstore.core.documents import collect_weights
 from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, parse_links
@@ -139,7 +139,7 @@ class FilterCache:
             return np.empty(0, dtype)
         column = self._get_column(key, dtype, int(rows.max()) + 1)
         found = column.take(rows)
-        unknown = np.unique(rows[found == _UNKNOWN])
+        unknown = sort_unique(rows[found == _UNKNOWN])
         if len(unknown):
             column.put(unknown, judge(unknown))
             found = column.take(rows)
