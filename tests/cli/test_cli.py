@@ -678,7 +678,9 @@ def test_index_watch_follows_the_files_until_ctrl_c(tmp_path):
         str(tmp_path / "kb"),
         "--watch",
     ]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for what runs behind
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     assert process.stderr is not None
     assert "watching" in process.stderr.readline()
     assert "1 page: 1 added, 0 updated, 0 removed" in process.stderr.readline()
