@@ -7,7 +7,7 @@ document that has it. A name may stay after its last document is gone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -55,6 +55,24 @@ class Backend(StorageEngine):
         If two clients set the same text at the same time, both get that text back.
         """
         return (yield from self.exchange_note(_NOTE_PREFIX + name, value, expected))
+
+    def change_note(self, name: str, change: Callable[[str | None], str], tries: int) -> Operation[bool]:
+        """Replace a note by what is made of it, again where another client changed it meanwhile.
+
+        Args:
+            name: Of the note.
+            change: Returns the new text; it gets the present one, None if there is none.
+            tries: How often it is tried at most.
+
+        Returns:
+            Whether it was replaced.
+        """
+        for _ in range(tries):
+            before = yield from self.note(name)
+            after = change(before)
+            if (yield from self.set_note(name, after, before)) == after:
+                return True
+        return False
 
     def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
         """Return the requested names (None: all) that a document has, perhaps also a removed document.

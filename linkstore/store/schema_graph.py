@@ -423,17 +423,17 @@ def make_schema_error(problems: Sequence[Problem], why: str) -> SchemaError:
 
 def record_problems(backend: Backend, problems: Sequence[Problem]) -> Operation[None]:
     """Add problems to those that the store keeps, of which the last :data:`KEPT` stay."""
-    for _ in range(_MAX_TRIES):
-        text: str | None = yield call_engine(backend, backend.note(PROBLEMS_NOTE))
+
+    def add(text: str | None) -> str:
         known: list[list[str]] = orjson.loads(text) if text else []
         added = [[problem.id, problem.text] for problem in problems]
-        kept = orjson.dumps([*known, *added][-KEPT:]).decode()
-        if (yield call_engine(backend, backend.set_note(PROBLEMS_NOTE, kept, text))) == kept:
-            return
-    raise SchemaError(
-        f"{len(problems)} problems with the schema could not be recorded, because other writers recorded some"
-        f" during each of {_MAX_TRIES} tries; nothing was written, so write the documents again"
-    )
+        return orjson.dumps([*known, *added][-KEPT:]).decode()
+
+    if not (yield call_engine(backend, backend.change_note(PROBLEMS_NOTE, add, _MAX_TRIES))):
+        raise SchemaError(
+            f"{len(problems)} problems with the schema could not be recorded, because other writers recorded"
+            f" some during each of {_MAX_TRIES} tries; nothing was written, so write the documents again"
+        )
 
 
 def read_problems(backend: Backend) -> Operation[list[Problem]]:

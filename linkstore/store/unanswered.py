@@ -59,15 +59,15 @@ def record_unanswered(backend: Backend, questions: Iterable[str]) -> Operation[N
     asked = [" ".join(question.split())[:MAX_LENGTH] for question in questions]
     if not (asked := [question for question in asked if question]):
         return
+
+    def count(text: str | None) -> str:
+        rows: dict[str, tuple[int, str]] = orjson.loads(text) if text else {}
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        for question in asked:
+            rows[question] = rows.pop(question, (0, ""))[0] + 1, now
+        return orjson.dumps(dict(list(rows.items())[-MAX_KEPT:])).decode()
+
     try:
-        for _ in range(_MAX_TRIES):
-            text: str | None = yield call_engine(backend, backend.note(UNANSWERED_NOTE))
-            rows: dict[str, tuple[int, str]] = orjson.loads(text) if text else {}
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            for question in asked:
-                rows[question] = rows.pop(question, (0, ""))[0] + 1, now
-            value = orjson.dumps(dict(list(rows.items())[-MAX_KEPT:])).decode()
-            if (yield call_engine(backend, backend.set_note(UNANSWERED_NOTE, value, text))) == value:
-                return
+        yield call_engine(backend, backend.change_note(UNANSWERED_NOTE, count, _MAX_TRIES))
     except LinkStoreError as error:
         _LOG.debug("a question without an answer is not kept: %s", error)
