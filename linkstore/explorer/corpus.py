@@ -13,6 +13,7 @@ from linkstore.core.arrays import Ints, join_equal
 from linkstore.core.calls import call_engine, call_plan
 from linkstore.core.hit_graph import name_document
 from linkstore.core.plans import StoredDocument, read_documents
+from linkstore.strategies.pagerank import compute_pagerank
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -180,13 +181,9 @@ def rank_pages(graph: PageGraph) -> Floats:
     size = len(graph.names)
     if not size:
         return np.empty(0, np.float32)
-    given = np.bincount(graph.source, weights=graph.weight, minlength=size)
-    share = graph.weight / given[graph.source]
-    rank = np.full(size, 1 / size)
-    for _ in range(_RANK_ROUNDS):
-        lost = rank[given == 0].sum() / size
-        passed = np.bincount(graph.target, weights=rank[graph.source] * share, minlength=size)
-        rank = (1 - _DAMPING) / size + _DAMPING * (passed + lost)
+    weight = graph.weight.astype(np.float64)
+    even = np.full(size, 1 / size)
+    rank = compute_pagerank(graph.source, graph.target, weight, even, _DAMPING, _RANK_ROUNDS)
     return rank.astype(np.float32)
 
 

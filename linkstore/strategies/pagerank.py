@@ -87,7 +87,12 @@ def rank_by_walk(
 
 
 def compute_pagerank(
-    source: Ints, target: Ints, weight: Doubles, teleport: Doubles, damping: float
+    source: Ints,
+    target: Ints,
+    weight: Doubles,
+    teleport: Doubles,
+    damping: float,
+    rounds: int = PAGERANK_ROUNDS,
 ) -> Doubles:
     """Compute the share of time at each node of a walker who follows edges by weight or jumps back.
 
@@ -97,6 +102,7 @@ def compute_pagerank(
         weight: (m,) greater than 0.
         teleport: (n,) where a jump lands, by share. Some are greater than 0.
         damping: How likely an edge is followed, from 0 to 1. From a node without edges the walker jumps.
+        rounds: Number of power iterations. Default 40.
 
     Returns:
         (n,) that sum to 1.
@@ -107,7 +113,7 @@ def compute_pagerank(
     share = weight / leaving[source] if len(source) else weight
     stuck = leaving == 0
     at: Doubles = jump
-    for _ in range(PAGERANK_ROUNDS):
+    for _ in range(rounds):
         followed = np.bincount(target, share * at[source], minlength=count)
         at = (1 - damping) * jump + damping * (followed + at[stuck].sum() * jump)
     return at
