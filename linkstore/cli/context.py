@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from linkstore.cli.output import get_stderr, note, show, write_json
-from linkstore.cli.query import MAX_RETURNED, check_question
+from linkstore.cli.query import MAX_RETURNED, FilterOption, check_question
 from linkstore.cli.stores import JsonOption, StoreOption, TextArgument, open_store, parse_json_option
 from linkstore.core.display import escape_unprintable
 
@@ -31,9 +31,6 @@ CandidatesOption = Annotated[
 ]
 SelectionOption = Annotated[
     SelectionName, typer.Option(help="By rank, or those of the highest value together.")
-]
-FilterOption = Annotated[
-    str | None, typer.Option(metavar="JSON", help="Filter on metadata, for the whole search.")
 ]
 HeadersOption = Annotated[bool, typer.Option("--headers", help="Name the source above each text.")]
 ExplainOption = Annotated[

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,11 +15,6 @@ if TYPE_CHECKING:
 
 _CRAWL: Final = ("allow", "deny", "max_pages", "max_depth", "rate", "allow_private")
 _READING: Final = ("prefix", "claims", "encoding")
-_MAX_NOTES: Final = 500
-_MAX_READ: Final = 64 * 2**10
-"""How many notes of a folder are looked at, and how many bytes of each, to tell whether it is a vault."""
-_WIKILINK: Final = re.compile(r"(?<![\\`\[])\[\[([^\]|#\n]{1,200})(?:[|#][^\]\n]{0,200})?\]\](?!`)")
-_FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,32 +51,11 @@ def _is_url(place: str) -> bool:
 
 
 def _is_vault(place: str) -> bool:
-    """Say whether a folder is a vault: it says so, or has no page of HTML and a note names another."""
-    folder = Path(place)
-    try:
-        if any((folder / name).is_dir() for name in (".obsidian", ".foam", "logseq")):
-            return True
-        notes = list(islice(folder.rglob("*.md"), _MAX_NOTES)) if folder.is_dir() else []
-        names = {_fold_note_name(note.stem) for note in notes}
-        linked = any(
-            _fold_note_name(name) in names - {_fold_note_name(note.stem)}
-            for note in notes
-            for name in _WIKILINK.findall(_read_beginning(note))
-        )
-        return linked and next(folder.rglob("*.htm*"), None) is None
-    except OSError:
-        return False  # the folder source reports what cannot be read
+    if not Path(place).is_dir():
+        return False
+    from linkstore.ingest.notes.vault import is_vault
 
-
-def _read_beginning(note: Path) -> str:
-    """Return the beginning of a note without its blocks of code, which may speak of links."""
-    with note.open("rb") as file:
-        text = file.read(_MAX_READ).decode(errors="replace")
-    return _FENCE.sub("", text)
-
-
-def _fold_note_name(name: str) -> str:
-    return name.rpartition("/")[2].removesuffix(".md").strip().casefold().replace("-", " ")
+    return is_vault(Path(place))
 
 
 def _make_suffix_test(*suffixes: str) -> Callable[[str], bool]:

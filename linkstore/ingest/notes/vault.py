@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
-from pathlib import PurePosixPath
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote
 
@@ -44,6 +46,38 @@ from linkstore.ingest.source import BadInput, SourcePage
 
 _HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
 """Bytes that may have to be read for all of the front matter."""
+_VAULT_FOLDERS: Final = (".obsidian", ".foam", "logseq")
+"""What the programs that make a vault put into it."""
+_MAX_NOTES: Final = 500
+_MAX_READ: Final = 64 * 2**10
+"""How many notes of a folder are looked at, and how many bytes of each, to tell whether it is a vault."""
+_WIKILINK: Final = re.compile(r"(?<![\\`\[])\[\[([^\]|#\n]{1,200})(?:[|#][^\]\n]{0,200})?\]\](?!`)")
+_FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
+
+
+def is_vault(folder: Path) -> bool:
+    """Say whether a folder is a vault: a program made it one, or, without HTML, a note names another."""
+    try:
+        if any((folder / name).is_dir() for name in _VAULT_FOLDERS):
+            return True
+        if next(folder.rglob("*.htm*"), None) is not None:
+            return False
+        notes = [one.relative_to(folder).as_posix() for one in islice(folder.rglob("*.md"), _MAX_NOTES)]
+        index = NoteIndex(notes, {})
+        return any(
+            index.named(name, note) not in {None, note}
+            for note in notes
+            for name in _find_wikilinks(folder / note)
+        )
+    except OSError:
+        return False  # the source reports what cannot be read
+
+
+def _find_wikilinks(note: Path) -> list[str]:
+    """Return the names in double brackets at the beginning of a note, but for those in blocks of code."""
+    with note.open("rb") as file:
+        read = file.read(_MAX_READ)
+    return _WIKILINK.findall(_FENCE.sub("", read.decode(errors="replace"))) if b"[[" in read else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
