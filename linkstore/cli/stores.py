@@ -253,16 +253,3 @@ def parse_json_option(text: str | None, option: str) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise UsageError(f'{option} must be a JSON object such as \'{{"lang": "en"}}\', not {text}')
     return value
-
-
-def read_json_option(path: str, option: str) -> dict[str, Any]:
-    """Return a JSON object in a file.
-
-    Raises:
-        UsageError: If there is no such file, or it does not hold a JSON object.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{option}: {path} cannot be read: {error}") from error
-    return parse_json_option(text, option) or {}

@@ -111,9 +111,7 @@ def read_statements(text: str) -> tuple[Statement, ...]:
         said = " ".join(sentence.split())
         if said.endswith("?") or len(said) > _LONGEST:
             continue
-        parts = re.split(
-            r",? (?:and|so|but) (?=(?:my|our|your|the|i|we) )|:\s+|, (?=i )", said, flags=re.IGNORECASE
-        )
+        parts = _PART.split(said)
         stated = [one for part in reversed(parts) if (one := _read_statement(part, said)) is not None]
         whole = _read_statement(_LEAD.sub("", said), said) or _read_statement(said, said)
         found += stated or ([whole] if whole is not None else [])

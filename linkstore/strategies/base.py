@@ -127,10 +127,6 @@ class Question:
     links: tuple[Link, ...] = ()
     least_similarity: float | None = None
 
-    def links_on(self, side: Side) -> Condition:
-        """Return the filter for links on one side of link groups. Only links on the out side are tested."""
-        return self.link_filter if side == "out" else EVERYTHING
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Strategy(ABC):
