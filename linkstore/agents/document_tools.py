@@ -41,6 +41,7 @@ from linkstore.core.plans import (
 from linkstore.core.text import is_unicode, tokenize
 from linkstore.engines.contract import Manifest, PageEntry
 from linkstore.errors import DocumentError, StrategyError, UnknownNameError
+from linkstore.store.documents import as_document
 from linkstore.store.schema import RecordedSchema
 from linkstore.store.schema_graph import read_schema
 from linkstore.store.search import check_known_names
@@ -225,7 +226,7 @@ def similar(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
         return make_empty_answer("there is no other document", [])
     results = [
         ToolResult(
-            document=_make_document(one),
+            document=as_document(one),
             query=document.page_content[:LONGEST_QUESTION],
             width=scope.limits.snippet,
             chains=(),
@@ -317,7 +318,7 @@ def find_document(scope: ToolScope, name: str) -> Operation[Document]:
         manifest: Manifest = yield call_engine(scope.backend, scope.backend.manifest())
         if manifest.dimension is not None:
             vector = make_unit_vector(manifest.dimension)
-            named = [_make_document(one) for one in (yield from scope.answer(_find_at_url(bare, vector)))]
+            named = [as_document(one) for one in (yield from scope.answer(_find_at_url(bare, vector)))]
             if not named:
                 hits = yield from scope.answer(Named(k=5).plan(Question(vector=vector, text=bare)))
                 named = [hit.document for hit in hits if _has_name(hit.document, bare)]
@@ -336,7 +337,7 @@ def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, 
     """Return documents by id, without those that are not there."""
     known = tuple(filter(is_storable, ids))
     stored = (yield from scope.answer(read_documents(known))) if known else []
-    return {one.id: _make_document(one) for one in stored}
+    return {one.id: as_document(one) for one in stored}
 
 
 def _has_name(document: Document, name: str) -> bool:
@@ -344,10 +345,6 @@ def _has_name(document: Document, name: str) -> bool:
     words = tokenize(name)
     leading = tokenize(document.page_content[: 2 * len(name) + 100])[: len(words)]
     return leading == words or " ".join(words) in list_names(document.id or "", document.metadata)
-
-
-def _make_document(stored: StoredDocument) -> Document:
-    return Document(id=stored.id, page_content=stored.text, metadata=stored.metadata)
 
 
 def _find_at_url(url: str, vector: Floats) -> Plan[list[StoredDocument]]:

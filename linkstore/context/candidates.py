@@ -24,6 +24,7 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits, Path
 from linkstore.core.plans import StoredDocument
 from linkstore.errors import StrategyError
+from linkstore.store.documents import as_document
 from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.store.search import choose_strategy
 from linkstore.strategies.base import Strategy
@@ -235,16 +236,12 @@ def _list_documents(
         ranks.setdefault(str(hit.document.id), rank)
     always = {one.id for one in pinned}
     for one in pinned:
-        yield _make_document(one), "pinned", ranks.get(one.id)
+        yield as_document(one), "pinned", ranks.get(one.id)
     for name, rank in ranks.items():
         if name not in always:
             yield hits[rank - 1].document, "found", rank
     for name in sorted(around.documents.keys() - always - ranks.keys()):
-        yield _make_document(around.documents[name]), "required", None
-
-
-def _make_document(stored: StoredDocument) -> Document:
-    return Document(id=stored.id, page_content=stored.text, metadata=stored.metadata)
+        yield as_document(around.documents[name]), "required", None
 
 
 def _measure_strengths(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, cast
 
 import numpy as np
-from langchain_core.documents import Document
 
 from linkstore.context.ordering import First
 from linkstore.core import plans
@@ -16,6 +15,7 @@ from linkstore.core.arrays import Floats, Ints, is_member, join_equal
 from linkstore.core.filters import Condition
 from linkstore.core.hits import Hit, Path, Step
 from linkstore.core.plans import Plan
+from linkstore.store.documents import as_document
 from linkstore.strategies.traversal import follow_links
 
 MOST_REQUIRED: Final = 20
@@ -113,7 +113,7 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
             if score > (before.score if before else 0.0):
                 step = Step(id=one.id, url=one.metadata.get("url"), kind=kind, tag=tag)
                 ranked[one.id] = Hit(
-                    document=Document(id=one.id, page_content=one.text, metadata=one.metadata),
+                    document=as_document(one),
                     score=score,
                     similarity=before.similarity if before else 0.0,
                     depth=left.depth + 1,

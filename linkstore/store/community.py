@@ -20,7 +20,7 @@ from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.codec import unpack_vector
 from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.session import connect_session, resolve_session
+from linkstore.engines.cassandra.session import connect_session, quote_identifier, resolve_session
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Row, Statement
 from linkstore.engines.contract import Manifest, PageEntry, Record
@@ -88,8 +88,8 @@ class CommunityTable:
         self._order = "<" if any(order == "desc" for *_, order in columns) else ">"
         self._optional = [name for name in _OPTIONAL if name in types]
         names = [*(name for name, _ in self._keys), _BODY, _VECTOR, *self._optional]
-        selected = ", ".join(map(_quote_column, names))
-        self._select = f"SELECT {selected} FROM {_quote_column(chosen)}.{_quote_column(table)}"
+        selected = ", ".join(map(quote_identifier, names))
+        self._select = f"SELECT {selected} FROM {quote_identifier(chosen)}.{quote_identifier(table)}"
         (dimension,) = _DIMENSION.findall(types[_VECTOR])
         self._manifest = Manifest(embedding=find_recorded_name(embedding), dimension=int(dimension))
 
@@ -149,7 +149,7 @@ class CommunityTable:
         key = tuple(_READERS[kind](word) for (_, kind), word in zip(self._keys, words, strict=True))
         rows: list[Row] = []
         if self._clustering:
-            same = " AND ".join(f"{_quote_column(name)} = ?" for name, _ in self._partition)
+            same = " AND ".join(f"{quote_identifier(name)} = ?" for name, _ in self._partition)
             columns, places = _list_columns(self._clustering)
             rows = self._read(f" WHERE {same} AND ({columns}) {self._order} ({places})", key, limit)
         if len(rows) < limit:
@@ -167,11 +167,7 @@ class CommunityTable:
 
 def _list_columns(columns: Sequence[tuple[str, str]]) -> tuple[str, str]:
     """Return the names of columns and as many placeholders, each with commas between them."""
-    return ", ".join(_quote_column(name) for name, _ in columns), ", ".join("?" * len(columns))
-
-
-def _quote_column(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return ", ".join(quote_identifier(name) for name, _ in columns), ", ".join("?" * len(columns))
 
 
 def _make_record(

@@ -26,7 +26,7 @@ from linkstore.core.documents import (
 )
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.metadata import convert_metadata
-from linkstore.core.plans import Operation, Plan, read_documents
+from linkstore.core.plans import Operation, Plan, StoredDocument, read_documents
 from linkstore.core.processes import run_without_collector
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Change, Manifest, PageEntry, Record
@@ -322,7 +322,7 @@ def _find_pages(ids: tuple[str, ...]) -> Plan[list[str]]:
 
 def _read_documents(ids: Sequence[str]) -> Plan[list[Document]]:
     stored = yield from read_documents(ids)
-    return [Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in stored]
+    return list(map(as_document, stored))
 
 
 def _make_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) -> list[Document]:
@@ -457,6 +457,6 @@ def check_count(vectors: Floats, texts: Sequence[object]) -> None:
         raise EmbeddingError(f"the embedding returned {len(vectors)} vectors for {len(texts)} texts")
 
 
-def as_document(record: Record) -> Document:
-    """Return a stored record as LangChain's document."""
-    return Document(id=record.id, page_content=record.text, metadata=dict(record.metadata))
+def as_document(stored: Record | StoredDocument) -> Document:
+    """Return a stored document as LangChain's, with metadata of its own."""
+    return Document(id=stored.id, page_content=stored.text, metadata=dict(stored.metadata))

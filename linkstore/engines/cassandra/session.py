@@ -201,7 +201,7 @@ def check_keyspace(session: Session, keyspace: str) -> None:
         nodes[host.datacenter] = nodes.get(host.datacenter, 0) + 1
     copies = "".join(f", '{name}': {min(3, number)}" for name, number in sorted(nodes.items()))
     raise BackendError(
-        f"Cassandra has no keyspace {keyspace!r}; create it: CREATE KEYSPACE {_quote_identifier(keyspace)}"
+        f"Cassandra has no keyspace {keyspace!r}; create it: CREATE KEYSPACE {quote_identifier(keyspace)}"
         f" WITH replication = {{'class': 'NetworkTopologyStrategy'{copies}}}"
     )
 
@@ -224,5 +224,6 @@ def _is_in_schema(session: Session, keyspace: str) -> bool:
     return bool(calls.run(look, Executor(session).run))
 
 
-def _quote_identifier(name: str) -> str:
+def quote_identifier(name: str) -> str:
+    """Return the name of a keyspace, table or column as CQL takes it, whatever is in it."""
     return '"' + name.replace('"', '""') + '"'
