@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -249,3 +250,11 @@ def test_a_folder_whose_notes_name_each_other_is_a_vault(tmp_path, files, kind):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     assert recognize_kind(str(tmp_path)).name == kind
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_named_pipe_among_notes_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.md")
+    (tmp_path / "b.md").write_text("[[c]]")
+    (tmp_path / "c.md").write_text("x")
+    assert recognize_kind(str(tmp_path)).name == "vault"

@@ -62,7 +62,8 @@ def is_vault(folder: Path) -> bool:
             return True
         if next(folder.rglob("*.htm*"), None) is not None:
             return False
-        notes = [one.relative_to(folder).as_posix() for one in islice(folder.rglob("*.md"), _MAX_NOTES)]
+        files = (one for one in folder.rglob("*.md") if one.is_file())  # a pipe would be waited for
+        notes = [one.relative_to(folder).as_posix() for one in islice(files, _MAX_NOTES)]
         index = NoteIndex(notes, {})
         return any(
             index.named(name, note) not in {None, note}
