@@ -36,7 +36,7 @@ def exported(store):
 
 
 def folder(path):
-    """A site with links, a redirect, two pages of one text, one without text, and titles that texts mention."""
+    """A site with links, a redirect, two pages of one text, one without, and titles that texts mention."""
     path.mkdir()
     for n in range(23):
         text = f'<a href="p{(n + 5) % 23}.html">next</a> The Grand Depot {(n + 1) % 23} burned.'
