@@ -65,7 +65,7 @@ MOST_WANTED: Final = 3
 """Searches, and key elements, that are looked up at once."""
 READ_AT_ONCE: Final = 5
 """Passages."""
-HEDGE: Final = 2
+HEDGE: Final = 3
 """Passages that are read beside those that the model is not sure of."""
 LONGEST_READ: Final = 24_000
 """Characters of passages that are read at once, if there are several."""
@@ -494,7 +494,7 @@ def _decide(step: Step, made: Decision | None, menu: Sequence[str], said: str) -
 
 
 def _add_best(chosen: Sequence[str], menu: Sequence[str]) -> list[str]:
-    """Return passages of which the model is not sure, with the two best by the searches before them."""
+    """Return passages of which the model is not sure, with the best by the searches before them."""
     place = {id: at for at, id in enumerate(menu)}
     best = [id for id in menu if id not in chosen][:HEDGE]
     rank = {id: place[id] for id in best} | {id: min(place.get(id, HEDGE), HEDGE) for id in chosen}

@@ -143,7 +143,7 @@ READINGS: dict[str, tuple[list[Any], list[str]]] = {
     ),
     "not sure": (
         [PLAN, decide("meuse", sure=False), BORN],
-        ["plan", "read {first} {second} meuse", "answered joan"],
+        ["plan", "read {first} {second} meuse {fourth}", "answered joan"],
     ),
     "a key element": (
         [PLAN, decide(key_elements=["Joan of Arc"]), decide("joan"), BORN],
@@ -191,11 +191,11 @@ READINGS: dict[str, tuple[list[Any], list[str]]] = {
     ),
     "malformed twice": (
         [PLAN, MALFORMED, MALFORMED, BORN],
-        ["plan", "read {first} {second}", "answered joan"],
+        ["plan", "read {first} {second} {third}", "answered joan"],
     ),
 }
-"""For each reading the outputs of the model, and the actions that follow from them. ``{first}`` and
-``{second}`` are the best by the searches."""
+"""For each reading the outputs of the model, and the actions that follow from them. ``{first}``,
+``{second}``, ``{third}`` and ``{fourth}`` are the best by the searches."""
 
 
 def taken(answer: Answer) -> list[str]:
@@ -270,8 +270,10 @@ class ReaderCases:
         with graph_reader(store, model) as reader:
             answer = reader.invoke(QUESTION)
 
-        first, second, *_ = answer.shown
-        assert taken(answer) == [one.format(first=first, second=second) for one in wanted]
+        first, second, third, fourth, *_ = answer.shown
+        assert taken(answer) == [
+            one.format(first=first, second=second, third=third, fourth=fourth) for one in wanted
+        ]
         assert len(model.calls) == answer.steps == len(script)
         assert wanted[-1].startswith(answer.outcome)
         assert set(answer.read) <= TEXTS.keys()
