@@ -42,6 +42,7 @@ def test_fails_at_its_end(request):
 
 def run(folder, *words):
     environment = {**os.environ, "PYTHONPATH": str(SUPPORT), "LINKSTORE_REPORT": "report.md"}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they take seconds to load
     command = [
         sys.executable,
         "-m",
@@ -62,7 +63,9 @@ def run(folder, *words):
     return sorted((folder / "ran").read_text().split())
 
 
-@pytest.mark.parametrize("words", [(), ("-n", "2", "--dist", "loadgroup")], ids=["here", "workers"])
+@pytest.mark.parametrize(
+    "words", [(), ("-p", "xdist.plugin", "-n", "2", "--dist", "loadgroup")], ids=["here", "workers"]
+)
 def test_a_run_goes_on_with_what_has_not_passed(tmp_path, words):
     (tmp_path / "test_some.py").write_text(TESTS)
     assert run(tmp_path, *words) == ["end", "fails", "group", "passes1", "passes2", "skips"]
