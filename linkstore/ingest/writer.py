@@ -79,8 +79,8 @@ class Counts:
     def __add__(self, other: Counts) -> Counts:
         if not isinstance(other, Counts):
             return NotImplemented
-        names = [one.name for one in fields(self)]
-        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in names})
+        sums = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        return Counts(**sums)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class Writer:
             require_having("embed_documents", known, embedding=self.embedding)
         if clash := sorted({*ROW_KEYS, VECTOR}.intersection(self.metadata)):
             raise ArgumentError(f"metadata names {', '.join(clash)}, which rows have for other uses")
-        if not _is_url(self.place):
+        if "://" not in str(self.place):
             if str(self.place) == ":memory:":
                 raise ArgumentError("other processes cannot write into a store in memory; give a folder")
             object.__setattr__(self, "place", str(as_path("place", self.place).absolute()))
@@ -275,15 +275,11 @@ def _find_missing_groups(record: Record) -> Plan[list[str]]:
     return missing
 
 
-def _is_url(place: str | Path) -> bool:
-    return "://" in str(place)
-
-
 def _open(writer: Writer, *, create: bool) -> LinkStore:
     place, given = str(writer.place), writer.embedding
     embedding = get_embedding(given) if isinstance(given, str) else given
     try:
-        if _is_url(place):
+        if "://" in place:
             from linkstore.store.cassandra import make_url_backend
 
             backend: Backend = make_url_backend(place, create=create, settings=cast("Any", writer.settings))
