@@ -50,7 +50,7 @@ from linkstore.ingest.source import (
 )
 from linkstore.ingest.workers import ReadAhead, ReadPage
 
-PIPELINE_VERSION: Final = 13
+PIPELINE_VERSION: Final = 14
 """Raised whenever the same page would give other documents, so that all are read again."""
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""
