@@ -19,7 +19,7 @@ import numpy.typing as npt
 from linkstore.core.arguments import require_at_least, require_within
 from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Hits
-from linkstore.core.plans import Ids, Operation, Plan, number_equals, rank_refs
+from linkstore.core.plans import Operation, Plan, number_equals, rank_refs
 from linkstore.strategies.base import (
     HopDirection,
     Question,
@@ -41,6 +41,8 @@ from linkstore.strategies.traversal import Edges, FoundDocuments, Trail, apply_b
 Doubles = npt.NDArray[np.float64]
 PAGERANK_ROUNDS: Final = 40
 """Number of power iterations; at the default damping of 0.6, the remaining change is below 1e-8."""
+SHARES: Final = 2.0**52
+"""The number of shares of a walker's time: as many as a float64 counts exactly, with one bit to spare."""
 EVIDENCE_POWER: Final = 3.0
 """Power of the first-stage scores that are added: the many weak matches of long pages hardly count."""
 MOST_CHUNKS: Final = 20
@@ -50,40 +52,6 @@ TRUST: Final[Mapping[str, float]] = {"section": 0.05, "mention": 0.15}
 
 PAGE_POOL: Final = 100
 """Number of best documents, before page evidence, whose pages are looked up, besides the first stage."""
-
-
-def rank_by_walk(
-    refs: Ints, source: Ints, target: Ints, weight: Doubles, teleport: Doubles, damping: float
-) -> Plan[Doubles]:
-    """Compute the (n,) share of a walker's time at documents, for edges given by documents.
-
-    Documents are numbered by id, so that sums are made in the same order on every engine.
-
-    Args:
-        refs: (n,) documents.
-        source: (m,) documents that edges leave. Those not among ``refs`` are left out, as for ``target``.
-        target: (m,) documents they lead to.
-        weight: (m,) greater than 0.
-        teleport: (n,) see :func:`compute_pagerank`, as for ``damping``.
-        damping: How likely an edge is followed.
-    """
-    ids: list[str] = yield Ids(refs=refs)
-    by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__), dtype=np.int64)
-    number = np.empty(len(ids), dtype=np.int64)
-    number[by_id] = np.arange(len(ids))
-    place = np.argsort(refs)
-    ordered = refs[place]
-
-    def numbers(documents: Ints) -> Ints:
-        at = find_positions(documents, ordered)
-        return np.where(at >= 0, number[place[at]], -1)
-
-    source, target = numbers(source), numbers(target)
-    known = (source >= 0) & (target >= 0)
-    source, target, weight = source[known], target[known], weight[known]
-    order = np.lexsort((target, source))
-    time = compute_pagerank(source[order], target[order], weight[order], teleport[by_id], damping)
-    return time[number]
 
 
 def compute_pagerank(
@@ -96,6 +64,9 @@ def compute_pagerank(
 ) -> Doubles:
     """Compute the share of time at each node of a walker who follows edges by weight or jumps back.
 
+    Shares are counted in whole :data:`SHARES`, whose sums are exact, and other sums are made in the order of
+    their terms; so the result does not depend on how an engine numbers nodes and edges.
+
     Args:
         source: (m,) nodes that edges leave, with numbers from 0 to n - 1.
         target: (m,) nodes they lead to.
@@ -105,25 +76,27 @@ def compute_pagerank(
         rounds: Number of power iterations. Default 40.
 
     Returns:
-        (n,) that sum to 1.
+        (n,) that sum to 1, but for rounding.
     """
     count = len(teleport)
-    jump = teleport / teleport.sum()
+    jump = teleport / np.sort(teleport).sum()
+    order = np.lexsort((weight, source))
+    source, target, weight = source[order], target[order], weight[order]
     leaving = np.bincount(source, weight, minlength=count)
     share = weight / leaving[source] if len(source) else weight
     stuck = leaving == 0
-    at: Doubles = jump
+    at: Doubles = np.rint(SHARES * jump)
     for _ in range(rounds):
-        followed = np.bincount(target, share * at[source], minlength=count)
-        at = (1 - damping) * jump + damping * (followed + at[stuck].sum() * jump)
-    return at
+        followed = np.bincount(target, np.rint(share * at[source]), minlength=count)
+        at = np.rint((1 - damping) * SHARES * jump + damping * (followed + at[stuck].sum() * jump))
+    return at / SHARES
 
 
 def weigh_both_ways(trail: Trail, edges: Edges, backward: float) -> tuple[Ints, Ints, Doubles]:
-    """Return the edges of a walk: documents left and arrived at, and weights, each edge once, the strongest.
+    """Return the edges of a walk: positions in the trail, and weights, each edge once, the strongest.
 
     A link is an edge in both directions. Against its direction it counts ``backward`` times as much. A link
-    group that leads to n documents divides its weight among them.
+    group that leads to n documents divides its weight among them. Edges that leave the trail are left out.
 
     Args:
         trail: The trail of the search.
@@ -131,8 +104,10 @@ def weigh_both_ways(trail: Trail, edges: Edges, backward: float) -> tuple[Ints, 
         backward: Greater than 0.
     """
     weight = edges.strength.astype(np.float64) * edges.weight / edges.size
-    left, arrived = trail.refs[edges.source], edges.target
-    other = (left != arrived) & (weight > 0)
+    place = np.argsort(trail.refs)
+    found = find_positions(edges.target, trail.refs[place])
+    left, arrived = edges.source, place[found]
+    other = (found >= 0) & (left != arrived) & (weight > 0)
     left, arrived, weight = left[other], arrived[other], weight[other]
     forward = edges.forward[other]
     source, target = np.concatenate((left, arrived)), np.concatenate((arrived, left))
@@ -318,7 +293,7 @@ class PageRank(Traversing):
         trail.add((yield from limit_nodes(trail, rest, 0, self)), 0)
         teleport = self._make_teleport(trail, stage, seeds, own)
         edges = weigh_both_ways(trail, Edges.concatenate(hops), self.backward)
-        time = yield from rank_by_walk(trail.refs, *edges, teleport, self.damping)
+        time = compute_pagerank(*edges, teleport, self.damping)
         return (yield from self._rank(trail, stage, time, question))
 
     def judged(self, question: Question, hits: Hits) -> Operation[Hits]:
