@@ -85,12 +85,12 @@ def _identify(file: PageFile, content: bytes) -> bytes:
     """
 
     def resolve(link: re.Match[bytes]) -> bytes:
-        return urljoin(f"/{file.url}", link[1].decode("latin-1")).encode("latin-1", "replace")
+        return urljoin(f"/{file.url}", str(link[1], "latin-1")).encode("latin-1", "replace")
 
     is_html = file.suffix == ".html"
     said = xxhash.xxh3_128(b"" if is_html else os.fsencode(dirname(file.page)))
     said.update(_LINK.sub(resolve, content) if is_html else content)
-    return bytes(said.digest())
+    return said.digest()
 
 
 def _merge(folder: Folder, target: str, files: Sequence[PageFile]) -> PageFile:
