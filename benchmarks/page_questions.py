@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from _report import add_data, add_output, listed
 from _site import unpack_site
+from _vector_cache import make_encoder
 
 from linkstore import LinkStore
-from linkstore.embeddings import get_embedding
 from linkstore.ingest import FolderSource, index
 from linkstore.strategies import Eager, PageRank, Similarity, Strategy, Words
 
@@ -44,9 +44,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="linkstore-pages-") as folder:
         site = Path(folder) / "site"
         unpack_site(options.data, site)
-        with LinkStore.open(Path(folder) / "kb", get_embedding(options.embedding)) as store:
+        with LinkStore.open(Path(folder) / "kb", make_encoder(options.embedding, options.cache)) as store:
             index(store, FolderSource(site / "html"), name="site")
-            asked = _questions(Path(options.data))
+            asked = read_page_questions(Path(options.data))
             rows = [_row(name, store, one, asked) for name, one in CONTENDERS.items()]
     listed(
         f"{len(asked)} questions, {options.embedding}: % found",
@@ -60,11 +60,13 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add_data(parser)
     parser.add_argument("--embedding", default="wordllama", help="default wordllama")
+    parser.add_argument("--cache", metavar="FOLDER", help="keeps vectors between runs")
     add_output(parser)
     return parser.parse_args()
 
 
-def _questions(data: Path) -> Asked:
+def read_page_questions(data: Path) -> Asked:
+    """The questions, each with the pages that answer it."""
     rows = json.loads((data / "pep_questions" / "questions.json").read_text())
     return [(row["question"], frozenset(row["gold"])) for row in rows]
 

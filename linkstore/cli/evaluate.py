@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from linkstore.core.batches import Progress
+    from linkstore.evaluate.calibration import LexicalWeight
     from linkstore.evaluate.metrics import Evaluation
     from linkstore.evaluate.running import GoldKind, GoldQuestion
     from linkstore.store.linkstore import LinkStore
@@ -184,32 +185,40 @@ def calibrate(
     clear: ClearOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Propose a minimum similarity for the start of searches.
+    """Propose a minimum similarity for the start of searches, and how much words count in them.
 
-    A search starts from no document below it. Prints the proposal with the share of noise that reaches it:
-    random pairs of documents or, with questions, pairs of a question and a document that does not answer it;
-    and the shares of gold answers that reach it, and of questions with an answer that does.
+    A search starts from no document below the minimum. Prints the proposal with the share of noise that
+    reaches it: random pairs of documents or, with questions, pairs of a question and a document that does not
+    answer it; and the shares of gold answers that reach it, and of questions with an answer that does. The
+    weight of words is proposed for embeddings of which it is not known, from sentences that are taken out of
+    their documents.
     """
     if questions is not None and not Path(questions).is_file():
         raise UsageError(f"--questions: the file {questions} does not exist")
     if clear and (save or questions is not None):
-        raise UsageError("--clear removes the default, and takes neither --save nor --questions")
+        raise UsageError("--clear removes the defaults, and takes neither --save nor --questions")
     with open_store(store) as opened_store:
         if clear:
-            _remove_floor(opened_store)
+            _remove_defaults(opened_store)
             return
         from linkstore.evaluate.calibration import calibrate_floor
         from linkstore.evaluate.running import read_questions
 
         asked = () if questions is None else read_questions(questions)
         found = calibrate_floor(opened_store, asked, gold=gold, noise=noise, keep=keep)
+        weight = _estimate_weight(opened_store)
         if save:
             opened_store.set_min_similarity(found.min_similarity)
-        recorded = opened_store.min_similarity
+            if weight is not None:
+                opened_store.set_lexical_weight(weight.weight)
+        recorded, used = opened_store.min_similarity, opened_store.lexical_weight
     if json:
-        write_json(found.to_dict() | {"recorded": recorded})
+        words = {"lexical_weight": used, "estimate": None if weight is None else weight.to_dict()}
+        write_json(found.to_dict() | {"recorded": recorded} | words)
         return
     get_stdout().print(str(found))
+    if weight is not None:
+        get_stdout().print(str(weight))
     told = "records none" if recorded is None else f"records {recorded:g}"
     note(
         "recorded: searches of this store use it unless they set their own"
@@ -218,10 +227,26 @@ def calibrate(
     )
 
 
-def _remove_floor(store: LinkStore) -> None:
-    """Remove the minimum similarity that a store records."""
+def _estimate_weight(store: LinkStore) -> LexicalWeight | None:
+    """Estimate the weight of words if it is not known for the embedding, and the store has enough texts."""
+    from linkstore.embeddings.names import LEXICAL_WEIGHT, embedding_name
+    from linkstore.errors import EvaluationError
+    from linkstore.evaluate.calibration import estimate_lexical_weight
+
+    if embedding_name(store.embeddings) in LEXICAL_WEIGHT:
+        return None
+    try:
+        return estimate_lexical_weight(store)
+    except EvaluationError as error:
+        note(f"the weight of words stays {store.lexical_weight:g}: {error}")
+        return None
+
+
+def _remove_defaults(store: LinkStore) -> None:
+    """Remove the minimum similarity and the weight of words that a store records."""
     before = store.min_similarity
     store.set_min_similarity(None)
+    store.set_lexical_weight(None)
     note("no default was recorded" if before is None else f"removed the default of {before:g}")
 
 

@@ -30,6 +30,16 @@ LEAST_SIMILARITY: Final[Mapping[str, float]] = {"minilm-l6-v2-int8": 0.25, "word
 """For embeddings by the name that stores record: a question finds nothing by default if no document is this
 similar to it, and its words are unknown. docs/explanation/ranking.md says how these were measured.
 """
+LEXICAL_WEIGHT: Final[Mapping[str, float]] = {
+    "bge-small-en-v1.5-int8": 0.3,
+    "minilm-l6-v2-int8": 1.0,
+    "wordllama-256": 1.0,
+}
+"""For embeddings by the name that stores record: the weight of words in the first stage of a search, where
+similarity has weight 1. docs/explanation/ranking.md says how these were measured.
+"""
+DEFAULT_LEXICAL_WEIGHT: Final = 1.0
+"""The weight of words for any other embedding."""
 _OPENAI: Final = "openai:"
 _BGE: Final = "bge-small:"
 _BUILT_IN: Final[Mapping[str, Callable[[], Encoder]]] = {

@@ -2,7 +2,8 @@
 
 :func:`evaluate` compares strategies on a corpus or a store. :func:`read_corpus` and :func:`read_questions`
 read their JSON Lines; :func:`with_links` gives a corpus the links to compare. :func:`profile` describes the
-links of a store and whether they help. :func:`calibrate_floor` proposes a minimum similarity.
+links of a store and whether they help. :func:`calibrate_floor` proposes a minimum similarity, and
+:func:`estimate_lexical_weight` how much words count.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from typing import TYPE_CHECKING
 from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from linkstore.evaluate.calibration import Floor, calibrate_floor
+    from linkstore.evaluate.calibration import (
+        Floor,
+        LexicalWeight,
+        calibrate_floor,
+        estimate_lexical_weight,
+    )
     from linkstore.evaluate.checkup import Checkup, Finding, aexamine, examine
     from linkstore.evaluate.link_groups import (
         GoldEdges,
@@ -56,6 +62,7 @@ __all__ = [
     "GoldProfile",
     "GoldQuestion",
     "KindProfile",
+    "LexicalWeight",
     "Limits",
     "LinkGroup",
     "Outcome",
@@ -68,6 +75,7 @@ __all__ = [
     "aexamine",
     "calibrate_floor",
     "compare_with_baseline",
+    "estimate_lexical_weight",
     "evaluate",
     "examine",
     "list_size_labels",
@@ -80,7 +88,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "linkstore.evaluate.calibration": "Floor calibrate_floor",
+        "linkstore.evaluate.calibration": "Floor LexicalWeight calibrate_floor estimate_lexical_weight",
         "linkstore.evaluate.checkup": "Checkup Finding aexamine examine",
         "linkstore.evaluate.link_groups": (
             "GoldEdges GoldProfile KindProfile LinkGroup Profile list_size_labels"

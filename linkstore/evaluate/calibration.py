@@ -1,25 +1,35 @@
-"""Calibrates a minimum similarity, from questions with known answers or from random pairs of documents."""
+"""Calibrates a minimum similarity and the weight of words, from questions or from documents alone."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from linkstore.core.arguments import require
 from linkstore.core.arrays import Floats, cosine_similarities, normalize_vector
 from linkstore.core.display import format_percent
-from linkstore.core.lexical import extract_document_terms
+from linkstore.core.lexical import (
+    bm25_weight,
+    extract_document_terms,
+    extract_question_terms,
+    inverse_frequency,
+)
 from linkstore.core.plans import Candidates, Find, Ids, Plan
+from linkstore.core.text import split_sentences
+from linkstore.embeddings.names import DEFAULT_LEXICAL_WEIGHT
 from linkstore.engines.contract import Record
 from linkstore.errors import EvaluationError
 from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, find_gold_units
 from linkstore.store.linkstore import LinkStore, require_store
 
+Doubles = npt.NDArray[np.float64]
 DEFAULT_NOISE: Final = 0.05
 """The share of noise that may reach the minimum."""
 DEFAULT_KEEP: Final = 0.99
@@ -29,6 +39,14 @@ SAMPLE_SIZE: Final = 1_000
 KEYWORDS: Final = 3
 KEYWORD_QUESTIONS: Final = 100
 """How many words are drawn from a document in the place of a question, and from how many documents."""
+LEXICAL_WEIGHTS: Final = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
+"""The weights of words that are compared."""
+CLOZE_QUESTIONS: Final = 500
+"""From how many documents a sentence is taken, at most,"""
+FEWEST_CLOZE_QUESTIONS: Final = 50
+"""and at least, for an estimate."""
+SENTENCE_WORDS: Final = range(5, 31)
+"""How many words such a sentence has, without stop words."""
 _PARTNERS: Final = 20
 """Number of others that each of them is compared with."""
 _SAMPLE_BATCH: Final = 1_000
@@ -148,6 +166,126 @@ def measure_floor(
         EvaluationError: If the store has too few documents, or a gold answer is not in the store.
     """
     return _sample_similarities(store, questions, gold, seed).at(min_similarity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LexicalWeight:
+    """A proposed weight of words, and what speaks for it.
+
+    Args:
+        weight: The proposal.
+        found: For each weight compared, the mean reciprocal rank, from 0 to 1, of the documents that
+            sentences were taken from.
+        sentences: How many sentences there were.
+    """
+
+    weight: float
+    found: Mapping[float, float]
+    sentences: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the proposal as plain JSON."""
+        found = [{"weight": weight, "mrr": mrr} for weight, mrr in self.found.items()]
+        return {"lexical_weight": self.weight, "sentences": self.sentences, "compared": found}
+
+    def __str__(self) -> str:
+        return (
+            f"lexical_weight {self.weight:g}: with it, {self.sentences:,} sentences find the documents that"
+            f" they were taken from with a mean reciprocal rank of {format_percent(self.found[self.weight])};"
+            f" without words {format_percent(self.found[0.0])}"
+        )
+
+
+def estimate_lexical_weight(store: LinkStore, *, seed: int = 0) -> LexicalWeight:
+    """Propose the weight of words in the searches of a store, by what its embedding says of its texts.
+
+    Sentences are taken out of documents drawn at random, and each is a question that the rest of its document
+    answers (the inverse cloze task of K. Lee et al., "Latent Retrieval for Weakly Supervised Open Domain
+    Question Answering", ACL 2019). All of these documents are ranked as by the first stage of a search, by
+    similarity and words, with each of :data:`LEXICAL_WEIGHTS`. Of the weights that are not worse than the
+    best one by more than one standard error (L. Breiman et al., "Classification and Regression Trees", 1984),
+    the proposal is the one nearest to 1, the weight without any knowledge.
+
+    The store is read once from end to end, and stays as it is. At most 500 sentences and as many documents
+    are embedded.
+
+    Args:
+        store: A store with at least 50 documents of several sentences.
+        seed: For the sample of documents.
+
+    Returns:
+        The proposal, which :meth:`~linkstore.LinkStore.set_lexical_weight` records.
+
+    Raises:
+        EvaluationError: If the store has too few documents.
+    """
+    require_store(store=store)
+    cloze = _take_sentences(_sample_documents(store, seed), seed)
+    if len(cloze) < FEWEST_CLOZE_QUESTIONS:
+        raise EvaluationError(
+            f"{len(cloze)} documents drawn from the store have several sentences, one of them of"
+            f" {SENTENCE_WORDS.start} to {SENTENCE_WORDS.stop - 1} words; an estimate of the weight of words"
+            f" needs at least {FEWEST_CLOZE_QUESTIONS}"
+        )
+    meaning = _compare_cloze(store, cloze)
+    words = _match_cloze(cloze)
+    found: dict[float, Doubles] = {}
+    for weight in LEXICAL_WEIGHTS:
+        scores = meaning + np.float32(weight) * words
+        found[weight] = 1 / (1 + (scores > np.diag(scores)[:, None]).sum(axis=1))
+    best = max(found.values(), key=np.mean)
+    good = [weight for weight, one in found.items() if np.mean(best - one) <= _standard_error(best - one)]
+    return LexicalWeight(
+        weight=min(good, key=lambda weight: abs(weight - DEFAULT_LEXICAL_WEIGHT)),
+        found={weight: float(np.mean(one)) for weight, one in found.items()},
+        sentences=len(cloze),
+    )
+
+
+def _standard_error(values: Doubles) -> float:
+    return float(np.std(values) / math.sqrt(len(values)))
+
+
+def _take_sentences(documents: list[Record], seed: int) -> list[tuple[str, Record]]:
+    """Take one sentence of some words out of each document that has others, and return it with the rest."""
+    chance = random.Random(seed)  # noqa: S311 - a sample, no secret
+    chance.shuffle(documents)
+    found: list[tuple[str, Record]] = []
+    for record in documents:
+        sentences = split_sentences(record.text)
+        fit = [one for one in sentences if len(extract_question_terms(one)[0]) in SENTENCE_WORDS]
+        if len(set(fit)) > 1 and len(found) < CLOZE_QUESTIONS:
+            taken = chance.choice(fit)
+            rest = " ".join(one for one in sentences if one != taken)
+            found.append((taken.strip(), replace(record, text=rest)))
+    return found
+
+
+def _compare_cloze(store: LinkStore, cloze: Sequence[tuple[str, Record]]) -> Floats:
+    """Return (n, n) similarities of sentences and documents, over the greatest of each sentence."""
+    rest = np.stack(
+        [normalize_vector(one) for one in store.embeddings.embed_documents([one.text for _, one in cloze])]
+    )
+    asked = np.stack([normalize_vector(store.embeddings.embed_query(taken)) for taken, _ in cloze])
+    similarity: Floats = asked @ rest.T
+    best = similarity.max(axis=1, keepdims=True)
+    compared: Floats = (similarity / np.where(best > 0, best, 1)).astype(np.float32)
+    return compared
+
+
+def _match_cloze(cloze: Sequence[tuple[str, Record]]) -> Floats:
+    """Return (n, n) BM25 of sentences and documents, over the greatest of each sentence."""
+    terms = [Counter(extract_document_terms(one.text, one.metadata)) for _, one in cloze]
+    having = Counter(word for one in terms for word in one)
+    length = np.array([one.total() for one in terms], dtype=np.float64)
+    score = np.zeros((len(cloze), len(cloze)))
+    for row, (taken, _) in enumerate(cloze):
+        for word in extract_question_terms(taken)[0]:
+            count = np.array([one[word] for one in terms], dtype=np.float64)
+            weight = bm25_weight(count, length, float(length.mean()))
+            score[row] += inverse_frequency(len(cloze), having[word]) * weight
+    best = score.max(axis=1, keepdims=True)
+    return (score / np.where(best > 0, best, 1)).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)

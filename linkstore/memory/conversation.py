@@ -60,7 +60,8 @@ class ConversationMemory(MemorySettings):
             extracted.
         rewriter: Rewrites questions so that they stand alone: a model, or a function of the question and the
             last turns. None: rules, which leave alone what they are not certain of.
-        reranker: Function that scores the texts found; default none.
+        reranker: Scores the texts found: a function, or a cross-encoder or document compressor of LangChain;
+            default none.
         entities: Gives the entities that a text mentions; default
             :func:`~linkstore.memory.entities.find_entities`.
         strategy: How to search the knowledge; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`.

@@ -20,7 +20,7 @@ from linkstore.memory.entities import EntityFinder, find_entities
 from linkstore.memory.turns import Turn
 from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.store.search import choose_strategy
-from linkstore.strategies.base import Reranker, Strategy
+from linkstore.strategies.base import Reranker, Strategy, check_reranker
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY
 
 Rewriter = BaseLanguageModel[Any] | Callable[[str, Sequence[Turn]], str]
@@ -53,7 +53,9 @@ class MemorySettings:
         if self.model is not None:
             require_model("invoke", self.model)
         require(bool, "True or False", touch=self.touch)
-        require_having("__call__", "a function", entities=self.entities, **omit_none(reranker=self.reranker))
+        require_having("__call__", "a function", entities=self.entities)
+        if self.reranker is not None:
+            check_reranker(self.reranker)
         if self.rewriter is not None and not isinstance(self.rewriter, BaseLanguageModel):
             require_having("__call__", "a chat model or a function", rewriter=self.rewriter)
         choose_strategy(self.strategy, None)

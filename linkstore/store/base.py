@@ -12,7 +12,12 @@ import orjson
 from linkstore.core.arguments import omit_none, require_at_least, require_within
 from linkstore.core.calls import arun, call_engine, run
 from linkstore.core.plans import Operation
-from linkstore.embeddings.names import DEFAULT_EMBEDDING, get_encoder
+from linkstore.embeddings.names import (
+    DEFAULT_EMBEDDING,
+    DEFAULT_LEXICAL_WEIGHT,
+    LEXICAL_WEIGHT,
+    get_encoder,
+)
 from linkstore.engines.bookkeeping import Backend
 from linkstore.errors import StoreBusyError, StoreFormatError
 from linkstore.store.embedding import StoreEmbedding
@@ -23,6 +28,9 @@ if TYPE_CHECKING:
 
 FLOOR_NOTE: Final = "min_similarity"
 """The note that holds the minimum similarity of a store."""
+LEXICAL_NOTE: Final = "lexical_weight"
+"""The note that holds the weight of words."""
+_NOTE_RANGES: Final = {FLOOR_NOTE: (-1, 1), LEXICAL_NOTE: (0, 100)}
 
 
 class StoreBase:
@@ -39,7 +47,10 @@ class StoreBase:
         manifest = backend.run(backend.manifest())
         model = embedding or self._embedding_by_name(manifest.embedding or DEFAULT_EMBEDDING)
         self._embedding = StoreEmbedding(backend, model, manifest)
-        self._floor = _parse_floor(backend.run(backend.note(FLOOR_NOTE)))
+        self._floor = _parse_number(FLOOR_NOTE, backend.run(backend.note(FLOOR_NOTE)))
+        self._lexical = self._weigh_words(
+            _parse_number(LEXICAL_NOTE, backend.run(backend.note(LEXICAL_NOTE)))
+        )
 
     @staticmethod
     def _embedding_by_name(name: str) -> Embedding:
@@ -83,21 +94,52 @@ class StoreBase:
             StrategyError: If it is not in this range.
             StoreBusyError: If another client sets one at the same time.
         """
-        self._floor = run(self._record_floor(floor))
+        self._floor = run(self._record(FLOOR_NOTE, floor))
 
     async def aset_min_similarity(self, floor: float | None) -> None:
         """Record a minimum similarity: see :meth:`set_min_similarity`."""
-        self._floor = await arun(self._record_floor(floor))
+        self._floor = await arun(self._record(FLOOR_NOTE, floor))
 
-    def _record_floor(self, floor: float | None) -> Operation[float | None]:
-        if floor is not None:
-            require_within(-1, 1, min_similarity=floor)
-        value = None if floor is None else orjson.dumps(float(floor)).decode()
+    @property
+    def lexical_weight(self) -> float:
+        """The weight of words in searches that set none, where similarity has weight 1.
+
+        It is the recorded one, or that of the embedding
+        (:data:`~linkstore.embeddings.names.LEXICAL_WEIGHT`), or 1.
+        """
+        return self._lexical
+
+    def set_lexical_weight(self, weight: float | None) -> None:
+        """Record the weight of words in the store, for strategies whose ``lexical`` is None.
+
+        :func:`linkstore.evaluate.estimate_lexical_weight` proposes one. Other clients use it when they open
+        the store the next time.
+
+        Args:
+            weight: In [0, 100]. None removes it.
+
+        Raises:
+            StrategyError: If it is not in this range.
+            StoreBusyError: If another client sets one at the same time.
+        """
+        self._lexical = self._weigh_words(run(self._record(LEXICAL_NOTE, weight)))
+
+    async def aset_lexical_weight(self, weight: float | None) -> None:
+        """Record the weight of words: see :meth:`set_lexical_weight`."""
+        self._lexical = self._weigh_words(await arun(self._record(LEXICAL_NOTE, weight)))
+
+    def _weigh_words(self, recorded: float | None) -> float:
+        known = LEXICAL_WEIGHT.get(self._embedding.name, DEFAULT_LEXICAL_WEIGHT)
+        return known if recorded is None else recorded
+
+    def _record(self, note: str, number: float | None) -> Operation[float | None]:
+        require_within(*_NOTE_RANGES[note], **omit_none(**{note: number}))
+        value = None if number is None else orjson.dumps(float(number)).decode()
         backend = self.backend
-        before: str | None = yield call_engine(backend, backend.note(FLOOR_NOTE))
-        if (yield call_engine(backend, backend.set_note(FLOOR_NOTE, value, before))) != value:
-            raise StoreBusyError("another client set the minimum similarity at the same time; try again")
-        return _parse_floor(value)
+        before: str | None = yield call_engine(backend, backend.note(note))
+        if (yield call_engine(backend, backend.set_note(note, value, before))) != value:
+            raise StoreBusyError(f"another client set {note} at the same time; try again")
+        return _parse_number(note, value)
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Report each search from now on to an observer, whether a method, a retriever or a tool asked it.
@@ -121,24 +163,25 @@ class StoreBase:
         return end
 
 
-def _parse_floor(text: str | None) -> float | None:
-    """Return the minimum similarity that a note holds, or None without one.
+def _parse_number(note: str, text: str | None) -> float | None:
+    """Return the number that a note holds, or None without one.
 
     Raises:
         StoreFormatError: If the note is not one that linkstore wrote.
     """
     if text is None:
         return None
+    low, high = _NOTE_RANGES[note]
     try:
-        floor = orjson.loads(text)
+        number = orjson.loads(text)
     except ValueError:
-        floor = None
-    if isinstance(floor, bool) or not isinstance(floor, int | float) or not -1 <= floor <= 1:
+        number = None
+    if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number <= high:
         raise StoreFormatError(
-            f"the note {FLOOR_NOTE!r} of the store is {text[:60]!r}, not a number from -1 to 1; restore the"
-            f" store from a copy, or remove the row 'note {FLOOR_NOTE}' from its table of settings"
+            f"the note {note!r} of the store is {text[:60]!r}, not a number from {low} to {high}; restore the"
+            f" store from a copy, or remove the row 'note {note}' from its table of settings"
         )
-    return float(floor)
+    return float(number)
 
 
 class Closable(Protocol):

@@ -239,7 +239,8 @@ class SearchMethods(StoreBase):
         text = query if isinstance(query, str) else ""
         given = None if isinstance(query, str) else _convert_question(query)
         question = options.question(_PLACEHOLDER_VECTOR, text)  # raise on an invalid link before embedding
-        question = replace(question, least_similarity=LEAST_SIMILARITY.get(self._embedding.name))
+        least = LEAST_SIMILARITY.get(self._embedding.name)
+        question = replace(question, least_similarity=least, lexical=self._lexical)
         check_depth(strategy, strategy.hops, self._max_depth)
         vector = (yield from self._embedding.embed_query(text)) if given is None else given
         manifest: Manifest = yield call_engine(backend, backend.manifest())

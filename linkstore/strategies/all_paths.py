@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from linkstore.core.arguments import require_at_least, require_within
+from linkstore.core.arguments import omit_none, require_at_least, require_within
 from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Chain, Hits, Triple
 from linkstore.core.plans import Documents, Ids, Plan, StoredDocument, Tags, rank_refs
@@ -295,7 +295,9 @@ class AllPaths(Traversing):
         chains: Maximum number of chains of each hit. Default 8. Among the chains to one document that have
             the same length and the same kinds, only this many are considered, the strongest.
         pool: How many documents each search of the first stage gives. Default 100.
-        lexical: Weight of words relative to meaning, where 0 leaves them out. Default 1.
+        lexical: Weight of the search by words, where the search by similarity has weight 1; 0 disables it.
+            None, the default, takes that of the store (:attr:`LinkStore.lexical_weight
+            <linkstore.LinkStore.lexical_weight>`).
         named: Maximum number of starts whose names the query contains. Default 5.
         named_cap: A name that more documents than this have is ignored. Default 3.
         references: Whether links of :data:`REFERENCE_KINDS` are followed. Default True.
@@ -305,7 +307,7 @@ class AllPaths(Traversing):
     depth: int = 3
     chains: int = 8
     pool: int = 100
-    lexical: float = 1.0
+    lexical: float | None = None
     named: int = 5
     named_cap: int = 3
     references: bool = True
@@ -314,7 +316,7 @@ class AllPaths(Traversing):
         Traversing.__post_init__(self)
         require_at_least(0, start_k=self.start_k, depth=self.depth, named=self.named)
         require_at_least(1, chains=self.chains, pool=self.pool, named_cap=self.named_cap)
-        require_within(0, 100, lexical=self.lexical)
+        require_within(0, 100, **omit_none(lexical=self.lexical))
 
     def weight_of(self, kind: str) -> float:
         """Return the weight of a kind of link, from 0 (not followed) to 1."""

@@ -6,11 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
+from langchain_core.documents import Document
 
-from linkstore.core.arguments import require_at_least, require_list, require_within
+from linkstore.core.arguments import require_at_least, require_having, require_list, require_within
 from linkstore.core.arrays import Floats
 from linkstore.core.calls import Call
 from linkstore.core.documents import keep_storable
@@ -20,8 +21,30 @@ from linkstore.core.links import SUGGESTED, AnyLink, Link, merge_links
 from linkstore.core.plans import Operation, Plan, Side
 from linkstore.errors import StrategyError
 
-Reranker = Callable[[str, Sequence[str]], Sequence[float]]
-"""Scores texts for a question: one finite number each, on any scale, larger is better."""
+if TYPE_CHECKING:
+    from langchain_core.cross_encoders import BaseCrossEncoder
+    from langchain_core.documents import BaseDocumentCompressor
+
+Reranker: TypeAlias = (
+    "Callable[[str, Sequence[str]], Sequence[float]] | BaseCrossEncoder | BaseDocumentCompressor"
+)
+"""Scores texts for a question: a function that returns one finite number each, on any scale, larger is
+better; a cross-encoder of LangChain; or one of its document compressors, of which only the order counts.
+"""
+_POSITION: Final = "linkstore_position"
+"""The field of metadata by which a document that a compressor returns is known."""
+
+
+def check_reranker(reranker: object) -> None:
+    """Raise unless an object can rerank.
+
+    Raises:
+        ArgumentError: If it is no :data:`Reranker`.
+    """
+    kind = next((name for name in ("compress_documents", "score") if hasattr(reranker, name)), "__call__")
+    require_having(
+        kind, "a function, or a cross-encoder or document compressor of LangChain", reranker=reranker
+    )
 
 
 def rerank_hits(
@@ -35,26 +58,56 @@ def rerank_hits(
     Args:
         hits: Best first.
         question: In words.
-        reranker: Scores texts.
+        reranker: Scores texts. Of a compressor, the documents that it leaves out have the lowest score.
         weight: Weight of its scores, where the scores before have weight 1.
         count: Number of hits that it scores.
         k: Maximum number of hits to return.
 
     Raises:
-        StrategyError: If the question has no text, or a score is missing or not finite.
+        StrategyError: If the question has no text, a score is missing or not finite, or a compressor returns
+            a document that it was not given.
     """
     if not question:
         raise StrategyError("a reranker needs the text of the question; search by text, not by vector")
     read, rest = hits.hits[:count], hits.hits[count:]
-    texts = tuple(hit.document.page_content for hit in read)
-    scores: Sequence[float] = yield Call(reranker, arguments=(question, texts))
-    found = _check_scores(scores, len(read))
+    found = yield from _ask_reranker(reranker, question, [hit.document for hit in read])
     low, high = min(found, default=0.0), max(found, default=0.0)
     opinions = [(score - low) / (high - low) if high > low else 0.0 for score in found]
     joined = [_combine_scores(hit, opinion, weight) for hit, opinion in zip(read, opinions, strict=True)]
     joined.sort(key=lambda hit: (-hit.score, hit.document.id))
     behind = [_combine_scores(hit, 0.0, weight) for hit in rest]
     return replace(hits, hits=(*joined, *behind)[:k])
+
+
+def _ask_reranker(reranker: Any, question: str, documents: Sequence[Document]) -> Operation[list[float]]:
+    """Return the score of each document."""
+    if hasattr(reranker, "compress_documents"):
+        copies = [
+            Document(id=one.id, page_content=one.page_content, metadata={**one.metadata, _POSITION: position})
+            for position, one in enumerate(documents)
+        ]
+        asking = reranker.compress_documents, reranker.acompress_documents, (copies, question)
+        kept: Sequence[Document] = yield Call(*asking)
+        return _score_by_order([one.metadata.get(_POSITION) for one in kept], len(documents))
+    texts = tuple(one.page_content for one in documents)
+    if hasattr(reranker, "score"):
+        scores = yield Call(reranker.score, arguments=([(question, text) for text in texts],))
+    else:
+        scores = yield Call(reranker, arguments=(question, texts))
+    return _check_scores(scores, len(texts))
+
+
+def _score_by_order(positions: Sequence[Any], count: int) -> list[float]:
+    """Return the scores of documents by their place among those that a compressor returned, best first."""
+    scores = [0.0] * count
+    for place, position in reversed(list(enumerate(positions))):
+        if position not in range(count):
+            raise StrategyError(
+                "the compressor returned a document without the metadata of one that it was given; a"
+                " compressor that makes new documents cannot rerank"
+            )
+        scores[position] = float(count - place)
+    return scores
 
 
 def _check_scores(scores: Sequence[float], count: int) -> list[float]:
@@ -114,6 +167,7 @@ class Question:
         links: Links to follow from the query, as if it were a document with these links.
         least_similarity: Below this, no document is similar to it; None if that is not known. See
             ``find_missing_subject`` of :mod:`linkstore.strategies.first_stage`.
+        lexical: Weight of words for strategies that set none, where similarity has weight 1.
     """
 
     vector: Floats
@@ -126,6 +180,7 @@ class Question:
     roots: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
     least_similarity: float | None = None
+    lexical: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -110,12 +110,14 @@ SLIP_RATIO: Final = 0.85
 
 
 def run_first_stage(
-    trail: Trail, question: Question, controls: Traversing, pool: int, lexical: float
+    trail: Trail, question: Question, controls: Traversing, pool: int, lexical: float | None
 ) -> Plan[FirstStage]:
     """Find the ``pool`` nearest documents and the ``pool`` that match words best, none below the floor.
 
-    If the backend has no lexical search, only similarity counts, and the trail says so.
+    If the backend has no lexical search, only similarity counts, and the trail says so. Without a weight of
+    words ``lexical``, the question has it.
     """
+    lexical = question.lexical if lexical is None else lexical
     near: plans.Candidates = yield plans.Nearest(vector=question.vector, k=pool, filter=question.seed_filter)
     found, unknown = yield from _search_by_words(trail, question, pool if lexical else 0)
     refs = sort_unique(np.concatenate((near.refs, found.refs)))

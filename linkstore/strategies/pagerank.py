@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from linkstore.core.arguments import require_at_least, require_within
+from linkstore.core.arguments import omit_none, require_at_least, require_within
 from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Hits
 from linkstore.core.plans import Operation, Plan, number_equals, rank_refs
@@ -26,6 +26,7 @@ from linkstore.strategies.base import (
     Reranker,
     Strategy,
     Traversing,
+    check_reranker,
     rerank_hits,
 )
 from linkstore.strategies.first_stage import (
@@ -187,8 +188,9 @@ class PageRank(Traversing):
             links of the ``beam`` best documents of the one before, as long as ``max_nodes`` allows.
         seconds: After so many seconds no further hop begins. Default 2.
         pool: Number of documents that each search of the first stage returns. Default 100.
-        lexical: Weight of the search by words, where the search by similarity has weight 1. Default 1.
-            A weight of 0 disables it.
+        lexical: Weight of the search by words, where the search by similarity has weight 1; 0 disables it.
+            None, the default, takes that of the store (:attr:`LinkStore.lexical_weight
+            <linkstore.LinkStore.lexical_weight>`).
         damping: Probability that the walk follows a link, from 0 to 1. Default 0.6.
         sharpness: Power to which first-stage scores are raised for jumps. Default 20.
         decay: Factor by which each start weighs less than the one before, from 0 to 1. Default 0.65.
@@ -203,7 +205,8 @@ class PageRank(Traversing):
         named: Maximum number of starts whose names the query contains. Default 5.
         named_kinds: Kinds of link whose tags are names. Default ``("mention", "heading")``.
         named_cap: A name that more documents than this have is ignored. Default 3.
-        reranker: Function that scores the texts of the first hits for the query. Default none.
+        reranker: Scores the texts of the first hits for the query: a function, or a cross-encoder or document
+            compressor of LangChain. Default none.
         rerank: Weight of the reranker's score, where the other parts together have weight 1. Default 1.
         rerank_k: Number of hits that the reranker scores. Default 20.
     """
@@ -213,7 +216,7 @@ class PageRank(Traversing):
     depth: int = 1
     seconds: float = 2.0
     pool: int = 100
-    lexical: float = 1.0
+    lexical: float | None = None
     damping: float = 0.6
     sharpness: float = 20.0
     decay: float = 0.65
@@ -236,12 +239,14 @@ class PageRank(Traversing):
         require_within(0, math.inf, seconds=self.seconds)
         require_at_least(1, pool=self.pool, named_cap=self.named_cap)
         require_at_least(1, rerank_k=self.rerank_k)
-        require_within(0, 100, lexical=self.lexical, sharpness=self.sharpness)
+        require_within(0, 100, **omit_none(lexical=self.lexical), sharpness=self.sharpness)
         require_within(0, 100, first_stage_weight=self.first_stage_weight)
         require_within(0, 100, rerank=self.rerank, page_weight=self.page_weight)
         require_within(0, 1, damping=self.damping, decay=self.decay)
         require_within(1e-6, 1, backward=self.backward, walk_power=self.walk_power)
         require_within(1e-6, 1, page_fade=self.page_fade)
+        if self.reranker is not None:
+            check_reranker(self.reranker)
 
     def weight_of(self, kind: str) -> float:
         """Return the weight of a kind of link, from 0 (not followed) to 1."""

@@ -6,11 +6,13 @@ import threading
 from collections.abc import Sequence
 
 import pytest
-from langchain_core.documents import Document
+from langchain_classic.retrievers.document_compressors import CrossEncoderReranker
+from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.documents import BaseDocumentCompressor, Document
 from stores import embedding
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.errors import StrategyError
+from linkstore.errors import ArgumentError, StrategyError
 from linkstore.strategies import PageRank
 
 TEXTS = ("alpha", "beta", "gamma", "delta")
@@ -74,6 +76,53 @@ async def test_it_does_not_block_the_loop(store) -> None:
     assert found == store.search("alpha", strategy=strategy)
     assert threads[0] is not threading.main_thread()
     assert threads[1] is threading.current_thread()
+
+
+class Letters(BaseCrossEncoder):
+    """As ``last_letters``, as LangChain's cross-encoders are asked."""
+
+    def score(self, text_pairs):
+        return [ord(text[0]) * 100.0 for _, text in text_pairs]
+
+
+class Latest(BaseDocumentCompressor):
+    """Returns new documents, the last in the alphabet first."""
+
+    top_n: int = 4
+    keeps: bool = True
+
+    def compress_documents(self, documents, query, callbacks=None):
+        found = sorted(documents, key=lambda one: one.page_content, reverse=True)[: self.top_n]
+        return [
+            Document(page_content=one.page_content.upper(), metadata=dict(one.metadata) if self.keeps else {})
+            for one in found
+        ]
+
+
+@pytest.mark.parametrize("reranker", [Letters(), Latest(), CrossEncoderReranker(model=Letters(), top_n=4)])
+async def test_rerankers_of_langchain_are_asked_as_they_are(store, reranker) -> None:
+    strategy = PageRank(reranker=reranker, rerank=100.0)
+    hits = store.search("alpha", strategy=strategy)
+    assert ids(hits) == ["gamma", "delta", "beta", "alpha"]
+    assert all(hit.document == store.get_by_ids([hit.document.id])[0] for hit in hits)
+    assert await store.asearch("alpha", strategy=strategy) == hits
+
+
+def test_what_a_compressor_leaves_out_comes_last_in_its_order(store) -> None:
+    plain = ids(store.search("alpha", strategy=PageRank()))
+    hits = ids(store.search("alpha", strategy=PageRank(reranker=Latest(top_n=1), rerank=100.0)))
+    assert hits == ["gamma", *(one for one in plain if one != "gamma")]
+
+
+def test_a_compressor_whose_documents_cannot_be_known_is_an_error(store) -> None:
+    with pytest.raises(StrategyError, match="cannot rerank"):
+        store.search("alpha", strategy=PageRank(reranker=Latest(keeps=False)))
+
+
+@pytest.mark.parametrize("wrong", ["a model", 3, Latest])
+def test_what_cannot_rerank_is_refused(wrong) -> None:
+    with pytest.raises(ArgumentError, match="reranker must be a function, or a cross-encoder"):
+        PageRank(reranker=wrong)
 
 
 @pytest.mark.parametrize(
