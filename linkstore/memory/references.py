@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from linkstore.core.lexical import extract_terms
-from linkstore.core.text import fold, tokenize
-from linkstore.memory.mentions import PARTICLES, Kind, Mention, find_mentions, stem_plural
+from linkstore.core.text import STOP_WORDS, fold, tokenize
+from linkstore.memory.mentions import PARTICLES, Kind, Mention, find_mentions, is_english, read_words, stem_plural
 from linkstore.memory.turns import Turn
 
 SHORT_ANSWER: Final = 8
@@ -57,7 +57,7 @@ _NOTHING: Final = re.compile(
     r"|\b(?:does|did|will|would|can) it (?:take|matter|help|hurt|make sense|rain|snow|seem|look|mean)\b"
     r"|\bit (?:is|was|'s|seems|looks|takes|depends|would be|will be) (?:\w+ )?(?:that|to|if|like)\b"
     r"|\b(?:time|date|day|late|early|cold|warm|hot|dark|weather|rain\w*|snow\w*|true) (?:is|was|will) it\b"
-    r"|\bit is\W*$"
+    r"|\bit is\W*$|\bworth it\b"
     r"|\b(?:is|was|will) it (?:cold|warm|hot|dark|late|early|sunny|rain\w*|snow\w*|true|time|there)\b",
     re.IGNORECASE,
 )
@@ -79,6 +79,12 @@ _WHICH: Final = re.compile(
     re.IGNORECASE,
 )
 _ASKS: Final = re.compile(r"\b(?:who|whom|whose|which|what|where|name)\b", re.IGNORECASE)
+_QUESTION: Final = re.compile(
+    r"\?|^\W*(?:(?:and|so|but|ok|okay)\W+)*(?:who|whom|whose|which|what|where|when|why|how|is|are|was|were|do"
+    r"|does|did|has|have|had|can|could|will|would|should|tell|explain|describe|define|state|show|give)\b",
+    re.IGNORECASE,
+)
+"""A text that asks for something."""
 _PLACE: Final = re.compile(
     r"\b(?:where|capital|city|continent|country|county|island|place|state|town|village)\b", re.IGNORECASE
 )
@@ -205,25 +211,29 @@ def _resolve_pronouns(question: str, recent: Sequence[Turn]) -> str:
     meant: dict[str, str | None] = {}
     skipped = [match.span() for match in _NOTHING.finditer(question)]
     own = find_mentions(question)
+    asks = _QUESTION.search(question) is not None
+    personal = any(word.lower() in _PERSONAL for word in _PRONOUN.findall(question))
 
     def replaced(match: re.Match[str]) -> str:
         word = match[1].lower()
         several = word == "them" and question[: match.start()].endswith("of ")  # things said one by one
         if several or any(start <= match.start() < end for start, end in skipped):
             return match[0]
+        if word not in _PERSONAL and not asks:
+            return match[0]  # in a statement it may be anything that was said
         between = (question[one.start + len(one.text) : match.start()] for one in own if _fits(one, word))
         if any(_CLAUSE.search(text) for text in between):
             return match[0]  # it may mean what the clause before names
         group = next(iter(sorted(_MEANT[word] - {"unknown", "person"})))
         if group not in meant:
-            meant[group] = _find_antecedent(word, recent)
+            # What somebody did need not concern what the conversation is about.
+            meant[group] = _find_antecedent(word, recent, kept_only=personal and word not in _PERSONAL)
         antecedent = meant[group]
         if antecedent is None:
             return match[0]
-        followed = re.match(
-            r"\s+(?!and\b|or\b|to\b|in\b|at\b|on\b|for\b|with\b)[a-z]", question[match.end() :]
-        )
-        possessive = word in _POSSESSIVE or (word == "her" and followed is not None)
+        after = re.match(r"\s+([a-z][\w-]*)", question[match.end() :])
+        followed = after is not None and after[1] not in STOP_WORDS | read_words("no_noun")
+        possessive = word in _POSSESSIVE or (word == "her" and followed)
         return f"{antecedent}'s" if possessive else antecedent
 
     return _PRONOUN.sub(replaced, question)
@@ -236,8 +246,11 @@ def _fits(mention: Mention, pronoun: str) -> bool:
     return mention.kind in kinds or (mention.kind == "place" and "thing" in kinds)
 
 
-def _find_antecedent(pronoun: str, recent: Sequence[Turn]) -> str | None:
-    """Return what a pronoun means if that is certain: what the latest exchange that fits is about."""
+def _find_antecedent(pronoun: str, recent: Sequence[Turn], *, kept_only: bool) -> str | None:
+    """Return what a pronoun means if that is certain: what the latest exchange that fits is about.
+
+    With ``kept_only``, only what the same pronoun meant there.
+    """
     people: dict[str, Kind] = {}
     for turn in recent:
         calls = {word.lower() for word in _PRONOUN.findall(turn.query)}
@@ -253,9 +266,15 @@ def _find_antecedent(pronoun: str, recent: Sequence[Turn]) -> str | None:
         )
         if _REMARK.match(query) and not any(one.is_name for one in find_mentions(query)):
             continue
+        if not is_english(f"{query} {answer}"):
+            return None
         kept = _find_kept(pronoun, turn, people)
+        if kept_only:
+            return kept
         found = kept or _find_topic(pronoun, query, answer, people, resolved=turn.meaning is not None)
         person = pronoun in _PERSONAL
+        if found and not person and found.islower() and not _QUESTION.search(query):
+            return None  # of what somebody states or wishes only a name is sure to be what it is about
         if found is not None or not (person or query.rstrip().endswith("?")):
             return found or None
     return None
