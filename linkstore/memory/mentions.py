@@ -17,7 +17,7 @@ Kind = Literal["he", "she", "person", "thing", "place", "many", "unknown"]
 LONGEST_TEXT: Final = 8_000
 """Characters of a text that are searched for what it names."""
 FEWEST_WORDS: Final = 5
-"""A text with fewer words is taken for English."""
+"""A text with fewer words is taken for English; two less of a question, which has more of them."""
 ENGLISH_SHARE: Final = 0.15
 """The least share of stop words in an English text."""
 MOST_CAPITALS: Final = 0.25
@@ -122,7 +122,7 @@ class _Token:
     @property
     def is_capital(self) -> bool:
         """Whether it may belong to a name: it has a capital or a digit in it."""
-        return self.text[0].isupper() or (self.text[0].isdigit() or any(map(str.isupper, self.text[1:])))
+        return (self.text[0].isdigit() or any(map(str.isupper, self.text))) and self.folded not in _SPEAKERS
 
 
 def stem_plural(word: str) -> str:
@@ -135,15 +135,16 @@ def stem_plural(word: str) -> str:
 def is_english(text: str) -> bool:
     """Say whether a text has as many of the commonest words as English has, or has too few words to say."""
     words = tokenize(text[:LONGEST_TEXT])
-    return len(words) < FEWEST_WORDS or sum(one in STOP_WORDS for one in words) >= ENGLISH_SHARE * len(words)
+    fewest = FEWEST_WORDS - 2 * text.rstrip().endswith("?")
+    return len(words) < fewest or sum(one in STOP_WORDS for one in words) >= ENGLISH_SHARE * len(words)
 
 
 def find_mentions(text: str) -> tuple[Mention, ...]:
     """Return the names in a text, and the phrases with a determiner, in order.
 
-    Capitals say little in a text of another language: its first words are in no list, and in German every noun
-    has one. There only what stands inside a sentence is a name, and if many words have capitals, only what has
-    a digit or further capitals.
+    Capitals say little in a text of another language: its first words are in no list, and in German every
+    noun has one. There only what stands inside a sentence is a name, and if many words have capitals, only
+    what has a digit or further capitals.
     """
     tokens = list(_split(text[:LONGEST_TEXT]))
     inside = [one.text for one in tokens if one.is_word and not one.first]
@@ -194,15 +195,13 @@ def _split(text: str) -> Iterator[_Token]:
 def _end_name(tokens: list[_Token], at: int) -> int | None:
     """Return where the name that begins at a token ends, or None if none does."""
     one = tokens[at]
-    if not one.is_word or not one.is_capital or one.folded in read_words("times") | _SPEAKERS:
+    if not one.is_word or not one.is_capital or one.folded in read_words("times"):
         return None
     if one.text[0].isdigit() and not any(map(str.isalpha, one.text)) and "-" not in one.text:
         return None
     end = at + 1
     while end < len(tokens) and end - at < _MOST_NAME_WORDS and tokens[end].sentence == one.sentence:
         after = tokens[end]
-        if after.folded in _SPEAKERS or one.folded in _SPEAKERS:
-            break
         gap = tokens[end - 1].text.lower() in read_words("titles")
         if not after.is_word or tokens[end - 1].text.endswith(("'s", "\u2019s")):
             break
@@ -219,10 +218,8 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
             break
     if one.first and (one.folded in read_words("openers") or one.folded in STOP_WORDS):
         return None  # a name after it is found by itself
-    if one.first and end == at + 1 and (end == len(tokens) or tokens[end].sentence != one.sentence):
-        return None  # a word by itself says something, as "Lovely!" does
-    if one.first and end == at + 1 and tokens[end].folded in _DETERMINERS | _OBJECTS:
-        return None  # "Undo it", "Book a table"
+    if one.first and end == at + 1 and _says_something(tokens, end):
+        return None
     if end == at + 1 and (
         one.folded in read_words("origins") or (at and tokens[at - 1].folded in _QUANTIFIERS)
     ):
@@ -231,6 +228,13 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
         one.first and one.folded not in read_words("no_person") and one.folded not in read_words("titles")
     )
     return None if doubtful and (end == at + 1 or one.text.isalpha()) and _is_common(one.folded) else end
+
+
+def _says_something(tokens: list[_Token], end: int) -> bool:
+    """Say whether the first word of a sentence is all of it, as "Lovely!", or has an object: "Undo it"."""
+    if end == len(tokens) or tokens[end].sentence != tokens[end - 1].sentence:
+        return True
+    return tokens[end].folded in _DETERMINERS | _OBJECTS
 
 
 @lru_cache(maxsize=4096)

@@ -18,7 +18,15 @@ from typing import Final
 
 from linkstore.core.lexical import extract_terms
 from linkstore.core.text import STOP_WORDS, fold, tokenize
-from linkstore.memory.mentions import PARTICLES, Kind, Mention, find_mentions, is_english, read_words, stem_plural
+from linkstore.memory.mentions import (
+    PARTICLES,
+    Kind,
+    Mention,
+    find_mentions,
+    is_english,
+    read_words,
+    stem_plural,
+)
 from linkstore.memory.turns import Turn
 
 SHORT_ANSWER: Final = 8
