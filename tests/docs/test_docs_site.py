@@ -18,8 +18,8 @@ HOME = "https://docs.invalid/"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The built site: path from its root → page."""
+def folder(tmp_path_factory):
+    """The folder of the built site."""
     if find_spec("zensical") is None:
         pytest.skip("needs zensical, of the dependency group docs, which is not installed")
     root = tmp_path_factory.mktemp("site")
@@ -30,9 +30,15 @@ def site(tmp_path_factory):
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     built = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=300)
     assert built.returncode == 0, plain(built.stdout + built.stderr)
+    return root / "site"
+
+
+@pytest.fixture(scope="module")
+def site(folder):
+    """The built site: path from its root → page."""
     return {
-        path.relative_to(root / "site").as_posix(): LexborHTMLParser(path.read_text())
-        for path in (root / "site").rglob("*.html")
+        path.relative_to(folder).as_posix(): LexborHTMLParser(path.read_text())
+        for path in folder.rglob("*.html")
     }
 
 
@@ -136,3 +142,22 @@ def takes_any(item) -> bool:
     if item.is_class:
         return any(model in str(base) for base in item.bases for model in ("Retriever", "ChatModel"))
     return item.is_function and any(parameter.name == "kwargs" for parameter in item.parameters)
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_no_block_of_code_is_wider_than_its_page(folder, width):
+    """On a wide screen and on a phone, nothing of an example must be scrolled to."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright, which is not installed")
+    if not (browser := shutil.which("chromium")):
+        pytest.skip("chromium is not installed")
+    with sync_api.sync_playwright() as driver:
+        page = driver.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page(
+            viewport={"width": width, "height": 900}
+        )
+        for name in ("tutorial", "schema", "how-to/use-in-langchain", "how-to/read-with-an-agent"):
+            page.goto((folder / name / "index.html").as_uri())
+            blocks = page.locator("pre > code")
+            assert blocks.count() > 0
+            assert blocks.evaluate_all("all => all.every(one => one.scrollWidth <= one.clientWidth + 1)"), (
+                name
+            )
