@@ -47,7 +47,7 @@ _DETERMINERS: Final = frozenset(
 )
 
 
-_OBJECTS: Final = frozenset(("it", "them", "me", "us"))
+_OBJECTS: Final = frozenset(("both", "it", "them", "me", "us"))
 _SPEAKERS: Final = frozenset(("i", "we", "you"))
 """Those who speak; "I'd" and "We'll" are no parts of names."""
 

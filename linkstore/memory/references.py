@@ -202,13 +202,6 @@ def depends_on_history(question: str) -> bool:
     return short or _SIGN.search(question) is not None
 
 
-def says_little_alone(question: str) -> bool:
-    """Say whether a question names nothing, and has a pronoun or too few words for a sentence."""
-    if any(one.is_name for one in find_mentions(question)) or not _SIGN.search(question):
-        return False
-    return len(extract_terms(question)) < _FEWEST_WORDS or _PRONOUN.search(question) is not None
-
-
 def says_little(answer: str) -> bool:
     """Say whether an answer is too short to say what it is about, as "Got it." and "Yes, in 1912." are."""
     return len(answer.split()) <= SHORT_ANSWER
@@ -237,14 +230,17 @@ def _resolve_pronouns(question: str, recent: Sequence[Turn]) -> str:
             # What somebody did need not concern what the conversation is about.
             meant[group] = _find_antecedent(word, recent, kept_only=personal and word not in _PERSONAL)
         antecedent = meant[group]
-        if antecedent is None:
-            return match[0]
-        after = re.match(r"\s+([a-z][\w-]*)", question[match.end() :])
-        followed = after is not None and after[1] not in STOP_WORDS | read_words("no_noun")
-        possessive = word in _POSSESSIVE or (word == "her" and followed)
-        return f"{antecedent}'s" if possessive else antecedent
+        return match[0] if antecedent is None else _decline(antecedent, match)
 
     return _PRONOUN.sub(replaced, question)
+
+
+def _decline(name: str, match: re.Match[str]) -> str:
+    """Return a name in the case of the pronoun that it takes the place of."""
+    after = re.match(r"\s+([a-z][\w-]*)", match.string[match.end() :])
+    owns = after is not None and after[1] not in STOP_WORDS | read_words("no_noun")
+    word = match[1].lower()
+    return f"{name}'s" if word in _POSSESSIVE or (word == "her" and owns) else name
 
 
 def _fits(mention: Mention, pronoun: str) -> bool:
@@ -281,11 +277,22 @@ def _find_antecedent(pronoun: str, recent: Sequence[Turn], *, kept_only: bool) -
             return kept
         found = kept or _find_topic(pronoun, query, answer, people, resolved=turn.meaning is not None)
         person = pronoun in _PERSONAL
-        if found and not person and found.islower() and not _QUESTION.search(query):
-            return None  # of what somebody states or wishes only a name is sure to be what it is about
+        if found and not person and not kept and not _is_asked_about(query, found):
+            return None
         if found is not None or not (person or query.rstrip().endswith("?")):
             return found or None
     return None
+
+
+def _is_asked_about(query: str, found: str) -> bool:
+    """Say whether a query asks about a thing, or states something of one that it names.
+
+    What somebody has, and the common nouns of a statement or a wish, are not what it is about.
+    """
+    if _QUESTION.search(query):
+        own = rf"\b(?:my|our|your) (?:\w+ )?{re.escape(found.removeprefix('the '))}\b"
+        return not found.islower() or re.search(own, query, re.IGNORECASE) is None
+    return not found.islower() and query.find(found) > 0
 
 
 def _find_kept(pronoun: str, turn: Turn, people: Mapping[str, Kind]) -> str | None:
@@ -411,7 +418,7 @@ def _choose_thing(
     phrases = [one for one in asked if not one.is_name]
     if re.match(r"(?:I|We) [^?]*\b(?:an?|my|our) [\w -]+ (?:about|of|on) (?:the )?[A-Z][^?]*$", query):
         return ""  # "a talk about the Marshall Plan"
-    if asks_which and first is not None and first.sentence < 2 and _opens_with(answer, first):
+    if asks_which and first is not None and first.head in map(stem_plural, tokenize(answer)[:4]):
         return first.text
     bare = _find_bare_topic(query, answer)
     if bare is not None and not _is_plural(bare, answer):
@@ -571,13 +578,7 @@ def _insert_answer(question: str, name: str, asked: str) -> str | None:
     meant = _PERSONAL if _WHO.search(asked) else {"it", "its"}
     if not used <= meant or _NOTHING.search(question) or any(one.is_name for one in find_mentions(question)):
         return None
-
-    def replaced(match: re.Match[str]) -> str:
-        word = match[1].lower()
-        followed = question[match.end() :].lstrip()[:1].isalpha()
-        return f"{name}'s" if word in _POSSESSIVE or (word == "her" and followed) else name
-
-    return _PRONOUN.sub(replaced, question)
+    return _PRONOUN.sub(lambda match: _decline(name, match), question)
 
 
 def find_meant_item(question: str, answer: str) -> tuple[str, str] | None:

@@ -25,7 +25,7 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms
 from linkstore.core.plans import Groups, Matching, Memberships, Plan, Side, rank_refs
-from linkstore.memory.references import ResolvedQuestion, says_little, says_little_alone
+from linkstore.memory.references import ResolvedQuestion, says_little
 from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, PAGE, SPEAKER, Turn
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.first_stage import run_first_stage
@@ -60,8 +60,7 @@ _ENDINGS: Final = {"ies": "y", "ied": "y", "sses": "ss", "ing": "", "ed": "", "e
 ALONE: Final = "question"
 """The name of the view that is the question without what was said before."""
 CARRIED_WEIGHT: Final = 0.25
-"""Weight of a view that says less than the other, which has weight 1: in a search for turns the one with the
-previous query, in one for knowledge a question alone that depends on the history."""
+"""Weight of the view with the previous query in a search for turns, where the question alone has weight 1."""
 REPLACED_WEIGHT: Final = 0.5
 """Weight of an earlier question with a part replaced, in a search for turns."""
 ANSWER_CHARACTERS: Final = 400
@@ -243,8 +242,6 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
     - Any other question is searched for alone, after the previous query, and before the previous answer,
       unless that is too short to say what it is about ("Got it."). The view with the answer would find the
       documents that this answer came from; they are left out.
-    - After such a short answer, a question with a pronoun and no name ("How much did it cost?") counts more
-      after the previous query than alone, because it alone says little.
     """
     if not _goes_on(recent) or resolved.exact:
         return [QueryView(resolved.text)]
@@ -255,11 +252,8 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
     )
     if resolved.named:
         return [behind]
-    little = says_little(answer)
-    leans = little and says_little_alone(question)
-    alone = QueryView(resolved.text, weight=CARRIED_WEIGHT if leans else 1.0)
-    views = [alone, QueryView(f"{last.query}\n{question}", "previous query")]
-    return views if little and resolved.name is None else [*views, behind]
+    views = [QueryView(resolved.text), QueryView(f"{last.query}\n{question}", "previous query")]
+    return views if says_little(answer) and resolved.name is None else [*views, behind]
 
 
 def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]) -> list[QueryView]:
