@@ -30,7 +30,7 @@ from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
     from linkstore.core.batches import Progress
-    from linkstore.ingest import FolderSource, VaultSource
+    from linkstore.ingest import FolderSource, Partition, VaultSource
     from linkstore.ingest.source import PageStore, Source, Summary
 
 ExtractorsOption = Annotated[
@@ -116,6 +116,10 @@ JobsOption = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Processes that read pages; default one for each core."),
 ]
+PartitionOption = Annotated[
+    str | None,
+    typer.Option(metavar="N/M", help="Index part N of M, such as 3/16; other processes index the others."),
+]
 ReportOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", dir_okay=False, help="Write what was skipped to FILE, as JSON lines."),
@@ -150,6 +154,7 @@ def index(
     trust_claims: TrustSourceClaimsOption = False,
     encoding: SourceEncodingOption = None,
     jobs: JobsOption = None,
+    partition: PartitionOption = None,
     report: ReportOption = None,
     watch: WatchOption = False,
     every: EveryOption = None,
@@ -160,6 +165,9 @@ def index(
     Recognizes the kind of source. Creates the store if it does not exist. A second run updates changed pages
     and removes deleted ones. An interrupted run continues where it stopped. Pages that cannot be read are
     listed and skipped. If a part of the source cannot be read, the stored pages of that part are kept.
+
+    With --partition, run all parts, at the same time if the store is on Cassandra, then once without it: that
+    removes deleted pages and makes the links that need all pages, and embeds nothing again.
     """
     from linkstore.ingest import index as index_source
 
@@ -175,6 +183,8 @@ def index(
         "rate": rate,
         "allow_private": allow_private,
     }
+    if partition is not None and (watch or every is not None):
+        raise UsageError("--partition is for a single run, without --watch and --every")
     repeat = _choose_repetition(found, store, watch=watch, every=every, dry_run=dry_run)
     chosen = choose_extractors(links)
     settings = select_options(found, of_kind)
@@ -183,7 +193,14 @@ def index(
     pages = found.make(source, settings)
     if kind is None and found.name == "vault":
         note(f"{source} is read as {found.title}; --as folder reads it as pages")
-    run: dict[str, Any] = {"name": name, "links": chosen, "dry_run": dry_run, "prune": prune, "jobs": jobs}
+    run: dict[str, Any] = {
+        "name": name,
+        "links": chosen,
+        "dry_run": dry_run,
+        "prune": prune,
+        "jobs": jobs,
+        "partition": None if partition is None else _parse_partition(partition),
+    }
     place = open_or_empty(store) if dry_run else open_or_make(store, embedding=embedding)
     with (
         report_run(report, json=json) as summaries,
@@ -195,6 +212,16 @@ def index(
             summaries.append(index_source(opened_store, pages, **run, progress=progress))
         else:
             repeat(opened_store, pages, run)
+
+
+def _parse_partition(text: str) -> Partition:
+    from linkstore.ingest import Partition
+
+    try:
+        number, count = map(int, text.split("/"))
+        return Partition(number, count)
+    except ValueError as error:  # StrategyError is one
+        raise UsageError(f"--partition takes the number of a part, such as 3/16, not {text!r}") from error
 
 
 def _choose_repetition(

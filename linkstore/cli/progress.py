@@ -139,7 +139,7 @@ def show_summary(summary: Summary) -> None:
     )
     show(f"chunks    {summary.chunks:,} {done}")
     show(f"links     {format_kinds(summary.links)} {done}")
-    if not summary.dry_run:
+    if dangling is not None:
         show(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
     if summary.left_out.letters:
         show(f"left out  {_format_left_out(summary.left_out)}")

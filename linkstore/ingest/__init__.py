@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from linkstore.ingest.html.pages import UnreadablePageError
     from linkstore.ingest.notes.vault import VaultSource
     from linkstore.ingest.page import LlmsTxtSource, PageSource
+    from linkstore.ingest.partition import Partition
     from linkstore.ingest.pipeline import DEFAULT_LINKS, IndexOptions, aindex, index
     from linkstore.ingest.records import DocumentsSource, JsonLinesSource
     from linkstore.ingest.relink import CORPUS_LINKS, Relinked, link_corpus
@@ -37,15 +38,18 @@ if TYPE_CHECKING:
     from linkstore.ingest.watch import watch_folder
     from linkstore.ingest.wiki.source import WikiDumpSource
     from linkstore.ingest.wiki.zim import MissingLibzimError, ZimSource
+    from linkstore.ingest.writer import Counts, Finished, Writer
 
 __all__ = [
     "BadInput",
     "CORPUS_LINKS",
     "ChunkLimits",
+    "Counts",
     "DEFAULT_LINKS",
     "Dangling",
     "DocumentsSource",
     "Encodings",
+    "Finished",
     "FolderSource",
     "IndexOptions",
     "IndexingError",
@@ -59,6 +63,7 @@ __all__ = [
     "PageSettings",
     "PageSource",
     "PageStore",
+    "Partition",
     "Progress",
     "Relinked",
     "RemovalRefusedError",
@@ -70,6 +75,7 @@ __all__ = [
     "UnreadablePageError",
     "VaultSource",
     "WikiDumpSource",
+    "Writer",
     "ZimSource",
     "aindex",
     "index",
@@ -88,6 +94,7 @@ __getattr__, __dir__ = lazy(
         "linkstore.ingest.html.pages": "UnreadablePageError",
         "linkstore.ingest.notes.vault": "VaultSource",
         "linkstore.ingest.page": "LlmsTxtSource PageSource",
+        "linkstore.ingest.partition": "Partition",
         "linkstore.ingest.pipeline": "DEFAULT_LINKS IndexOptions aindex index",
         "linkstore.ingest.records": "DocumentsSource JsonLinesSource",
         "linkstore.ingest.relink": "CORPUS_LINKS Relinked link_corpus",
@@ -100,5 +107,6 @@ __getattr__, __dir__ = lazy(
         "linkstore.ingest.watch": "watch_folder",
         "linkstore.ingest.wiki.source": "WikiDumpSource",
         "linkstore.ingest.wiki.zim": "MissingLibzimError ZimSource",
+        "linkstore.ingest.writer": "Counts Finished Writer",
     },
 )

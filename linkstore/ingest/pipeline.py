@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from threading import Event
@@ -19,7 +20,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 import xxhash
 
-from linkstore.core.arguments import require_having
+from linkstore.core.arguments import require, require_having
 from linkstore.core.batches import Progress, split_batches
 from linkstore.core.calls import run_until_stopped
 from linkstore.core.display import format_count
@@ -27,13 +28,13 @@ from linkstore.core.documents import PageDocuments
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.processes import slow_collector
 from linkstore.core.urls import Site
-from linkstore.errors import DocumentError, LinkError
+from linkstore.errors import DocumentError, ExtractionError, LinkError
 from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
+from linkstore.ingest.partition import Partition, divide_source
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.source import (
     BadInput,
-    Dangling,
     Encodings,
     LeftOut,
     NothingIndexedError,
@@ -49,6 +50,7 @@ from linkstore.ingest.source import (
     name_source,
 )
 from linkstore.ingest.workers import ReadAhead, ReadPage
+from linkstore.store.retry import PATIENCE, retry
 
 PIPELINE_VERSION: Final = 13
 """Raised whenever the same page would give other documents, so that all are read again."""
@@ -80,6 +82,8 @@ class IndexOptions(TypedDict, total=False):
     """Remove missing pages even if they are more than half of those stored."""
     jobs: int | None
     """How many processes read."""
+    partition: Partition | None
+    """The part of the source to index."""
 
 
 def index(
@@ -92,6 +96,7 @@ def index(
     dry_run: bool = False,
     prune: bool = False,
     jobs: int | None = None,
+    partition: Partition | None = None,
 ) -> Summary:
     """Bring a store up to date with a source of pages.
 
@@ -120,6 +125,9 @@ def index(
             1 reads in this process, None (default) has one for each core. The result is the same. With
             extractors that are not given by name, pages are read in this process. A page that takes one of
             the processes more than 10 s of its time, or ends it, is reported and skipped.
+        partition: Index one of several parts of the source, while other processes index the others. Nothing
+            is removed, and the links of ``"mention"`` and ``"entity"`` are not made: run once more without
+            ``partition`` for that. Pages that have not changed are not embedded again.
 
     Returns:
         What was done, or for a dry run what would have been done.
@@ -130,10 +138,18 @@ def index(
         NothingIndexedError: If there is nothing in it that can be indexed, and nothing of it is stored.
         RemovalRefusedError: If more than half of its stored pages are gone. All else was done.
         SourceConflictError: If another source of the store has a page of the same name.
-        ExtractionError: If an extractor is not installed, or cannot be used here.
+        ExtractionError: If an extractor is not installed, or cannot be used here, as ``"keyword"`` in a part.
         FetchError: If a website does not answer; see :mod:`linkstore.ingest.web` for its kinds.
     """
-    options = IndexOptions(name=name, links=links, progress=progress, dry_run=dry_run, prune=prune, jobs=jobs)
+    options = IndexOptions(
+        name=name,
+        links=links,
+        progress=progress,
+        dry_run=dry_run,
+        prune=prune,
+        jobs=jobs,
+        partition=partition,
+    )
     return _run(Event(), store, source, options)
 
 
@@ -153,7 +169,10 @@ async def aindex(store: PageStore, source: Source, **options: Unpack[IndexOption
 @slow_collector()
 def _run(stop: Event, store: PageStore, source: Source, options: IndexOptions) -> Summary:
     require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
-    name = name_source(source, options.get("name"))
+    name, partition = name_source(source, options.get("name")), options.get("partition")
+    if partition is not None:
+        require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
+        source = divide_source(source, partition)
     with source.open() as opened:
         return _IngestRun(store, opened, name, options, stop).run()
 
@@ -170,9 +189,15 @@ class _IngestRun:
         self.name = name
         self.dry_run = options.get("dry_run", False)
         self.prune = options.get("prune", False)
+        self.partition = options.get("partition")
         self.progress = options.get("progress")
         self.stop = stop
         self.linkers = Linkers(links, source.site)
+        if self.partition is not None and self.linkers.need_corpus:
+            raise ExtractionError(
+                f"a part of a source cannot be indexed with links of {', '.join(map(name_extractor, links))},"
+                " one of which needs all documents; index the whole source, or leave that one out"
+            )
         self.last = _LastRun(store.pages(name), _make_salt(source.site, links), source.site)
         self.upkeep = Upkeep(store, () if self.dry_run else self.linkers.kept_up)
         self.ahead = ReadAhead(self.linkers, links, options.get("jobs"))
@@ -190,6 +215,8 @@ class _IngestRun:
             self._store(changed)
         if self.stop.is_set():
             raise CancelledError(f"indexing {self.name} was cancelled")
+        if self.partition is not None:
+            return self._end([])
         gone, stored = self.last.gone(prune=self.prune), self.last.stored
         refused = not self.prune and 2 * len(gone) > stored
         summary = self._end([] if refused else gone)
@@ -212,7 +239,7 @@ class _IngestRun:
         outcomes = (
             preview_pages(self.store, self.name, pages)
             if self.dry_run
-            else write_pages(self.upkeep, self.name, pages)
+            else write_pages(self.upkeep, self.name, pages, 0 if self.partition is None else PATIENCE)
         )
         for page, problem in outcomes:
             if problem is not None:
@@ -230,12 +257,16 @@ class _IngestRun:
             self.links.update(map(itemgetter("kind"), links))
 
     def _end(self, gone: Sequence[str]) -> Summary:
-        """Remove what is gone, bring the links of the corpus up to date, and return what was done."""
+        """Remove what is gone, bring the links of the corpus up to date, and return what was done.
+
+        A part leaves that to the run of the whole source: it stays recorded as begun.
+        """
+        complete = not self.dry_run and self.partition is None
         self.skipped.update(self.last.hiding(gone))
         for batch in () if self.dry_run else split_batches(gone, _REMOVED_AT_ONCE):
             self.upkeep.remove_pages(self.name, batch)
             _LOG.info("removed %s", ", ".join(batch))
-        if not self.dry_run:
+        if complete:
             self.links.update(self.upkeep.settle().links)
         return Summary(
             pages=PageCounts(
@@ -248,8 +279,8 @@ class _IngestRun:
             left_out=LeftOut.of(self.left_out),
             encodings=Encodings.of(self.replaced, self.guessed),
             unread=self.source.unread,
-            dangling=Dangling() if self.dry_run else count_dangling(self.store.survey()),
-            linked=() if self.dry_run else tuple(self.store.most_linked_pages()),
+            dangling=count_dangling(self.store.survey()) if complete else None,
+            linked=tuple(self.store.most_linked_pages()) if complete else (),
             dry_run=self.dry_run,
         )
 
@@ -376,18 +407,26 @@ class _LastRun:
         return {name: reason for name, (_, reason) in found.items()}
 
 
-def write_pages(store: PageWriter, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
+def write_pages(
+    store: PageWriter, source: str, pages: Iterator[PageDocuments], patience: float = 0
+) -> Iterator[Outcome]:
     """Write pages, and yield each once the store has acknowledged or refused it.
 
     Embedding and SQLite leave Python free, so one thread reads pages while another embeds a batch and a third
     writes the one before. If the run is interrupted, the batches that were handed over are still written.
+
+    Args:
+        store: Where they go.
+        source: The name of their source.
+        pages: In the order in which they are written.
+        patience: Seconds for which a batch is tried again while others write, or no server answers.
     """
 
     def embed(batch: Sequence[PageDocuments]) -> Sequence[PageDocuments]:
-        return store.embed_pages(source, batch)
+        return retry(partial(store.embed_pages, source, batch), patience)
 
     def put(batch: Sequence[PageDocuments]) -> Sequence[PageDocuments]:
-        store.put_pages(source, batch)
+        retry(partial(store.put_pages, source, batch), patience)
         return batch
 
     def write(embedding: Future[list[Outcome]]) -> list[Outcome]:

@@ -35,7 +35,8 @@ from linkstore.ingest.source import BadInput, SourcePage
 
 HYPERLINK: Final = "hyperlink"
 """Kind of the links that authors wrote, whatever the syntax."""
-_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata", "answers"})
+ROW_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata", "answers"})
+"""The fields of a document in a line, or another row."""
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):", re.IGNORECASE)
 _LONGEST_LINE: Final = 16 * 2**20
 _SAMPLE: Final = 64 * 2**10
@@ -215,20 +216,28 @@ def _read_line(
     where: str, id: str, fields: Mapping[str, Any], site: Site, refused: Collection[str]
 ) -> list[Document]:
     try:
-        return [_make_document(id, fields, site, refused)]
+        return [make_row_document(id, fields, site, refused)]
     except (ValueError, LinkError) as error:
         raise UnreadablePageError(f"{where}: {error}") from error
 
 
-def _make_document(id: str, fields: Mapping[str, Any], site: Site, refused: Collection[str]) -> Document:
-    """Make the document of a line.
+def make_row_document(
+    id: str, fields: Mapping[str, Any], site: Site, refused: Collection[str] = ()
+) -> Document:
+    """Make the document of a line, or of another row with the same fields.
+
+    Args:
+        id: The document's.
+        fields: Of the row: see :class:`JsonLinesSource`.
+        site: How documents are named.
+        refused: Tags that links may not lead in by.
 
     Raises:
         ValueError: If a field is not what it should be.
     """
-    unknown = sorted(fields.keys() - _KEYS)
+    unknown = sorted(fields.keys() - ROW_KEYS)
     if unknown:
-        raise ValueError(f"unknown {', '.join(unknown)}; known are {', '.join(sorted(_KEYS))}")
+        raise ValueError(f"unknown {', '.join(unknown)}; known are {', '.join(sorted(ROW_KEYS))}")
     text = _get_field(fields, "text", str, "")
     if not text.strip():
         raise ValueError('it has no "text"')

@@ -284,7 +284,8 @@ class Summary:
         pages: Counts of the source's pages.
         chunks: Documents written.
         links: Links written, by kind.
-        dangling: Hyperlinks that lead to nothing, in the whole store; not counted by a dry run.
+        dangling: Hyperlinks that lead to nothing, in the whole store. None for a dry run and for a part of a
+            source, which do not count them.
         skipped: What could not be read or stored, by name, with the reason. What was stored of it
             before stays.
         unseen: The names of those of them that could not be seen at all, such as a folder that may not be
@@ -295,7 +296,7 @@ class Summary:
         unread: How many files that people read are of a kind that this source does not read, by kind, most
             first, such as ``{".rst": 3}``.
         linked: The ten pages of the store that most hyperlinks lead to from other pages, most first; not
-            counted by a dry run.
+            counted by a dry run or for a part.
         dry_run: Whether nothing was written: the counts are of what would have been.
     """
 
@@ -307,7 +308,7 @@ class Summary:
     left_out: LeftOut = LeftOut()
     encodings: Encodings = Encodings()
     unread: Mapping[str, int] = field(default_factory=dict)
-    dangling: Dangling = Dangling()
+    dangling: Dangling | None = None
     linked: tuple[LinkedPage, ...] = ()
     dry_run: bool = False
 

@@ -4,8 +4,9 @@ A turn is about an entity if the entity is among those of what it means, or if i
 session that names it in full, a part of its name or its last noun does too. A question that can only be
 understood from a turn that goes ("And how much was it?") goes with it, and so does a note made from one.
 
-What tells of turns goes first, and the documents of sessions last. So a call that is interrupted leaves each
-turn whole or removes it, and another call with the same arguments finds and removes all that is left.
+What tells of turns goes first, and the documents of sessions last; the document of one that got a turn
+meanwhile is put back. So a call that is interrupted leaves each turn whole or removes it, and another call
+with the same arguments finds and removes all that is left.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from linkstore.core.text import fold, tokenize
 from linkstore.errors import DocumentError
 from linkstore.memory.mentions import stem_plural
 from linkstore.memory.sessions import SessionKey, check_parts, read_all, read_session_documents
-from linkstore.memory.settings import MemorySettings, request_delete
+from linkstore.memory.settings import MemorySettings, request_add, request_delete
 from linkstore.memory.turns import Turn, format_time, read_turn
+from linkstore.store.documents import as_document
 
 _REACH_BACK: Final = 3
 """How many turns before a question it may refer to, where no rule is certain to what."""
@@ -105,10 +107,16 @@ def forget_turns(
         gone = {id: why for id, why in _select_meant(known, entity).items() if id in early}
         removed = _find_notes(known, gone, entity, early)
         kept = {turn.session.path for turn in known if turn.id not in gone and turn.id not in removed}
-        empty = [one.id for one in some if one.id not in kept]
-        for ids in (sorted(removed), sorted(gone), empty):
+        empty = [one for one in some if one.id not in kept]
+        for ids in (sorted(removed), sorted(gone), [one.id for one in empty]):
             if ids:
                 yield request_delete(memory.store, ids)
+        if empty:  # what was written meanwhile may have relied on the document of its session
+            late: list[StoredDocument] = yield call_plan(backend, read_all(empty))
+            filled = {one.metadata["session"] for one in late}
+            heads = [as_document(one) for one in empty if one.id in filled]
+            if heads:
+                yield request_add(memory.store, heads)
         turns |= gone
         notes += sorted(removed)
     yield call_engine(backend, backend.compact())

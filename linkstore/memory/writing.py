@@ -137,7 +137,7 @@ def record_turn(memory: MemorySettings, said: TurnInput) -> Operation[Turn]:
             before = min((read_turn(one.id, one.metadata) for one in written), key=attrgetter("order"))
             turn = _complete(memory, before, said)
             if turn != before:
-                yield request_add(memory.store, [store_turn(turn)])
+                yield from _store_turns(memory, [turn])
             return turn
     head: SessionHead = yield call_plan(memory.store.backend, read_head(said.session, memory.window))
     last = head.recent[-1] if head.recent else None
@@ -146,10 +146,30 @@ def record_turn(memory: MemorySettings, said: TurnInput) -> Operation[Turn]:
     turn = replace(turn, follows=last.id if last else None)
     if said.supersedes is None:
         turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
-    page = get_page(ordinal)
-    around = [make_session_document(said.session, page)] if page > head.recorded else []
-    yield request_add(memory.store, [*around, store_turn(turn)])
+    yield from _store_turns(memory, [turn], recorded=head.recorded)
     return turn
+
+
+def _store_turns(
+    memory: MemorySettings, turns: Sequence[Turn], *, recorded: int | None = None
+) -> Operation[None]:
+    """Store turns or notes, and their session's document if that names no page as late.
+
+    A session that is forgotten meanwhile loses its document: it is looked for after the turn is stored, and
+    put back. Who removes it looks for turns afterwards. So one of the two sees what the other did.
+
+    Args:
+        memory: Where.
+        turns: What is stored.
+        recorded: The page that the session's document names, 0 without one; None: at least the turn's.
+    """
+    first = turns[0]
+    head = make_session_document(first.session, max(1, get_page(first.ordinal)))
+    late = recorded is not None and head.metadata["page"] > recorded
+    yield request_add(memory.store, [*([head] if late else []), *map(store_turn, turns)])
+    known: list[StoredDocument] = yield call_plan(memory.store.backend, read_documents([first.session.path]))
+    if not known:
+        yield request_add(memory.store, [head])
 
 
 def understand(
@@ -239,8 +259,7 @@ def record_note(
     if supersedes is None:
         turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
     known: list[StoredDocument] = yield call_plan(memory.store.backend, read_documents([session.path]))
-    around = [] if known else [make_session_document(session, 1)]
-    yield request_add(memory.store, [*around, store_turn(turn)])
+    yield from _store_turns(memory, [turn], recorded=len(known))
     return turn
 
 
@@ -284,7 +303,7 @@ def update_turn(
         )
         later = [read_turn(one.id, one.metadata) for one in stored]
         changed = [replace(one, supersedes=tuple({*one.supersedes} - {id})) for one in later]
-    yield request_add(memory.store, [store_turn(one) for one in (turn, *changed)])
+    yield from _store_turns(memory, [turn, *changed])
     return turn
 
 

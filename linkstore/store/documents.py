@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import make_argument_error, omit_none, quote_value, require, require_list
-from linkstore.core.arrays import Floats, normalize_vectors
-from linkstore.core.batches import split_batches
+from linkstore.core.arrays import Floats, as_matrix, normalize_vectors
 from linkstore.core.calls import arun, call_engine, call_plan, run
 from linkstore.core.documents import (
     ACCESS_KEY,
@@ -29,13 +28,15 @@ from linkstore.core.metadata import convert_metadata
 from linkstore.core.plans import Operation, Plan, StoredDocument, read_documents
 from linkstore.core.processes import run_without_collector
 from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.contract import Change, Manifest, PageEntry, Record
+from linkstore.engines.contract import Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import ArgumentError, DocumentError, EmbeddingError
 from linkstore.store.base import StoreBase
 from linkstore.store.embedding import StoreEmbedding
 from linkstore.store.schema_graph import check_documents
 from linkstore.strategies.neighbours import Neighbours, find_neighbours
 
+VectorsLike: TypeAlias = Floats | Sequence[Sequence[float]]
+"""Vectors of documents, one for each."""
 CONTENT_ID: Final = "content_id"
 """The metadata key under which langchain-community's graph stores keep the id of a document."""
 _GET_DATA: Final = attrgetter("data")
@@ -58,6 +59,7 @@ class DocumentMethods(StoreBase):
         documents: list[Document],
         *,
         ids: Sequence[str | None] | None = None,
+        vectors: VectorsLike | None = None,
         batch_size: int = BATCH_SIZE,
         **kwargs: Any,
     ) -> list[str]:
@@ -70,6 +72,8 @@ class DocumentMethods(StoreBase):
             documents: Documents, with links in ``metadata["links"]``. They are not modified.
             ids: One id for each document. Default its own id, else ``metadata["content_id"]``, else a
                 new UUID.
+            vectors: The vectors of the texts, if the store's embedding has computed them already: shape
+                (documents, dimension), of any length. Only their dimension is checked.
             batch_size: Number of documents embedded and written at once.
             kwargs: Not supported. Any argument raises TypeError.
 
@@ -79,25 +83,26 @@ class DocumentMethods(StoreBase):
         Raises:
             LinkError: If a link is invalid. The message names the document and the link.
             DocumentError: If an id, text, metadata or vector cannot be stored, or ``batch_size`` is below 1.
-            EmbeddingError: If the embedding does not match the store.
+            EmbeddingError: If the embedding does not match the store, or vectors have another dimension.
             StoreBusyError: If another writer holds the store for more than 5 s.
             StoreFullError: If the disk is full.
             StoreUnavailableError: If a server does not answer. Repeat the call to complete the change.
         """
         _refuse_arguments("add_documents", kwargs)
-        return run(self._add(documents, ids, batch_size))
+        return run(self._add(documents, ids, batch_size, vectors))
 
     async def aadd_documents(
         self,
         documents: list[Document],
         *,
         ids: Sequence[str | None] | None = None,
+        vectors: VectorsLike | None = None,
         batch_size: int = BATCH_SIZE,
         **kwargs: Any,
     ) -> list[str]:
         """Add documents with their links: see :meth:`add_documents`."""
         _refuse_arguments("aadd_documents", kwargs)
-        return await arun(self._add(documents, ids, batch_size))
+        return await arun(self._add(documents, ids, batch_size, vectors))
 
     def add_texts(
         self,
@@ -105,11 +110,12 @@ class DocumentMethods(StoreBase):
         metadatas: list[dict[str, Any]] | None = None,
         *,
         ids: Sequence[str | None] | None = None,
+        vectors: VectorsLike | None = None,
         **kwargs: Any,
     ) -> list[str]:
         """Add texts: see :meth:`add_documents`."""
         _refuse_arguments("add_texts", kwargs)
-        return run(self._add(_make_documents(texts, metadatas), ids, BATCH_SIZE))
+        return run(self._add(_make_documents(texts, metadatas), ids, BATCH_SIZE, vectors))
 
     async def aadd_texts(
         self,
@@ -117,14 +123,41 @@ class DocumentMethods(StoreBase):
         metadatas: list[dict[str, Any]] | None = None,
         *,
         ids: Sequence[str | None] | None = None,
+        vectors: VectorsLike | None = None,
         **kwargs: Any,
     ) -> list[str]:
         """Add texts: see :meth:`add_documents`."""
         _refuse_arguments("aadd_texts", kwargs)
-        return await arun(self._add(_make_documents(texts, metadatas), ids, BATCH_SIZE))
+        return await arun(self._add(_make_documents(texts, metadatas), ids, BATCH_SIZE, vectors))
+
+    def put_documents(self, documents: list[Document], *, vectors: VectorsLike | None = None) -> Written:
+        """Add or replace documents in one change, and count what it did: see :meth:`add_documents`."""
+        return run(self._put_documents(documents, vectors))
+
+    async def aput_documents(
+        self, documents: list[Document], *, vectors: VectorsLike | None = None
+    ) -> Written:
+        """Add or replace documents in one change: see :meth:`put_documents`."""
+        return await arun(self._put_documents(documents, vectors))
+
+    def _put_documents(
+        self, documents: Sequence[Document], vectors: VectorsLike | None
+    ) -> Operation[Written]:
+        drafts = prepare_drafts(documents, [document.id for document in documents])
+        yield from check_documents(self.backend, drafts)
+        records = yield from embed_drafts(
+            self.backend, self._embedding, drafts, _match_vectors(vectors, drafts)
+        )
+        written: Written = yield call_engine(self.backend, self.backend.write(Change(put=records)))
+        yield from record_writing(self.backend, drafts)
+        return written
 
     def _add(
-        self, documents: Sequence[Document] | Document, ids: Sequence[str | None] | None, batch_size: int
+        self,
+        documents: Sequence[Document] | Document,
+        ids: Sequence[str | None] | None,
+        batch_size: int,
+        vectors: VectorsLike | None,
     ) -> Operation[list[str]]:
         if isinstance(documents, Document):  # iterating over one gives its fields
             raise ArgumentError("documents must be a list of documents, not a single document")
@@ -133,9 +166,12 @@ class DocumentMethods(StoreBase):
         if not isinstance(batch_size, int) or batch_size < 1:
             raise DocumentError(f"batch_size must be an integer of at least 1, not {batch_size!r}")
         drafts = prepare_drafts(listed, [document.id for document in listed] if ids is None else list(ids))
+        given = _match_vectors(vectors, drafts)
         yield from check_documents(self.backend, drafts)
-        for batch in split_batches(drafts, batch_size):
-            records = yield from embed_drafts(self.backend, self._embedding, batch)
+        for start in range(0, len(drafts), batch_size):
+            part = slice(start, start + batch_size)
+            of_batch = None if given is None else given[part]
+            records = yield from embed_drafts(self.backend, self._embedding, drafts[part], of_batch)
             yield call_engine(self.backend, self.backend.write(Change(put=records)))
         yield from record_writing(self.backend, drafts)
         return [draft.id for draft in drafts]
@@ -411,6 +447,24 @@ def check_text(id: str, text: str) -> None:
             text.encode()
     except UnicodeEncodeError as error:
         raise DocumentError(f"document {id!r} cannot be stored: {error}") from error
+
+
+def _match_vectors(vectors: VectorsLike | None, drafts: Sequence[Draft]) -> Floats | None:
+    """Return the vectors that were given for drafts, all of which have a direction.
+
+    Raises:
+        DocumentError: If there are not as many, or one has no direction.
+        EmbeddingError: If they are no vectors of one dimension.
+    """
+    if vectors is None:
+        return None
+    given = as_matrix(vectors)
+    if len(given) != len(drafts):
+        raise DocumentError(
+            f"got {len(drafts)} documents and {len(given)} vectors; pass one vector for each document"
+        )
+    normalize_vectors(given, ids=[draft.id for draft in drafts])
+    return given
 
 
 def embed_drafts(

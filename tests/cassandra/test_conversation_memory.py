@@ -6,7 +6,11 @@ from memory_cases import MemoryCases
 from linkstore import LinkStore
 
 
-@pytest.mark.sample("test_the_answer_behind_a_question_is_found", "test_a_session_is_forgotten")
+@pytest.mark.sample(
+    "test_the_answer_behind_a_question_is_found",
+    "test_a_session_is_forgotten",
+    "test_what_is_written_while_its_session_is_forgotten_is_found",
+)
 class TestOnCassandra(MemoryCases):
     @pytest.fixture
     def store(self, cassandra_session, emptied_keyspace):

@@ -248,7 +248,7 @@ NOT_MEASURED = {
         *{"24 GiB", "38 MB", "1 to 24 MB", "0.3 to 1 MB"},  # the machine and the data
         *{"95 %", "200 times"},  # what is done
     },
-    "docs/explanation/costs.md": {"1 KiB"},
+    "docs/explanation/what-it-costs.md": {"1 KiB"},
     "docs/explanation/mentions-and-entities.md": {"4.7 MB"},
     "docs/how-to/evaluate.md": {"95 %", "10,000 times", "99 %"},
     "docs/how-to/profile.md": {"95 %"},

@@ -8,6 +8,7 @@ import random
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import count
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
@@ -15,8 +16,12 @@ from stores import times
 
 from linkstore import LinkStore
 from linkstore.context import counter_of
+from linkstore.core.calls import make_call
+from linkstore.core.calls import run as drive
 from linkstore.errors import BudgetError, DocumentError, StrategyError
 from linkstore.memory import ConversationMemory, SessionKey, sessions
+from linkstore.memory.forgetting import forget_turns
+from linkstore.memory.writing import TurnInput, record_note, record_turn
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 PAIRS = (("ada", "a"), ("ada", "b"), ("bob", "a"))
@@ -548,6 +553,41 @@ class MemoryCases:
         assert len(memory.turns("kept")) == 6
         left = store.backend.run(store.backend.scan(None, 1000))
         assert not [one for one in left if "//gone" in one.id]
+
+    @pytest.mark.parametrize("writing", ["a turn", "an answer", "a note"])
+    @pytest.mark.parametrize("first", ["write", "forget"])
+    def test_what_is_written_while_its_session_is_forgotten_is_found(self, memory, store, writing, first):
+        """One comes between two calls of the other; what is stored then is listed, and can be forgotten."""
+        found = 0
+        for stop in count():
+            key = SessionKey(user_id=f"user {stop}", run_id="chat")
+            memory.add(key, "Who was Brahms?", key="m")
+            answer = TurnInput(session=key, query="Who was Brahms?", response="A composer.", key="m")
+            operations = {
+                "forget": forget_turns(memory, key),
+                "a turn": record_turn(memory, TurnInput(session=key, query="And Sibelius?")),
+                "an answer": record_turn(memory, answer),
+                "a note": record_note(memory, key, "Brahms composed."),
+            }
+            both = [operations[writing], operations["forget"]]
+            outer, inner = both if first == "write" else reversed(both)
+            calls = count()
+
+            def make(call, calls=calls, stop=stop, inner=inner):
+                if next(calls) == stop:
+                    drive(inner)
+                return make_call(call)
+
+            drive(outer, make)
+            stored = store.backend.run(store.backend.scan(None, 1000))
+            kept = [one.id for one in stored if one.metadata["type"] != "session"]
+            found += bool(kept)
+            assert memory.sessions() == ([key] if kept else [])
+            memory.forget(user_id=key.user_id)
+            assert store.backend.run(store.backend.scan(None, 1000)) == []
+            if next(calls) <= stop:
+                break
+        assert found, "at no moment was anything stored after the forgetting"
 
     def test_what_was_said_before_a_date_is_forgotten(self, memory):
         keys = self.fill(memory)

@@ -18,7 +18,15 @@ from memory_store import MemoryStore
 from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, running
 
 from linkstore.core.links import get_links
-from linkstore.ingest import FolderSource, NothingIndexedError, SourceNotFoundError, index, pipeline, workers
+from linkstore.ingest import (
+    FolderSource,
+    NothingIndexedError,
+    Partition,
+    SourceNotFoundError,
+    index,
+    pipeline,
+    workers,
+)
 from linkstore.ingest import workers as readahead
 from linkstore.ingest.web import (
     FetchError,
@@ -973,3 +981,40 @@ def test_the_stored_one_of_several_copies_stays(serve, store):
     assert stored(store) == ["/", "/x?a=1"]
     into, _ = links(store)
     assert ("/x?a=1", "/x?a=0") in into
+
+
+@pytest.mark.parametrize("start", ["sitemap.xml", "llms.txt"])
+def test_a_list_is_crawled_in_parts_which_ask_for_their_own_pages(serve, store, start):
+    names = [f"p{n}" for n in range(12)]
+    site = serve(
+        {
+            "/sitemap.xml": Reply(headers=XML, body=sitemap(*(f"{START}{name}" for name in names))),
+            "/llms.txt": Reply(
+                headers={"Content-Type": "text/plain"},
+                body="".join(f"- [x]({START}{one})\n" for one in names),
+            ),
+            "/beyond": html(),
+            **{f"/p{n}": html(f"page {n}", f"/p{(n + 1) % 12}", "/beyond") for n in range(12)},
+        }
+    )
+    source = WebsiteSource(f"{START}{start}", rate=3000.0, max_depth=0, network=network(site))
+    for number in (1, 2, 3):
+        index(store, source, partition=Partition(number, 3))
+    asked = [path for path in site.paths if path.startswith("/p")]
+    assert sorted(asked) == sorted(f"/{name}" for name in names), "each page once, by one of the parts"
+    whole = MemoryStore()
+    index(whole, source)
+    assert [*store.scan()] == [*whole.scan()]
+    assert store.pages(source.name).keys() == whole.pages(source.name).keys()
+    assert source.divide(Partition(1, 3)).rate == 1000
+
+
+def test_a_crawl_by_links_is_not_divided(serve, store):
+    site = serve(
+        {"/": html("", "a"), "/a": html(), "/sitemap.xml": Reply(headers=XML, body=sitemap(f"{START}a"))}
+    )
+    for url, depth in ((START, 0), (f"{START}sitemap.xml", None)):
+        source = WebsiteSource(url, rate=1000.0, max_depth=depth, network=network(site))
+        with pytest.raises(WebSettingsError, match=r"cannot be divided.*max_depth=0"):
+            index(store, source, partition=Partition(1, 2))
+    assert store.stored == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from growing import grows_with_length
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from wikis import ENGLISH, article
 
@@ -117,6 +117,7 @@ WIKITEXT = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60).
 
 
 @given(WIKITEXT)
+@example("=\ud800=")
 def test_any_text_is_read(text):
     page = article(text)
     for block in page.blocks:

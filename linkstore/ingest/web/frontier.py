@@ -19,6 +19,7 @@ import xxhash
 
 from linkstore.core.urls import Site, drop_tracking, is_internal_tag, split_tag
 from linkstore.ingest.html.pages import PageContent
+from linkstore.ingest.partition import Partition
 from linkstore.ingest.web.targets import WebSettings
 
 _LISTS: Final = ("moved", "aliases", "children")
@@ -132,9 +133,17 @@ class Scope:
         roots: The folders that the site consists of, as absolute URLs.
         start: Belongs to it in any case.
         settings: Says what else belongs to it, and what does not.
+        partition: Has the pages that are crawled; None: all do.
     """
 
-    def __init__(self, site: Site, roots: Sequence[str], start: str, settings: WebSettings) -> None:
+    def __init__(
+        self,
+        site: Site,
+        roots: Sequence[str],
+        start: str,
+        settings: WebSettings,
+        partition: Partition | None = None,
+    ) -> None:
         self._site = site
         self._roots = Site(bases=tuple(roots))
         self._hosts = frozenset(urlsplit(root).netloc for root in roots)
@@ -142,6 +151,7 @@ class Scope:
         self._found = lru_cache(_CACHED)(self._key)
         self._deny = _compile_any(settings.deny)
         self._allow = _compile_any(settings.allow) if settings.allow else None
+        self._partition = partition
 
     def key(self, url: str) -> str | None:
         """Return the key of a page within the site: its tag without fragment, or None if it is not crawled.
@@ -149,7 +159,8 @@ class Scope:
         Args:
             url: As it would be asked.
         """
-        return self._found(url)
+        key = self._found(url)
+        return key if key is None or self._partition is None or self._partition.has(key) else None
 
     def _key(self, url: str) -> str | None:
         key = self._name(url)

@@ -13,6 +13,7 @@ from linkstore.core.urls import Site
 from linkstore.extract.html import decode_html
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.page import find_named_pages, is_page_list
+from linkstore.ingest.partition import Partition
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.web.client import Client, Robots
 from linkstore.ingest.web.crawl import Crawl, Visitor, is_page
@@ -25,6 +26,7 @@ from linkstore.ingest.web.targets import (
     RobotsError,
     SiteUnavailableError,
     WebSettings,
+    WebSettingsError,
     make_absolute_url,
     read_target,
 )
@@ -42,12 +44,14 @@ class WebsiteSource(WebSettings):
         url: Where to start: an absolute URL of a page, of a sitemap, or of an ``llms.txt``; of the latter the
             pages that it names are indexed and no others.
         network: How to resolve names and connect, default the machine's.
+        partition: The part of a sitemap or list to index: see :meth:`divide`.
 
     Its other settings are those of :class:`~linkstore.ingest.web.WebSettings`.
     """
 
     url: str
     network: Network | None = field(default=None, repr=False, kw_only=True)
+    partition: Partition | None = field(default=None, kw_only=True)
 
     @property
     def name(self) -> str:
@@ -58,6 +62,10 @@ class WebsiteSource(WebSettings):
         """
         require(str, "a URL", url=self.url)
         return read_target(make_absolute_url(self.url, ""), frozenset(range(1, 2**16))).url
+
+    def divide(self, partition: Partition) -> WebsiteSource:
+        """Return a part of the pages that a sitemap or ``llms.txt`` lists, at a part of the rate."""
+        return replace(self, partition=partition, rate=self.rate / partition.count)
 
     @contextmanager
     def open(self) -> Iterator[WebsitePages]:
@@ -77,7 +85,13 @@ class WebsiteSource(WebSettings):
             found = _fetch_start(client, robots, start)
             roots = find_site_roots(start, found.url)
             site = Site(bases=(*roots, *self.bases), policy=self.policy, prefix=self.prefix, query="keep")
-            scope = Scope(site, roots, found.url, self)
+            is_listed = is_page_list(found.url) or (is_sitemap(found.body) and self.max_depth == 0)
+            if self.partition is not None and not is_listed:
+                raise WebSettingsError(
+                    f"{start} cannot be divided, because pages are found by following links; give its"
+                    " sitemap, and max_depth=0 (--max-depth 0), so that only its pages are indexed"
+                )
+            scope = Scope(site, roots, found.url, self, self.partition)
             yield WebsitePages(Visitor(client=client, robots=robots, scope=scope, settings=self), site, found)
 
 

@@ -14,11 +14,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 from xml.parsers import expat
 
 from linkstore.errors import LinkStoreError
 from linkstore.ingest.files import SourceNotFoundError
+from linkstore.ingest.partition import Partition
 from linkstore.ingest.wiki.layout import make_anchor
 from linkstore.ingest.wiki.names import NAMES
 from linkstore.ingest.wiki.titles import Namespace, SiteInfo
@@ -27,6 +28,9 @@ from linkstore.ingest.xml import BoundedParser
 MOST_ALIASES: Final = 10_000
 """Maximum number of redirects to one page; further ones are left out."""
 
+_BZIP2: Final = b"BZh"
+_OPENING, _CLOSING = b"<mediawiki>", b"</mediawiki>"
+"""What a section needs around its pages, if it does not begin or end where the dump does."""
 _READ: Final = 2**18
 _RATIO: Final = 200
 """A dump that unpacks to more than this times its size, beyond the bytes that are free, is refused."""
@@ -149,7 +153,7 @@ def read_siteinfo(path: Path) -> SiteInfo:
     """
     reader = _DumpReader(limit=0)
     try:
-        for _ in _feed_events(path, reader):
+        for _ in _feed_events(path, reader, Section(0, None)):
             if reader.site_done or reader.seen_page:
                 break
     except DumpCutShortError as error:
@@ -160,24 +164,86 @@ def read_siteinfo(path: Path) -> SiteInfo:
     return reader.siteinfo()
 
 
-def read_pages(path: Path, *, limit: int, only_redirects: bool = False) -> Iterator[DumpPage]:
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Some of the streams of a multistream dump.
+
+    Args:
+        start: The place of the first one in the file; 0 for the beginning of the dump.
+        stop: The place after the last one; None for the end of the dump.
+    """
+
+    start: int
+    stop: int | None
+
+
+def find_section(path: Path, partition: Partition) -> Section | None:
+    """Return the streams of a part of a dump, or None if it has no index of its streams beside it.
+
+    The index of ``x-multistream.xml.bz2`` is ``x-multistream-index.txt.bz2``: a line for each page, beginning
+    with the place of its stream; see https://meta.wikimedia.org/wiki/Data_dumps/Dump_format.
+
+    Raises:
+        SourceNotFoundError: If the index is of another dump.
+    """
+    stem = path.name.removesuffix(".xml.bz2")
+    named = [path.with_name(f"{stem}-index.txt{suffix}") for suffix in (".bz2", "")]
+    index = next((one for one in named if stem != path.name and one.is_file()), None)
+    if index is None:
+        return None
+    with bz2.open(index) if index.suffix == ".bz2" else index.open("rb") as lines, path.open("rb") as dump:
+        try:
+            starts = sorted({int(line.partition(b":")[0]) for line in lines})
+        except (ValueError, OSError, EOFError) as error:
+            raise SourceNotFoundError(f"{str(index)!r} is not the index of a dump: {error}") from error
+        for start in starts:
+            dump.seek(start)
+            if dump.read(3) != _BZIP2:
+                raise SourceNotFoundError(
+                    f"{str(index)!r} is not the index of {path.name}, which has no stream at {start:,}; take"
+                    " that of the same date, or remove it"
+                )
+    part = partition.slice(len(starts))
+    if part.start == part.stop:
+        return Section(0, 0)
+    stop = None if part.stop == len(starts) else starts[part.stop]
+    return Section(starts[part.start] if part.start else 0, stop)
+
+
+class _Slice:
+    """The bytes of a section of a file."""
+
+    def __init__(self, file: BufferedReader, section: Section) -> None:
+        self._file = file
+        self._stop = section.stop
+        file.seek(section.start)
+
+    def read(self, size: int = -1) -> bytes:
+        left = size if self._stop is None else self._stop - self._file.tell()
+        return self._file.read(left if size < 0 else min(size, left))
+
+
+def read_pages(
+    path: Path, *, limit: int, only_redirects: bool = False, section: Section | None = None
+) -> Iterator[DumpPage]:
     """Yield the pages of a dump, in order.
 
     Args:
         path: An ``.xml`` file, or one compressed with bzip2 (also in many streams).
         limit: The longest text, in characters. A longer one is cut.
         only_redirects: Whether to read no more of texts than where redirects lead.
+        section: The streams to read; None: all.
 
     Raises:
         SourceNotFoundError: If there is no such file.
         DumpCutShortError: After the last page that could be read, if the dump does not end there.
     """
     reader = _DumpReader(limit=limit, only_redirects=only_redirects)
-    for _ in _feed_events(path, reader):
+    for _ in _feed_events(path, reader, section or Section(0, None)):
         yield from reader.take()
 
 
-def _feed_events(path: Path, reader: _DumpReader) -> Iterator[None]:
+def _feed_events(path: Path, reader: _DumpReader, section: Section) -> Iterator[None]:
     """Feed a reader piece by piece, and yield after each, when pages that are complete can be taken."""
     try:
         opened = path.open("rb")
@@ -185,15 +251,19 @@ def _feed_events(path: Path, reader: _DumpReader) -> Iterator[None]:
         raise SourceNotFoundError(
             f"the dump {str(path)!r} does not exist; give an .xml or .xml.bz2 file"
         ) from error
-    with opened as raw, closing(_unpack(raw, path)) as file:
+    with opened as raw, closing(_unpack(raw, path, section)) as file:
         taken = 0
         try:
+            if section.start or section.stop == 0:
+                reader.xml.feed(_OPENING)
             while piece := file.read1(_READ):  # so that the pages before an error are not lost
                 reader.xml.feed(piece)
                 yield
                 taken += len(piece)
                 if taken > max(_FREE, _RATIO * raw.tell()):
                     raise LinkStoreError(f"it unpacks to more than {_RATIO} times its size")  # noqa: TRY301
+            if section.stop is not None:
+                reader.xml.feed(_CLOSING)
             reader.xml.finish()
         except (expat.ExpatError, EOFError, OSError, LinkStoreError) as error:
             failure = error
@@ -204,12 +274,12 @@ def _feed_events(path: Path, reader: _DumpReader) -> Iterator[None]:
     raise DumpCutShortError(f"it cannot be read beyond {reader.place}: {failure}") from failure
 
 
-def _unpack(file: BufferedReader, path: Path) -> BufferedReader | bz2.BZ2File:
+def _unpack(file: BufferedReader, path: Path, section: Section) -> BufferedReader | bz2.BZ2File:
     head = file.read(3)
     file.seek(0)
     if head.startswith(b"7z"):
         raise SourceNotFoundError(f"{str(path)!r} is a 7z archive; unpack it, or take the .bz2 of the dump")
-    return bz2.open(file) if head == b"BZh" else file
+    return bz2.BZ2File(cast("BufferedReader", _Slice(file, section))) if head == _BZIP2 else file
 
 
 class _DumpReader:

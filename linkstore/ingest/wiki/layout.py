@@ -220,7 +220,7 @@ def make_old_anchor(new: str) -> str:
     """Return the older encoding of an anchor, which is the same if it has plain letters only."""
     if _PLAIN.fullmatch(new):
         return new
-    return quote(new, safe=":").replace("~", "%7E").replace("%", ".")
+    return quote(new, safe=":", errors="replace").replace("~", "%7E").replace("%", ".")
 
 
 class Anchors:

@@ -25,13 +25,16 @@ from linkstore.extract.protocol import Chunk, Hyperlink, LinkExtractor, Page, lo
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
 from linkstore.ingest.files import name_path
 from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.partition import Partition
 from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.wiki.dump import (
     Alias,
     DumpCutShortError,
     DumpPage,
     RedirectTable,
+    Section,
     find_redirect_target,
+    find_section,
     read_pages,
     read_siteinfo,
 )
@@ -229,6 +232,7 @@ class WikiDumpSource:
         limits: How long chunks are.
         longest: A page with more characters is skipped; default 4 Mi, twice what MediaWiki allows.
         cite: Whether to link to the works that references cite, by the extractor ``citation``.
+        partition: The part of the dump to index: see :meth:`divide`.
 
     Raises:
         LinkError: If the base is not an absolute URL, or the prefix is not a path.
@@ -244,6 +248,7 @@ class WikiDumpSource:
     limits: ChunkLimits = DEFAULT_LIMITS
     longest: int = 4 * 2**20
     cite: bool = True
+    partition: Partition | None = None
 
     def __post_init__(self) -> None:
         require_list("numbers", namespaces=self.namespaces)
@@ -253,6 +258,14 @@ class WikiDumpSource:
     def name(self) -> str:
         """The dump's absolute path."""
         return name_path(self.path)
+
+    def divide(self, partition: Partition) -> WikiDumpSource:
+        """Return a part of the dump.
+
+        With the index of a multistream dump beside it, a part reads its own streams alone, once it has read
+        the redirects of the whole dump.
+        """
+        return replace(self, partition=partition)
 
     def open(self) -> AbstractContextManager[DumpArticles]:
         """Read what the dump says of the wiki.
@@ -284,6 +297,10 @@ class DumpArticles:
         self._salt = xxhash.xxh3_128(repr((kept, info)).encode(errors="replace")).hexdigest()
         self._count = 0
         self._redirects: RedirectTable | None = None
+        self._partition = settings.partition
+        self._section: Section | None = None
+        if self._partition is not None:
+            self._section = find_section(self._path, self._partition)
 
     def close(self) -> None:
         """Remove the table of redirects."""
@@ -293,14 +310,14 @@ class DumpArticles:
     def __len__(self) -> int:
         """Return the number of pages, which takes the first reading of the dump."""
         self._surveyed()
-        return self._count
+        return self._count // (self._partition.count if self._partition else 1)
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Yield the pages in the order of the dump. Wikitext is parsed only when a page is read."""
         redirects = self._surveyed()
         try:
-            for page in read_pages(self._path, limit=self._settings.longest):
-                if self._is_offered(page):
+            for page in read_pages(self._path, limit=self._settings.longest, section=self._section):
+                if self._is_offered(page) and self._is_own(page):
                     yield self._offered(page, redirects.aliases(page.title))
         except DumpCutShortError as error:
             yield BadInput(name=self._path.name, reason=str(error), hides=("",))
@@ -324,6 +341,10 @@ class DumpArticles:
 
     def _is_offered(self, page: DumpPage) -> bool:
         return page.redirect is None and bool(page.title) and page.namespace in self._settings.namespaces
+
+    def _is_own(self, page: DumpPage) -> bool:
+        part = self._partition if self._section is None else None
+        return part is None or part.has(self._titles.path(page.title))
 
     def _offered(self, page: DumpPage, aliases: tuple[Alias, ...]) -> SourcePage | BadInput:
         url = self._titles.path(page.title)
