@@ -49,6 +49,8 @@ _NAMED: Final = re.compile(
     r"|(?<!-)(?:local|side|page)?toc(?:set|list|view|box|s)?|table-of-contents)(?:[\s_-]|$)",
     re.IGNORECASE,
 )
+_HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])")
+"""Where a word ends in a name such as ``subNavList``."""
 _UNSEEN: Final = (
     ":is(span, a):is(.visually-hidden, .visuallyhidden, .sr-only, .mw-editsection, .mw-jump-link)"
 )
@@ -125,7 +127,8 @@ def find_unseen(tree: Tree) -> frozenset[int]:
 
 
 def _get_names(node: Node) -> str:
-    return f"{node.attributes.get('class') or ''} {node.id or ''}"
+    names = f"{node.attributes.get('class') or ''} {node.id or ''}"
+    return f"{names} {_HUMP.sub('-', names)}"
 
 
 def _describe(node: Node) -> Suspect:
