@@ -4,6 +4,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.ready
 DEV := $(VENV)/.ready-dev
 BENCH := $(VENV)/.ready-bench
+LONG := $(VENV)/.ready-long
 MUTATE := $(VENV)/.ready-mutate
 LOWEST := $(VENV)-lowest
 comma := ,
@@ -13,6 +14,7 @@ SITE := site
 PAGES := $(shell find docs linkstore extractors notebooks -name '*.md' -o -name '*.py' -o -name '.nav.yml')
 DEMO_STORE := .demo/docs
 ARGS ?=
+REPORT ?=
 WORKERS ?= 2
 DATA ?= $(LINKSTORE_EVAL_DATA)
 
@@ -32,8 +34,8 @@ demo: $(RUN) $(SITE)/index.html ## Show what links find; then index this project
 test: $(DEV) ## Run the tests, with a sample of the long counts; ARGS go to pytest
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
-test-long: $(DEV) ## Run the tests with the long counts in full
-	LINKSTORE_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+test-long: $(LONG) ## Run the tests with the long counts in full; REPORT=FILE writes a report, and goes on where a run stopped
+	LINKSTORE_LONG=1 LINKSTORE_REPORT="$(REPORT)" $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 test-lowest: $(LOWEST)/.ready ## Run the tests with the lowest versions of all that linkstore needs
 	$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -124,6 +126,9 @@ $(LOWEST)/.ready: pyproject.toml | $(VENV)/bin/python
 
 $(DOCS): pyproject.toml | $(RUN)
 	$(call install,--editable . --group docs)
+
+$(LONG): pyproject.toml | $(RUN)
+	$(call install,--editable . --group dev --group long)
 
 $(MUTATE): pyproject.toml | $(RUN)
 	$(call install,--editable . --group dev --group mutate)

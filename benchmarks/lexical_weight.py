@@ -31,7 +31,7 @@ from linkstore.evaluate import estimate_lexical_weight, read_corpus, read_questi
 from linkstore.ingest import FolderSource, index
 from linkstore.strategies import PageRank
 
-WEIGHTS: Final = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
+WEIGHTS: Final = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 PEPS: Final = "peps"
 SETS: Final = (*ROW_SETS, PEPS)
 AMONG: Final = 5

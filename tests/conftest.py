@@ -8,7 +8,7 @@ from stores import LONG
 
 pytest.register_assert_rewrite("indexing_cases", "broken_backends")
 
-pytest_plugins = ["cassandra_fixtures"]
+pytest_plugins = ["cassandra_fixtures", "long_report"]
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # a busy machine is no failure

@@ -19,7 +19,8 @@ from linkstore.store.documents import as_document
 from linkstore.strategies.traversal import follow_links
 
 MOST_REQUIRED: Final = 20
-"""A link of a requirement that leads to more documents than this is not followed."""
+"""A link that leads to more documents than this is no requirement; one that more documents have is none that
+leads further."""
 MOST_HOPS: Final = 32
 """Requirements of requirements are followed so far."""
 MOST_EXTENDED: Final = 16
@@ -84,7 +85,8 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
     """Return the hits with what the best of them build upon, one link further, by shares of their scores.
 
     A search follows links one hop from where it starts, so only documents that it reached by a link lead
-    further. Each divides a share of its score among all that it leads to.
+    further. Each divides a share of its score among all that it leads to. What many link to, as the pages of
+    a site do to its contents, is no dependency of any.
 
     Args:
         hits: Best first.
@@ -103,9 +105,15 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
             found.refs, cast("plans.Side", side), kinds=kinds, take=MOST_REQUIRED, cap=MOST_REQUIRED
         )
         leaving = np.bincount(hop.source, minlength=len(ids))
+        pointing: plans.ReachedMembers = yield plans.Members(
+            groups=hop.groups, side=cast("plans.Side", side), take=1, cap=MOST_REQUIRED
+        )
+        common = hop.groups[pointing.sizes > MOST_REQUIRED]
         stored: list[plans.StoredDocument] = yield plans.Documents(refs=hop.edges.target)
         tags: list[tuple[str, str]] = yield plans.Tags(groups=hop.edges.group)
         for at, (one, (kind, tag)) in enumerate(zip(stored, tags, strict=True)):
+            if hop.edges.group[at] in common:
+                continue
             left = by_id[ids[hop.edges.source[at]]]
             share = DEPENDENCY_SHARE / (leaving[hop.edges.source[at]] * max(1, hop.edges.size[at]))
             score = float(left.score * share)

@@ -31,7 +31,7 @@ LEAST_SIMILARITY: Final[Mapping[str, float]] = {"minilm-l6-v2-int8": 0.25, "word
 similar to it, and its words are unknown. docs/explanation/ranking.md says how these were measured.
 """
 LEXICAL_WEIGHT: Final[Mapping[str, float]] = {
-    "bge-small-en-v1.5-int8": 0.3,
+    "bge-small-en-v1.5-int8": 0.25,
     "minilm-l6-v2-int8": 1.0,
     "wordllama-256": 1.0,
 }

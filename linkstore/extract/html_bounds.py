@@ -13,6 +13,7 @@ from collections import Counter
 from typing import Final
 
 from linkstore.errors import ExtractionError
+from linkstore.extract.blocks import split_names
 
 DEEPEST_ELEMENT: Final = 512
 """Maximum depth of elements; browsers move deeper ones out to this depth."""
@@ -35,11 +36,7 @@ a tag, with its attributes."""
 _ATTRIBUTE: Final = re.compile(r"[^\s\"'>/=]+(?=[\s>/=]|\Z)(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'>]+))?")
 
 
-def _split(names: str) -> frozenset[str]:
-    return frozenset(names.split())
-
-
-_CLOSED: Final = _split(
+_CLOSED: Final = split_names(
     "area base basefont bgsound br col embed frame head hr image img input keygen link meta param "
     "source track wbr html body h1 h2 h3 h4 h5 h6 p tr td th caption tbody thead tfoot colgroup "
     "option"
@@ -47,7 +44,7 @@ _CLOSED: Final = _split(
 """Elements that hold none, or that end by themselves: between two in each other there is always another."""
 _ITEMS: Final = frozenset({"li", "dd", "dt"})
 _RUBY: Final = frozenset({"rb", "rt", "rp"})
-_FORMATTING: Final = _split("a b big code em font i nobr s small strike strong tt u")
+_FORMATTING: Final = split_names("a b big code em font i nobr s small strike strong tt u")
 
 
 class UnboundedPageError(ExtractionError):

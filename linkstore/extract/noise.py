@@ -49,6 +49,8 @@ _NAMED: Final = re.compile(
     r"|(?<!-)(?:local|side|page)?toc(?:set|list|view|box|s)?|table-of-contents)(?:[\s_-]|$)",
     re.IGNORECASE,
 )
+_HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])")
+"""Where a word ends in a name such as ``subNavList``."""
 _UNSEEN: Final = (
     ":is(span, a):is(.visually-hidden, .visuallyhidden, .sr-only, .mw-editsection, .mw-jump-link)"
 )
@@ -125,7 +127,8 @@ def find_unseen(tree: Tree) -> frozenset[int]:
 
 
 def _get_names(node: Node) -> str:
-    return f"{node.attributes.get('class') or ''} {node.id or ''}"
+    names = f"{node.attributes.get('class') or ''} {node.id or ''}"
+    return f"{names} {_HUMP.sub('-', names)}"
 
 
 def _describe(node: Node) -> Suspect:
@@ -207,7 +210,12 @@ def _add_up(counts: Iterable[int]) -> list[int]:
 
 
 def find_noise(
-    blocks: Sequence[Block], boxes: Sequence[Box], suspects: Mapping[int, Suspect], title: str = ""
+    blocks: Sequence[Block],
+    boxes: Sequence[Box],
+    suspects: Mapping[int, Suspect],
+    title: str = "",
+    *,
+    certain: bool = False,
 ) -> Noise:
     """Find the noise among the blocks of a page.
 
@@ -216,6 +224,7 @@ def find_noise(
         boxes: Where suspects are, each after those that it is in.
         suspects: Which elements are named like noise.
         title: What the page says in ``<title>``.
+        certain: Whether only what says itself that it is navigation is noise, and all else stays a suspect.
     """
     left_out: dict[int, str] = {at: NAVIGATION for at, block in enumerate(blocks) if block.tag == BAR}
     boxes = [box for box in boxes if box.start < box.end and box.node in suspects]
@@ -233,7 +242,8 @@ def find_noise(
             for of in (sums.letters, sums.linked, sums.labels, sums.content, sums.bars)
         )
         beside = letters - linked
-        if not suspect.certain and beside * 2 > sums.letters[-1] - sums.linked[-1]:
+        kept = certain and not suspect.certain
+        if not (suspect.certain or kept) and beside * 2 > sums.letters[-1] - sums.linked[-1]:
             continue  # it holds most of the page
         led = not suspect.certain and any(
             at in inside and (first < box.start or last >= box.end) for at, first, last in sums.led
@@ -241,12 +251,12 @@ def find_noise(
         has_title = any(_is_title(blocks[at], title, header=suspect.header) for at in inside)
         menu = linked >= beside or (letters <= _LONGEST_BAR and (0 < beside <= 2 * linked or bars))
         label = suspect.framed and labels <= _FEW_LETTERS
-        if content or led or has_title or not (suspect.certain or menu or label):
+        if kept or content or led or has_title or not (suspect.certain or menu or label):
             number = len(kinds) + 1
             kinds[number] = suspect.kind
             in_suspect.update(dict.fromkeys(inside, number))
             titled.update(inside if has_title else ())
-            if (suspect.certain or linked > beside) and not led and content:
+            if (suspect.certain or linked > beside) and not (kept or led) and content:
                 left_out.update(dict.fromkeys(_find_menus(blocks, sums, inside), suspect.kind))
         else:
             left_out.update({at: suspect.kind for at in inside if at not in left_out})

@@ -7,7 +7,7 @@ source: to remove those that are gone, and to make the links of the corpus.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -76,11 +76,8 @@ class _Part:
     def name(self) -> str:
         return self.source.name
 
-    def open(self) -> AbstractContextManager[OpenedSource]:
-        return self._open()
-
     @contextmanager
-    def _open(self) -> Iterator[OpenedSource]:
+    def open(self) -> Iterator[OpenedSource]:
         with self.source.open() as opened:
             yield _OpenedPart(opened, self.partition)
 

@@ -52,7 +52,7 @@ from linkstore.ingest.source import (
 from linkstore.ingest.workers import ReadAhead, ReadPage
 from linkstore.store.retry import PATIENCE, retry
 
-PIPELINE_VERSION: Final = 13
+PIPELINE_VERSION: Final = 14
 """Raised whenever the same page would give other documents, so that all are read again."""
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""
@@ -78,8 +78,8 @@ class IndexOptions(TypedDict, total=False):
     """Called after each page."""
     dry_run: bool
     """Return what would be done, and write nothing."""
-    prune: bool
-    """Remove missing pages even if they are more than half of those stored."""
+    prune: bool | Callable[[str], bool]
+    """Remove missing pages even if they are more than half of those stored: all, or those it says."""
     jobs: int | None
     """How many processes read."""
     partition: Partition | None
@@ -94,7 +94,7 @@ def index(
     links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
     progress: Progress | None = None,
     dry_run: bool = False,
-    prune: bool = False,
+    prune: bool | Callable[[str], bool] = False,
     jobs: int | None = None,
     partition: Partition | None = None,
 ) -> Summary:
@@ -120,7 +120,7 @@ def index(
         progress: Called after each page.
         dry_run: Return what would be done, and write nothing. Pages are read, but nothing is embedded.
         prune: Remove missing pages even if they are more than half of those stored, or if their folder is
-            empty now.
+            empty now. A function says of each, by its URL within the source, whether it is known to be gone.
         jobs: How many processes read pages, once reading has shown that there is enough to do.
             1 reads in this process, None (default) has one for each core. The result is the same. With
             extractors that are not given by name, pages are read in this process. A page that takes one of
@@ -188,7 +188,8 @@ class _IngestRun:
         self.source = source
         self.name = name
         self.dry_run = options.get("dry_run", False)
-        self.prune = options.get("prune", False)
+        prune = options.get("prune", False)
+        self.prune: Callable[[str], bool] = prune if callable(prune) else lambda _: prune
         self.partition = options.get("partition")
         self.progress = options.get("progress")
         self.stop = stop
@@ -217,8 +218,9 @@ class _IngestRun:
             raise CancelledError(f"indexing {self.name} was cancelled")
         if self.partition is not None:
             return self._end([])
-        gone, stored = self.last.gone(prune=self.prune), self.last.stored
-        refused = not self.prune and 2 * len(gone) > stored
+        gone, doubted = self.last.gone(self.prune)
+        stored = self.last.stored
+        refused = 2 * doubted > stored
         summary = self._end([] if refused else gone)
         if refused:
             raise RemovalRefusedError(
@@ -389,11 +391,14 @@ class _LastRun:
         """Say whether a page was there."""
         return page.removeprefix(self.lead) in self.known
 
-    def gone(self, *, prune: bool) -> list[str]:
-        """Return the stored pages that are known to be gone, in order."""
-        hidden = [lead for leads in self.unseen.values() for lead in leads]
-        hidden += [] if prune else [lead for leads, _ in self.guessed.values() for lead in leads]
-        return sorted(page for page in self.left if not page.startswith(tuple(hidden)))
+    def gone(self, known: Callable[[str], bool]) -> tuple[list[str], int]:
+        """Return the stored pages that go, in order, and how many of them are not known to be gone."""
+        hidden = tuple(lead for leads in self.unseen.values() for lead in leads)
+        doubtful = tuple(lead for leads, _ in self.guessed.values() for lead in leads)
+        missing = sorted(page for page in self.left if not page.startswith(hidden))
+        sure = {page for page in missing if known(page.removeprefix(self.lead))}
+        gone = [page for page in missing if page in sure or not page.startswith(doubtful)]
+        return gone, len(gone) - len(sure)
 
     def hiding(self, gone: Collection[str]) -> dict[str, str]:
         """Return the parts whose pages may be gone but stay stored, with the reason to keep them."""

@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import orjson
 import xxhash
 from langchain_core.documents import Document
 
-from linkstore.core.arguments import make_argument_error, require_list
+from linkstore.core.arguments import (
+    MAX_NESTING,
+    is_too_deep,
+    make_argument_error,
+    quote_value,
+    require_list,
+)
 from linkstore.core.arrays import Floats, as_matrix
 from linkstore.core.documents import check_id
 from linkstore.core.urls import Site
@@ -58,7 +65,7 @@ def split_rows(
     """
     seen: set[bytes] = set()
     documents: list[Document] = []
-    given: list[Sequence[float]] = []
+    given: list[Any] = []
     size = 0
 
     def take() -> Batch:
@@ -70,6 +77,10 @@ def split_rows(
     for number, (row, beside) in enumerate(_list_rows(rows, vectors), start=1):
         document = _read_row(row, metadata, f"row {number}")
         vector = row.get(VECTOR) if beside is None and isinstance(row, Mapping) else beside
+        if vector is not None and not isinstance(vector, Sequence | np.ndarray):
+            raise DocumentError(
+                f"row {number}: a vector is a list of numbers, not {quote_value(vector)[:80]}"
+            )
         key = xxhash.xxh3_128_digest((document.id or "").encode())
         if key in seen:
             raise DocumentError(f"row {number}: an earlier row has the same id {document.id!r}")
@@ -127,7 +138,10 @@ def _read_row(row: Any, metadata: Sequence[str], where: str) -> Document:
     """Return the document of a row."""
     if not isinstance(row, Document | Mapping):
         raise ArgumentError(f"{where} is {repr(row)[:200]}; give Documents or dicts")
-    cells = {} if isinstance(row, Document) else {key: _clean(row[key]) for key in row if key != VECTOR}
+    given = {} if isinstance(row, Document) else {key: row[key] for key in row if key != VECTOR}
+    if is_too_deep(given):
+        raise DocumentError(f"{where} has lists or dicts nested more than {MAX_NESTING} deep")
+    cells = {key: _clean(cell) for key, cell in given.items()}
     id = row.id if isinstance(row, Document) else cells.pop("id", None)
     id = str(id) if isinstance(id, int) and not isinstance(id, bool) else id
     if not isinstance(id, str) or not id.strip():

@@ -2,14 +2,17 @@
 
 A run reads only what changed, so the watcher need not know which files did. It waits until the folder has
 been quiet for a moment, so that bursts of changes and files that are being written are indexed once. Then it
-runs.
+runs. Pages that a run keeps because most are missing, or a folder is empty, are removed once the folder has
+been quiet for longer, if their files were seen to be deleted: a disk that is not mounted deletes none, and
+where a site is built anew, new files follow.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
@@ -17,9 +20,9 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from linkstore.core.arguments import make_argument_error
 from linkstore.errors import LinkStoreError, MissingExtraError
-from linkstore.ingest.files import SourceNotFoundError
+from linkstore.ingest.files import SourceNotFoundError, quote_path
 from linkstore.ingest.pipeline import IndexOptions, index
-from linkstore.ingest.source import PageStore, Summary
+from linkstore.ingest.source import PageStore, RemovalRefusedError, Summary
 
 if TYPE_CHECKING:
     from linkstore.ingest.html.folder import FolderSource
@@ -29,6 +32,8 @@ QUIET_SECONDS: Final = 0.4
 """How long nothing may change before a run begins."""
 MOST_SECONDS: Final = 30.0
 """A run begins this long after the first change at the latest, even if changes go on."""
+SETTLED_SECONDS: Final = 30.0
+"""How long nothing may change before what was deleted is removed, even if it is most of the folder."""
 _STEP_MS: Final = 50
 _LOG: Final = logging.getLogger("linkstore.ingest")
 
@@ -49,7 +54,8 @@ def watch_folder(
 
     Changed, new, renamed and deleted files are in the store about a second after the last change, or as long
     as reading and embedding them takes. Readers beside it see every run. While the folder is gone, as where a
-    site is built anew, it waits for it. An interrupt such as Ctrl-C ends it as it ends a run: what was
+    site is built anew, it waits for it. If most files are deleted, or all of a folder, their pages go once
+    nothing has changed for 30 s. An interrupt such as Ctrl-C ends it as it ends a run: what was
     written stays, and is whole.
 
     Args:
@@ -73,19 +79,40 @@ def watch_folder(
             f"there is no folder {folder}; give the folder of a site or a vault to watch"
         )
     tell = _log if report is None else report
+    deleted: set[str] = set()
+
+    def is_deleted(page: str) -> bool:
+        return page in deleted or any(page.startswith(f"{one}/") for one in deleted)
+
     first = True
-    for _ in _wait_for_changes(folder, [*ignore, *_find_place(store)], stop or Event()):
+    for settled in _wait_for_changes(folder, [*ignore, *_find_place(store)], stop or Event(), deleted):
+        run = options.copy()
+        if settled and not run.get("prune"):
+            run["prune"] = is_deleted
+        result: Summary | LinkStoreError
         try:
-            tell(index(store, source, **options))
+            result = index(store, source, **run)
+            keeps = bool(result.unseen)
         except LinkStoreError as error:
             if first:
                 raise
-            tell(error)
+            result, keeps = error, isinstance(error, RemovalRefusedError)
+            if isinstance(error, RemovalRefusedError) and deleted and not settled:
+                until = f"what was deleted goes when nothing has changed for {SETTLED_SECONDS:g} s"
+                result = RemovalRefusedError(f"{error}; {until}", error.summary)
+        if settled or not keeps:
+            deleted.clear()
+        tell(result)
         first = False
 
 
-def _wait_for_changes(folder: Path, ignore: Sequence[str | Path], stop: Event) -> Iterator[None]:
-    """Yield at the start, and then whenever the folder is quiet after changes, or is another one."""
+def _wait_for_changes(
+    folder: Path, ignore: Sequence[str | Path], stop: Event, deleted: set[str]
+) -> Iterator[bool]:
+    """Yield at the start, and then whenever the folder is quiet after changes, or is another one.
+
+    Yields True if it has been quiet for long, and files are noted as deleted. Takes note of these.
+    """
     try:
         from watchfiles import watch
     except ImportError as error:
@@ -98,11 +125,11 @@ def _wait_for_changes(folder: Path, ignore: Sequence[str | Path], stop: Event) -
 
     while not stop.wait(0 if (watched := _identify(folder)) else QUIET_SECONDS):
         since: float | None = float("-inf")  # a run begins as soon as changes are watched
-        if watched is None:
-            continue
-        with suppress(FileNotFoundError):  # it is gone again
+        last, root = time.monotonic(), folder.resolve()
+        deleted.clear()
+        with suppress(FileNotFoundError):  # it is gone, or gone again
             for changes in watch(
-                folder,
+                root,
                 watch_filter=is_watched,
                 stop_event=stop,
                 step=_STEP_MS,
@@ -110,15 +137,26 @@ def _wait_for_changes(folder: Path, ignore: Sequence[str | Path], stop: Event) -
                 yield_on_timeout=True,
                 ignore_permission_denied=True,
             ):
-                if changes and since is None:
-                    since = time.monotonic()
+                if changes:
+                    last = time.monotonic()
+                    since = since or last
+                    _note_deleted([Path(path).relative_to(root) for _, path in changes], root, deleted)
                 if since is not None and (not changes or time.monotonic() - since > MOST_SECONDS):
                     since = None
-                    yield
+                    yield False
+                elif deleted and since is None and time.monotonic() - last > SETTLED_SECONDS:
+                    yield True
                 if (found := _identify(folder)) != watched:  # as where a site is built anew
                     if found is None:
-                        yield  # the run says that it is gone
+                        yield False  # the run says that it is gone
                     break
+
+
+def _note_deleted(paths: Iterable[Path], root: Path, deleted: set[str]) -> None:
+    """Note which of the changed paths are there no more."""
+    for path in paths:
+        note = deleted.discard if os.path.lexists(root / path) else deleted.add
+        note(quote_path(path.as_posix()))
 
 
 def _identify(folder: Path) -> tuple[int, int] | None:

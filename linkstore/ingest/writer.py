@@ -19,7 +19,14 @@ from uuid import uuid4
 
 import numpy as np
 
-from linkstore.core.arguments import as_path, require, require_at_least, require_list
+from linkstore.core.arguments import (
+    MAX_SETTING,
+    as_path,
+    require_at_least,
+    require_having,
+    require_list,
+    require_within,
+)
 from linkstore.core.arrays import Floats, Ints, cosine_similarities, normalize_vectors
 from linkstore.core.plans import Ids, Members, Plan, ReachedMembers, Resolve, Side
 from linkstore.embeddings.names import get_embedding
@@ -72,8 +79,8 @@ class Counts:
     def __add__(self, other: Counts) -> Counts:
         if not isinstance(other, Counts):
             return NotImplemented
-        names = [one.name for one in fields(self)]
-        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in names})
+        sums = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        return Counts(**sums)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +122,7 @@ class Writer:
 
     Raises:
         ArgumentError: If an argument has the wrong type, or the place is in memory.
-        StrategyError: If a bound of batches is below 1.
+        StrategyError: If a bound of batches is below 1, or ``patience`` below 0.
         BackendError: If the store cannot be opened.
         EmbeddingError: If there is no such embedding, or the store was built with one of another dimension.
     """
@@ -133,10 +140,13 @@ class Writer:
     def __post_init__(self) -> None:
         require_list("names of columns", metadata=self.metadata)
         require_at_least(1, batch_rows=self.batch_rows, batch_bytes=self.batch_bytes)
-        require((int, float), "a number of seconds", patience=self.patience)
+        require_within(0, MAX_SETTING, patience=self.patience)
+        if not isinstance(self.embedding, str | None):
+            known = "the name of an embedding, or an Embeddings object"
+            require_having("embed_documents", known, embedding=self.embedding)
         if clash := sorted({*ROW_KEYS, VECTOR}.intersection(self.metadata)):
             raise ArgumentError(f"metadata names {', '.join(clash)}, which rows have for other uses")
-        if not _is_url(self.place):
+        if "://" not in str(self.place):
             if str(self.place) == ":memory:":
                 raise ArgumentError("other processes cannot write into a store in memory; give a folder")
             object.__setattr__(self, "place", str(as_path("place", self.place).absolute()))
@@ -265,14 +275,11 @@ def _find_missing_groups(record: Record) -> Plan[list[str]]:
     return missing
 
 
-def _is_url(place: str | Path) -> bool:
-    return "://" in str(place)
-
-
 def _open(writer: Writer, *, create: bool) -> LinkStore:
-    place = str(writer.place)
+    place, given = str(writer.place), writer.embedding
+    embedding = get_embedding(given) if isinstance(given, str) else given
     try:
-        if _is_url(place):
+        if "://" in place:
             from linkstore.store.cassandra import make_url_backend
 
             backend: Backend = make_url_backend(place, create=create, settings=cast("Any", writer.settings))
@@ -284,9 +291,8 @@ def _open(writer: Writer, *, create: bool) -> LinkStore:
             " only open it. Other machines do not have that folder; for writers on several machines, give"
             " cassandra://host:port/keyspace/table"
         ) from error
-    given = writer.embedding
     with close_on_failure(backend):
-        return LinkStore(get_embedding(given) if isinstance(given, str) else given, backend=backend)
+        return LinkStore(embedding, backend=backend)
 
 
 class _OpenStores:

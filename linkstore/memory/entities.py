@@ -26,7 +26,8 @@ _QUOTED: Final = re.compile(r"`([^`\n]{2,60})`|\u201c([^\u201d\n]{2,60})\u201d|\
 """What the text itself marks as a name."""
 _TOPIC: Final = re.compile(
     r"\W*(?:what(?:['\u2019]s| is| are)|how (?:does|do)|(?:please )?(?:tell me (?:more )?about|explain))"
-    r"(?: the)? (?P<topic>[^\W_][\w+#/-]+(?: (?!work|mean|do\b|use)[\w+#/-]+){0,2}?)"
+    r" (?!(?:the|my|our|your|his|her|their|its)\b)"
+    r"(?P<topic>[^\W_][\w+#/-]+(?: (?!work|mean|do\b|use)[\w+#/-]+){0,2}?)"
     r"(?: works?| means?)?[\s?.!]*",
     re.IGNORECASE,
 )

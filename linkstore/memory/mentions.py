@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, Literal
 
-from linkstore.core.text import STOP_WORDS, fold
+from linkstore.core.text import STOP_WORDS, fold, tokenize
 from linkstore.embeddings.wordllama import load_wordllama_tokenizer
 
 Kind = Literal["he", "she", "person", "thing", "place", "many", "unknown"]
 """What a mention may be of, and so which pronoun takes its place. Of many names it is unknown."""
 LONGEST_TEXT: Final = 8_000
 """Characters of a text that are searched for what it names."""
+FEWEST_WORDS: Final = 5
+"""A text with fewer words is taken for English; two less of a question, which has more of them."""
+ENGLISH_SHARE: Final = 0.15
+"""The least share of stop words in an English text."""
+MOST_CAPITALS: Final = 0.25
+"""With a larger share of capitals inside sentences they are those of nouns, and of no names."""
 _MOST_NAME_WORDS: Final = 6
 _WORD: Final = (
     r"(?:Mr|Mrs|Ms|Dr|Prof|St)\.|(?:[A-Z]\.)+(?=\s?[A-Z])"
@@ -39,6 +45,11 @@ _PREPOSITIONS: Final = _PLACE_BEFORE | frozenset(
 _DETERMINERS: Final = frozenset(
     ("a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "this", "that", "these", "those")
 )
+
+
+_OBJECTS: Final = frozenset(("both", "it", "them", "me", "us"))
+_SPEAKERS: Final = frozenset(("i", "we", "you"))
+"""Those who speak; "I'd" and "We'll" are no parts of names."""
 
 
 @cache
@@ -102,7 +113,7 @@ class _Token:
 
     @property
     def folded(self) -> str:
-        return fold(self.text).removesuffix("'s").rstrip(".")
+        return re.sub(r"'(?:s|d|ll|m|re|ve)$", "", fold(self.text)).rstrip(".")
 
     @property
     def is_word(self) -> bool:
@@ -111,7 +122,7 @@ class _Token:
     @property
     def is_capital(self) -> bool:
         """Whether it may belong to a name: it has a capital or a digit in it."""
-        return self.text[0].isupper() or (self.text[0].isdigit() or any(map(str.isupper, self.text[1:])))
+        return (self.text[0].isdigit() or any(map(str.isupper, self.text))) and self.folded not in _SPEAKERS
 
 
 def stem_plural(word: str) -> str:
@@ -121,13 +132,34 @@ def stem_plural(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
+def is_english(text: str) -> bool:
+    """Say whether a text has as many of the commonest words as English has, or has too few words to say."""
+    words = tokenize(text[:LONGEST_TEXT])
+    fewest = FEWEST_WORDS - 2 * text.rstrip().endswith("?")
+    return len(words) < fewest or sum(one in STOP_WORDS for one in words) >= ENGLISH_SHARE * len(words)
+
+
 def find_mentions(text: str) -> tuple[Mention, ...]:
-    """Return the names in a text, and the phrases with a determiner, in order."""
+    """Return the names in a text, and the phrases with a determiner, in order.
+
+    Capitals say little in a text of another language: its first words are in no list, and in German every
+    noun has one. There only what stands inside a sentence is a name, and if many words have capitals, only
+    what has a digit or further capitals.
+    """
     tokens = list(_split(text[:LONGEST_TEXT]))
+    inside = [one.text for one in tokens if one.is_word and not one.first]
+    plain = sum(one.istitle() for one in inside) > MOST_CAPITALS * len(inside)
+    english = is_english(text)
+    loud = sum(map(str.isupper, inside)) > 0.5 * len(inside)  # "WHERE IS MY PARCEL"
     found: list[Mention] = []
     at = 0
     while at < len(tokens):
         end = _end_name(tokens, at)
+        one = tokens[at].text
+        unsure = not english and (tokens[at].first or (plain and one.istitle()))
+        if end is not None and (unsure or (loud and one.isupper() and one.isalpha())):
+            at = end
+            continue
         if end is None:
             phrase = _read_phrase(tokens, at)
             if phrase is not None:
@@ -136,6 +168,9 @@ def find_mentions(text: str) -> tuple[Mention, ...]:
             continue
         mention = _make_name(tokens, at, end, text)
         if mention is not None:
+            between = text[found[-1].start + len(found[-1].text) : mention.start] if found else ""
+            if between == ", " and found[-1].kind == "place" and found[-1].is_name:
+                mention = replace(mention, kind="place")  # "14 Elm Road, Leeds"
             found.append(mention)
         at = end
     return tuple(found)
@@ -160,7 +195,7 @@ def _split(text: str) -> Iterator[_Token]:
 def _end_name(tokens: list[_Token], at: int) -> int | None:
     """Return where the name that begins at a token ends, or None if none does."""
     one = tokens[at]
-    if not one.is_word or not one.is_capital or one.folded in read_words("times") or one.folded == "i":
+    if not one.is_word or not one.is_capital or one.folded in read_words("times"):
         return None
     if one.text[0].isdigit() and not any(map(str.isalpha, one.text)) and "-" not in one.text:
         return None
@@ -183,8 +218,8 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
             break
     if one.first and (one.folded in read_words("openers") or one.folded in STOP_WORDS):
         return None  # a name after it is found by itself
-    if one.first and end == at + 1 and (end == len(tokens) or tokens[end].sentence != one.sentence):
-        return None  # a word by itself says something, as "Lovely!" does
+    if one.first and end == at + 1 and _says_something(tokens, end):
+        return None
     if end == at + 1 and (
         one.folded in read_words("origins") or (at and tokens[at - 1].folded in _QUANTIFIERS)
     ):
@@ -193,6 +228,13 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
         one.first and one.folded not in read_words("no_person") and one.folded not in read_words("titles")
     )
     return None if doubtful and (end == at + 1 or one.text.isalpha()) and _is_common(one.folded) else end
+
+
+def _says_something(tokens: list[_Token], end: int) -> bool:
+    """Say whether the first word of a sentence is all of it, as "Lovely!", or has an object: "Undo it"."""
+    if end == len(tokens) or tokens[end].sentence != tokens[end - 1].sentence:
+        return True
+    return tokens[end].folded in _DETERMINERS | _OBJECTS
 
 
 @lru_cache(maxsize=4096)
@@ -262,6 +304,8 @@ def _classify(words: list[str], written: str, before: list[str], doubtful: bool)
         if known is None or any(word in read_words("no_person") for word in words):
             return "person" if title or role else "thing"
         return known
+    if words[-1] in read_words("streets"):
+        return "place"
     odd = any(part.isupper() or not part.replace("-", "").isalpha() for part in written.split())
     if odd or any(
         word in read_words("no_person") or word in {"of", "and", "for", "to", "without"} for word in words[1:]

@@ -42,8 +42,6 @@ from linkstore.strategies.base import Question, Strategy, rerank_hits
 from linkstore.strategies.first_stage import Words
 from linkstore.strategies.pagerank import PageRank
 
-RECENT_ENTITIES: Final = 10
-"""How many entities of the last turns a question without any may be about."""
 RECALL_POOL: Final = 50
 """How many hits of each view are joined."""
 NAMING_CHUNKS: Final = 5
@@ -103,7 +101,7 @@ class Recall:
     Args:
         question: As it was asked.
         resolved: The question with its references resolved where they are certain, else the same text.
-        entities: What the resolved question is about; if it names nothing, what the last turns mean.
+        entities: What the resolved question names.
         recent: The last turns of the session, in order, without those that state what is no longer so.
         turns: The turns and notes found for the question, best first; of facts the newest.
         scores: The scores of ``turns``, in the same order.
@@ -222,11 +220,10 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     newer = yield from _find_newer(memory, asked, recent)
     until = {id: turn.time for id, turn in newer.items()}
     recent = [replace(turn, until=until.get(turn.id)) for turn in recent if not _is_over(turn, until)]
-    entities = memory.entities(resolved.text) or [name for turn in recent[::-1] for name in turn.entities]
     recall = Recall(
         question=asked.question,
         resolved=resolved.text,
-        entities=select_distinct_names(entities)[:RECENT_ENTITIES],
+        entities=select_distinct_names(memory.entities(resolved.text)),
         recent=tuple(recent),
         turns=tuple(turns),
         scores=tuple(scores),

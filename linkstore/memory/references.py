@@ -17,8 +17,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from linkstore.core.lexical import extract_terms
-from linkstore.core.text import fold, tokenize
-from linkstore.memory.mentions import PARTICLES, Kind, Mention, find_mentions, stem_plural
+from linkstore.core.text import STOP_WORDS, fold, tokenize
+from linkstore.memory.mentions import (
+    PARTICLES,
+    Kind,
+    Mention,
+    find_mentions,
+    is_english,
+    read_words,
+    stem_plural,
+)
 from linkstore.memory.turns import Turn
 
 SHORT_ANSWER: Final = 8
@@ -57,7 +65,7 @@ _NOTHING: Final = re.compile(
     r"|\b(?:does|did|will|would|can) it (?:take|matter|help|hurt|make sense|rain|snow|seem|look|mean)\b"
     r"|\bit (?:is|was|'s|seems|looks|takes|depends|would be|will be) (?:\w+ )?(?:that|to|if|like)\b"
     r"|\b(?:time|date|day|late|early|cold|warm|hot|dark|weather|rain\w*|snow\w*|true) (?:is|was|will) it\b"
-    r"|\bit is\W*$"
+    r"|\bit is\W*$|\bworth it\b"
     r"|\b(?:is|was|will) it (?:cold|warm|hot|dark|late|early|sunny|rain\w*|snow\w*|true|time|there)\b",
     re.IGNORECASE,
 )
@@ -79,6 +87,12 @@ _WHICH: Final = re.compile(
     re.IGNORECASE,
 )
 _ASKS: Final = re.compile(r"\b(?:who|whom|whose|which|what|where|name)\b", re.IGNORECASE)
+_QUESTION: Final = re.compile(
+    r"\?|^\W*(?:(?:and|so|but|ok|okay)\W+)*(?:who|whom|whose|which|what|where|when|why|how|is|are|was|were|do"
+    r"|does|did|has|have|had|can|could|will|would|should|tell|explain|describe|define|state|show|give)\b",
+    re.IGNORECASE,
+)
+"""A text that asks for something."""
 _PLACE: Final = re.compile(
     r"\b(?:where|capital|city|continent|country|county|island|place|state|town|village)\b", re.IGNORECASE
 )
@@ -188,13 +202,6 @@ def depends_on_history(question: str) -> bool:
     return short or _SIGN.search(question) is not None
 
 
-def says_little_alone(question: str) -> bool:
-    """Say whether a question names nothing, and has a pronoun or too few words for a sentence."""
-    if any(one.is_name for one in find_mentions(question)) or not _SIGN.search(question):
-        return False
-    return len(extract_terms(question)) < _FEWEST_WORDS or _PRONOUN.search(question) is not None
-
-
 def says_little(answer: str) -> bool:
     """Say whether an answer is too short to say what it is about, as "Got it." and "Yes, in 1912." are."""
     return len(answer.split()) <= SHORT_ANSWER
@@ -205,28 +212,35 @@ def _resolve_pronouns(question: str, recent: Sequence[Turn]) -> str:
     meant: dict[str, str | None] = {}
     skipped = [match.span() for match in _NOTHING.finditer(question)]
     own = find_mentions(question)
+    asks = _QUESTION.search(question) is not None
+    personal = any(word.lower() in _PERSONAL for word in _PRONOUN.findall(question))
 
     def replaced(match: re.Match[str]) -> str:
         word = match[1].lower()
         several = word == "them" and question[: match.start()].endswith("of ")  # things said one by one
         if several or any(start <= match.start() < end for start, end in skipped):
             return match[0]
+        if word not in _PERSONAL and not asks:
+            return match[0]  # in a statement it may be anything that was said
         between = (question[one.start + len(one.text) : match.start()] for one in own if _fits(one, word))
         if any(_CLAUSE.search(text) for text in between):
             return match[0]  # it may mean what the clause before names
         group = next(iter(sorted(_MEANT[word] - {"unknown", "person"})))
         if group not in meant:
-            meant[group] = _find_antecedent(word, recent)
+            # What somebody did need not concern what the conversation is about.
+            meant[group] = _find_antecedent(word, recent, kept_only=personal and word not in _PERSONAL)
         antecedent = meant[group]
-        if antecedent is None:
-            return match[0]
-        followed = re.match(
-            r"\s+(?!and\b|or\b|to\b|in\b|at\b|on\b|for\b|with\b)[a-z]", question[match.end() :]
-        )
-        possessive = word in _POSSESSIVE or (word == "her" and followed is not None)
-        return f"{antecedent}'s" if possessive else antecedent
+        return match[0] if antecedent is None else _decline(antecedent, match)
 
     return _PRONOUN.sub(replaced, question)
+
+
+def _decline(name: str, match: re.Match[str]) -> str:
+    """Return a name in the case of the pronoun that it takes the place of."""
+    after = re.match(r"\s+([a-z][\w-]*)", match.string[match.end() :])
+    owns = after is not None and after[1] not in STOP_WORDS | read_words("no_noun")
+    word = match[1].lower()
+    return f"{name}'s" if word in _POSSESSIVE or (word == "her" and owns) else name
 
 
 def _fits(mention: Mention, pronoun: str) -> bool:
@@ -236,8 +250,11 @@ def _fits(mention: Mention, pronoun: str) -> bool:
     return mention.kind in kinds or (mention.kind == "place" and "thing" in kinds)
 
 
-def _find_antecedent(pronoun: str, recent: Sequence[Turn]) -> str | None:
-    """Return what a pronoun means if that is certain: what the latest exchange that fits is about."""
+def _find_antecedent(pronoun: str, recent: Sequence[Turn], *, kept_only: bool) -> str | None:
+    """Return what a pronoun means if that is certain: what the latest exchange that fits is about.
+
+    With ``kept_only``, only what the same pronoun meant there.
+    """
     people: dict[str, Kind] = {}
     for turn in recent:
         calls = {word.lower() for word in _PRONOUN.findall(turn.query)}
@@ -253,12 +270,29 @@ def _find_antecedent(pronoun: str, recent: Sequence[Turn]) -> str | None:
         )
         if _REMARK.match(query) and not any(one.is_name for one in find_mentions(query)):
             continue
+        if not is_english(f"{query} {answer}"):
+            return None
         kept = _find_kept(pronoun, turn, people)
+        if kept_only:
+            return kept
         found = kept or _find_topic(pronoun, query, answer, people, resolved=turn.meaning is not None)
         person = pronoun in _PERSONAL
+        if found and not person and not kept and not _is_asked_about(query, found):
+            return None
         if found is not None or not (person or query.rstrip().endswith("?")):
             return found or None
     return None
+
+
+def _is_asked_about(query: str, found: str) -> bool:
+    """Say whether a query asks about a thing, or states something of one that it names.
+
+    What somebody has, and the common nouns of a statement or a wish, are not what it is about.
+    """
+    if _QUESTION.search(query):
+        own = rf"\b(?:my|our|your) (?:\w+ )?{re.escape(found.removeprefix('the '))}\b"
+        return not found.islower() or re.search(own, query, re.IGNORECASE) is None
+    return not found.islower() and query.find(found) > 0
 
 
 def _find_kept(pronoun: str, turn: Turn, people: Mapping[str, Kind]) -> str | None:
@@ -384,7 +418,7 @@ def _choose_thing(
     phrases = [one for one in asked if not one.is_name]
     if re.match(r"(?:I|We) [^?]*\b(?:an?|my|our) [\w -]+ (?:about|of|on) (?:the )?[A-Z][^?]*$", query):
         return ""  # "a talk about the Marshall Plan"
-    if asks_which and first is not None and first.sentence < 2 and _opens_with(answer, first):
+    if asks_which and first is not None and first.head in map(stem_plural, tokenize(answer)[:4]):
         return first.text
     bare = _find_bare_topic(query, answer)
     if bare is not None and not _is_plural(bare, answer):
@@ -544,13 +578,7 @@ def _insert_answer(question: str, name: str, asked: str) -> str | None:
     meant = _PERSONAL if _WHO.search(asked) else {"it", "its"}
     if not used <= meant or _NOTHING.search(question) or any(one.is_name for one in find_mentions(question)):
         return None
-
-    def replaced(match: re.Match[str]) -> str:
-        word = match[1].lower()
-        followed = question[match.end() :].lstrip()[:1].isalpha()
-        return f"{name}'s" if word in _POSSESSIVE or (word == "her" and followed) else name
-
-    return _PRONOUN.sub(replaced, question)
+    return _PRONOUN.sub(lambda match: _decline(name, match), question)
 
 
 def find_meant_item(question: str, answer: str) -> tuple[str, str] | None:

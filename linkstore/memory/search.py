@@ -23,9 +23,9 @@ import numpy as np
 from linkstore.core.arrays import Bools, Floats, Ints
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
-from linkstore.core.lexical import extract_question_terms, extract_terms
+from linkstore.core.lexical import extract_question_terms
 from linkstore.core.plans import Groups, Matching, Memberships, Plan, Side, rank_refs
-from linkstore.memory.references import ResolvedQuestion, says_little, says_little_alone
+from linkstore.memory.references import ResolvedQuestion, says_little
 from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, PAGE, SPEAKER, Turn
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.first_stage import run_first_stage
@@ -59,20 +59,8 @@ _NEXT: Final = frozenset({NEXT_TURN})
 _ENDINGS: Final = {"ies": "y", "ied": "y", "sses": "ss", "ing": "", "ed": "", "es": "", "s": "", "ly": ""}
 ALONE: Final = "question"
 """The name of the view that is the question without what was said before."""
-CONVERSATION: Final = "conversation"
-"""The name of the view that is what was said last, without the question."""
-MOST_BARE_WORDS: Final = 2
-"""Words that say something in a question that may mean several things."""
-BARE_WEIGHT: Final = 0.0625
-"""Weight of a bare question alone, where together with the conversation it has weight 1."""
-_ASKS_OR_REFERS: Final = re.compile(
-    r"\b(?:who|whose|which|where|when|why|how(?! about)|is|are|does|do|did|can|it|its|he|she|they|them|that"
-    r"|this|one|ones|\d[\d.]*)\b",
-    re.IGNORECASE,
-)
 CARRIED_WEIGHT: Final = 0.25
-"""Weight of a view that says less than the other, which has weight 1: in a search for turns the one with the
-previous query, in one for knowledge a question alone that depends on the history."""
+"""Weight of the view with the previous query in a search for turns, where the question alone has weight 1."""
 REPLACED_WEIGHT: Final = 0.5
 """Weight of an earlier question with a part replaced, in a search for turns."""
 ANSWER_CHARACTERS: Final = 400
@@ -251,13 +239,9 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
     """Return the texts to search knowledge for.
 
     - A question that goes on with the name that was answered is searched for before this answer.
-    - A word or two ("apple?"), which may mean several things, is searched for alone, and of what is found
-      counts what has to do with the conversation.
     - Any other question is searched for alone, after the previous query, and before the previous answer,
       unless that is too short to say what it is about ("Got it."). The view with the answer would find the
       documents that this answer came from; they are left out.
-    - After such a short answer, a question with a pronoun and no name ("How much did it cost?") counts more
-      after the previous query than alone, because it alone says little.
     """
     if not _goes_on(recent) or resolved.exact:
         return [QueryView(resolved.text)]
@@ -268,13 +252,8 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
     )
     if resolved.named:
         return [behind]
-    if is_bare(question):
-        return [QueryView(question), QueryView(f"{last.query}\n{answer[:ANSWER_CHARACTERS]}", CONVERSATION)]
-    little = says_little(answer)
-    leans = little and says_little_alone(question)
-    alone = QueryView(resolved.text, weight=CARRIED_WEIGHT if leans else 1.0)
-    views = [alone, QueryView(f"{last.query}\n{question}", "previous query")]
-    return views if little and resolved.name is None else [*views, behind]
+    views = [QueryView(resolved.text), QueryView(f"{last.query}\n{question}", "previous query")]
+    return views if says_little(answer) and resolved.name is None else [*views, behind]
 
 
 def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]) -> list[QueryView]:
@@ -293,16 +272,6 @@ def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[
     return [QueryView(resolved.text), behind]
 
 
-def is_bare(question: str) -> bool:
-    """Say whether a question is a word or two that may mean several things, as "apple" does."""
-    words = extract_terms(question)
-    return (
-        0 < len(words) <= MOST_BARE_WORDS
-        and len(question.split()) <= MOST_BARE_WORDS + 2
-        and (not _ASKS_OR_REFERS.search(question))
-    )
-
-
 def _goes_on(recent: Sequence[Turn]) -> bool:
     """Say whether there is a last turn whose query says anything."""
     return bool(recent) and bool(recent[-1].query.strip())
@@ -310,8 +279,6 @@ def _goes_on(recent: Sequence[Turn]) -> bool:
 
 def fuse_views(views: Sequence[QueryView], found: Sequence[Hits], k: int) -> tuple[Hit, ...]:
     """Fuse the hits of several views: each view counts by its weight, scaled to its best hit."""
-    if len(views) == 2 and views[1].name == CONVERSATION:
-        return _fuse_with_conversation(found[0], found[1], k)
     total = sum(view.weight for view in views)
     best: dict[str, Hit] = {}
     parts: dict[str, dict[str, float]] = {}
@@ -325,17 +292,4 @@ def fuse_views(views: Sequence[QueryView], found: Sequence[Hits], k: int) -> tup
             if id not in best or hit.score > best[id].score:
                 best[id] = hit
     fused = (replace(hit, score=sum(parts[id].values()), contributions=parts[id]) for id, hit in best.items())
-    return tuple(sorted(fused, key=lambda hit: (-hit.score, str(hit.document.id)))[:k])
-
-
-def _fuse_with_conversation(alone: Hits, said: Hits, k: int) -> tuple[Hit, ...]:
-    """Rank the hits of a question by their score and by how similar they are to what was said."""
-    top = max((hit.score for hit in alone), default=0.0)
-    similar = {hit.document.id: max(hit.similarity, 0.0) for hit in said}
-    fused = []
-    for hit in alone:
-        share = max(hit.score, 0.0) / top if top > 0 else 0.0
-        both = (share * similar.get(hit.document.id, 0.0)) ** 0.5
-        parts = {"question": BARE_WEIGHT * share, CONVERSATION: (1 - BARE_WEIGHT) * both}
-        fused.append(replace(hit, score=sum(parts.values()), contributions=parts))
     return tuple(sorted(fused, key=lambda hit: (-hit.score, str(hit.document.id)))[:k])

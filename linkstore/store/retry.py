@@ -12,7 +12,6 @@ from linkstore.errors import StoreBusyError, StoreUnavailableError
 T = TypeVar("T")
 PATIENCE: Final = 300.0
 """Seconds for which those that write at the same time wait for each other, or for a server."""
-_SHORTEST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
 
 
@@ -23,7 +22,7 @@ def retry(attempt: Callable[[], T], patience: float = PATIENCE) -> T:
         StoreBusyError: If others write for longer.
         StoreUnavailableError: If no server answers for longer.
     """
-    end, pause = monotonic() + patience, _SHORTEST_PAUSE
+    end, pause = monotonic() + patience, 0.1
     while True:
         try:
             return attempt()

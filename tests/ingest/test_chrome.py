@@ -146,3 +146,18 @@ def test_what_is_left_out_is_counted(store, tmp_path):
     assert first == ("p0.html", second[1] + 4 * 99)
     assert len(left_out.most) == 10
     assert left_out.letters == first[1] + 10 * second[1]
+
+
+def test_a_page_that_has_only_its_heading_does_not_keep_the_banner_of_all_others(store, tmp_path):
+    frame = (
+        "<title>{0} - Manual</title><header><b>The System 8.0</b><h1><a href='/'>The System</a></h1></header>"
+        "<nav><a href='a.html'>Back</a> <a href='b.html'>On</a></nav><article><h1>{0}</h1>{1}</article>"
+        "<footer>Made for The System 8.0.</footer>"
+    )
+    said = "<p>What can be said of {0} stands in this paragraph, which is a long one of its own.</p>"
+    pages = {f"p{n}.html": frame.format(f"Module p{n}", said.format(f"p{n}")) for n in range(20)}
+    bare = {f"q{n}.html": frame.format(f"An index of all that is in q{n}", "") for n in range(3)}
+    write(tmp_path, {**pages, **bare})
+    index(store, FolderSource(tmp_path), links=())
+    assert [one.page_content for one in on_page(store, "q1.html")] == ["An index of all that is in q1"]
+    assert {one.metadata["page"] for one in store.scan() if "System" in one.page_content} == {"p0.html"}

@@ -168,6 +168,24 @@ class TestCopies:
         assert index(store, FolderSource(tmp_path)).dangling.internal == 0
         assert pages(store) == sorted(["index.html", kept])
 
+    def test_a_page_in_another_folder_whose_links_are_written_otherwise(self, store, tmp_path):
+        page = (
+            "<title>A</title><h1>A</h1><p id=x>See <a href='#x'>here</a> and <a href='{}i.html#y'>there</a>."
+        )
+        (tmp_path / "old/adt").mkdir(parents=True)
+        (tmp_path / "stack.html").write_text(page.format(""))
+        (tmp_path / "old/adt/stack.html").write_text(page.format("../../"))
+        (tmp_path / "i.html").write_text("<h1>I</h1><p id=y>See <a href='old/adt/stack.html'>it</a>.")
+        assert index(store, FolderSource(tmp_path)).dangling.internal == 0
+        assert pages(store) == ["i.html", "stack.html"]
+
+    def test_pages_that_only_redirect_lead_on_from_each_of_their_names(self, store, tmp_path):
+        for name in ("a", "b"):
+            (tmp_path / f"{name}.html").write_text("<meta http-equiv=refresh content='0; url=p.html'>")
+        (tmp_path / "p.html").write_text("<h1>P</h1><p>Not <a href=a.html>a</a>, <a href=b.html>b</a>.")
+        assert index(store, FolderSource(tmp_path)).dangling.internal == 0
+        assert pages(store) == ["p.html"]
+
     def test_equal_files_of_different_folders_stay_apart(self, store, tmp_path):
         for folder in ("a", "b"):
             (tmp_path / folder).mkdir()

@@ -168,6 +168,8 @@ def test_of_a_menu_with_a_paragraph_the_menu_goes():
     [
         (f'<div class="sidebar"><h3>Pages</h3><ul>{MENU}</ul></div>', "sidebars"),
         (f"<aside><ul>{MENU}</ul></aside>", "sidebars"),
+        (f'<div class="subNav"><ul class="subNavList"><li>Summary:</li>{MENU}</ul></div>', "navigation"),
+        (f'<div class="pageToc"><ul>{MENU}</ul></div>', "tables of contents"),
         (f'<div id="toc"><b>Contents</b><ul>{MENU}</ul></div>', "tables of contents"),
         (f'<nav class="toc"><ul>{MENU}</ul></nav>', "tables of contents"),
         (f'<div class="related"><h3>Navigation</h3><ul>{MENU}<li>Anvils 3.1 »</ul></div>', "navigation"),

@@ -36,6 +36,17 @@ def folder(tmp_path):
     return site
 
 
+def test_a_page_that_is_known_to_be_gone_does_not_count_towards_the_half(store, folder):
+    index(store, FolderSource(folder, prefix="docs"))
+    for name in ("a", "b", "c", "d", "e", "sub/x", "sub/y"):
+        (folder / f"{name}.md").unlink()
+    with pytest.raises(RemovalRefusedError):
+        index(store, FolderSource(folder, prefix="docs"), prune="sub/x.md".__eq__)
+    summary = index(store, FolderSource(folder, prefix="docs"), prune={"a.md", "sub/x.md"}.__contains__)
+    assert summary.pages.removed == 6
+    assert names(store) == ["docs/f.md", "docs/sub/y.md"]
+
+
 def names(store):
     return sorted(url for _, url in store.stored)
 

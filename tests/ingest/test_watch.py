@@ -16,6 +16,7 @@ from linkstore import LinkStore
 from linkstore.errors import LinkStoreError, MissingExtraError
 from linkstore.ingest import FolderSource, Summary, VaultSource, watch_folder
 from linkstore.ingest.files import SourceNotFoundError
+from linkstore.ingest.source import RemovalRefusedError
 
 LONG = 30.0
 
@@ -127,6 +128,45 @@ def test_a_run_that_fails_is_reported_and_the_watch_goes_on(folder):
         for number in range(9):
             (folder / f"n{number}.md").write_text(f"# Note {number}\n\nAgain {number}.")
         wait_until(lambda: "n8.md" in texts(store))
+
+
+@pytest.fixture
+def soon_settled(monkeypatch):
+    monkeypatch.setattr("linkstore.ingest.watch.SETTLED_SECONDS", 1.0)
+
+
+@pytest.mark.usefixtures("soon_settled")
+def test_what_is_deleted_on_purpose_goes_even_if_it_is_most_or_all_of_a_folder(folder, tmp_path):
+    (folder / "old").mkdir()
+    (folder / "old/c.md").write_text("# Gamma\n\nAn old note.")
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    with LinkStore() as store, watching(store, link) as runs:
+        (folder / "old/c.md").unlink()
+        wait_until(lambda: set(texts(store)) == {"a.md", "b.md"})
+        (folder / "old/c.md").write_text("# Gamma\n\nIt is back.")
+        wait_until(lambda: isinstance(runs[-1], Summary) and runs[-1].pages.added == 1)
+        told = len(runs)
+        (folder / "a.md").unlink()
+        (folder / "old").rename(tmp_path / "attic")
+        wait_until(lambda: len(runs) > told)
+        assert isinstance(runs[told], RemovalRefusedError)
+        assert "what was deleted goes when nothing has changed for 1 s" in str(runs[told])
+        wait_until(lambda: set(texts(store)) == {"b.md"})
+
+
+@pytest.mark.usefixtures("soon_settled")
+def test_what_is_deleted_and_comes_back_was_never_gone(folder):
+    with LinkStore() as store, watching(store, folder) as runs:
+        said = {path.name: path.read_text() for path in folder.iterdir()}
+        for name in said:
+            (folder / name).unlink()
+        wait_until(lambda: len(runs) == 2)
+        for name, text in said.items():
+            (folder / name).write_text(text)
+        time.sleep(2)
+        assert set(texts(store)) == {"a.md", "b.md"}
+        assert all(not isinstance(run, Summary) or not run.pages.removed for run in runs)
 
 
 def test_a_folder_that_is_built_anew_or_replaced_is_followed(folder, tmp_path):

@@ -198,6 +198,13 @@ class TestIds:
         assert len(scanned(tmp_path / "kb")) == 4
 
 
+def nested(depth):
+    found = {}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
@@ -227,6 +234,9 @@ class TestIds:
             r"row 2: give a vec",
         ),
         ([{"id": "a", "text": "x", "vector": [1.0] * 3}], EmbeddingError, r"dimension 16"),
+        ([{"id": "a", "text": "x", "vector": 3.0}], DocumentError, r"row 1: a vector is a list of numbers"),
+        ([{"id": "a", "text": "x", "vector": ["a"]}], EmbeddingError, r"a list of numbers"),
+        ([{"id": "a", "text": "x", "metadata": nested(2000)}], DocumentError, r"row 1 .*100 deep"),
         ([{"id": "a", "text": "x", "vector": [0.0] * DIMENSION}], DocumentError, r"is zero"),
         ([{"id": "a", "text": "x", "vector": [float("nan")] * DIMENSION}], DocumentError, r"not finite"),
     ],
@@ -252,7 +262,13 @@ def test_wrong_arguments_are_refused_where_the_writer_is_made(tmp_path):
     with pytest.raises(ArgumentError, match="metadata names text, vector"):
         Writer(tmp_path / "kb", metadata=["text", "vector"])
     with pytest.raises(EmbeddingError, match="unknown embedding"):
-        Writer(tmp_path / "kb2", "word2vec")
+        Writer(tmp_path / "kb", "word2vec")
+    for wrong in (5, dict, {}):
+        with pytest.raises(ArgumentError, match="the name of an embedding"):
+            Writer(tmp_path / "kb", wrong)
+    for wrong in (-1, float("nan"), "5"):
+        with pytest.raises(StrategyError, match="patience"):
+            Writer(tmp_path / "kb", patience=wrong)
     assert not (tmp_path / "kb").exists()
 
 

@@ -66,6 +66,25 @@ def reasons(compiled) -> dict[str, str]:
 class ContextCases:
     """Tests of compilers; subclasses have a fixture ``store``, an empty store with wordllama."""
 
+    def test_what_many_documents_link_to_is_no_dependency_of_one(self, store):
+        """A chain of two links goes on to its end, and not to the page that every page has in its head."""
+        pages = [
+            document(f"page {n}", f"Page {n} is on something else.", leads("hyperlink", "contents"))
+            for n in range(30)
+        ]
+        chain = [
+            document("tea", "The tea in Kyoto is from Uji.", leads("hyperlink", "uji")),
+            document("uji", "Grown since 1200.", named("hyperlink", "uji"), leads("hyperlink", "contents")),
+            document("contents", "All pages by number.", named("hyperlink", "contents")),
+        ]
+        add_links(chain[1], leads("hyperlink", "monk"))
+        chain.append(document("monk", "Eisai brought seeds.", named("hyperlink", "monk")))
+        store.add_documents([*pages, *chain])
+        compiler = ContextCompiler(store, budget=20, tokenizer=words)
+        taken = [item.id for item in compiler.compile("Where is the tea in Kyoto from?").items]
+        assert {"tea", "uji", "monk"} <= set(taken)
+        assert "contents" not in taken
+
     def test_an_empty_store_gives_an_empty_context_with_a_reason(self, store):
         compiled = compiler(store).compile("What is a hub?")
         assert (compiled.text, compiled.items, compiled.tokens) == ("", (), 0)

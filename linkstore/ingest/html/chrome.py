@@ -52,7 +52,8 @@ class Chrome:
     Args:
         heads: Blocks at the beginning, each as its level and text.
         tails: Blocks at the end.
-        boxes: Blocks anywhere, in elements that are named like noise but have content.
+        boxes: Blocks anywhere, in elements that are named like noise, but have content on a page, or are all
+            that it has.
         banners: Whether headings at the beginning count, such as the name of the site. That of a part of a
             site says where a page belongs.
     """
@@ -65,29 +66,30 @@ class Chrome:
     @property
     def said(self) -> str:
         """A text that is the same for the same blocks, in every process."""
-        found = (sorted(self.heads), sorted(self.tails), sorted(self.boxes))
+        found = [sorted(blocks) for blocks in (self.heads, self.tails, self.boxes)]
         return repr(found) if any(found) else ""
 
     @classmethod
     def find(cls, pages: Sequence[PageContent], *, banners: bool = True) -> Chrome:
         """Find what most pages share, which is nothing if there are too few pages to tell."""
-        boxes = _find_shared(
-            [[block for block in page.blocks if block.suspect] for page in pages], _FEWEST_ALIKE
-        )
+        suspects = [{_make_key(block) for block in page.blocks if block.suspect} for page in pages]
+        boxes = _find_shared(map(frozenset.union, [page.frame for page in pages], suspects), _FEWEST_ALIKE)
         if len(pages) < _FEWEST:
             return cls(boxes=boxes)
-        heads = _find_shared([page.blocks[:_HEAD] for page in pages])
-        tails = _find_shared([page.blocks[-_TAIL:] for page in pages])
+        heads = _find_shared([map(_make_key, page.blocks[:_HEAD]) for page in pages])
+        tails = _find_shared([map(_make_key, page.blocks[-_TAIL:]) for page in pages])
         return cls(heads=heads, tails=tails, boxes=boxes, banners=banners)
 
     def without(self, page: PageContent) -> PageContent:
         """Return a page without its chrome, whose anchors go to what remains. If nothing would, it stays."""
         blocks = page.blocks
         own = {block.suspect for block in blocks if _make_key(block) not in self.boxes}
-        left = {at for at, block in enumerate(blocks) if block.suspect and block.suspect not in own}
-        left.update(self._find_head(page), self._find_tail(blocks))
+        boxed = {at for at, block in enumerate(blocks) if block.suspect and block.suspect not in own}
+        left = boxed.union(self._find_head(page), self._find_tail(blocks))
+        if all(block.level or at in left for at, block in enumerate(blocks)):
+            left = boxed  # what most pages say is all that it says
         kept = [at for at in range(len(blocks)) if at not in left]
-        if not left or all(blocks[at].level for at in kept):
+        if not left or not kept:
             return page
         letters_left = sum(count_letters(blocks[at].text) for at in left)
         left_out = Counter(page.left_out) + Counter({REPEATED: letters_left})
@@ -139,12 +141,12 @@ def _make_key(block: Block) -> tuple[int, str]:
     return (block.level, block.text)
 
 
-def _find_shared(runs: Iterable[Sequence[Block]], least: int = 1) -> frozenset[tuple[int, str]]:
+def _find_shared(runs: Iterable[Iterable[tuple[int, str]]], least: int = 1) -> frozenset[tuple[int, str]]:
     counts: Counter[tuple[int, str]] = Counter()
     pages = 0
     for run in runs:
         pages += 1
-        counts.update({_make_key(block) for block in run if len(block.text) <= _LONGEST})
+        counts.update({(level, text) for level, text in run if len(text) <= _LONGEST})
     return frozenset(key for key, count in counts.items() if count >= max(least, _SHARE * pages))
 
 

@@ -162,17 +162,17 @@ def find_redirects(folder: Folder, files: Sequence[PageFile], site: Site) -> Sit
         files: Its pages.
         site: How they are named.
     """
-    tags = {file.url: site.page_tag(file.url) or "" for file in files}
+    tags = {file.url: [site.page_tag(name) or "" for name in (file.url, *file.aliases)] for file in files}
     ways: dict[str, str] = {}
     problems: list[BadInput] = []
     for start, end in read_redirects(folder, problems):
         _add_redirect(ways, site.tag(start), site.tag(end))
     sent_on = {file.url: _find_page_redirect(file) for file in files}
     for url, target in sent_on.items():
-        if target is not None:
-            _add_redirect(ways, tags[url], site.tag(target, page=url))
+        for tag in tags[url] if target is not None else ():
+            _add_redirect(ways, tag, site.tag(target or "", page=url))
     stubs = {url for url, target in sent_on.items() if target is not None}
-    stays = {tags[file.url] for file in files if file.url not in stubs}
+    stays = {tags[file.url][0] for file in files if file.url not in stubs}
     ends = {start: at for start in sorted(ways) if (at := _follow_chain(start, ways, stays)) is not None}
     starts: dict[str, dict[str, tuple[str, ...]]] = {}
     for start, end in ends.items():
@@ -180,7 +180,7 @@ def find_redirects(folder: Folder, files: Sequence[PageFile], site: Site) -> Sit
         of_page = starts.setdefault(page, {})
         of_page[fragment or ""] = (*of_page.get(fragment or "", ()), start)
     return SiteRedirects(
-        stubs=frozenset(url for url in stubs if tags[url] in ends), starts=starts, problems=tuple(problems)
+        stubs=frozenset(url for url in stubs if tags[url][0] in ends), starts=starts, problems=tuple(problems)
     )
 
 
@@ -227,9 +227,7 @@ class FolderSource(PathSettings):
         Raises:
             SourceNotFoundError: If there is no such folder.
         """
-        return nullcontext(
-            FolderPages(self, merge_copies(list_pages(open_folder(self.path, "a folder of pages"))))
-        )
+        return nullcontext(FolderPages(self, list_pages(open_folder(self.path, "a folder of pages"))))
 
 
 class FolderPages:
@@ -242,7 +240,8 @@ class FolderPages:
 
     def __init__(self, settings: PageSettings, listing: Listing) -> None:
         self._settings = settings
-        self._listing = listing
+        titles = dict(read_file_titles(listing.files, settings.encoding))
+        self._listing = listing = merge_copies(listing, titles)
         self._folder = folder = listing.folder
         files = listing.files
         bases = settings.bases
@@ -255,7 +254,7 @@ class FolderPages:
         self._own_tags = frozenset(filter(None, (self.site.page_tag(file.url) for file in self._files)))
         self._homes = {"": _find_home(self._files)}
         self._look_around()
-        self._titles = PageTitles(read_file_titles(self._files, settings.encoding))
+        self._titles = PageTitles((file.url, titles[file.url]) for file in self._files if file.url in titles)
         self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
 
     @property

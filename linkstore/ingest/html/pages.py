@@ -64,6 +64,7 @@ class PageContent:
         canonical: What ``<link rel=canonical>`` says, if anything.
         left_out: How many letters of the page are in no block, by what they are taken for: "navigation",
             "sidebars", "text outside the main content".
+        frame: The level and text of each block that is left out of it.
         replaced: How many characters stand for bytes that are not in its encoding, as U+FFFD.
         guessed: Whether it declares no encoding, and was read as windows-1252.
     """
@@ -74,6 +75,7 @@ class PageContent:
     base: str | None = None
     canonical: str | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    frame: frozenset[tuple[int, str]] = frozenset()
     replaced: int = 0
     guessed: bool = False
 
@@ -120,7 +122,7 @@ def read_page_content(tree: Tree, *, title: str = "", bare: bool = False) -> Pag
         raise UnreadablePageError("it has no body")
     named = find_head_title(tree)
     hidden = apply_visibility(tree)
-    blocks, left_out = _read_main_content(tree, named)
+    blocks, left_out, frame = _read_main_content(tree, named)
     if not blocks or (len(blocks) == 1 and blocks[0].level and not bare):
         raise UnreadablePageError("it has no text")
     return PageContent(
@@ -130,6 +132,7 @@ def read_page_content(tree: Tree, *, title: str = "", bare: bool = False) -> Pag
         base=find_base_href(tree),
         canonical=find_canonical_href(tree),
         left_out={**left_out, **({HIDDEN: hidden} if hidden else {})},
+        frame=frame,
     )
 
 
@@ -159,16 +162,17 @@ def decode_page(content: bytes, encoding: str | None = None, *, declared: str | 
     return found._replace(text=found.text.replace("\0", ""))
 
 
-def _read_main_content(tree: Tree, named: str) -> tuple[list[Block], Mapping[str, int]]:
-    """Return the blocks of the content, and how many letters are left out, by what they are taken for."""
+def _read_main_content(
+    tree: Tree, named: str
+) -> tuple[list[Block], Mapping[str, int], frozenset[tuple[int, str]]]:
+    """Return the content, how many letters are left out, by what they are taken for, and their blocks."""
     suspects, main = find_suspects(tree), _find_main(tree)
     page = read_blocks(tree, frozenset({*suspects, *main}), find_unseen(tree))
     noise = find_noise(page.blocks, page.boxes, suspects, named)
     if noise.left_out and _is_bare(page.blocks, noise):  # for example, a page that is only contents
         noise = replace(noise, left_out={at: kind for at, kind in noise.left_out.items() if kind != CONTENTS})
     if noise.left_out and _is_bare(page.blocks, noise):
-        certain = {node: suspect for node, suspect in suspects.items() if suspect.certain}
-        noise = find_noise(page.blocks, page.boxes, certain, named)
+        noise = find_noise(page.blocks, page.boxes, suspects, named, certain=True)
     left_out = {**noise.left_out, **_find_outside(page.blocks, page.boxes, main, noise)}
     counts: Counter[str] = Counter()
     for at, kind in left_out.items():
@@ -176,7 +180,8 @@ def _read_main_content(tree: Tree, named: str) -> tuple[list[Block], Mapping[str
     for at, number in noise.suspects.items():
         page.blocks[at] = page.blocks[at]._replace(suspect=number)
     kept = [at for at in range(len(page.blocks)) if at not in left_out]
-    return keep_blocks(page.blocks, kept), +counts
+    frame = frozenset((page.blocks[at].level, page.blocks[at].text) for at in left_out)
+    return keep_blocks(page.blocks, kept), +counts, frame
 
 
 def _find_outside(

@@ -27,7 +27,8 @@ _QUOTED_MARK: Final = "%EF%B7%90"
 _NOT_IN_URLS: Final = re.compile(r"""[\x00-\x20\x7f"<>\\^`{|}]""")
 _CUSTOM_ID: Final = re.compile(r"(?:(?<!\s)\s++)?\{:?\s*+#([\w.:\x80-\U0010ffff-]++)[^{}]*+\}\s*+\Z")
 _NOT_IN_SLUGS: Final = re.compile(r"[^\w\- ]+")
-_MARKUP: Final = re.compile(r"(<!--.*?-->|<[a-zA-Z/][^<>]*>)", re.DOTALL)
+_MARKUP: Final = re.compile(r"(<!--.*?(?:-->|\Z)|<[a-zA-Z/][^<>]*>)", re.DOTALL)
+"""A comment that nothing closes goes on to the end, as for browsers."""
 _TAG_NAME: Final = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*)")
 _HREF: Final = re.compile(r'(?<= href=")[^"]*')
 _IMAGE: Final = re.compile(r'<img src="([^"]*)" alt="([^"]*)"')

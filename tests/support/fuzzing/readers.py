@@ -67,7 +67,8 @@ def _front_matter(text: str) -> None:
         links = find_property_links(dict(said.fields), "a/b.md", NoteIndex(("N.md", "a/index.md"), {}))
         for link in links:
             Site().tag(link.href, page="a/b.md")
-    read_markdown_page(f"---\n{text}\n---\nbody".encode(errors="replace"))
+    with suppress(UnreadablePageError):
+        read_markdown_page(f"---\n{text}\n---\nbody".encode(errors="replace"))
 
 
 def _wikitext(text: str) -> None:

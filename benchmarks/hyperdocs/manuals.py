@@ -1,0 +1,155 @@
+"""The manuals of the benchmark: Debian packages with pages of many generators, and how they are fetched."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manual:
+    """A manual in a Debian package.
+
+    Args:
+        name: As in tables.
+        package: The package, and
+        version: its version that the questions are about.
+        root: Folder of the pages in it.
+        generator: What made the pages.
+        licence: Of the texts.
+        split: ``"open"`` for looking at and choosing, ``"test"`` for measuring only.
+        faq: Pages whose headings are questions, as patterns below the root.
+        pages: Pages of the manual, as patterns below the root.
+    """
+
+    name: str
+    package: str
+    version: str
+    root: str
+    generator: str
+    licence: str
+    split: str
+    faq: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ("**/*.html",)
+
+
+MANUALS: Final = (
+    Manual(
+        name="git",
+        package="git-doc",
+        version="1:2.39.5-0+deb12u3",
+        root="usr/share/doc/git-doc",
+        generator="AsciiDoc",
+        licence="GPL-2",
+        split="open",
+        faq=("gitfaq.html",),
+    ),
+    Manual(
+        name="borg",
+        package="borgbackup-doc",
+        version="1.2.4-1",
+        root="usr/share/doc/borgbackup/html",
+        generator="Sphinx",
+        licence="BSD-3-Clause",
+        split="test",
+        faq=("faq.html",),
+    ),
+    Manual(
+        name="slurm",
+        package="slurm-wlm-doc",
+        version="22.05.8-4+deb12u3",
+        root="usr/share/doc/slurm-wlm/html",
+        generator="by hand",
+        licence="GPL-2+ with OpenSSL exception",
+        split="test",
+        faq=("faq.html",),
+    ),
+    Manual(
+        name="debian-faq",
+        package="debian-faq",
+        version="11.1",
+        root="usr/share/doc/debian/FAQ",
+        generator="DocBook XSL",
+        licence="verbatim copies, changed ones under the same terms",
+        split="test",
+        faq=("*.en.html",),
+        pages=("*.en.html",),
+    ),
+    Manual(
+        name="privoxy",
+        package="privoxy",
+        version="3.0.34-1",
+        root="usr/share/doc/privoxy",
+        generator="DSSSL",
+        licence="GPL-2+",
+        split="test",
+        faq=("faq/*.html",),
+    ),
+    Manual(
+        name="mkdocs",
+        package="mkdocs-doc",
+        version="1.4.2+dfsg-2",
+        root="usr/share/doc/mkdocs/html",
+        generator="MkDocs",
+        licence="BSD-2-Clause",
+        split="test",
+    ),
+    Manual(
+        name="libvirt",
+        package="libvirt-doc",
+        version="9.0.0-4+deb12u2",
+        root="usr/share/doc/libvirt-doc/html",
+        generator="Docutils",
+        licence="LGPL-2.1+",
+        split="test",
+    ),
+    Manual(
+        name="exim",
+        package="exim4-doc-html",
+        version="4.96-1",
+        root="usr/share/doc/exim4-doc-html",
+        generator="xfpt",
+        licence="GPL-2+",
+        split="test",
+    ),
+    Manual(
+        name="celery",
+        package="python-celery-doc",
+        version="5.2.6-5",
+        root="usr/share/doc/python-celery-doc/html",
+        generator="Sphinx",
+        licence="CC-BY-SA-4.0",
+        split="test",
+        faq=("faq.html",),
+    ),
+    Manual(
+        name="ikiwiki",
+        package="ikiwiki",
+        version="3.20200202.3-1",
+        root="usr/share/doc/ikiwiki/html",
+        generator="ikiwiki",
+        licence="GPL-2+",
+        split="test",
+    ),
+)
+
+
+def unpack(manual: Manual, packages: Path, folder: Path) -> Path:
+    """Unpack a manual's package, which is downloaded if it is not in ``packages``, and return its root."""
+    packages.mkdir(parents=True, exist_ok=True)
+    if not list(packages.glob(f"{manual.package}_*.deb")):
+        wanted = f"{manual.package}={manual.version}"
+        subprocess.run(["apt-get", "download", wanted], cwd=packages, check=True, capture_output=True)
+    target = folder / manual.package
+    folder.mkdir(parents=True, exist_ok=True)
+    if not target.exists():
+        package = next(packages.glob(f"{manual.package}_*.deb"))
+        subprocess.run(["dpkg-deb", "-x", package, target], check=True)
+    return target / manual.root
+
+
+def list_pages(manual: Manual, root: Path) -> list[Path]:
+    """The pages of a manual, in order."""
+    return sorted({page for pattern in manual.pages for page in root.glob(pattern) if page.is_file()})
