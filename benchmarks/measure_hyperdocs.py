@@ -2,8 +2,8 @@
 
 Run: ``python benchmarks/measure_hyperdocs.py --cache FOLDER``, with the dependency group ``bench``, on
 Debian 12: it downloads the packages with apt-get. ``--packages DIR`` takes .deb files that are there.
-``--embeddings`` and ``--manuals`` take some only, ``--split`` one of the splits. Settings are never chosen on
-the split ``test``.
+``--embeddings`` and ``--manuals`` take some only (rows are then named by these manuals), ``--split`` one of
+the splits. Settings are never chosen on the split ``test``.
 ``--unlinked`` measures without the sections in which the questions stand, so that no system can go by the
 question itself and the links beside it.
 
@@ -98,8 +98,15 @@ def _ask(manual: Manual, folder: Path, encoder: Encoder, options: argparse.Names
                 ranked = system(one.question)
                 seconds = time.perf_counter() - started
                 values = {**measure(ranked, units, sections.page_of), "ms": 1e3 * seconds}
-                for group in ("all", manual.split, one.rule, manual.name):
+                for group in name_groups(manual, one.rule, options.manuals):
                     found[group, name].append(values)
+
+
+def name_groups(manual: Manual, rule: str, chosen: str | None) -> list[str]:
+    """Name the groups that a question counts in; when some manuals are chosen, these and its own only."""
+    if chosen is None:
+        return ["all", manual.split, rule, manual.name]
+    return list(dict.fromkeys([chosen.replace(",", "+"), manual.name]))
 
 
 def _copy_pages(manual: Manual, root: Path, folder: Path) -> Path:

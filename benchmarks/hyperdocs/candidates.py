@@ -21,6 +21,8 @@ from bs4 import BeautifulSoup, Tag
 from hyperdocs.manuals import Manual, list_pages
 
 HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6", "dt")
+CONTROLS: Final = frozenset({"form", "input", "select", "button"})
+"""Ids of these name no section."""
 MOST_GOLD: Final = 4
 """An answer with more targets is a list of pages."""
 FEWEST_WORDS: Final = 3
@@ -190,7 +192,9 @@ def _find_anchor(tag: Tag, *, near: bool = False) -> str:
     for one in (tag, *tag.find_all(["a", "span"]), *([tag.parent] if tag.parent is not None else [])):
         if found := one.get("id") or (one.get("name") if one.name == "a" else None):
             return str(found)
-    before = tag.find_previous(lambda one: one.get("id") or (one.name == "a" and one.get("name")))
+    before = tag.find_previous(
+        lambda one: one.name not in CONTROLS and (one.get("id") or (one.name == "a" and one.get("name")))
+    )
     if before is None or (near and before.find_next(HEADINGS) is not tag):
         return ""
     return str(before.get("id") or before.get("name"))

@@ -35,6 +35,18 @@ class Manual:
     pages: tuple[str, ...] = ("**/*.html",)
 
 
+_DJANGO: Final = ("faq", "howto", "internals", "intro", "misc", "ref", "topics")
+_PYTHON: Final = (
+    "c-api",
+    "extending",
+    "faq",
+    "howto",
+    "installing",
+    "library",
+    "reference",
+    "tutorial",
+    "using",
+)
 MANUALS: Final = (
     Manual(
         name="git",
@@ -132,6 +144,51 @@ MANUALS: Final = (
         generator="ikiwiki",
         licence="GPL-2+",
         split="test",
+    ),
+    Manual(
+        name="sqlite",
+        package="sqlite3-doc",
+        version="3.40.1-2+deb12u2",
+        root="usr/share/doc/sqlite3",
+        generator="SQLite's own",
+        licence="public domain",
+        split="test",
+        faq=("faq.html",),
+        pages=("*.html", "c3ref/*.html", "session/*.html", "syntax/*.html"),
+    ),
+    Manual(
+        name="django",
+        package="python-django-doc",
+        version="3:3.2.25-0+deb12u7",
+        root="usr/share/doc/python-django-doc/html",
+        generator="Sphinx",
+        licence="BSD-3-Clause",
+        split="test",
+        faq=("faq/*.html",),
+        pages=tuple(
+            f"{folder}/**/*.html"
+            for folder in ("faq", "howto", "internals", "intro", "misc", "ref", "topics")
+        ),
+    ),
+    Manual(
+        name="postfix",
+        package="postfix-doc",
+        version="3.7.11-0+deb12u1",
+        root="usr/share/doc/postfix/html",
+        generator="postlink",
+        licence="EPL-2.0 or IPL-1.0",
+        split="test",
+    ),
+    Manual(
+        name="python",
+        package="python3.11-doc",
+        version="3.11.2-6+deb12u9",
+        root="usr/share/doc/python3.11/html",
+        generator="Sphinx",
+        licence="PSF-2.0",
+        split="test",
+        faq=("faq/*.html",),
+        pages=tuple(f"{folder}/*.html" for folder in _PYTHON),
     ),
 )
 

@@ -75,6 +75,49 @@ def test_texts_are_found_again_by_what_is_committed(root, tmp_path):
         read_questions(MANUAL, root, kept)
 
 
+def test_no_form_gives_a_question_its_place(root):
+    page = root / "keys.html"
+    page.write_text(
+        page.read_text().replace("<p>For details", '<form id="ask"><input id="q"></form><p>For details')
+    )
+    found = {one.question: one.anchor for one in find_candidates(MANUAL, root)}
+    assert found["the format of a key file"] == "top"
+
+
+def test_the_index_of_links_finds_what_the_peer_finds():
+    pytest.importorskip("langchain_graph_retriever")
+    from hyperdocs.systems import IndexedAdapter
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_core.vectorstores import InMemoryVectorStore
+    from langchain_graph_retriever.adapters.in_memory import InMemoryAdapter
+
+    embedding = DeterministicFakeEmbedding(size=8)
+    memory = InMemoryVectorStore(embedding)
+    memory.add_documents(
+        [
+            Document(id=str(n), page_content=f"text {n}", metadata={"known_as": [f"t{n % 3}"]})
+            for n in range(30)
+        ]
+    )
+    question = embedding.embed_query("which one?")
+    for wanted in (None, {"known_as": "t1"}, {"known_as": "nobody"}):
+        found = [
+            [one.id for one in adapter(memory)._search(question, k=5, filter=wanted)]
+            for adapter in (IndexedAdapter, InMemoryAdapter)
+        ]
+        assert found[0] == found[1]
+
+
+def test_rows_of_some_manuals_are_named_by_them():
+    pytest.importorskip("langchain_graph_retriever")
+    from measure_hyperdocs import name_groups
+
+    assert name_groups(MANUAL, "see", None) == ["all", "open", "see", "tiny"]
+    assert name_groups(MANUAL, "see", "tiny,other") == ["tiny+other", "tiny"]
+    assert name_groups(MANUAL, "see", "tiny") == ["tiny"]
+
+
 def test_what_is_committed_names_manuals_that_there_are():
     rows = read_selectors()
     assert {one.manual for one in rows} <= {one.name for one in MANUALS}
