@@ -93,6 +93,7 @@ def _ask(manual: Manual, folder: Path, encoder: Encoder, options: argparse.Names
             asked = [(one, units) for one, _ in asked if (units := sections.find_units(one)) is not None]
         systems = make_systems(store, sections.documents, encoder)
         for one, units in asked:
+            encoder.embed_query(one.question)  # with --cache it is kept, and no system pays for it
             for name, system in systems.items():
                 started = time.perf_counter()
                 ranked = system(one.question)
