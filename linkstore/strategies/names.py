@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -77,6 +78,7 @@ class QuestionNames:
 
     def __init__(self, text: str, having: Mapping[str, int]) -> None:
         self.words = tokenize(text[:MAX_QUESTION_CHARACTERS])[:MAX_SEARCHED_WORDS]
+        self.terms = [extract_terms(word) for word in self.words]
         self.rare = {word: count for word, count in having.items() if 0 < count <= RARE}
         self.places: dict[str, list[tuple[int, int]]] = {}
         for at in range(len(self.words)):
@@ -86,15 +88,13 @@ class QuestionNames:
 
     def count_rarest(self, at: int, size: int) -> int:
         """Return how many documents have the rarest of the words there, at most :data:`RARE` + 1."""
-        terms = (term for word in self.words[at : at + size] for term in extract_terms(word))
+        terms = chain.from_iterable(self.terms[at : at + size])
         return min((self.rare.get(term, RARE + 1) for term in terms), default=RARE + 1)
 
     def _is_sure(self, place: tuple[int, int]) -> bool:
         """Say whether the words there are too rare or too many to stand together by chance."""
-        words = self.words[place[0] : sum(place)]
-        return (
-            self.count_rarest(*place) <= RARE or sum(map(bool, map(extract_terms, words))) >= SURE_NAME_WORDS
-        )
+        named = sum(map(bool, self.terms[place[0] : sum(place)]))
+        return self.count_rarest(*place) <= RARE or named >= SURE_NAME_WORDS
 
     def find_mentions(self, ref: int, document: plans.StoredDocument, cap: int) -> Iterator[Mention]:
         """Yield the places that may name a document."""
@@ -108,8 +108,11 @@ class QuestionNames:
                     Mention(*place, _BY_LEADING_WORDS, ref) for place in places if self._is_sure(place)
                 )
                 break
-        for at, word in enumerate(self.words):
-            if self.count_rarest(at, 1) <= cap and _is_written_as_name(document.text, (word,)):
+        rare = [at for at in range(len(self.words)) if self.count_rarest(at, 1) <= cap]
+        there = frozenset(extract_terms(document.text) if rare else ())
+        for at in rare:
+            terms = self.terms[at]
+            if there.issuperset(terms) and _is_written_as_name(document.text, terms):
                 yield Mention(at, 1, _BY_RARE_WORD, ref)
 
 
@@ -280,9 +283,9 @@ def _list_spellings(words: str) -> list[str]:
     return [words, words.removesuffix("s")] if plural else [words]
 
 
-def _is_written_as_name(text: str, words: Iterable[str]) -> bool:
-    """Say whether a text writes words as a name: never one of them, but stop words, in small letters."""
-    wanted = {term for word in words for term in extract_terms(word)}
+def _is_written_as_name(text: str, terms: Iterable[str]) -> bool:
+    """Say whether a text writes words as a name: never one of them in small letters."""
+    wanted = set(terms)
     written = dict.fromkeys(wanted, True)
     found = set()
     for match in find_words(text):
