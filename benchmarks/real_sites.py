@@ -67,6 +67,7 @@ SITES = {
     "stex": ("chezscheme-doc", "usr/share/doc/chezscheme-doc/html"),
     "MediaWiki": ("cppreference-doc-en-html", "usr/share/cppreference/doc/html"),
     "Crystal": ("crystal-doc", "usr/share/doc/crystal/api-docs"),
+    "groovydoc": ("groovy-doc", "usr/share/doc/groovy/gapi"),
     "GRASS": ("grass-doc", "usr/share/doc/grass-doc/html"),
     "OCamldoc": ("libocamlnet-ocaml-doc", "usr/share/doc/libocamlnet-ocaml/html-main"),
     "MkDocs": ("mkdocs-doc", "usr/share/doc/mkdocs/html"),
