@@ -19,8 +19,8 @@ from linkstore.store.documents import as_document
 from linkstore.strategies.traversal import follow_links
 
 MOST_REQUIRED: Final = 20
-"""A link that leads to more documents than this is no requirement; one that more documents have is none that
-leads further."""
+"""A link that leads to more documents than this is not followed. In a search for what the best hits build
+upon, neither is one that more documents than this have."""
 MOST_HOPS: Final = 32
 """Requirements of requirements are followed so far."""
 MOST_EXTENDED: Final = 16

@@ -144,13 +144,8 @@ class DocumentMethods(StoreBase):
         self, documents: Sequence[Document], vectors: VectorsLike | None
     ) -> Operation[Written]:
         drafts = prepare_drafts(documents, [document.id for document in documents])
-        yield from check_documents(self.backend, drafts)
-        records = yield from embed_drafts(
-            self.backend, self._embedding, drafts, _match_vectors(vectors, drafts)
-        )
-        written: Written = yield call_engine(self.backend, self.backend.write(Change(put=records)))
-        yield from record_writing(self.backend, drafts)
-        return written
+        written = yield from self._write_drafts(drafts, vectors, max(1, len(drafts)))
+        return written[0] if written else Written()
 
     def _add(
         self,
@@ -166,15 +161,23 @@ class DocumentMethods(StoreBase):
         if not isinstance(batch_size, int) or batch_size < 1:
             raise DocumentError(f"batch_size must be an integer of at least 1, not {batch_size!r}")
         drafts = prepare_drafts(listed, [document.id for document in listed] if ids is None else list(ids))
+        yield from self._write_drafts(drafts, vectors, batch_size)
+        return [draft.id for draft in drafts]
+
+    def _write_drafts(
+        self, drafts: Sequence[Draft], vectors: VectorsLike | None, batch_size: int
+    ) -> Operation[list[Written]]:
+        """Check all drafts, write them in batches, and return what each batch did."""
         given = _match_vectors(vectors, drafts)
         yield from check_documents(self.backend, drafts)
+        written: list[Written] = []
         for start in range(0, len(drafts), batch_size):
             part = slice(start, start + batch_size)
             of_batch = None if given is None else given[part]
             records = yield from embed_drafts(self.backend, self._embedding, drafts[part], of_batch)
-            yield call_engine(self.backend, self.backend.write(Change(put=records)))
+            written.append((yield call_engine(self.backend, self.backend.write(Change(put=records)))))
         yield from record_writing(self.backend, drafts)
-        return [draft.id for draft in drafts]
+        return written
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents and their links by id. Unknown ids are ignored.

@@ -74,12 +74,14 @@ class QuestionNames:
     Args:
         text: The question.
         having: How many documents have each of its words, as far as they were looked up.
+        cap: A word that at most so many documents have may name one.
     """
 
-    def __init__(self, text: str, having: Mapping[str, int]) -> None:
+    def __init__(self, text: str, having: Mapping[str, int], cap: int) -> None:
         self.words = tokenize(text[:MAX_QUESTION_CHARACTERS])[:MAX_SEARCHED_WORDS]
         self.terms = [extract_terms(word) for word in self.words]
         self.rare = {word: count for word, count in having.items() if 0 < count <= RARE}
+        self._naming = [at for at in range(len(self.words)) if self.count_rarest(at, 1) <= cap]
         self.places: dict[str, list[tuple[int, int]]] = {}
         for at in range(len(self.words)):
             for size in range(min(MAX_NAME_WORDS, len(self.words) - at), 0, -1):
@@ -96,7 +98,7 @@ class QuestionNames:
         named = sum(map(bool, self.terms[place[0] : sum(place)]))
         return self.count_rarest(*place) <= RARE or named >= SURE_NAME_WORDS
 
-    def find_mentions(self, ref: int, document: plans.StoredDocument, cap: int) -> Iterator[Mention]:
+    def find_mentions(self, ref: int, document: plans.StoredDocument) -> Iterator[Mention]:
         """Yield the places that may name a document."""
         for name in list_names(document.id, document.metadata):
             for at, size in self.places.get(name, ()):
@@ -108,9 +110,8 @@ class QuestionNames:
                     Mention(*place, _BY_LEADING_WORDS, ref) for place in places if self._is_sure(place)
                 )
                 break
-        rare = [at for at in range(len(self.words)) if self.count_rarest(at, 1) <= cap]
-        there = frozenset(extract_terms(document.text) if rare else ())
-        for at in rare:
+        there = frozenset(extract_terms(document.text) if self._naming else ())
+        for at in self._naming:
             terms = self.terms[at]
             if there.issuperset(terms) and _is_written_as_name(document.text, terms):
                 yield Mention(at, 1, _BY_RARE_WORD, ref)
@@ -142,7 +143,7 @@ def find_named_documents(
         cap: A name of more documents than this is ignored.
         rare: What a document calls itself counts if at most so many have one of its words; None: any number.
     """
-    names = QuestionNames(question.text, having)
+    names = QuestionNames(question.text, having, cap)
     if not names.words or not most:
         return NONE_FOUND, False
     edges, mentions, taken = yield from _find_tags(names, question, kinds, cap)
@@ -152,7 +153,7 @@ def find_named_documents(
         for ref, document in zip(refs.tolist(), documents, strict=True):
             mentions += (
                 one
-                for one in names.find_mentions(ref, document, cap)
+                for one in names.find_mentions(ref, document)
                 if rare is None or names.count_rarest(one.at, one.size) <= rare
             )
     meant = _select_longest(mentions, taken, cap)

@@ -86,10 +86,11 @@ def compute_pagerank(
     leaving = np.bincount(source, weight, minlength=count)
     share = weight / leaving[source] if len(source) else weight
     stuck = leaving == 0
+    jumped = (1 - damping) * SHARES * jump
     at: Doubles = np.rint(SHARES * jump)
     for _ in range(rounds):
         followed = np.bincount(target, np.rint(share * at[source]), minlength=count)
-        at = np.rint((1 - damping) * SHARES * jump + damping * (followed + at[stuck].sum() * jump))
+        at = np.rint(jumped + damping * (followed + at[stuck].sum() * jump))
     return at / SHARES
 
 

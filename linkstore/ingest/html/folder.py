@@ -169,8 +169,9 @@ def find_redirects(folder: Folder, files: Sequence[PageFile], site: Site) -> Sit
         _add_redirect(ways, site.tag(start), site.tag(end))
     sent_on = {file.url: _find_page_redirect(file) for file in files}
     for url, target in sent_on.items():
-        for tag in tags[url] if target is not None else ():
-            _add_redirect(ways, tag, site.tag(target or "", page=url))
+        if target is not None:
+            for tag in tags[url]:
+                _add_redirect(ways, tag, site.tag(target, page=url))
     stubs = {url for url, target in sent_on.items() if target is not None}
     stays = {tags[file.url][0] for file in files if file.url not in stubs}
     ends = {start: at for start in sorted(ways) if (at := _follow_chain(start, ways, stays)) is not None}
