@@ -247,7 +247,8 @@ def _remove_defaults(store: LinkStore) -> None:
     before = store.min_similarity
     store.set_min_similarity(None)
     store.set_lexical_weight(None)
-    note("no default was recorded" if before is None else f"removed the default of {before:g}")
+    told = "no minimum similarity was recorded" if before is None else f"removed the minimum of {before:g}"
+    note(f"{told}; words have the weight {store.lexical_weight:g}")
 
 
 def profile(

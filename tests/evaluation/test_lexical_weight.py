@@ -154,6 +154,8 @@ def test_the_command_estimates_saves_and_clears_it_for_an_unknown_embedding(tmp_
         estimated = estimate_lexical_weight(store).weight
         assert store.lexical_weight == estimated
         assert f"lexical_weight {estimated:g}" in told
-    assert linkstore("calibrate", "--store", place, "--clear")[0] == 0
+    code, _, told = linkstore("calibrate", "--store", place, "--clear")
+    assert code == 0
+    assert "words have the weight 1\n" in told
     with LinkStore.open(place) as store:
         assert store.lexical_weight == 1.0
