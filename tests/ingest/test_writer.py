@@ -430,6 +430,12 @@ def work(connection, made, start, stop):
     connection.send("done")
 
 
+def work_until_killed(*task):
+    """Do a task over and over."""
+    while True:
+        work(*task)
+
+
 def told(connection, n):
     connection.send(n)
     yield document(n)
@@ -462,7 +468,7 @@ class TestFaults:
         parts = [(0, 60), (60, 120)]
         for _ in range(times(2, 60)):
             part = chance.choice(parts)
-            child = Child(work, made, *part)
+            child = Child(work_until_killed, made, *part)
             for _ in range(chance.randrange(1, 50)):
                 child.connection.recv()
             time.sleep(chance.random() / 100)
