@@ -22,7 +22,7 @@ from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
 from linkstore.memory.facts import says_change
-from linkstore.memory.mentions import stem_plural
+from linkstore.memory.names import stem_plural
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
