@@ -68,7 +68,10 @@ def test_a_pronoun_means_the_name_that_the_last_answer_was():
         (("What is Rust?", "A language."), "What time is it?"),
         (("Mark Twain wrote Tom Sawyer.", "Yes."), "When was it published?"),
         (("Who qualifies for Medi-Cal?", "People with low incomes."), "Got it. Does it cover my babies?"),
-        (("Are police reports provided?", "The Town of Danville provides them."), "got it. what do they cost?"),
+        (
+            ("Are police reports provided?", "The Town of Danville provides them."),
+            "got it. what do they cost?",
+        ),
         (("What is kubernetes?", "Kubernetes runs containers on many machines."), "How does it scale?"),
     ],
 )

@@ -110,6 +110,23 @@ def test_a_name_that_was_asked_for_and_is_known_is_what_a_pronoun_means(knowledg
         assert memory.recall("other", "How much did it cost?").resolved == "How much did it cost?"
 
 
+@pytest.mark.parametrize("remark", [("Thanks!", "You are welcome."), ("Got it.", "Is there anything else?")])
+def test_after_a_remark_a_search_reads_what_was_said_before_it(knowledge, remark):
+    with LinkStore.open(":memory:") as store, ConversationMemory(store, knowledge) as memory:
+        memory.add("chat", "Tell me about the Mistral bicycle.", "The Mistral is a bicycle for long tours.")
+        memory.add("chat", *remark)
+        memory.add("chat", *remark)
+        assert memory.recall("chat", "How much did it cost?").chunks[0].document.id == "Mistral"
+
+
+def test_a_name_that_a_page_has_as_its_title_is_known():
+    with LinkStore.open(":memory:") as store, LinkStore.open(":memory:") as knowledge:
+        knowledge.add_texts(["It lies in Cumbria."], metadatas=[{"title": "Lake District"}], ids=["lakes"])
+        with ConversationMemory(store, knowledge) as memory:
+            memory.add("chat", "Which part of England is Knott in?", "Lake District")
+            assert memory.recall("chat", "Where is it?").resolved == "Where is Lake District?"
+
+
 def test_turns_are_recalled_as_for_the_plain_question():
     """The turns of a session with acknowledgements, where only the question alone names what it asks for."""
     with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
