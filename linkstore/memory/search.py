@@ -25,6 +25,7 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms, extract_terms
 from linkstore.core.plans import Groups, Matching, Memberships, Plan, Side, rank_refs
+from linkstore.memory.names import find_names
 from linkstore.memory.references import ResolvedQuestion, says_little
 from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, PAGE, SPEAKER, Turn
 from linkstore.strategies.base import Question, Traversing
@@ -59,6 +60,8 @@ _NEXT: Final = frozenset({NEXT_TURN})
 _ENDINGS: Final = {"ies": "y", "ied": "y", "sses": "ss", "ing": "", "ed": "", "es": "", "s": "", "ly": ""}
 ALONE: Final = "question"
 """The name of the view that is the question without what was said before."""
+ALONE_WEIGHT: Final = 0.5
+"""Weight of a question that refers to what was said and names nothing, alone, in a search for knowledge."""
 CARRIED_WEIGHT: Final = 0.25
 """Weight of the view with the previous query in a search for turns, where the question alone has weight 1."""
 REPLACED_WEIGHT: Final = 0.5
@@ -242,7 +245,8 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
 
     - A question that goes on with the name that was answered is searched for before this answer.
     - Any other question is searched for alone, after the previous query, and before the previous answer,
-      unless that is too short to say what it is about ("Got it."). The view with the answer would find the
+      unless that is too short to say what it is about ("Got it."); alone it counts half if it refers to what
+      was said and names nothing. The view with the answer would find the
       documents that this answer came from; they are left out.
     """
     last = _find_last_said(recent, resolved)
@@ -254,7 +258,12 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
     )
     if resolved.named:
         return [behind]
-    views = [QueryView(resolved.text), QueryView(f"{last.query}\n{question}", "previous query")]
+    refers = resolved.depends and resolved.text == question and not find_names(question)
+    alone = ALONE_WEIGHT if refers else 1.0
+    views = [
+        QueryView(resolved.text, weight=alone),
+        QueryView(f"{last.query}\n{question}", "previous query"),
+    ]
     return views if says_little(answer) and resolved.name is None else [*views, behind]
 
 
