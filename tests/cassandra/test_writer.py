@@ -19,6 +19,7 @@ from linkstore.errors import StoreNotFoundError, StoreUnavailableError
 from linkstore.ingest import Counts, FolderSource, Partition, Writer, index
 from linkstore.store.cassandra import make_url_backend
 
+dask = pytest.importorskip("dask", reason="needs Dask")
 distributed = pytest.importorskip("distributed", reason="needs Dask")
 
 PARTS = [(start, start + 40) for start in range(0, 200, 40)]
@@ -40,8 +41,9 @@ def made(url):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two processes of Dask."""
+    """Two processes of Dask, for tasks that lose many of them."""
     with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 100}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
         distributed.Client(local) as client,
     ):

@@ -142,6 +142,7 @@ def test_whatever_a_database_holds_errors_have_a_name(sound, tmp_path) -> None:
         "UPDATE link SET weight = 'heavy' WHERE document % 3 = 0",
         "UPDATE OR IGNORE link SET direction = 'up' WHERE document % 3 = 0",
         "UPDATE link_group SET tag = CAST(tag AS BLOB) WHERE key % 5 = 0",
+        "UPDATE link_group SET kind = CAST(kind AS BLOB) WHERE key % 5 = 0",
     ],
 )
 def test_repair_mends_what_the_documents_tell(sound, tmp_path, statement) -> None:
@@ -161,6 +162,15 @@ def test_repair_mends_what_the_documents_tell(sound, tmp_path, statement) -> Non
     again = EmbeddedBackend(folder, settings=SNAPSHOTS)
     assert again.run(again.verify()).findings == ()
     again.close()
+
+
+def test_links_of_no_document_are_refused_with_what_to_do(sound, tmp_path) -> None:
+    folder = shutil.copytree(sound, tmp_path / "kb")
+    sql(folder, """UPDATE OR IGNORE link SET document = '{"n": 1}' WHERE document % 5 = 2""")
+    store = EmbeddedBackend(folder, settings=SNAPSHOTS)
+    with pytest.raises(StoreFormatError, match="run verify"):
+        store.run(store.survey())
+    store.close()
 
 
 @pytest.mark.parametrize("value", ["not json", '{"generation": 1}', "8", "[]", None, 8, b"\xff"])

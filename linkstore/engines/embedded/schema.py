@@ -444,9 +444,10 @@ def record_names(connection: apsw.Connection, names: Vocabulary) -> None:
 
 
 def collect_names(connection: apsw.Connection) -> Vocabulary:
-    """Return the names that documents use, without those in JSON that cannot be read."""
+    """Return the names that documents use, without those that cannot be read."""
     fields, link_fields = set[str](), set[str]()
-    kinds = frozenset(row[0] for row in connection.execute("SELECT DISTINCT kind FROM link_group"))
+    texts = connection.execute("SELECT DISTINCT kind FROM link_group WHERE typeof(kind) = 'text'")
+    kinds = frozenset(row[0] for row in texts)
     for metadata, links in connection.execute("SELECT metadata, links FROM document"):
         with contextlib.suppress(ValueError, TypeError, AttributeError):  # verify reports such documents
             fields.update(orjson.loads(metadata))

@@ -60,15 +60,15 @@ def read_links(view: StoreView) -> StoredLinks:
     out, into = (mirror.sides[side].weight.rows(0, end)[kept] >= 0 for side in SIDES)
     groups = len(mirror.group_keys)
     pairs, count = document * groups + group, np.ones(len(document), np.int64)  # pairs ascend
-    merged = np.array(fetch_rows(view.connection, _MERGED), np.int64).reshape(-1, 3)
-    (of, known), (at, found) = mirror.keys.find(merged[:, 0]), mirror.group_keys.find(merged[:, 1])
-    known &= found  # all of them, unless the store is damaged
-    wanted = position[of[known]] * groups + at[known]
-    count[np.searchsorted(pairs, wanted)] = merged[known, 2]
-    ids = dict(fetch_rows(view.connection, "SELECT key, id FROM document"))
-    named = fetch_rows(view.connection, "SELECT key, kind, tag FROM link_group")
-    tags = {key: (kind, tag) for key, kind, tag in named}
-    with convert_row_errors("documents and link groups"):
+    with convert_row_errors("links, documents and link groups"):
+        merged = np.array(fetch_rows(view.connection, _MERGED), np.int64).reshape(-1, 3)
+        (of, known), (at, found) = mirror.keys.find(merged[:, 0]), mirror.group_keys.find(merged[:, 1])
+        known &= found  # all of them, unless the store is damaged
+        wanted = position[of[known]] * groups + at[known]
+        count[np.searchsorted(pairs, wanted)] = merged[known, 2]
+        ids = dict(fetch_rows(view.connection, "SELECT key, id FROM document"))
+        named = fetch_rows(view.connection, "SELECT key, kind, tag FROM link_group")
+        tags = {key: (kind, tag) for key, kind, tag in named}
         check_texts(chain(ids.values(), chain.from_iterable(tags.values())))
         found_ids = [ids[key] for key in mirror.keys.take(rows).tolist()]
     return StoredLinks(
