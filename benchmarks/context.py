@@ -137,8 +137,6 @@ class _Filling:
         self._store = store
         self._methods = methods
         self._counter = counter_of(None)
-        single, both = self._counter.count(("x", f"x{SEPARATOR}x"))
-        self._separator = both - 2 * single
 
     def contexts(self, question: str, budgets: Sequence[int]) -> dict[int, dict[str, frozenset[str]]]:
         """By budget, then method, the ids taken."""
@@ -165,19 +163,26 @@ class _Filling:
         }
 
     def _costs(self, documents: Sequence[Document]) -> list[int]:
-        counts = self._counter.count([one.page_content for one in documents])
-        return [count + self._separator for count in counts]
+        before, *both = self._counter.count(["x", *(f"x{SEPARATOR}{one.page_content}" for one in documents)])
+        return [count - before for count in both]
 
     def _filled(self, documents: Sequence[Document], budget: int, *, skipping: bool = True) -> frozenset[str]:
-        free = budget + self._separator
-        taken = set()
-        for document, cost in zip(documents, self._costs(documents), strict=True):
-            if cost <= free:
-                taken.add(str(document.id))
-                free -= cost
-            elif not skipping:
-                break
-        return frozenset(taken)
+        """The documents that fit by their costs, with less room where their text is longer than that."""
+        empty, separator = self._counter.count(["x", f"x{SEPARATOR}"])
+        room = budget + separator - empty
+        while True:
+            free, taken = room, []
+            for document, cost in zip(documents, self._costs(documents), strict=True):
+                if cost <= free:
+                    taken.append(document)
+                    free -= cost
+                elif not skipping:
+                    break
+            text = SEPARATOR.join(one.page_content for one in taken)
+            over = self._counter.count([text])[0] - budget
+            if over <= 0:
+                return frozenset(str(one.id) for one in taken)
+            room -= over
 
     def _distinct(self, documents: Sequence[Document]) -> Sequence[Document]:
         from langchain_community.document_transformers import EmbeddingsRedundantFilter

@@ -1,9 +1,8 @@
 """What a conversation memory recalls: evidence in long conversations, passages in dialogues.
 
 Run: ``python benchmarks/memory.py --data DIR``, where DIR (or LINKSTORE_EVAL_DATA) holds the folders
-``locomo_open``, ``mtrag_open``, ``cast_open``, ``musique_train`` and ``gap_dev``, as their SOURCE.txt
-describes; ``--locomo FILE``, ``--mtrag DIR``, ``--cast FILE``, ``--musique DIR`` and ``--gap FILE`` measure
-others of these formats.
+``locomo_open``, ``mtrag_open``, ``cast_open`` and ``musique_train``, as their SOURCE.txt describes;
+``--locomo FILE``, ``--mtrag DIR``, ``--cast FILE`` and ``--musique DIR`` measure others of these formats.
 Everything is told to :class:`linkstore.memory.ConversationMemory` turn by turn; one policy serves all sets.
 Recall is the share of a question's gold that is among the first 5 or 10, averaged over questions, in percent,
 with 95 % intervals, also by category. Questions are those after the first turn. What it is compared with:
@@ -16,8 +15,8 @@ with 95 % intervals, also by category. Questions are those after the first turn.
 
 Of LoCoMo, ``sessions`` is the share of the sessions with evidence that are among the first by their best
 turn, and ``any session`` counts a question if one of them is, as others count it.
-GAP measures the rules for pronouns: precision, recall and F1, in percent. ``--dialogues`` measures the rules
-on the dialogues of tests/support/dialogues: pronouns, forgetting by entity, and facts that give way.
+``--dialogues`` measures forgetting by entity, and facts that give way, on the dialogues of
+tests/support/dialogues.
 ``--time`` measures instead what a turn and a recall cost in sessions of 100 and of 10,000 turns, by the clock
 and in CPU time of this process; with ``--cassandra`` on a server of its own (Java 17 and Maven are needed).
 """
@@ -33,7 +32,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from _memory_rules import measure_dialogues, pronouns, quality
+from _memory_rules import measure_dialogues
 from _memory_sets import Conversation, Dialogues, Question, Told, cast, locomo, mtrag, musique
 from _memory_time import times
 from _report import add_output, listed, record
@@ -90,8 +89,6 @@ def _measured(options: argparse.Namespace, embedding: Embeddings) -> Iterator[tu
             f"musique, {unrelated} unrelated before",
             _figures(of_passages(made, embedding, options.every)),
         )
-    if options.gap:
-        yield "gap", {name: quality(said) for name, said in pronouns(Path(options.gap)).items()}
 
 
 def of_evidence(conversations: Iterator[Conversation], embedding: Embeddings, every: int) -> Scores:
@@ -227,7 +224,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--mtrag", help="a folder like mtrag_open")
     parser.add_argument("--cast", help="a file like cast_open/turns.jsonl")
     parser.add_argument("--musique", help="a folder like musique_train")
-    parser.add_argument("--gap", help="a file like gap_dev/gap-development.tsv")
     parser.add_argument("--embedding", default="wordllama")
     parser.add_argument("--every", type=int, default=1, help="ask only every so many questions")
     parser.add_argument("--dialogues", action="store_true", help="measure the rules on our dialogues instead")
@@ -248,7 +244,6 @@ _PLACES: Final[Mapping[str, str]] = {
     "mtrag": "mtrag_open",
     "cast": "cast_open/turns.jsonl",
     "musique": "musique_train",
-    "gap": "gap_dev/gap-development.tsv",
 }
 
 if __name__ == "__main__":

@@ -94,8 +94,8 @@ def recall(
 ) -> None:
     """Recall the turns and chunks that answer a question.
 
-    Chunks come from the store that --knowledge names. Nothing is stored. References such as "it" are resolved
-    from the last turns of the session.
+    Chunks come from the store that --knowledge names. Nothing is stored. A question is searched for
+    together with the last turns of the session.
     """
     check_question(question)
     key = _make_session_key(session, user, agent)

@@ -105,7 +105,7 @@ class CompilerSettings:
 
         A walk reaches the surroundings of its starts, so that a large context of short documents needs more.
         """
-        counts = self.counter.count([hit.document.page_content for hit in hits])
+        counts = self.count_costs([hit.document for hit in hits])
         free, held = self.budget, 0
         for cost in counts:
             free -= cost
@@ -124,6 +124,16 @@ class CompilerSettings:
         """Return the header above a document's text, with its line break, or an empty string."""
         head = self.header(document) if self.header is not None else ""
         return f"{head}\n" if head else ""
+
+    def count_costs(self, documents: Sequence[Document]) -> list[int]:
+        """Return how many tokens each document adds to a text, with separator and header.
+
+        A text has other tokens after a line break than at the beginning, where tokenizers put a space.
+        """
+        before, *both = self.counter.count(
+            ["x", *(f"x{self.separator}{self.head_of(one)}{one.page_content}" for one in documents)]
+        )
+        return [max(0, count - before) for count in both]
 
     @property
     def separator_cost(self) -> int:
@@ -192,8 +202,7 @@ def make_candidates(
     """
     listed = list(_list_documents(hits, pinned, around))
     documents = [document for document, _, _ in listed]
-    costs = settings.counter.count([settings.head_of(one) + one.page_content for one in documents])
-    separator = settings.separator_cost
+    costs = settings.count_costs(documents)
     strengths, notes = _measure_strengths(settings, documents, around, now)
     items: list[Item] = []
     for (document, role, rank), cost, strength in zip(listed, costs, strengths, strict=True):
@@ -203,7 +212,7 @@ def make_candidates(
                 document=document,
                 text=document.page_content,
                 role=role,
-                cost=cost + separator,
+                cost=cost,
                 strength=strength,
                 score=hit.score if hit else 0.0,
                 similarity=hit.similarity if hit else 0.0,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from linkstore.core.text import fold
-from linkstore.memory.mentions import LONGEST_TEXT, find_mentions
+from linkstore.memory.names import LONGEST_TEXT, find_names
 
 EntityFinder = Callable[[str], Sequence[str]]
 """Gives the entities that a text mentions, in order."""
@@ -48,7 +48,7 @@ def find_entities(text: str) -> tuple[str, ...]:
     found += [
         (match.start(), match.end(), next(filter(None, match.groups()))) for match in _QUOTED.finditer(text)
     ]
-    names = [(one.start, one.start + len(one.text), one.text) for one in find_mentions(text) if one.is_name]
+    names = [(one.start, one.start + len(one.text), one.text) for one in find_names(text)]
     topic = None if names or len(text) > _LONGEST_TOPIC else _TOPIC.fullmatch(text)
     if topic is not None:
         found.append((topic.start("topic"), topic.end("topic"), topic["topic"]))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from linkstore.core.text import STOP_WORDS, fold, split_sentences
-from linkstore.memory.mentions import find_mentions
+from linkstore.memory.names import find_names
 
 _MOST_SENTENCES: Final = 8
 """How many sentences of a turn are read, the first ones."""
@@ -151,8 +151,8 @@ def _read_statement(part: str, sentence: str) -> Statement | None:
 
 def _opens_with_name(subject: str) -> bool:
     """Say whether a subject is a name, and no other word that has a capital because it is the first."""
-    named = find_mentions(f"of {subject}")
-    return bool(named) and named[0].is_name and named[0].text == subject and fold(subject) not in _NO_NAMES
+    named = find_names(f"of {subject}")
+    return bool(named) and named[0].text == subject and fold(subject) not in _NO_NAMES
 
 
 def _find_shape(value: str) -> str:

@@ -22,7 +22,7 @@ from linkstore.core.calls import call_engine, call_plan
 from linkstore.core.plans import Operation, StoredDocument, read_documents
 from linkstore.core.text import fold, tokenize
 from linkstore.errors import DocumentError
-from linkstore.memory.mentions import stem_plural
+from linkstore.memory.names import stem_plural
 from linkstore.memory.sessions import SessionKey, check_parts, read_all, read_session_documents
 from linkstore.memory.settings import MemorySettings, request_add, request_delete
 from linkstore.memory.turns import Turn, format_time, read_turn

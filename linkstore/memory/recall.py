@@ -22,7 +22,7 @@ from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
 from linkstore.memory.facts import says_change
-from linkstore.memory.mentions import stem_plural
+from linkstore.memory.names import stem_plural
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
@@ -273,7 +273,9 @@ def _confirm_name(memory: MemorySettings, question: str, recent: Sequence[Turn])
     if memory.knowledge is None:
         return None
     found: Hits = yield request_search(memory.knowledge, name, strategy=Words(), k=NAMING_CHUNKS)
-    return name if has_name((hit.document.page_content for hit in found), name) else None
+    documents = [hit.document for hit in found]
+    titled = any(one.metadata.get("title") == name for one in documents)
+    return name if titled or has_name((one.page_content for one in documents), name) else None
 
 
 def find_turns(

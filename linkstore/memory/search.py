@@ -23,8 +23,9 @@ import numpy as np
 from linkstore.core.arrays import Bools, Floats, Ints
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
-from linkstore.core.lexical import extract_question_terms
+from linkstore.core.lexical import extract_question_terms, extract_terms
 from linkstore.core.plans import Groups, Matching, Memberships, Plan, Side, rank_refs
+from linkstore.memory.names import find_names
 from linkstore.memory.references import ResolvedQuestion, says_little
 from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, PAGE, SPEAKER, Turn
 from linkstore.strategies.base import Question, Traversing
@@ -59,10 +60,14 @@ _NEXT: Final = frozenset({NEXT_TURN})
 _ENDINGS: Final = {"ies": "y", "ied": "y", "sses": "ss", "ing": "", "ed": "", "es": "", "s": "", "ly": ""}
 ALONE: Final = "question"
 """The name of the view that is the question without what was said before."""
+ALONE_WEIGHT: Final = 0.5
+"""Weight of a question that refers to what was said and names nothing, alone, in a search for knowledge."""
 CARRIED_WEIGHT: Final = 0.25
 """Weight of the view with the previous query in a search for turns, where the question alone has weight 1."""
 REPLACED_WEIGHT: Final = 0.5
 """Weight of an earlier question with a part replaced, in a search for turns."""
+_FEWEST_SAID: Final = 2
+"""A query with fewer words that say something, and little in its answer, is a remark."""
 ANSWER_CHARACTERS: Final = 400
 """Number of characters of the previous answer in a view, because its beginning says what it is about."""
 
@@ -240,19 +245,25 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
 
     - A question that goes on with the name that was answered is searched for before this answer.
     - Any other question is searched for alone, after the previous query, and before the previous answer,
-      unless that is too short to say what it is about ("Got it."). The view with the answer would find the
+      unless that is too short to say what it is about ("Got it."); alone it counts half if it refers to what
+      was said and names nothing. The view with the answer would find the
       documents that this answer came from; they are left out.
     """
-    if not _goes_on(recent) or resolved.exact:
+    last = _find_last_said(recent, resolved)
+    if last is None or resolved.exact:
         return [QueryView(resolved.text)]
-    last = recent[-1]
     answer = (last.response or "").strip()
     behind = QueryView(
         f"{question}\n{answer[:ANSWER_CHARACTERS]}", "previous answer", without=frozenset(last.sources)
     )
     if resolved.named:
         return [behind]
-    views = [QueryView(resolved.text), QueryView(f"{last.query}\n{question}", "previous query")]
+    refers = resolved.depends and resolved.text == question and not find_names(question)
+    alone = ALONE_WEIGHT if refers else 1.0
+    views = [
+        QueryView(resolved.text, weight=alone),
+        QueryView(f"{last.query}\n{question}", "previous query"),
+    ]
     return views if says_little(answer) and resolved.name is None else [*views, behind]
 
 
@@ -262,19 +273,31 @@ def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[
     The previous turns are stored themselves. Together with a short question, the words of the previous query
     would find that turn and those around it, whatever is asked.
     """
-    if not _goes_on(recent) or resolved.exact or resolved.named:
+    last = _find_last_said(recent, resolved)
+    if last is None or resolved.exact or resolved.named:
         return [QueryView(resolved.text)]
     if not resolved.depends:
         return [QueryView(question)]
     if resolved.whole:
         return [QueryView(question), QueryView(resolved.text, "earlier question", weight=REPLACED_WEIGHT)]
-    behind = QueryView(f"{recent[-1].query}\n{question}", "previous query", weight=CARRIED_WEIGHT)
+    behind = QueryView(f"{last.query}\n{question}", "previous query", weight=CARRIED_WEIGHT)
     return [QueryView(resolved.text), behind]
 
 
-def _goes_on(recent: Sequence[Turn]) -> bool:
-    """Say whether there is a last turn whose query says anything."""
-    return bool(recent) and bool(recent[-1].query.strip())
+def _find_last_said(recent: Sequence[Turn], resolved: ResolvedQuestion) -> Turn | None:
+    """Return the last turn that says anything, and not only "Thanks!", "You are welcome."; None without one.
+
+    A turn whose answer is a name says something.
+    """
+    asked = [turn for turn in recent if turn.query.strip()]
+    if resolved.name is not None or not asked:
+        return asked[-1] if asked else None
+    said = (turn for turn in reversed(asked) if not _is_remark(turn))
+    return next(said, asked[-1])
+
+
+def _is_remark(turn: Turn) -> bool:
+    return len(extract_terms(turn.query)) < _FEWEST_SAID and says_little(turn.response or "")
 
 
 def fuse_views(views: Sequence[QueryView], found: Sequence[Hits], k: int) -> tuple[Hit, ...]:

@@ -287,11 +287,10 @@ def _list_spellings(words: str) -> list[str]:
 def _is_written_as_name(text: str, terms: Iterable[str]) -> bool:
     """Say whether a text writes words as a name: never one of them in small letters."""
     wanted = set(terms)
-    written = dict.fromkeys(wanted, True)
     found = set()
-    for match in find_words(text):
-        for term in extract_terms(match[0]):
-            if term in wanted:
-                found.add(term)
-                written[term] &= match[0] != match[0].lower() or any(map(str.isdigit, match[0]))
-    return bool(wanted) and found == wanted and all(written.values())
+    for word in {match[0] for match in find_words(text)}:
+        for term in wanted.intersection(extract_terms(word)):
+            if word == word.lower() and not any(map(str.isdigit, word)):
+                return False
+            found.add(term)
+    return bool(wanted) and found == wanted

@@ -73,10 +73,10 @@ print(len(gone.turns), "turns are gone; these stay:")
 for turn in memory.turns(session):
     print("  ", turn.query)
 # %% [markdown]
-# ## Ten questions that mean what was said
+# ## Ten questions about what was said
 #
 # Each is asked after so many turns, and has one text that answers it. How far down is this text, for the plain question and
-# for the recall? `resolved` is the question as the memory understood it: it stays as it is where no rule is certain.
+# for the recall, which searches for the question together with what was said before it?
 # %%
 ASKED = [
     (2, "How much is it?", "Aurora, price"),
@@ -102,7 +102,7 @@ for number, (said, question, answer) in enumerate(ASKED):
     }
     for name, ids in found.items():
         ranks[name].append(ids.index(answer) + 1)
-    print(f"{ranks['plain question'][-1]} → {ranks['recall'][-1]}  {recall.resolved}")
+    print(f"{ranks['plain question'][-1]} → {ranks['recall'][-1]}  {question}")
 for name, places in ranks.items():
     print(f"{name:15} first in {places.count(1)} of {len(places)}")
 # %%

@@ -130,6 +130,33 @@ def test_words_that_too_many_hidden_documents_have_are_looked_up(stores, monkeyp
     assert whole_store[2] != within[2]
 
 
+def test_one_plan_reads_the_postings_of_a_word_once(stores, monkeypatch) -> None:
+    whole, _ = stores
+    read: list[str] = []
+    actual = lexical._read_posting
+
+    def counted(connection, word, *arguments):
+        read.append(word)
+        return actual(connection, word, *arguments)
+
+    monkeypatch.setattr(lexical, "_read_posting", counted)
+
+    def plan():
+        first = yield Lexical(terms=("word0", "word6"), k=20)
+        again = yield Lexical(terms=("word6",), k=20)
+        return first, again
+
+    _, again = whole.run(whole.answer(plan(), PUBLIC))
+    assert sorted(read) == ["word0", "word6"]
+
+    def alone():
+        return (yield Lexical(terms=("word6",), k=20))
+
+    expected = whole.run(whole.answer(alone(), PUBLIC))
+    assert again.refs.tolist() == expected.refs.tolist()
+    assert again.score.tolist() == expected.score.tolist()
+
+
 @pytest.mark.parametrize("page", [3, 7, 64])
 def test_postings_of_a_document_that_fill_several_pages_are_of_one_document(monkeypatch, page) -> None:
     """Also where whole pages are of a document outside the scope."""

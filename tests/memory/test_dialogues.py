@@ -1,8 +1,7 @@
-"""Dialogues with an assistant, on many subjects: pronouns, forgetting by entity, and facts that give way.
+"""Dialogues with an assistant, on many subjects: forgetting by entity, readings, and facts that give way.
 
-They were written before the rules. With ``pronouns.json`` the rules were developed; ``pronouns_kept.json``
-and then ``pronouns_later.json`` were measured once before their mistakes were looked at. ``mixed.json`` is
-not on pronouns: its questions are those that somebody would ask.
+They were written before the rules. In ``pronouns.json`` and ``pronouns_kept.json`` what is spoken of is named
+once and then by pronouns. The questions of ``mixed.json`` are those that somebody would ask.
 """
 
 import json
@@ -15,8 +14,6 @@ from linkstore.memory import ConversationMemory
 
 FOLDER = Path(__file__).parents[1] / "support" / "dialogues"
 HALVES = ("pronouns", "pronouns_kept")
-LEAST = {"pronouns": (30, 0.8), "pronouns_kept": (30, 0.8), "pronouns_later": (50, 0.6)}
-"""How many dialogues there are, and the least share that is resolved of those that can be."""
 
 
 def told(name):
@@ -27,22 +24,14 @@ def tell(memory, one):
     return [memory.add("chat", query, response) for query, response in one["turns"]]
 
 
-@pytest.mark.parametrize("half", LEAST)
-def test_most_pronouns_are_resolved_and_hardly_one_is_wrong(half):
-    right = wrong = resolvable = 0
+@pytest.mark.parametrize("half", HALVES)
+def test_a_pronoun_that_may_mean_several_things_is_left_to_who_reads_the_conversation(half):
     for one in told(half):
         with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
             tell(memory, one)
-            resolved = memory.recall("chat", one["question"]).resolved
-        meant = [names for names in one["refers"].values() if names]
-        resolvable += bool(meant)
-        if resolved != one["question"]:
-            is_right = meant and all(any(n.lower() in resolved.lower() for n in names) for names in meant)
-            right, wrong = right + bool(is_right), wrong + (not is_right)
-    count, least = LEAST[half]
-    assert len(told(half)) == count
-    assert right >= least * resolvable
-    assert wrong <= 1
+            found = memory.recall("chat", one["question"])
+        assert found.resolved == one["question"]
+        assert all(query in found.prompt for query, _ in one["turns"][-2:])
 
 
 @pytest.mark.parametrize("one", told("mixed"), ids=lambda one: one["about"])

@@ -37,7 +37,7 @@ def test_rules_are_never_wrong(half):
     """What they are not sure of is left alone: most references, for which two things could be meant."""
     right, wrong = by_rules(dialogues(half))
     assert wrong == 0
-    assert right >= 4
+    assert right >= 2
 
 
 def test_rules_are_never_wrong_on_dialogues_that_were_written_later():

@@ -1,4 +1,4 @@
-"""References are resolved by rules: pronouns, ellipsis, positions in a list, returns to a topic."""
+"""References that rules are sure of: names that were answered, positions in a list, another number."""
 
 from __future__ import annotations
 
@@ -57,12 +57,6 @@ def test_a_pronoun_means_the_name_that_the_last_answer_was():
     )
 
 
-@pytest.mark.parametrize("question", ["How does it scale?", "What are its limits?"])
-def test_a_pronoun_means_what_the_last_question_was_about(question):
-    answer = "Kubernetes is a system that runs containers on many machines, first made at a large company."
-    assert "kubernetes" in resolved(question, ("What is kubernetes?", answer))
-
-
 @pytest.mark.parametrize(
     ("said", "question"),
     [
@@ -73,24 +67,16 @@ def test_a_pronoun_means_what_the_last_question_was_about(question):
         (("What is Rust?", "A language."), "Is it like Go?"),
         (("What is Rust?", "A language."), "What time is it?"),
         (("Mark Twain wrote Tom Sawyer.", "Yes."), "When was it published?"),
+        (("Who qualifies for Medi-Cal?", "People with low incomes."), "Got it. Does it cover my babies?"),
+        (
+            ("Are police reports provided?", "The Town of Danville provides them."),
+            "got it. what do they cost?",
+        ),
+        (("What is kubernetes?", "Kubernetes runs containers on many machines."), "How does it scale?"),
     ],
 )
 def test_what_is_not_sure_is_left_alone(said, question):
     assert resolved(question, said) == question
-
-
-def test_a_reference_to_a_reference_is_resolved():
-    answer = "Project Titan adds machines when there is more to do, and takes them away afterwards."
-    said = (("What is Project Titan?", answer), ("How does it scale?", answer), ("Nice!", "Thanks."))
-    assert "Project Titan" in resolved("And what does it cost?", *said)
-
-
-def test_it_means_the_new_topic_after_a_change_of_topic():
-    long = (
-        "There is much to say about this, and the answer to it depends on what you would like to do with it."
-    )
-    said = (("What is Project Titan?", long), ("How does it scale?", long), ("What is PostgreSQL?", long))
-    assert "PostgreSQL" in resolved("How does it scale?", *said)
 
 
 def test_an_ellipsis_is_read_behind_the_last_question_that_was_stated():
@@ -160,10 +146,11 @@ def test_resolving_does_not_take_time_with_the_square_of_a_text(said):
 
 
 def test_a_question_as_long_as_a_page_stays_as_it_is():
-    long = "Who wrote it? " * 1_000
-    assert resolved(long, ("What is Hamlet?", "A play.")) == long
-    assert resolved("Who wrote it?", (f"{'x' * 9_000} What is Hamlet?", None)) == "Who wrote it?"
-    assert resolved("Who wrote it?", ("What is Hamlet?", f"Hamlet {'x' * 9_000}")) == "Who wrote Hamlet?"
+    long = "Is the second one free? " * 1_000
+    assert resolved(long, ("Which?", "Docker or Podman")) == long
+    listed = "- Docker\n- Podman\n"
+    assert resolved("Is the second one free?", ("Which?", listed + "x" * 9_000)) == "Is Podman free?"
+    assert "second" in resolved("Is the second one free?", ("Which?", "x" * 9_000 + "\n" + listed))
 
 
 def test_a_question_about_a_named_thing_does_not_depend_on_history():
@@ -190,19 +177,11 @@ def test_entities_need_no_capitals(text, names):
 @pytest.mark.parametrize(
     ("question", "said", "found"),
     [
-        ("Who signed it?", ("Tell me about the Treaty of Tordesillas.", "It divided the new lands in 1494."),
-         "Who signed Treaty of Tordesillas?"),
-        ("When did she die?", ("Who was Emmy Noether?", "Emmy Noether wrote it; Hilbert admired her work."),
-         "When did Emmy Noether die?"),
         ("And in 1990?", ("Who won the cup in 1986?", "Argentina."), "Who won the cup in 1990?"),
         ("And PEP 681?", ("Who wrote PEP 557?", "Eric V. Smith."), "Who wrote PEP 681?"),
-        ("How old is it?", ("What is Rust?", "Rust is a language. Ferris is its mascot; he is a crab."),
-         "How old is Rust?"),
-        ("Where is it from?", ("Is mercury poisonous?", "Mercury is."), "Where is mercury from?"),
-        ("Who maintains it?", ("Where is Zope used?", "In content management."), "Who maintains Zope?"),
     ],
-)  # fmt: skip
-def test_what_was_named_takes_the_place_of_a_reference(question, said, found):
+)
+def test_another_number_takes_the_place_of_the_last(question, said, found):
     assert resolved(question, said) == found
 
 
@@ -312,4 +291,4 @@ def test_a_person_who_was_answered_is_not_it():
         resolve_references("When was he born?", said, "Frank Herbert").text == "When was Frank Herbert born?"
     )
     found = resolve_references("How long is it?", said, "Frank Herbert")
-    assert (found.text, found.named) == ("How long is Dune?", False)
+    assert (found.text, found.named) == ("How long is it?", False)

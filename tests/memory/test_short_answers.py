@@ -91,6 +91,29 @@ def test_no_short_answer_is_what_a_question_means_or_makes_its_recall_worse(know
             assert place(memory.recall(answer, QUESTIONS[0]).chunks, name) == 0, answer
 
 
+def test_what_a_question_refers_to_counts_more_than_its_own_words():
+    """Sixty notes have the words of the question, and one text what was bought."""
+    with LinkStore(get_embedding("wordllama")) as knowledge, LinkStore(knowledge.embeddings) as store:
+        knowledge.add_texts(
+            [
+                f"The {name} is a {thing} made by {maker}. It comes with a warranty of {len(name)} years."
+                for name, (thing, maker) in BOUGHT.items()
+            ],
+            ids=list(BOUGHT),
+        )
+        knowledge.add_texts(
+            [
+                f"On warranties and makers, number {n}: it depends on who made it and how long the warranty is."
+                for n in range(60)
+            ]
+        )
+        with ConversationMemory(store, knowledge) as memory:
+            for name in BOUGHT:
+                memory.add(name, f"I bought the {name}.", "Good choice.")
+                found = memory.recall(name, "Who made it, and how long is its warranty?")
+                assert found.chunks[0].document.id == name
+
+
 @pytest.mark.parametrize("asked", ["Which telescope did I buy?", "who made the telescope", "Where is it?"])
 def test_no_short_answer_is_a_name_even_if_one_was_asked_for(knowledge, asked):
     with LinkStore.open(":memory:") as store, ConversationMemory(store, knowledge) as memory:
@@ -108,6 +131,23 @@ def test_a_name_that_was_asked_for_and_is_known_is_what_a_pronoun_means(knowledg
         assert found.chunks[0].document.id == "Aurora Borealis"
         memory.add("other", "Which telescope did I buy?", "Zorblax Prime.")
         assert memory.recall("other", "How much did it cost?").resolved == "How much did it cost?"
+
+
+@pytest.mark.parametrize("remark", [("Thanks!", "You are welcome."), ("Got it.", "Is there anything else?")])
+def test_after_a_remark_a_search_reads_what_was_said_before_it(knowledge, remark):
+    with LinkStore.open(":memory:") as store, ConversationMemory(store, knowledge) as memory:
+        memory.add("chat", "Tell me about the Mistral bicycle.", "The Mistral is a bicycle for long tours.")
+        memory.add("chat", *remark)
+        memory.add("chat", *remark)
+        assert memory.recall("chat", "How much did it cost?").chunks[0].document.id == "Mistral"
+
+
+def test_a_name_that_a_page_has_as_its_title_is_known():
+    with LinkStore.open(":memory:") as store, LinkStore.open(":memory:") as knowledge:
+        knowledge.add_texts(["It lies in Cumbria."], metadatas=[{"title": "Lake District"}], ids=["lakes"])
+        with ConversationMemory(store, knowledge) as memory:
+            memory.add("chat", "Which part of England is Knott in?", "Lake District")
+            assert memory.recall("chat", "Where is it?").resolved == "Where is Lake District?"
 
 
 def test_turns_are_recalled_as_for_the_plain_question():

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Any, Final
 
 import apsw
@@ -40,7 +39,10 @@ _LENGTHS: Final = "SELECT id, sz FROM word_docsize WHERE id > ?"
 _VOCABULARY: Final = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_instance USING fts5vocab('main', 'word', 'instance')"
 )
-_INSTANCES: Final = "SELECT doc FROM temp.word_instance WHERE term = ?"
+_INSTANCES: Final = (
+    "SELECT json_group_array(doc) FROM (SELECT doc FROM temp.word_instance WHERE term = ? LIMIT ? OFFSET ?)"
+)
+"""One row, which takes half the time of a row for each instance."""
 _PAGE: Final = 65_536
 
 
@@ -134,6 +136,7 @@ def score_documents(
     documents: int,
     lengths: Callable[[Ints], Ints],
     average: float,
+    known: dict[str, Posting],
 ) -> ScoredDocuments:
     """Score all documents of a scope that contain at least one of the words.
 
@@ -144,13 +147,15 @@ def score_documents(
         documents: How many documents are in the scope.
         lengths: Returns how many words each document has.
         average: How many words a document of the scope has on average.
+        known: What an earlier search of the transaction read in this scope; what this one reads is added.
     """
     connection.execute(_VOCABULARY)
-    found = {word: _read_posting(connection, word, holds, POSTINGS + 1) for word in dict.fromkeys(words)}
-    having = {word: min(len(posting.keys), POSTINGS + 1) for word, posting in found.items()}
+    for word in set(words) - known.keys():
+        known[word] = _read_posting(connection, word, holds, POSTINGS + 1)
+    having = {word: min(len(known[word].keys), POSTINGS + 1) for word in words}
     taken, left = select_affordable(having)
     postings = [
-        found[word] if having[word] <= POSTINGS else _read_posting(connection, word, holds) for word in taken
+        known[word] if having[word] <= POSTINGS else _read_posting(connection, word, holds) for word in taken
     ]
     keys = np.unique(np.concatenate([np.empty(0, np.int64), *(posting.keys for posting in postings)]))
     scores, sizes = np.zeros(len(keys)), lengths(keys).astype(np.float64)
@@ -168,11 +173,11 @@ def _read_posting(
     """Read which documents of the scope contain a word, and stop after more than ``enough`` documents."""
     keys: list[Ints] = []
     counts: list[Ints] = []
-    instances = chain.from_iterable(connection.execute(_INSTANCES, (word,)))
-    while enough is None or sum(map(len, keys)) <= enough:
-        page = np.fromiter(islice(instances, _PAGE), np.int64)
-        if not len(page):
-            break
+    after, limit, more = 0, _PAGE, True
+    while more and (enough is None or sum(map(len, keys)) <= enough):
+        page = np.array(orjson.loads(connection.execute(_INSTANCES, (word, limit, after)).get), np.int64)
+        more = len(page) == limit
+        after, limit = after + limit, min(4 * limit, 64 * _PAGE)  # SQLite passes over earlier pages each time
         distinct, often = np.unique(page, return_counts=True)
         kept = holds(distinct)
         distinct, often = distinct[kept], often[kept]

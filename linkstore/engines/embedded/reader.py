@@ -87,6 +87,7 @@ class EmbeddedReader(LexicalReader):
         self._scope = scope
         self._mirror = view.mirror
         self._compared: tuple[Floats, Floats] | None = None
+        self._postings: dict[str, lexical.Posting] = {}
 
     @immediate
     def nearest(self, fetch: Nearest) -> Candidates:
@@ -328,6 +329,7 @@ class EmbeddedReader(LexicalReader):
             len(inside.rows),
             lambda asked: self._mirror.words.take(keys.find(asked)[0]),
             inside.words,
+            self._postings,
         )
         chosen = self._first_passing(self._find_rows(found.keys), found.scores, fetch)
         return LexicalMatches(

@@ -1,19 +1,17 @@
-"""What a text names: people, things and groups of things, in English as people type it, without a model."""
+"""The names in a text, in English as people type it, without a model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Final, Literal
+from typing import Final, NamedTuple
 
 from linkstore.core.text import STOP_WORDS, fold, tokenize
 from linkstore.embeddings.wordllama import load_wordllama_tokenizer
 
-Kind = Literal["he", "she", "person", "thing", "place", "many", "unknown"]
-"""What a mention may be of, and so which pronoun takes its place. Of many names it is unknown."""
 LONGEST_TEXT: Final = 8_000
 """Characters of a text that are searched for what it names."""
 FEWEST_WORDS: Final = 5
@@ -34,14 +32,6 @@ _WEAK_INSIDE: Final = frozenset(("and", "for", "the", "to", "without"))
 """Words that stand more often between two names than inside one."""
 _QUANTIFIERS: Final = frozenset(("a", "an", "any", "each", "every", "no", "some", "what", "which"))
 """Words before which a word in capitals is of a kind, and no name: "which PEP"."""
-_TITLE_KINDS: Final[Mapping[str, Kind]] = {
-    **dict.fromkeys(("mr", "sir", "lord", "king"), "he"),
-    **dict.fromkeys(("mrs", "ms", "miss", "lady", "queen"), "she"),
-}
-_PLACE_BEFORE: Final = frozenset(("in", "at", "from", "near", "into", "around", "across", "through"))
-_PREPOSITIONS: Final = _PLACE_BEFORE | frozenset(
-    ("to", "of", "by", "with", "on", "for", "after", "before", "under", "than")
-)
 _DETERMINERS: Final = frozenset(
     ("a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "this", "that", "these", "those")
 )
@@ -62,45 +52,11 @@ def read_words(name: str) -> frozenset[str]:
     raise KeyError(name)
 
 
-@cache
-def _read_roles() -> Mapping[str, Kind]:
-    kinds: tuple[Kind, ...] = ("he", "she", "person", "many")
-    return {word: kind for kind in kinds for word in read_words(f"roles_{kind}")}
-
-
-@cache
-def _read_given_names() -> Mapping[str, Kind]:
-    """Return for some given names the pronoun of most people who have them."""
-    kinds: tuple[Kind, ...] = ("he", "she")
-    return {name: kind for kind in kinds for name in read_words(f"given_{kind}")}
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A thing that a text mentions.
-
-    Args:
-        text: As it is written there, without a determiner.
-        start: Where it stands.
-        kind: What may be meant.
-        is_name: Whether it is a name, and not a common word.
-        sentence: The number of the sentence that it stands in, from 0.
-        opens: Whether its sentence begins with it.
-        before: The preposition before it, "" for none.
-    """
+class Name(NamedTuple):
+    """A name as a text writes it, without a determiner and a possessive ending, and where it begins."""
 
     text: str
     start: int
-    kind: Kind
-    is_name: bool
-    sentence: int = 0
-    opens: bool = False
-    before: str = ""
-
-    @property
-    def head(self) -> str:
-        """Its last word, folded, without a plural ending."""
-        return stem_plural(fold(self.text).rpartition(" ")[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +95,8 @@ def is_english(text: str) -> bool:
     return len(words) < fewest or sum(one in STOP_WORDS for one in words) >= ENGLISH_SHARE * len(words)
 
 
-def find_mentions(text: str) -> tuple[Mention, ...]:
-    """Return the names in a text, and the phrases with a determiner, in order.
+def find_names(text: str) -> tuple[Name, ...]:
+    """Return the names in a text, in order.
 
     Capitals say little in a text of another language: its first words are in no list, and in German every
     noun has one. There only what stands inside a sentence is a name, and if many words have capitals, only
@@ -151,27 +107,18 @@ def find_mentions(text: str) -> tuple[Mention, ...]:
     plain = sum(one.istitle() for one in inside) > MOST_CAPITALS * len(inside)
     english = is_english(text)
     loud = sum(map(str.isupper, inside)) > 0.5 * len(inside)  # "WHERE IS MY PARCEL"
-    found: list[Mention] = []
+    found: list[Name] = []
     at = 0
     while at < len(tokens):
         end = _end_name(tokens, at)
-        one = tokens[at].text
-        unsure = not english and (tokens[at].first or (plain and one.istitle()))
-        if end is not None and (unsure or (loud and one.isupper() and one.isalpha())):
-            at = end
-            continue
         if end is None:
-            phrase = _read_phrase(tokens, at)
-            if phrase is not None:
-                found.append(phrase)
             at += 1
             continue
-        mention = _make_name(tokens, at, end, text)
-        if mention is not None:
-            between = text[found[-1].start + len(found[-1].text) : mention.start] if found else ""
-            if between == ", " and found[-1].kind == "place" and found[-1].is_name:
-                mention = replace(mention, kind="place")  # "14 Elm Road, Leeds"
-            found.append(mention)
+        one = tokens[at].text
+        unsure = not english and (tokens[at].first or (plain and one.istitle()))
+        if not unsure and not (loud and one.isupper() and one.isalpha()) and _is_of_one(tokens, at, end):
+            written = text[tokens[at].start : tokens[end - 1].end]
+            found.append(Name(re.sub(r"['\u2019]s$", "", written), tokens[at].start))
         at = end
     return tuple(found)
 
@@ -241,7 +188,7 @@ def _says_something(tokens: list[_Token], end: int) -> bool:
 def _is_common(word: str) -> bool:
     """Say whether a word is so common in lower case that the tokenizer of the default embedding knows it."""
     known = load_wordllama_tokenizer().token_to_id(f"\u2581{word}") is not None
-    return known and word not in _read_given_names()
+    return known and word not in read_words("given")
 
 
 def _is_joined(tokens: list[_Token], end: int) -> bool:
@@ -250,25 +197,15 @@ def _is_joined(tokens: list[_Token], end: int) -> bool:
     return word[0].isupper() or (word in {"to", "the"} and tokens[end + 1].text[0].isdigit())
 
 
-def _make_name(tokens: list[_Token], at: int, end: int, text: str) -> Mention | None:
-    first, last = tokens[at], tokens[end - 1]
-    written = text[first.start : last.end]
-    written = re.sub(r"(?:'s|\u2019s)$", "", written)
-    words = [token.folded for token in tokens[at:end]]
-    if all(word in STOP_WORDS for word in words):
-        return None
-    before = [token.folded for token in tokens[max(0, at - 3) : at] if token.sentence == first.sentence]
-    kind = _classify(words, written, before, len(words) == 1 and first.first)
-    is_name = True
-    role = before[-1:] and before[-1] in _read_roles()  # "the band Abba"
+def _is_of_one(tokens: list[_Token], at: int, end: int) -> bool:
+    """Say whether words with capitals name one thing, and no kind, as "a traditional IRA" does."""
+    if all(token.folded in STOP_WORDS for token in tokens[at:end]):
+        return False
+    before = [one.folded for one in tokens[max(0, at - 3) : at] if one.sentence == tokens[at].sentence]
+    role = before[-1:] and before[-1] in read_words("roles")  # "the band Abba"
     if not role and len(before) > 1 and before[-2] in {"a", "an", "the"} and _is_noun(tokens, at - 1):
-        start = tokens[at - 1].start  # "a traditional IRA"
-        return Mention(text[start : last.end], start, "thing", False, first.sentence, False, "")
-    if before[-1:] and before[-1] in {"a", "an", "my", "our", "your"} and _is_noun(tokens, end):
-        written, kind, is_name = text[first.start : tokens[end].end], "thing", False  # "a Python function"
-    return Mention(
-        written, first.start, kind, is_name, first.sentence, first.first, _read_preposition(before)
-    )
+        return False
+    return not (before[-1:] and before[-1] in {"a", "an", "my", "our", "your"} and _is_noun(tokens, end))
 
 
 def _is_noun(tokens: list[_Token], at: int) -> bool:
@@ -280,64 +217,4 @@ def _is_noun(tokens: list[_Token], at: int) -> bool:
         and not tokens[at].is_capital
         and tokens[at].folded not in read_words("no_noun") | STOP_WORDS
         and not tokens[at].text.endswith(("ly", "ing", "ed"))
-    )
-
-
-def _read_preposition(before: list[str]) -> str:
-    if before and before[-1] in _DETERMINERS:
-        before = before[:-1]
-    return before[-1] if before and before[-1] in _PREPOSITIONS else ""
-
-
-def _classify(words: list[str], written: str, before: list[str], doubtful: bool) -> Kind:
-    """Say what a name is of, by titles and roles before it, by first names, and by its words."""
-    title = words[0] if words[0] in read_words("titles") else ""
-    role = before[-1] if before and before[-1] in _read_roles() else ""
-    if not role and len(before) > 1 and before[-1] == "," and before[-2] in _read_roles():
-        role = before[-2]
-    given = words[1] if title and len(words) > 1 else words[0]
-    known = _read_given_names().get(given)
-    if title or role or known:
-        found = _TITLE_KINDS.get(title) or _read_roles().get(role)
-        if found in {"he", "she", "many"}:
-            return found
-        if known is None or any(word in read_words("no_person") for word in words):
-            return "person" if title or role else "thing"
-        return known
-    if words[-1] in read_words("streets"):
-        return "place"
-    odd = any(part.isupper() or not part.replace("-", "").isalpha() for part in written.split())
-    if odd or any(
-        word in read_words("no_person") or word in {"of", "and", "for", "to", "without"} for word in words[1:]
-    ):
-        return "thing"
-    if before and before[-1] in _PLACE_BEFORE:
-        return "place"
-    return "thing" if doubtful or words[0] in read_words("no_person") or before[-1:] == ["the"] else "unknown"
-
-
-def _read_phrase(tokens: list[_Token], at: int) -> Mention | None:
-    """Return the phrase that a determiner begins, with its nouns: "my second bike"."""
-    if tokens[at].folded not in _DETERMINERS:
-        return None
-    end = at + 1
-    while end - at < 4 and _is_noun(tokens, end):
-        end += 1
-    if end == at + 1:
-        return None
-    words = [token.text for token in tokens[at + 1 : end]]
-    last = fold(words[-1])
-    kind: Kind = _read_roles().get(
-        last, "many" if last.endswith("s") and not last.endswith(("ss", "us", "is")) else "thing"
-    )
-    before = [tokens[at - 1].folded] if at and tokens[at - 1].sentence == tokens[at].sentence else []
-    first = tokens[at]
-    return Mention(
-        " ".join(words),
-        tokens[at + 1].start,
-        kind,
-        False,
-        first.sentence,
-        first.first,
-        _read_preposition(before),
     )
