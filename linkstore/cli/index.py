@@ -85,6 +85,10 @@ RateOption = Annotated[
 AllowPrivateOption = Annotated[
     bool, typer.Option("--allow-private", help="Website: allow loopback and private addresses.")
 ]
+IgnoreNoindexOption = Annotated[
+    bool,
+    typer.Option("--ignore-noindex", help="Website: also index pages that ask robots not to index them."),
+]
 
 SourceLocationArgument = Annotated[
     str,
@@ -149,6 +153,7 @@ def index(
     max_depth: CrawlDepthOption = None,
     rate: RateOption = None,
     allow_private: AllowPrivateOption = False,
+    ignore_noindex: IgnoreNoindexOption = False,
     dry_run: DryRunOption = False,
     prune: PruneOption = False,
     trust_claims: TrustSourceClaimsOption = False,
@@ -182,6 +187,7 @@ def index(
         "max_depth": max_depth,
         "rate": rate,
         "allow_private": allow_private,
+        "ignore_noindex": ignore_noindex,
     }
     if partition is not None and (watch or every is not None):
         raise UsageError("--partition is for a single run, without --watch and --every")

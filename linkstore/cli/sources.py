@@ -13,7 +13,7 @@ from linkstore.cli.exits import UsageError
 if TYPE_CHECKING:
     from linkstore.ingest.source import Source
 
-_CRAWL: Final = ("allow", "deny", "max_pages", "max_depth", "rate", "allow_private")
+_CRAWL: Final = ("allow", "deny", "max_pages", "max_depth", "rate", "allow_private", "ignore_noindex")
 _READING: Final = ("prefix", "claims", "encoding")
 
 

@@ -46,6 +46,8 @@ _LINK_SELECTOR: Final = "a[href], area[href]"
 """Also selects ``<a xlink:href>`` of SVG."""
 _ANCHOR_SELECTOR: Final = "[id], a[name]:not([id])"
 _UNSEEN_SELECTOR: Final = "script, style, iframe"
+_ROBOTS: Final = frozenset({"robots", "linkstore"})
+_NO_INDEX: Final = frozenset({"noindex", "none"})
 _XHTML: Final = re.compile(r"\s*(?:<\?xml\b|<!doctype[^>]*\bxhtml\b)", re.IGNORECASE)
 _CLOSED_RAW: Final = re.compile(r"<(script|style|title|textarea|iframe|xmp)\b([^<>]*)/>", re.IGNORECASE)
 
@@ -182,6 +184,29 @@ def find_head_title(tree: Tree) -> str:
     """Return the text of ``<title>``, empty without one."""
     found = None if tree.head is None else tree.head.css_first("title")
     return "" if found is None else fold_whitespace(found.text())
+
+
+def forbids_indexing(tree: Tree | None, header: str = "") -> bool:
+    """Say whether a page or its server asks robots not to index it (https://www.robotstxt.org/meta.html).
+
+    What is said to a single search engine does not count.
+
+    Args:
+        tree: The page, None if it is not HTML.
+        header: The value of ``X-Robots-Tag``, if any, such as ``"noindex"`` or ``"googlebot: noindex"``.
+    """
+    heeded = True
+    for part in header.lower().split(","):
+        name, colon, rule = part.rpartition(":")
+        heeded = name.strip() in _ROBOTS if colon else heeded
+        if heeded and rule.strip() in _NO_INDEX:
+            return True
+    metas = () if tree is None else tree.css("meta[name][content]")
+    return any(
+        (meta.attributes.get("name") or "").strip().lower() in _ROBOTS
+        and not _NO_INDEX.isdisjoint((meta.attributes.get("content") or "").lower().replace(",", " ").split())
+        for meta in metas
+    )
 
 
 def find_page_anchors(tree: Tree) -> Iterator[str]:

@@ -1,8 +1,13 @@
-"""Finds the pages of a folder that are one page under several names, which is indexed once.
+"""Finds what a folder says twice: one page under several names, and a whole book on one page.
 
-They are links to one file, and files with the same bytes, but for links that lead to the same places. So a
-copy in another folder, whose relative links are written otherwise, is one, and a page of the same text for
-another version is not.
+The names of one page are links to one file, and files with the same bytes, but for links that lead to the
+same places. So a copy in another folder, whose relative links are written otherwise, is one, and a page of
+the same text for another version is not. It is indexed once.
+
+A page repeats a book if the paragraphs of several other pages are in it, and next to nothing else: mdBook's
+``print.html``, a manual "on one page" beside its chapters. It is left out, since it would be the answer to
+every question. That a page asks search engines not to index it (``noindex``) is no reason by itself: it is
+said of private sites, of old versions, and of reference pages that stand on other sites too.
 """
 
 from __future__ import annotations
@@ -10,7 +15,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from posixpath import basename, dirname
@@ -19,7 +25,7 @@ from urllib.parse import urljoin
 
 import xxhash
 
-from linkstore.extract.html import find_canonical_href, parse_html
+from linkstore.extract.html import find_canonical_href, forbids_indexing, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.files import Folder, Listing, PageFile
 from linkstore.ingest.html.pages import UnreadablePageError
@@ -29,10 +35,29 @@ COPIES: Final = "other names of pages"
 _LARGEST: Final = 16 * 2**20
 _LINK: Final = re.compile(rb"\b(?:href|src|url)\s*+=\s*+[\"']?+([^\"'\s>#][^\"'\s>]*+)", re.IGNORECASE)
 """A link to another page; ``url`` is that of a page that only redirects."""
+_NAMED: Final = 3
+_HEAD: Final = 16 * 2**10
+_LEAST_BOOK: Final = 32 * 2**10
+"""Bytes of a page that may repeat a book."""
+_PART: Final = 1 / 4
+_PART_NOINDEX: Final = 1 / 100
+"""How large it is at least, beside all other pages of its folder; less if it asks not to be indexed."""
+_FEWEST_REPEATED: Final = 5
+_REPEATED: Final = 0.99
+"""How much of it other pages say."""
+_CONTAINED: Final = 0.9
+"""How much of each of them it says."""
+_PARAGRAPH_ENDS: Final = re.compile(
+    rb"</?(?:p|pre|li|d[dtl]|t[dhr]|h[1-6]|div|section|article|main|[ou]l|blockquote|table|body|br)\b[^<>]*+>",
+    re.IGNORECASE,
+)
+_TAG: Final = re.compile(rb"<[^<>]*+>")
+_SHORTEST_PARAGRAPH: Final = 40
+"""Bytes; headings and entries of tables of contents are shorter."""
 
 
 def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> Listing:
-    """Return a listing in which each page stands once, with its other names as aliases.
+    """Return a listing in which each page stands once, with its other names as aliases, and no whole book.
 
     Args:
         listing: The pages.
@@ -40,9 +65,11 @@ def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> List
     """
     folder = listing.folder
     real: dict[str, list[PageFile]] = {}
+    sizes: dict[str, int] = {}
     alike: dict[frozenset[str] | int, list[PageFile]] = {}
     for file in listing.files:
         size, target = _look_at(folder, file)
+        sizes[file.page] = size
         real.setdefault(target, []).append(file)
         if target == file.page and size:
             alike.setdefault(titles.get(file.url) or size, []).append(file)
@@ -51,9 +78,13 @@ def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> List
             for other in others:
                 real[one] += real.pop(other)
     kept = [_merge(folder, target, files) for target, files in real.items()]
-    copies = len(listing.files) - len(kept)
-    unread = {**listing.unread, COPIES: copies} if copies else listing.unread
-    return replace(listing, files=tuple(sorted(kept, key=lambda file: file.page)), unread=unread)
+    unread = Counter({**listing.unread, COPIES: len(listing.files) - len(kept)})
+    books = set(_find_books([file for file in kept if file.suffix == ".html"], sizes))
+    if books:
+        more = ", …" if len(books) > _NAMED else ""
+        unread[f"repeating other pages ({', '.join(sorted(books)[:_NAMED])}{more})"] = len(books)
+    left = sorted((one for one in kept if one.page not in books), key=lambda file: file.page)
+    return replace(listing, files=tuple(left), unread=dict(+unread))
 
 
 def _look_at(folder: Folder, file: PageFile) -> tuple[int, str]:
@@ -114,3 +145,54 @@ def _find_canonical_name(folder: Folder, name: str) -> str:
     with suppress(UnreadablePageError, UnboundedPageError, OSError):
         return basename((find_canonical_href(parse_html(folder.read(name, _LARGEST))) or "").rstrip("/"))
     return ""
+
+
+def _find_books(files: Sequence[PageFile], sizes: Mapping[str, int]) -> Iterator[str]:
+    """Yield the paths of pages that repeat other pages in or below their folder, the largest first."""
+    below: Counter[str] = Counter()
+    for file in files:
+        below[dirname(file.page)] += sizes[file.page]
+    for path, size in list(below.items()):
+        while path:
+            path = dirname(path)
+            below[path] += size
+    found: set[str] = set()
+    for file in sorted(files, key=lambda one: -sizes[one.page]):
+        size, folder = sizes[file.page], dirname(file.page)
+        if size < _LEAST_BOOK:
+            return
+        part = size / max(1, below[folder] - size)
+        if basename(file.page).startswith("index.") or part < _PART_NOINDEX:
+            continue
+        if part >= _PART or forbids_indexing(parse_html(_read(file, _HEAD))):
+            lead = f"{folder}/" if folder else ""
+            inside = (one for one in files if one.page.startswith(lead) and one.page not in found)
+            if _repeats(file, [one for one in inside if one is not file]):
+                found.add(file.page)
+                yield file.page
+
+
+def _repeats(file: PageFile, others: Sequence[PageFile]) -> bool:
+    """Say whether a page is made of other pages, and of next to nothing else."""
+    own = _read_paragraphs(file)
+    said: set[int] = set()
+    contained = 0
+    for other in others if len(others) >= _FEWEST_REPEATED and own else ():
+        paragraphs = _read_paragraphs(other)
+        shared = paragraphs.keys() & own.keys()
+        said |= shared
+        contained += sum(paragraphs[one] for one in shared) > _CONTAINED * sum(paragraphs.values())
+    repeated = sum(own[one] for one in said)
+    return contained >= _FEWEST_REPEATED and repeated >= _REPEATED * sum(own.values())
+
+
+def _read_paragraphs(file: PageFile) -> dict[int, int]:
+    """Return the hashes of a page's paragraphs, with their lengths."""
+    parts = (b" ".join(_TAG.sub(b"", part).split()) for part in _PARAGRAPH_ENDS.split(_read(file, _LARGEST)))
+    return {hash(part): len(part) for part in parts if len(part) >= _SHORTEST_PARAGRAPH}
+
+
+def _read(file: PageFile, most: int) -> bytes:
+    with suppress(UnreadablePageError, OSError):  # it is read again, and then reported
+        return file.folder.head(file.page, most)
+    return b""

@@ -345,7 +345,8 @@ class _IngestRun:
 def _explain_nothing(summary: Summary) -> str:
     """Explain why nothing was indexed, in one line."""
     if not summary.skipped:
-        return "it offers no page"
+        left_out = ", ".join(f"{count:,} {kind}" for kind, count in summary.unread.items())
+        return f"it offers no page{left_out and f'; left out: {left_out}'}"
     (name, reason), *others = summary.skipped.items()
     more = f" (and {len(others):,} more like this)" if others else ""
     return f"{reason}{more}" if name == "." else f"{name}: {reason}{more}"

@@ -128,3 +128,64 @@ def test_a_stray_byte_does_not_cost_the_line(store, tmp_path):
     summary = index(store, JsonLinesSource(path))
     assert summary.skipped == {"line 1 (encoding)": "3 characters not in utf-8, replaced by U+FFFD"}
     assert [document.page_content for document in store.scan()] == ["Gr\ufffd\ufffde aus K\ufffdln"]
+
+
+def write_book(folder, *, head="", extra=""):
+    """A book of eight chapters, with all of it on one page."""
+    chapters = [
+        "".join(
+            f"<p>In chapter {chapter}, paragraph {number} explains how part {number} of it works.</p>"
+            for number in range(200)
+        )
+        for chapter in range(8)
+    ]
+    folder.mkdir()
+    for number, text in enumerate(chapters):
+        (folder / f"ch{number}.html").write_text(f"<h1>Chapter {number}</h1>{text}")
+    (folder / "print.html").write_text(f"{head}<h1>The book</h1>{''.join(chapters)}{extra}")
+    return folder
+
+
+def test_a_page_that_repeats_a_whole_book_is_left_out_and_named(store, tmp_path):
+    found = index(store, FolderSource(write_book(tmp_path / "book")), links=())
+    assert pages(store) == [f"ch{number}.html" for number in range(8)]
+    assert found.unread == {"repeating other pages (print.html)": 1}
+
+
+def test_a_page_with_more_than_the_others_say_stays(store, tmp_path):
+    more = "".join(
+        f"<p>What no chapter says is said in note {number} of this page.</p>" for number in range(40)
+    )
+    found = index(store, FolderSource(write_book(tmp_path / "book", extra=more)), links=())
+    assert "print.html" in pages(store)
+    assert not found.unread
+
+
+@pytest.mark.parametrize(
+    ("head", "left_out"), [('<meta name="robots" content="NoIndex, follow">', 1), ("", 0)]
+)
+def test_one_book_of_several_is_left_out_only_if_it_asks_for_it(store, tmp_path, head, left_out):
+    folder = write_book(tmp_path / "book", head=head)
+    for number in range(20):
+        text = "".join(
+            f"<p>Other text {number} has a paragraph with number {n} in it.</p>" for n in range(500)
+        )
+        (folder / f"other{number}.html").write_text(text)
+    found = index(store, FolderSource(folder), links=())
+    assert sum(found.unread.values()) == left_out
+
+
+def test_pages_of_a_folder_that_ask_not_to_be_indexed_are_read_where_they_say_something(store, tmp_path):
+    index(
+        store,
+        FolderSource(fill(tmp_path / "site", "a.html b.html", f'<meta name="robots" content="none">{PAGE}')),
+    )
+    assert pages(store)
+
+
+def test_a_list_of_chapters_is_no_book(store, tmp_path):
+    folder = write_book(tmp_path / "book")
+    titles = "".join(f'<li><a href="ch{n}.html">Chapter {n}</a></li>' for n in range(8))
+    (folder / "print.html").write_text(f"<h1>Contents</h1><ul>{titles * 700}</ul>")
+    index(store, FolderSource(folder), links=())
+    assert "print.html" in pages(store)

@@ -1018,3 +1018,47 @@ def test_a_crawl_by_links_is_not_divided(serve, store):
         with pytest.raises(WebSettingsError, match=r"cannot be divided.*max_depth=0"):
             index(store, source, partition=Partition(1, 2))
     assert store.stored == {}
+
+
+@pytest.mark.parametrize(
+    ("meta", "header", "kept"),
+    [
+        ('<meta name="ROBOTS" content="NoIndex, follow">', "", False),
+        ("<meta name=linkstore content=none>", "", False),
+        ('<meta name="googlebot" content="noindex">', "", True),
+        ('<meta name="robots" content="index, nofollow, max-snippet:-1">', "", True),
+        ("", "noarchive, noindex", False),
+        ("", "linkstore: none", False),
+        ("", "googlebot: nofollow, noindex", True),
+        ("", "unavailable_after: 25 Jun 2010 15:00:00 PST", True),
+    ],
+)
+def test_a_page_that_asks_not_to_be_indexed_is_left_out_and_its_links_followed(
+    serve, store, meta, header, kept
+):
+    page = Reply(
+        body=f"<html><head>{meta}</head><h1>A</h1><p>Text of a.</p><a href=b.html>b</a></html>".encode(),
+        headers={"content-type": "text/html", **({"x-robots-tag": header} if header else {})},
+    )
+    site = serve(
+        {
+            "/": html("<h1>T</h1><p>Text.</p><a href=a.html>a</a>"),
+            "/a.html": page,
+            "/b.html": html("<p>b</p>"),
+        }
+    )
+    summary = crawl(store, site)
+    assert stored(store) == ["/", *(["/a.html"] if kept else []), "/b.html"]
+    assert sum(summary.unread.values()) == (not kept)
+    crawl(store, site, ignore_noindex=True)
+    assert stored(store) == ["/", "/a.html", "/b.html"]
+    crawl(store, site)
+    assert ("/a.html" in stored(store)) == kept
+
+
+def test_a_site_whose_start_page_asks_not_to_be_indexed_is_indexed(serve, store):
+    no = '<meta name="robots" content="noindex">'
+    pages = {"/": html(f"{no}<p>Text.</p><a href=a.html>a</a>"), "/a.html": html(f"{no}<p>a</p>")}
+    summary = crawl(store, serve(pages))
+    assert stored(store) == ["/", "/a.html"]
+    assert not summary.unread

@@ -14,7 +14,7 @@ import xxhash
 
 from linkstore.core.display import make_readable
 from linkstore.core.urls import drop_tracking
-from linkstore.extract.html import UTF_8, DecodedText, find_base_href, find_page_links
+from linkstore.extract.html import UTF_8, DecodedText, find_base_href, find_page_links, forbids_indexing
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.documents import PageTitles
@@ -129,11 +129,13 @@ class WebPage:
         content: What it says, or why it cannot be read.
         links: Absolute URLs of what it links to, those in navigation too; each once.
         refresh: The absolute URL that it sends its reader on to, if that is all it does.
+        unwanted: Whether it asks not to be indexed.
     """
 
     content: PageContent | UnreadablePageError
     links: tuple[str, ...] = ()
     refresh: str | None = None
+    unwanted: bool = False
 
 
 def is_page(url: str, headers: Mapping[str, str]) -> bool:
@@ -168,7 +170,8 @@ def _read_text(response: Response, kind: str, encoding: str | None) -> WebPage:
         return WebPage(content=error)
     page = replace(page, replaced=found.replaced, guessed=found.guessed)
     hrefs = (_find_url(link.href, response.url) for block in page.blocks for link in block.links)
-    return WebPage(content=page, links=tuple(dict.fromkeys(filter(None, hrefs))))
+    unwanted = forbids_indexing(None, response.headers.get("x-robots-tag", ""))
+    return WebPage(content=page, links=tuple(dict.fromkeys(filter(None, hrefs))), unwanted=unwanted)
 
 
 def _read_html(response: Response, encoding: str | None) -> WebPage:
@@ -185,6 +188,7 @@ def _read_html(response: Response, encoding: str | None) -> WebPage:
     framed = (node.attributes.get("src") or "" for node in tree.css(_FRAMES))
     found_links = (_find_url(href, base) for href in (*find_page_links(tree, noise=True), *framed))
     links = (url for url in found_links if url and url.startswith(("http://", "https://")))
+    unwanted = forbids_indexing(tree, response.headers.get("x-robots-tag", ""))
     content: PageContent | UnreadablePageError
     try:
         content = replace(read_page_content(tree), replaced=found.replaced, guessed=found.guessed)
@@ -194,6 +198,7 @@ def _read_html(response: Response, encoding: str | None) -> WebPage:
         content=problem or content,
         links=tuple(dict.fromkeys(links)),
         refresh=_find_url(find_refresh_target(response.body) or None, base),
+        unwanted=unwanted,
     )
 
 
@@ -264,7 +269,9 @@ class Visitor:
     def how(self) -> str:
         """The hash of the settings that a page's documents and the course of the crawl depend on."""
         one = self.settings
-        said = repr((_VERSION, one.allow, one.deny, one.max_depth, one.encoding, one.limits))
+        said = repr(
+            (_VERSION, one.allow, one.deny, one.max_depth, one.encoding, one.limits, one.ignore_noindex)
+        )
         return xxhash.xxh3_64_hexdigest(said.encode(errors="replace"))
 
 
@@ -304,6 +311,9 @@ class Crawl:
         self._broken: dict[str, BadInput] = {}
         self._pending: set[str] = set()
         self._requests = 0
+        self._heeds_noindex = not visitor.settings.ignore_noindex
+        self.unwanted = 0
+        """How many pages were left out because they ask not to be indexed."""
 
     def run(self) -> Iterator[Offer]:
         """Yield each page, and what could not be read; at the end those of which other URLs came to light.
@@ -442,6 +452,12 @@ class Crawl:
             return
         for link in page.links:
             self._frontier.add(link, depth=one.depth + 1, via=found.url)
+        if page.unwanted and found is self._start:  # which the user asked for, and so for a site like it
+            self._heeds_noindex = False
+        if page.unwanted and self._heeds_noindex:
+            self._ends.add_nothing(key)
+            self.unwanted += 1
+            return
         if isinstance(page.content, UnreadablePageError):
             self._ends.add_nothing(key)
             yield self._bad(Candidate(url=found.url, key=key, depth=one.depth), str(page.content))

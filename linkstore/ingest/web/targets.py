@@ -111,6 +111,8 @@ class WebSettings:
         patience: Seconds to wait for a server that asks for it by ``Retry-After``, at most; default 120. A
             site that wants longer between any two requests is not crawled.
         allow_private: Whether loopback and private addresses may be asked.
+        ignore_noindex: Whether to index pages that ask robots not to index them. They are indexed anyway if
+            the start page asks that too, or if an ``llms.txt`` names them.
         user_agent: What the requests say they come from.
         max_bytes: A larger page is skipped; default 16 MiB.
         timeout: Seconds for one request, from connecting to the last byte; default 30.
@@ -134,6 +136,7 @@ class WebSettings:
     retries: int = 3
     patience: float = 120.0
     allow_private: bool = False
+    ignore_noindex: bool = False
     user_agent: str = USER_AGENT
     max_bytes: int = 16 * 2**20
     timeout: float = 30.0

@@ -31,6 +31,9 @@ from linkstore.ingest.web.targets import (
     read_target,
 )
 
+UNWANTED: Final = "asking not to be indexed (noindex; --ignore-noindex indexes them)"
+"""How a summary counts them."""
+
 
 @dataclass(frozen=True, slots=True)
 class WebsiteSource(WebSettings):
@@ -106,12 +109,19 @@ class WebsitePages:
 
     def __init__(self, visitor: Visitor, site: Site, start: Response) -> None:
         self.site: Final = site
-        self.unread: Final[Mapping[str, int]] = {}
         self._start = start
+        self._crawl: Crawl | None = None
         self._is_list = is_page_list(start.url)
         if self._is_list or not visitor.settings.follow_links:
-            visitor = replace(visitor, settings=replace(visitor.settings, max_depth=0))
+            named = replace(visitor.settings, max_depth=0, ignore_noindex=True)
+            visitor = replace(visitor, settings=named)
         self._visitor = visitor
+
+    @property
+    def unread(self) -> Mapping[str, int]:
+        """The number of pages that were left out because they ask for it."""
+        unwanted = 0 if self._crawl is None else self._crawl.unwanted
+        return {UNWANTED: unwanted} if unwanted else {}
 
     def __len__(self) -> int:
         """Return 0, since nobody knows beforehand."""
@@ -125,8 +135,8 @@ class WebsitePages:
         """
         asked = {_make_request_url(name): digest for name, digest in known.items()}
         is_page = not self._is_list and not is_sitemap(self._start.body)
-        crawl = Crawl(self._visitor, asked, self._start if is_page else None, self._seeds())
-        yield from map(_name_in_letters, crawl.run())
+        self._crawl = Crawl(self._visitor, asked, self._start if is_page else None, self._seeds())
+        yield from map(_name_in_letters, self._crawl.run())
 
     def _seeds(self) -> Iterator[str | BadInput]:
         """Yield what the given list or sitemap names, else the sitemaps of robots.txt, or /sitemap.xml."""
