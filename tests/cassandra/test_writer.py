@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import random
@@ -19,7 +20,6 @@ from linkstore.errors import StoreNotFoundError, StoreUnavailableError
 from linkstore.ingest import Counts, FolderSource, Partition, Writer, index
 from linkstore.store.cassandra import make_url_backend
 
-dask = pytest.importorskip("dask", reason="needs Dask")
 distributed = pytest.importorskip("distributed", reason="needs Dask")
 
 PARTS = [(start, start + 40) for start in range(0, 200, 40)]
@@ -39,14 +39,20 @@ def made(url):
     writer.close()
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """Two processes of Dask, for tasks that lose many of them."""
+@contextlib.contextmanager
+def two_workers():
+    """Two processes of Dask."""
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 100}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
         distributed.Client(local) as client,
     ):
+        yield client
+
+
+@pytest.fixture
+def cluster():
+    """Two processes of Dask, of this test alone."""
+    with two_workers() as client:
         yield client
 
 
@@ -85,15 +91,20 @@ def test_tasks_of_dask_make_the_store_of_one_process(made, url, cluster, expecte
     assert_sound(made, url("kb"), expected)
 
 
-def test_workers_of_dask_that_are_killed_are_made_up_for(made, url, cluster, expected):
-    chance = random.Random(29)
-    tasks = [cluster.submit(slowly, made, *part, pure=False, retries=20) for part in PARTS for _ in range(2)]
-    for _ in range(times(2, 20)):
-        time.sleep(chance.uniform(0.3, 1.5))
-        for pid in list(cluster.run(os.getpid).values())[:1]:
-            os.kill(pid, signal.SIGKILL)
-        cluster.wait_for_workers(2, timeout=120)
-    assert sum(cluster.gather(tasks), Counts()).total == 400, "each was done twice"
+@pytest.mark.parametrize("seed", range(29, 29 + times(1, 10)))
+def test_workers_of_dask_that_are_killed_are_made_up_for(made, url, expected, seed):
+    """Two of them, since Dask's local cluster may lose count of more."""
+    chance = random.Random(seed)
+    with two_workers() as cluster:
+        tasks = [
+            cluster.submit(slowly, made, *part, pure=False, retries=20) for part in PARTS for _ in range(2)
+        ]
+        for _ in range(2):
+            time.sleep(chance.uniform(0.3, 1.5))
+            os.kill(next(iter(cluster.run(os.getpid).values())), signal.SIGKILL)
+            cluster.wait_for_workers(2, timeout=120)
+        counts = sum(cluster.gather(tasks), Counts())
+    assert counts.total == 400, "each was done twice"
     assert_sound(made, url("kb"), expected)
 
 
