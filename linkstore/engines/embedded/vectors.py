@@ -324,8 +324,9 @@ class AnnIndex:
     def make(cls, dimension: int) -> AnnIndex:
         """Make an empty index in memory. For unit vectors, the inner product is the cosine."""
         _require_memory(0)
-        from usearch.index import Index
+        from usearch.index import Index  # which takes memory itself
 
+        _require_memory(0)
         return cls(Index(ndim=dimension, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH))
 
     @classmethod
@@ -462,10 +463,12 @@ def _require_memory(size: int) -> None:
 
 
 def _restore_index(path: Path, *, view: bool) -> Any:
-    _require_memory(0 if view else 2 * path.stat().st_size)
+    size = 0 if view else 2 * path.stat().st_size
+    _require_memory(size)
     from usearch.compiled import ScalarKind
     from usearch.index import Index
 
+    _require_memory(size)
     index: Any = Index.restore(str(path), view=view)
     if index is None or index.dtype != ScalarKind.I8:  # with other scalars, it would give wrong answers
         return None
