@@ -16,9 +16,10 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from posixpath import basename, dirname
 from typing import Final
 from urllib.parse import urljoin
@@ -52,6 +53,8 @@ _PARAGRAPH_ENDS: Final = re.compile(
     re.IGNORECASE,
 )
 _TAG: Final = re.compile(rb"<[^<>]*+>")
+_KEPT: Final = 1_000
+"""Pages whose paragraphs are kept while books are looked for."""
 _SHORTEST_PARAGRAPH: Final = 40
 """Bytes; headings and entries of tables of contents are shorter."""
 
@@ -151,12 +154,12 @@ def _find_books(files: Sequence[PageFile], sizes: Mapping[str, int]) -> Iterator
     """Yield the paths of pages that repeat other pages in or below their folder, the largest first."""
     below: Counter[str] = Counter()
     for file in files:
-        below[dirname(file.page)] += sizes[file.page]
-    for path, size in list(below.items()):
+        path = file.page
         while path:
             path = dirname(path)
-            below[path] += size
+            below[path] += sizes[file.page]
     found: set[str] = set()
+    read = lru_cache(_KEPT)(_read_paragraphs)  # many pages of a site may ask not to be indexed
     for file in sorted(files, key=lambda one: -sizes[one.page]):
         size, folder = sizes[file.page], dirname(file.page)
         if size < _LEAST_BOOK:
@@ -166,19 +169,17 @@ def _find_books(files: Sequence[PageFile], sizes: Mapping[str, int]) -> Iterator
             continue
         if part >= _PART or forbids_indexing(parse_html(_read(file, _HEAD))):
             lead = f"{folder}/" if folder else ""
-            inside = (one for one in files if one.page.startswith(lead) and one.page not in found)
-            if _repeats(file, [one for one in inside if one is not file]):
+            inside = [one for one in files if one.page.startswith(lead) and one.page not in found]
+            if _repeats(read(file), (read(one) for one in inside if one is not file)):
                 found.add(file.page)
                 yield file.page
 
 
-def _repeats(file: PageFile, others: Sequence[PageFile]) -> bool:
-    """Say whether a page is made of other pages, and of next to nothing else."""
-    own = _read_paragraphs(file)
+def _repeats(own: Mapping[int, int], others: Iterable[Mapping[int, int]]) -> bool:
+    """Say whether the paragraphs of a page are those of other pages, and of next to nothing else."""
     said: set[int] = set()
     contained = 0
-    for other in others if len(others) >= _FEWEST_REPEATED and own else ():
-        paragraphs = _read_paragraphs(other)
+    for paragraphs in others if own else ():
         shared = paragraphs.keys() & own.keys()
         said |= shared
         contained += sum(paragraphs[one] for one in shared) > _CONTAINED * sum(paragraphs.values())

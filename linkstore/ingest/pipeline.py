@@ -31,6 +31,7 @@ from linkstore.core.urls import Site
 from linkstore.errors import DocumentError, ExtractionError, LinkError
 from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
+from linkstore.ingest.files import describe_unread
 from linkstore.ingest.partition import Partition, divide_source
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.source import (
@@ -345,8 +346,8 @@ class _IngestRun:
 def _explain_nothing(summary: Summary) -> str:
     """Explain why nothing was indexed, in one line."""
     if not summary.skipped:
-        left_out = ", ".join(f"{count:,} {kind}" for kind, count in summary.unread.items())
-        return f"it offers no page{left_out and f'; left out: {left_out}'}"
+        left_out = f"; left out: {describe_unread(summary.unread)}" if summary.unread else ""
+        return f"it offers no page{left_out}"
     (name, reason), *others = summary.skipped.items()
     more = f" (and {len(others):,} more like this)" if others else ""
     return f"{reason}{more}" if name == "." else f"{name}: {reason}{more}"

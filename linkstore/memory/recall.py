@@ -273,9 +273,8 @@ def _confirm_name(memory: MemorySettings, question: str, recent: Sequence[Turn])
     if memory.knowledge is None:
         return None
     found: Hits = yield request_search(memory.knowledge, name, strategy=Words(), k=NAMING_CHUNKS)
-    documents = [hit.document for hit in found]
-    titled = any(one.metadata.get("title") == name for one in documents)
-    return name if titled or has_name((one.page_content for one in documents), name) else None
+    titled = any(hit.document.metadata.get("title") == name for hit in found)
+    return name if titled or has_name((hit.document.page_content for hit in found), name) else None
 
 
 def find_turns(

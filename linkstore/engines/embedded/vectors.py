@@ -323,11 +323,8 @@ class AnnIndex:
     @classmethod
     def make(cls, dimension: int) -> AnnIndex:
         """Make an empty index in memory. For unit vectors, the inner product is the cosine."""
-        _require_memory(0)
-        from usearch.index import Index  # which takes memory itself
-
-        _require_memory(0)
-        return cls(Index(ndim=dimension, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH))
+        usearch = _import_usearch(0)
+        return cls(usearch.Index(ndim=dimension, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH))
 
     @classmethod
     def load(
@@ -462,15 +459,19 @@ def _require_memory(size: int) -> None:
         raise MemoryError(f"an index needs {size + _LEAST_BYTES:,} bytes of memory: {error}") from error
 
 
-def _restore_index(path: Path, *, view: bool) -> Any:
-    size = 0 if view else 2 * path.stat().st_size
+def _import_usearch(size: int) -> Any:
+    """Import usearch, which takes memory itself, if there is memory for it and then for an index."""
     _require_memory(size)
-    from usearch.compiled import ScalarKind
-    from usearch.index import Index
+    from usearch import index
 
     _require_memory(size)
-    index: Any = Index.restore(str(path), view=view)
-    if index is None or index.dtype != ScalarKind.I8:  # with other scalars, it would give wrong answers
+    return index
+
+
+def _restore_index(path: Path, *, view: bool) -> Any:
+    usearch = _import_usearch(0 if view else 2 * path.stat().st_size)
+    index = usearch.Index.restore(str(path), view=view)
+    if index is None or index.dtype != usearch.ScalarKind.I8:  # others would give wrong answers
         return None
     index.expansion_search = EXPANSION_SEARCH
     return index
