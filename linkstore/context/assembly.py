@@ -10,7 +10,7 @@ import numpy as np
 
 from linkstore.context.candidates import Candidates, CompilerSettings, continue_text
 from linkstore.context.compiled import Compiled, Item, LeftOut
-from linkstore.context.excerpts import cut_excerpt
+from linkstore.context.excerpts import cut_excerpt, list_shortest
 from linkstore.context.ordering import order_topologically, put_best_at_edges
 from linkstore.context.surroundings import Surroundings
 from linkstore.core.arrays import Ints
@@ -106,7 +106,7 @@ class Assembly:
             selection=settings.selection,
             order=settings.order,
             notes=tuple(self._collect_notes(draft)),
-            reason=None if draft.pieces else self._explain_empty(),
+            reason=None if draft.pieces else self._explain_empty(draft),
         )
 
     def _fit(self) -> _Draft:
@@ -175,24 +175,36 @@ class Assembly:
 
     def _add_excerpts(self, draft: _Draft) -> _Draft:
         """Add the best sentences of the best documents that do not fit, as long as there is room."""
-        waiting = [name for name in self._wanted if name not in draft.chosen]
-        for name in waiting[:_MOST_EXCERPTS]:
-            separator = self._settings.separator_cost if draft.pieces else 0
-            room = self._settings.budget - draft.tokens - separator
-            text = None
-            if self._with_requirements(name) <= {name, *draft.chosen}:
-                text = self._cut(name, room if draft.pieces else min(room, self._room))
+        for name in self._list_cut(draft):
+            room = self._settings.budget - draft.tokens - self._settings.separator_cost
+            alone = not draft.pieces
+            text = self._cut(name, self._room if alone else room, alone=alone)
             if text is not None:
                 draft = self._try(draft, name, text)
         return draft
 
-    def _cut(self, name: str, room: int) -> str | None:
-        """Return the best sentences of a document, with its header, within so many tokens."""
+    def _list_cut(self, draft: _Draft) -> list[str]:
+        """Return the best documents that do not fit, without those that require what does not."""
+        waiting = [name for name in self._wanted if name not in draft.chosen][:_MOST_EXCERPTS]
+        return [name for name in waiting if self._with_requirements(name) <= {name, *draft.chosen}]
+
+    def _cut(self, name: str, room: int, *, alone: bool) -> str | None:
+        """Return the best sentences of a document within so many tokens, which its header is among.
+
+        The line above them names it, unless the header does. If the context would be empty otherwise, it need
+        not: the gaps show that these are not all.
+        """
         settings, item = self._settings, self._by_id[name]
         room -= settings.counter.count([settings.head_of(item.document)])[0]
-        if room < min(LEAST_EXCERPT, self._room):
+        if room < LEAST_EXCERPT and not alone:
             return None
-        return cut_excerpt(name, item.text, self._question, room, settings.counter)
+        question, counter = self._question, settings.counter
+        named = None if settings.header is not None else name
+        text = cut_excerpt(item.text, question, room, counter, name=named)
+        if text is None and alone:
+            text = cut_excerpt(item.text, question, room, counter)
+            text = text or cut_excerpt(item.text, question, room, counter, counted=False)
+        return text
 
     def _try(self, draft: _Draft, name: str, text: str) -> _Draft:
         """Return the draft with a document more if it fits, else as it is."""
@@ -318,14 +330,21 @@ class Assembly:
             )
         return [*notes, *(str(cut) for cut in self._hits.cuts)]
 
-    def _explain_empty(self) -> str:
-        if not self._hits:
+    def _explain_empty(self, draft: _Draft) -> str:
+        if not self._wanted:
             return self._hits.reason or "nothing was found"
-        framed = self._settings.budget - self._room
-        least = min(item.cost for item in self._by_id.values()) + framed
+        by_id, heads = self._by_id, self._settings.head_of
+        needed = {name: self._with_requirements(name) for name in self._wanted}
+        name = min(needed, key=lambda name: sum(by_id[one].cost for one in needed[name]))
+        whole = self._write({one: by_id[one].text for one in needed[name]}).tokens
+        sentences = [
+            self._count_tokens(heads(by_id[one].document) + text)
+            for one in self._list_cut(draft)
+            for text in list_shortest(by_id[one].text, self._question)
+        ]
         return (
             f"no document or sentence fits into the budget of {self._settings.budget} tokens; the shortest"
-            f" document needs {least}"
+            f" document needs {whole}, the shortest sentence {min([whole, *sentences])}"
         )
 
 

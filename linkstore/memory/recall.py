@@ -232,6 +232,10 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     )
     if asked.budget is not None:
         recall = yield from fit_budget(recall, asked.budget, memory.knowledge, pool)
+        left = recall.turns or recall.recent or recall.chunks
+        if recall.reason is None and not left:
+            why = f"nothing that was found fits into the budget of {asked.budget} tokens beside the question"
+            recall = replace(recall, reason=why)
     if memory.touch:
         yield from _note_accesses(memory, recall, asked.moment)
     return recall
