@@ -88,6 +88,20 @@ class KnowingCases:
         assert "Bergen" not in found.prompt
         assert "[2026-03-04 09:00, since then] User: I moved to Oslo." in found.prompt
 
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("I live in Bergen and I need a dentist", "btw I moved to Trondheim last week"),
+            ("I live in Bergen.", "oh hey, I've just moved to Rome"),
+            ("I live in Bergen.", "We live in a flat, and I now live in Oslo."),
+            ("my budget is 1800", "actually my budget is 1500"),
+            ("her teacher is Mrs. Keller", "sorry, her teacher is Mr. Brandt."),
+        ],
+    )
+    def test_facts_give_way_as_people_type_them(self, memory, before, after):
+        old = memory.add("chat", before, "Ok.")
+        assert memory.add("chat", after, "Ok.").supersedes == (old.id,)
+
     def test_what_was_so_is_known_as_of_a_time(self, memory):
         memory.add("chat", "My phone number is 555-0134.", "Saved.", time=START)
         memory.add("chat", "My phone number is 555-0199 now.", "Updated.", time=START + timedelta(days=2))
@@ -109,6 +123,8 @@ class KnowingCases:
         [
             ("I have a dog called Rex.", "I have a cat called Tom."),
             ("I like jazz.", "I like techno."),
+            ("I'm a nurse.", "I now have a new dog."),
+            ("I work at the post office.", "also I work at the zoo"),
             ("My brother lives in Rome.", "My sister lives in Paris."),
             ("The meeting is on Tuesday.", "The meeting is at 10:00."),
             ("Is my phone number 555?", "Is my phone number 556?"),
