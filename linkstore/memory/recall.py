@@ -311,7 +311,8 @@ def put_newer_first(
 
     Whether the later one takes the place of the earlier one may not be known; it is read first. They are of
     the same if both state something, and the later one has most of the question's words that the other has,
-    or half of them and says that something changed.
+    or half of them and says that something changed. Without a name or a number of them it is about something
+    else.
     """
     asked = {stem for view in views for stem in _find_stems(view.text)}
     ordered: list[tuple[Turn, float]] = []
@@ -327,9 +328,11 @@ def put_newer_first(
 
 def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
     asking = any(one.query.rstrip().endswith("?") for one in (turn, other))
-    wanted = _find_stems(other.query) & asked
-    share = len(wanted & _find_stems(turn.query)) / max(1, len(wanted))
-    return not asking and (share > NEWER_WORDS or (share == NEWER_WORDS and says_change(turn.query)))
+    wanted, said = _find_stems(other.query) & asked, _find_stems(turn.query)
+    share = len(wanted & said) / max(1, len(wanted))
+    most = share > NEWER_WORDS or (share == NEWER_WORDS and says_change(turn.query))
+    marked = [word for word in other.query.split()[1:] if not word.islower()]
+    return most and not asking and (wanted - said).isdisjoint(_find_stems(" ".join(marked)))
 
 
 def _find_stems(text: str) -> set[str]:
