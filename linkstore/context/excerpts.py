@@ -19,7 +19,13 @@ _MOST_SENTENCES: Final = 500
 
 
 def cut_excerpt(
-    text: str, question: str, room: int, counter: TokenCounter, *, name: str | None = None, counted: bool = True
+    text: str,
+    question: str,
+    room: int,
+    counter: TokenCounter,
+    *,
+    name: str | None = None,
+    counted: bool = True,
 ) -> str | None:
     """Return the best whole sentences of a text in their order, or None if not one fits.
 

@@ -29,8 +29,8 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
     """Adds the compiled context of the user's last message to the system message of every model call.
 
     The messages of the agent's state stay as they are, so that contexts do not pile up in it. A call without
-    a message of the user, or with one that has no text, is passed on as it is; so is one for which nothing fits
-    into the budget, with a warning in the log ``linkstore``.
+    a message of the user, or with one that has no text, is passed on as it is; so is one for which nothing
+    fits into the budget, with a warning in the log ``linkstore``.
 
     Args:
         compiler: Compiles the contexts; its budget is for all that is added, with introduction and frame.

@@ -101,7 +101,8 @@ class ConversationMemory(MemorySettings):
         Args:
             session: The conversation.
             query: What the user said; or messages with roles, of which those of the user become turns with
-                the assistant's answers, under their ids. Messages of the system and of tools are left out.
+                the assistant's answers, under their ids. Messages of the system, of tools and of middleware
+                (summaries) are left out.
             response: What was answered; None if there was no answer.
             given: What else is known: see :class:`~linkstore.memory.writing.TurnFields`.
 
@@ -487,6 +488,8 @@ def pair_messages(messages: Messages) -> list[dict[str, Any]]:
     turns: list[dict[str, Any]] = []
     for message in convert_to_messages(messages):
         text = str(message.text).strip()
+        if "lc_source" in message.additional_kwargs:
+            continue  # middleware wrote it, such as a summary
         if isinstance(message, HumanMessage):
             turns.append({"query": text, **({"key": message.id} if message.id else {})})
         elif isinstance(message, AIMessage) and text:

@@ -27,8 +27,8 @@ _CHANGE: Final = re.compile(
 )
 _LEAD: Final = re.compile(
     r"^(?:[^,:;]{1,60}[,:;]\s+(?:but |and |so )?"
-    r"|(?:(?:actually|and|btw|but|by the way|correction|fyi|hey|hi|no|note|oh|ok|okay|so|sorry|update|wait|well"
-    r"|yeah|yes)\b[\s,:]*)+|(?:i (?:read|heard|think|believe)|it turns out|please note|remember) that\s+)",
+    r"|(?:(?:actually|and|btw|but|by the way|correction|fyi|hey|hi|no|note|oh|ok|okay|so|sorry|update|wait"
+    r"|well|yeah|yes)\b[\s,:]*)+|(?:i (?:read|heard|think|believe)|it turns out|please note|remember) that\s+)",
     re.IGNORECASE,
 )
 """What may stand before a statement: "By the way, …", "btw …", "I read that …", "Change of plan: …"."""

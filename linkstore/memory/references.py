@@ -30,7 +30,8 @@ _SIGN: Final = re.compile(
     r"\b(?:its|it|their|theirs|they|them|his|he|him|hers|her|she|this|that|these|those|"
     r"the (?:former|latter|same)|such)\b(?!['\u2019]s\s+(?:say|talk|go)\b)"
     r"|\b(?:there|one|ones|another|others?|same|first|second|third|former|latter|then|also|too|else)\b"
-    r"|^\W*(?:and|but|or|so|what about|how about|why|ok(?:ay)?(?![.!])|no|yes|really|wow|i see)\b|\bi (?:mean|meant)\b",
+    r"|^\W*(?:and|but|or|so|what about|how about|why|ok(?:ay)?(?![.!])|no|yes|really|wow|i see)\b"
+    r"|\bi (?:mean|meant)\b",
     re.IGNORECASE,
 )
 """A word that refers to something said before, or may do so."""

@@ -440,7 +440,9 @@ class ContextCases:
     def test_an_excerpt_is_named_once_by_the_header_or_by_the_line_above_it(self, store):
         text = "Hubs are common. A hub has many members. Bananas are yellow. Cats purr at night."
         store.add_documents([document("long", text)])
-        compiled = compiler(store, 13, header=lambda one: f"[{one.id}]").compile("How many members has a hub?")
+        compiled = compiler(store, 13, header=lambda one: f"[{one.id}]").compile(
+            "How many members has a hub?"
+        )
         assert compiled.text == "[long]\n[1 of 4 sentences]\n[…] A hub has many members. […]"
 
     def test_the_shortest_document_is_counted_with_what_it_requires(self, store):

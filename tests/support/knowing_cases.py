@@ -217,6 +217,7 @@ class KnowingCases:
             {"role": "user", "content": "What is tea?"},
             ("assistant", "A drink."),
             ToolMessage("ignored", tool_call_id="1"),
+            HumanMessage("They spoke of tea.", additional_kwargs={"lc_source": "summarization"}),
             ("user", "Thanks."),
         ]
         turns = memory.add("chat", said, metadata={"channel": "web"})
