@@ -191,20 +191,13 @@ class Assembly:
     def _cut(self, name: str, room: int, *, alone: bool) -> str | None:
         """Return the best sentences of a document within so many tokens, which its header is among.
 
-        The line above them names it, unless the header does. If the context would be empty otherwise, it need
-        not: the gaps show that these are not all.
+        If the context would be empty otherwise, they need no line above them: the gaps show what they are.
         """
-        settings, item = self._settings, self._by_id[name]
-        room -= settings.counter.count([settings.head_of(item.document)])[0]
+        room -= self._settings.counter.count([self._settings.head_of(self._by_id[name].document)])[0]
         if room < LEAST_EXCERPT and not alone:
             return None
-        question, counter = self._question, settings.counter
-        named = None if settings.header is not None else name
-        text = cut_excerpt(item.text, question, room, counter, name=named)
-        if text is None and alone:
-            text = cut_excerpt(item.text, question, room, counter)
-            text = text or cut_excerpt(item.text, question, room, counter, counted=False)
-        return text
+        given = self._by_id[name].text, self._question, room, self._settings.counter
+        return cut_excerpt(*given, name) or (cut_excerpt(*given) if alone else None)
 
     def _try(self, draft: _Draft, name: str, text: str) -> _Draft:
         """Return the draft with a document more if it fits, else as it is."""
@@ -333,18 +326,16 @@ class Assembly:
     def _explain_empty(self, draft: _Draft) -> str:
         if not self._wanted:
             return self._hits.reason or "nothing was found"
-        by_id, heads = self._by_id, self._settings.head_of
-        needed = {name: self._with_requirements(name) for name in self._wanted}
-        name = min(needed, key=lambda name: sum(by_id[one].cost for one in needed[name]))
-        whole = self._write({one: by_id[one].text for one in needed[name]}).tokens
-        sentences = [
-            self._count_tokens(heads(by_id[one].document) + text)
-            for one in self._list_cut(draft)
-            for text in list_shortest(by_id[one].text, self._question)
-        ]
+        by_id = self._by_id
+        needed = map(self._with_requirements, self._wanted)
+        least = min(needed, key=lambda names: sum(by_id[name].cost for name in names))
+        texts = [self._write({name: by_id[name].text for name in least}).text]
+        for name in self._list_cut(draft):
+            head = self._settings.head_of(by_id[name].document)
+            texts += (head + one for one in list_shortest(by_id[name].text, self._question))
         return (
             f"no document or sentence fits into the budget of {self._settings.budget} tokens; the shortest"
-            f" document needs {whole}, the shortest sentence {min([whole, *sentences])}"
+            f" needs {min(map(self._count_tokens, texts))}"
         )
 
 

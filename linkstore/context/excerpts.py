@@ -19,13 +19,7 @@ _MOST_SENTENCES: Final = 500
 
 
 def cut_excerpt(
-    text: str,
-    question: str,
-    room: int,
-    counter: TokenCounter,
-    *,
-    name: str | None = None,
-    counted: bool = True,
+    text: str, question: str, room: int, counter: TokenCounter, name: str | None = None
 ) -> str | None:
     """Return the best whole sentences of a text in their order, or None if not one fits.
 
@@ -34,12 +28,11 @@ def cut_excerpt(
         question: What they are to answer.
         room: Most tokens of the excerpt.
         counter: Counts them.
-        name: What the line above them calls the document; None: it does not name it.
-        counted: Whether there is such a line, which says how many of its sentences they are.
+        name: The id in the line above them, which says how many sentences they are; None: without the line.
     """
     sentences, worth = _weigh_sentences(text, question)
     costs = counter.count([f"{GAP}{one}" for one in sentences])
-    free = room - counter.count([_format(sentences, [], name, counted)])[0]
+    free = room - counter.count([_format(sentences, [], name)])[0]
     best = sorted((at for at, value in enumerate(worth) if value), key=lambda at: (-worth[at], at))
     chosen: list[int] = []
     for at in best:
@@ -47,18 +40,18 @@ def cut_excerpt(
             chosen.append(at)
             free -= costs[at]
     while chosen:
-        excerpt = _format(sentences, sorted(chosen), name, counted)
+        excerpt = _format(sentences, sorted(chosen), name)
         if counter.count([excerpt])[0] <= room:
             return excerpt
         chosen.pop()  # the least of those taken
-    single = [_format(sentences, [at], name, counted) for at in best]
+    single = [_format(sentences, [at], name) for at in best]
     return next((one for one, cost in zip(single, counter.count(single), strict=True) if cost <= room), None)
 
 
 def list_shortest(text: str, question: str) -> list[str]:
     """Return each sentence that may be an excerpt, as the shortest one."""
     sentences, worth = _weigh_sentences(text, question)
-    return [_format(sentences, [at], None, False) for at, value in enumerate(worth) if value]
+    return [_format(sentences, [at], None) for at, value in enumerate(worth) if value]
 
 
 def _weigh_sentences(text: str, question: str) -> tuple[list[str], list[float]]:
@@ -70,12 +63,12 @@ def _weigh_sentences(text: str, question: str) -> tuple[list[str], list[float]]:
     ]
 
 
-def _format(sentences: Sequence[str], chosen: Sequence[int], name: str | None, counted: bool) -> str:
+def _format(sentences: Sequence[str], chosen: Sequence[int], name: str | None) -> str:
     parts: list[str] = []
     for before, at in zip([-1, *chosen], chosen, strict=False):
         gap = GAP if at > before + 1 else " "
         parts.append(f"{gap}{sentences[at]}".lstrip(" " if not parts else ""))
     end = GAP if chosen and chosen[-1] < len(sentences) - 1 else ""
-    named = "" if name is None else f"{escape_unprintable(name)}: "
-    head = f"[{named}{len(chosen)} of {len(sentences)} sentences]\n" if counted else ""
+    counted = f"{len(chosen)} of {len(sentences)} sentences"
+    head = "" if name is None else f"[{escape_unprintable(name)}: {counted}]\n"
     return f"{head}{''.join(parts)}{end}".rstrip()

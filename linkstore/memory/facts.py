@@ -28,7 +28,8 @@ _CHANGE: Final = re.compile(
 _LEAD: Final = re.compile(
     r"^(?:[^,:;]{1,60}[,:;]\s+(?:but |and |so )?"
     r"|(?:(?:actually|and|btw|but|by the way|correction|fyi|hey|hi|no|note|oh|ok|okay|so|sorry|update|wait"
-    r"|well|yeah|yes)\b[\s,:]*)+|(?:i (?:read|heard|think|believe)|it turns out|please note|remember) that\s+)",
+    r"|well|yeah|yes)\b[\s,:]*)+"
+    r"|(?:i (?:read|heard|think|believe)|it turns out|please note|remember) that\s+)",
     re.IGNORECASE,
 )
 """What may stand before a statement: "By the way, …", "btw …", "I read that …", "Change of plan: …"."""
