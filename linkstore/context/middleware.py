@@ -81,15 +81,9 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
 
 def find_last_question(messages: Sequence[AnyMessage]) -> str:
     """Return the text of the user's last message, or an empty string if there is none."""
-    for message in reversed(messages):
-        if isinstance(message, HumanMessage) and is_from_user(message):
-            return str(message.text).strip()
-    return ""
-
-
-def is_from_user(message: HumanMessage) -> bool:
-    """Say whether a message is the user's own, and not one that middleware wrote, such as a summary."""
-    return "lc_source" not in message.additional_kwargs
+    asked = [one for one in messages if isinstance(one, HumanMessage)]
+    own = [one for one in asked if "lc_source" not in one.additional_kwargs]  # no summary of middleware
+    return str(own[-1].text).strip() if own else ""
 
 
 def extend_message(message: SystemMessage | None, text: str) -> SystemMessage:

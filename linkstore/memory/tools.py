@@ -27,7 +27,7 @@ REMEMBERED = "Remembered."
 NO_WORDS = "Error: the text has no words; call this again with words."
 
 
-def memory_tools(  # noqa: C901 - four tools of one operation each
+def memory_tools(
     memory: ConversationMemory, session: SessionKey | str, *, everywhere: bool
 ) -> list[BaseTool]:
     """Make the tools of one session.
@@ -40,8 +40,6 @@ def memory_tools(  # noqa: C901 - four tools of one operation each
     key = SessionKey.of(session)
 
     def recalling(question: str) -> Operation[tuple[str, Recall]]:
-        if not has_words(question):
-            return NO_WORDS, Recall(question=question, resolved=question, reason=NO_WORDS)
         options = {"everywhere": everywhere}
         found: Recall = yield Call(memory.recall, memory.arecall, (key, question), options)
         if found.reason is not None and not found.recent:
@@ -49,15 +47,11 @@ def memory_tools(  # noqa: C901 - four tools of one operation each
         parts = [("conversation", found.conversation), ("knowledge", found.knowledge)]
         return frame_parts(parts) or NOTHING_KNOWN, found
 
-    def remembering(text: str) -> Operation[tuple[str, Turn | None]]:
-        if not has_words(text):
-            return NO_WORDS, None
+    def remembering(text: str) -> Operation[tuple[str, Turn]]:
         note: Turn = yield Call(memory.remember, memory.aremember, (key, text))
         return REMEMBERED, note
 
-    def correcting(wrong: str, right: str) -> Operation[tuple[str, Turn | None]]:
-        if not (has_words(wrong) and has_words(right)):
-            return NO_WORDS, None
+    def correcting(wrong: str, right: str) -> Operation[tuple[str, Turn]]:
         found: list[tuple[Turn, float]] = yield Call(memory.search, memory.asearch, (key, wrong), {"k": 1})
         if not found:
             note: Turn = yield Call(memory.remember, memory.aremember, (key, right))
@@ -67,9 +61,7 @@ def memory_tools(  # noqa: C901 - four tools of one operation each
         note = yield Call(memory.remember, memory.aremember, (key, right), options)
         return f"Corrected: {before.query!r} is no longer so.", note
 
-    def forgetting(about: str) -> Operation[tuple[str, Forgotten | None]]:
-        if not has_words(about):
-            return NO_WORDS, None
+    def forgetting(about: str) -> Operation[tuple[str, Forgotten]]:
         gone: Forgotten = yield Call(memory.forget, memory.aforget, (key,), {"entity": about})
         counts = f"{format_count(len(gone), 'turn')} and {format_count(len(gone.notes), 'note')}"
         return f"Forgotten: {counts} about {about!r}.", gone
@@ -109,13 +101,18 @@ def _make_tool(
 ) -> BaseTool:
     """Make a tool of an operation that returns its answer and an artifact; arguments are described texts."""
 
+    def answering(given: dict[str, str]) -> Operation[tuple[str, Any]]:
+        if not all(map(has_words, given.values())):
+            return NO_WORDS, None
+        return (yield from operation(**given))  # type: ignore[no-any-return]
+
     def call(**given: str) -> Any:
         with raise_for_model():
-            return run(operation(**given))
+            return run(answering(given))
 
     async def acall(**given: str) -> Any:
         with raise_for_model():
-            return await arun(operation(**given))
+            return await arun(answering(given))
 
     fields: dict[str, Any] = {
         one: (str, Field(min_length=1, description=meant)) for one, meant in arguments.items()
