@@ -20,7 +20,10 @@ PARTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "traversal": ("linkstore/strategies/traversal.py", ("tests/strategies", "tests/store/test_ceiling.py")),
     "pagerank": ("linkstore/strategies/pagerank.py", ("tests/strategies",)),
     "results": ("linkstore/strategies/results.py", ("tests/strategies",)),
-    "first_stage": ("linkstore/strategies/first_stage.py", ("tests/strategies",)),
+    "first_stage": (
+        "linkstore/strategies/first_stage.py",
+        ("tests/strategies", "tests/evaluation/test_floor.py", "tests/store"),
+    ),
     "mmr": ("linkstore/strategies/mmr.py", ("tests/strategies",)),
     "all_paths": ("linkstore/strategies/all_paths.py", ("tests/strategies",)),
     "embedded_filters": ("linkstore/engines/embedded/filters.py", ("tests/embedded/test_conformance.py",)),
