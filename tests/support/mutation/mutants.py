@@ -39,8 +39,9 @@ def sample_mutants(source: str, count: int, seed: int) -> list[Mutant]:
     """Return mutants at ``count`` places of a module drawn at random, one for each place, in their order.
 
     At one place many changes are possible (a plus can become ten other signs), so places are drawn, then one
-    change of each. Changes of annotations, of how a dataclass is made, of the kind of a parameter (``*`` or ``/``
-    in front of it), and of ``strict`` of ``zip`` and ``copy`` of ``astype`` do not count: no result depends on them.
+    change of each. Some do not count, since no result depends on them: changes of annotations, of how a
+    dataclass is made, of the kind of a parameter (``*`` or ``/`` in front of it), of ``strict`` of ``zip``, and
+    of ``copy`` of ``astype``.
     """
     places: dict[tuple[int, int], list[tuple[str, int]]] = defaultdict(list)
     nodes = list(ast_nodes(get_ast(source)))
