@@ -56,6 +56,7 @@ ARCHIVE = (
     "zensical.toml",
     "benchmarks/*.py",
     "benchmarks/_off_subject.json",
+    "benchmarks/hyperdocs/DATASHEET.md",
     "benchmarks/hyperdocs/*.jsonl",
     "docs/*.py",
     "docs/*.md",

@@ -40,8 +40,8 @@ def sample_mutants(source: str, count: int, seed: int) -> list[Mutant]:
 
     At one place many changes are possible (a plus can become ten other signs), so places are drawn, then one
     change of each. Some do not count, since no result depends on them: changes of annotations, of how a
-    dataclass is made, of the kind of a parameter (``*`` or ``/`` in front of it), of ``strict`` of ``zip``, and
-    of ``copy`` of ``astype``.
+    dataclass is made, of the kind of a parameter (``*`` or ``/`` in front of it), of ``zip(strict=)`` and of
+    ``astype(copy=)``.
     """
     places: dict[tuple[int, int], list[tuple[str, int]]] = defaultdict(list)
     nodes = list(ast_nodes(get_ast(source)))
