@@ -175,6 +175,7 @@ class TestSubject:
         hits = self.SEARCH(strategy, text=text, least_similarity=0.2)
         named = (hits.reason or "").removeprefix("no document has the words ").partition(", and the")[0]
         assert (sorted(named.split(", ")) if named else [], bool(hits)) == (subject, not subject)
+        assert [(reason, depth) for reason, _, depth in cuts(hits)] == [("floor", 0)] * bool(subject)
 
     @pytest.mark.parametrize(("least", "found"), [(0.039, True), (0.04, True), (0.041, False)])
     def test_a_document_as_similar_as_the_least_is_found(self, least: float, found: bool) -> None:

@@ -17,7 +17,10 @@ PARTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "plans": ("linkstore/core/plans.py", ("tests/values/test_order.py", "tests/strategies")),
     "lexical": ("linkstore/core/lexical.py", ("tests/values/test_lexical.py",)),
     "urls": ("linkstore/core/urls.py", ("tests/values/test_urls.py",)),
-    "traversal": ("linkstore/strategies/traversal.py", ("tests/strategies", "tests/store/test_ceiling.py")),
+    "traversal": (
+        "linkstore/strategies/traversal.py",
+        ("tests/strategies", "tests/store/test_ceiling.py", "tests/store/test_link_filter.py"),
+    ),
     "pagerank": ("linkstore/strategies/pagerank.py", ("tests/strategies",)),
     "results": ("linkstore/strategies/results.py", ("tests/strategies",)),
     "first_stage": (
