@@ -221,8 +221,8 @@ class TestWalk:
             make_record("near", 0.9),
             *(make_record(name, -0.5, Link.incoming(kind="mention", tag=name)) for name in names),
         )
-        hits = search(NARROW, text=", ".join(names))
-        assert sorted(hit.document.id for hit in hits if hit.depth == 0) == sorted(["near", *names[:5]])
+        hits = search(replace(NARROW, lexical=0.0), text=", ".join(names))
+        assert len(set(ids(hits)) & set(names)) == 5
 
     def test_without_links_the_first_stage_decides(self) -> None:
         search = store(*(make_record(f"d{n}", n / 10, text="monorail" if n == 3 else "") for n in range(10)))

@@ -22,7 +22,7 @@ PARTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ("tests/strategies", "tests/store/test_ceiling.py", "tests/store/test_link_filter.py"),
     ),
     "pagerank": ("linkstore/strategies/pagerank.py", ("tests/strategies",)),
-    "results": ("linkstore/strategies/results.py", ("tests/strategies",)),
+    "results": ("linkstore/strategies/results.py", ("tests/strategies", "tests/store/test_link_filter.py")),
     "first_stage": (
         "linkstore/strategies/first_stage.py",
         ("tests/strategies", "tests/evaluation/test_floor.py", "tests/store"),
