@@ -1,8 +1,9 @@
 """Reads the pages of a source: here if there are few, in a pool of processes if there are many.
 
 The pool is that of the standard library. Its processes do not import the program that indexes, which may
-therefore be a notebook, a script without a ``__main__`` guard, or have threads. A page that takes too long
-ends its process, and with it the pool, whose pages are read once more, each alone: so it is found.
+therefore be a notebook, a script without a ``__main__`` guard, or have threads. Short pages are sent several
+at once. A page that takes too long ends its process, and with it the pool, whose pages are read once more,
+each alone: so it is found.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -41,7 +42,7 @@ from linkstore.ingest.source import BadInput, PageReader, SourcePage
 SECONDS_A_PAGE: Final = 10.0
 """A page that takes more processor time to read is given up."""
 _PATIENCE_A_PAGE: Final = 12
-"""So many times as long by the clock, for a page that waits, or a machine with much else to do."""
+"""So many times as long by the clock, for pages that wait, or a machine with much else to do."""
 PATIENCE: Final = 1.0
 """Seconds of reading after which processes are started; that takes each of them half a second."""
 _GLIMPSE: Final = 0.1
@@ -49,10 +50,14 @@ _GLIMPSE: Final = 0.1
 _MUCH: Final = 3.0
 """Seconds that the rest is to take for processes to be started earlier."""
 _WAITING: Final = 4
-"""Pages offered ahead, for each process."""
+"""Messages sent ahead, for each process."""
+_SECONDS_A_MESSAGE: Final = 0.01
+"""Reading the pages of a message should take about as long: sending it takes half a millisecond."""
+_PAGES_A_MESSAGE: Final = 16
 _TRIES: Final = 2
 """How often a page is read alone that ended its process, or whose process somebody else ended."""
 _SECONDS_TO_START: Final = 60.0
+_HAS_TIMERS: Final = hasattr(signal, "setitimer")
 _LOG: Final = logging.getLogger("linkstore.ingest")
 
 Offer = SourcePage | BadInput
@@ -107,12 +112,24 @@ def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
     return ReadPage(documents=documents, page=page, problem=None if documents else "it has no text")
 
 
+@dataclass(slots=True)
+class _Message:
+    """Pages that a process reads together, packed, and the reply to come once it is sent."""
+
+    pages: list[bytes] = field(default_factory=list)
+    reply: Future[list[bytes]] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A page that a process reads: the message to it, and the reply to come."""
+    """A page that a process reads: the message that it is in, and its place there."""
 
-    message: bytes
-    reply: Future[bytes]
+    message: _Message
+    place: int
+
+    @property
+    def is_read(self) -> bool:
+        return self.message.reply is not None and self.message.reply.done()
 
 
 class ReadAhead:
@@ -133,7 +150,7 @@ class ReadAhead:
         self._links = tuple(one for one in links if isinstance(one, str))
         able = len(self._links) == len(links) and bool(sys.executable) and not hasattr(sys, "frozen")
         self._jobs = (count_cores() if jobs is None else jobs) if able else 1
-        self._spent = 0.0
+        self._spent, self._read_here = 0.0, 0
         self._offered = 0
         self._pool: ReadingPool | None = None
 
@@ -164,7 +181,8 @@ class ReadAhead:
                     raise
                 self._offered += 1
                 pending.append((offered, self._send(offered, is_new, about)))
-                yield from self._read(pending, is_new, self._jobs * _WAITING if self._pool else 0)
+                waiting = self._jobs * _WAITING * self._pool.pages if self._pool else 0
+                yield from self._read(pending, is_new, waiting)
             yield from self._read(pending, is_new, 0)
         finally:
             if self._pool is not None:
@@ -178,7 +196,9 @@ class ReadAhead:
             left = self._spent * (about - self._offered)
             if self._spent < PATIENCE and (self._spent < _GLIMPSE or left < _MUCH * self._offered):
                 return None
-            self._pool = ReadingPool.started(self._jobs, self._links, self._linkers.site, page)
+            rate = self._read_here / self._spent if self._spent else 0.0
+            pages = max(1, min(_PAGES_A_MESSAGE, int(_SECONDS_A_MESSAGE * rate)))
+            self._pool = ReadingPool.started(self._jobs, pages, self._links, self._linkers.site, page)
             if self._pool is None:
                 self._jobs = 1
                 return None
@@ -188,7 +208,7 @@ class ReadAhead:
         self, pending: deque[tuple[Offer, _Sent | None]], is_new: Callable[[SourcePage], bool], waiting: int
     ) -> Iterator[tuple[Offer, ReadPage | None]]:
         """Yield pages until only this many are waiting, and those that are read already."""
-        while pending and (len(pending) > waiting or pending[0][1] is None or pending[0][1].reply.done()):
+        while pending and (len(pending) > waiting or pending[0][1] is None or pending[0][1].is_read):
             offered, sent = pending.popleft()
             if isinstance(offered, BadInput) or not is_new(offered):
                 yield offered, None
@@ -198,6 +218,7 @@ class ReadAhead:
                 begun = perf_counter()
                 found = read_page(offered.url, offered.read, self._linkers)
                 self._spent += perf_counter() - begun
+                self._read_here += 1
             yield offered, found
 
 
@@ -206,52 +227,71 @@ class ReadingPool:
 
     Args:
         count: How many.
+        pages: How many pages a message has at most.
         task: What they need to know, packed.
         reader: What the methods that read pages belong to.
     """
 
-    def __init__(self, count: int, task: bytes, reader: object) -> None:
+    def __init__(self, count: int, pages: int, task: bytes, reader: object) -> None:
         self._count = count
+        self.pages = pages
         self._task = task
         self._reader = reader
+        self._unsent = _Message()
         self._many: ProcessPoolExecutor | None = None
         self._alone: ProcessPoolExecutor | None = None
 
     @classmethod
-    def started(cls, count: int, links: Sequence[str], site: Site, page: SourcePage) -> ReadingPool | None:
+    def started(
+        cls, count: int, pages: int, links: Sequence[str], site: Site, page: SourcePage
+    ) -> ReadingPool | None:
         """Start processes that read pages such as this one, or return None if that is not possible."""
         reader = getattr(getattr(page.read, "func", None), "__self__", None)
         try:
             task = _pack((tuple(links), site, reader, SECONDS_A_PAGE))
         except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
             return None
-        pool = cls(count, task, reader)
+        pool = cls(count, pages, task, reader)
         pool._many = pool._start(count)
         return pool if pool._many is not None else None
 
     def send(self, page: SourcePage) -> _Sent | None:
-        """Have a page read, or return None if it cannot be sent to another process."""
+        """Have a page read with those after it, or return None if it cannot be sent to another process."""
         read: Any = page.read
         owner = getattr(getattr(read, "func", None), "__self__", None)
         try:
             if owner is not None and owner is self._reader:  # which the processes have
-                message = _pack((page.url, read.func.__name__, read.args, read.keywords))
+                packed = _pack((page.url, read.func.__name__, read.args, read.keywords))
             else:
-                message = _pack((page.url, read, (), {}))
+                packed = _pack((page.url, read, (), {}))
         except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
             return None
-        if self._many is None:
-            self._many = self._start(self._count)
-        try:
-            return None if self._many is None else _Sent(message, self._many.submit(_answer, message))
-        except BrokenExecutor:
-            self._many = None
-            return self.send(page)
+        sent = _Sent(self._unsent, len(self._unsent.pages))
+        self._unsent.pages.append(packed)
+        if len(self._unsent.pages) == self.pages:
+            self._flush()
+        return sent
+
+    def _flush(self) -> None:
+        """Send the pages that wait to be sent, unless no process can be started: they are then read here."""
+        message, self._unsent = self._unsent, _Message()
+        while (many := self._many or self._start(self._count)) is not None:
+            self._many = many
+            try:
+                message.reply = many.submit(_answer, message.pages)
+            except BrokenExecutor:
+                self._many = None
+            else:
+                return
 
     def receive(self, sent: _Sent) -> ReadPage | None:
         """Return what was read of a page, or None if it must be read here."""
+        if sent.message is self._unsent:
+            self._flush()
+        if sent.message.reply is None:
+            return None
         try:
-            return _unpack_reply(sent.reply.result())
+            return _unpack_reply(sent.message.reply.result()[sent.place])
         except BrokenExecutor:
             pass  # this page ended the process that read it, or another one did
         for _ in range(_TRIES):
@@ -260,7 +300,9 @@ class ReadingPool:
                 return None
             begun = monotonic()
             try:
-                return _unpack_reply(self._alone.submit(_answer, sent.message).result())
+                return _unpack_reply(
+                    self._alone.submit(_answer, [sent.message.pages[sent.place]]).result()[0]
+                )
             except BrokenExecutor:
                 self._alone = None
             if monotonic() - begun >= SECONDS_A_PAGE:
@@ -354,34 +396,35 @@ def _get_ready() -> None:
     """Do nothing, to show that the process has started."""
 
 
-def _answer(message: bytes) -> bytes:
-    """Read a page for another process. The reply is empty if it cannot be read here."""
+def _answer(pages: list[bytes]) -> list[bytes]:
+    """Read pages for another process. The reply to one is empty if it cannot be read here."""
     job = _JOB.get()
     if job is None:
-        return b""
+        return [b""] * len(pages)
     reader, linkers, seconds = job
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
-        url, read, given, named = pickle.loads(message)  # noqa: S301 - from the process that started this one
+        clock = seconds * (_PATIENCE_A_PAGE if _HAS_TIMERS else len(pages))
+        faulthandler.dump_traceback_later(clock, exit=True, file=nowhere)  # a thread: costs a tenth of a ms
+        return [_read_packed(page, reader, linkers, seconds) for page in pages]
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        os.close(nowhere)
+
+
+def _read_packed(page: bytes, reader: object, linkers: Linkers, seconds: float) -> bytes:
+    """Read a page within so many seconds of the processor's time, at the end of which this process ends."""
+    try:
+        if _HAS_TIMERS:
+            signal.setitimer(signal.ITIMER_PROF, seconds)  # SIGPROF ends a process
+        url, read, given, named = pickle.loads(page)  # noqa: S301 - from the process that started this one
         call = getattr(reader, read) if isinstance(read, str) else read
-        _set_alarm(seconds, nowhere)
         return _pack_reply(read_page(url, partial(call, *given, **named), linkers))
     except Exception:  # noqa: BLE001 - the page is read again where the run is, which raises it there
         return b""
     finally:
-        _set_alarm(0, nowhere)
-        os.close(nowhere)
-
-
-def _set_alarm(seconds: float, nowhere: int) -> None:
-    """End this process after so many seconds of its time, or some more by the clock; 0: do not."""
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # SIGPROF ends a process
-        seconds *= _PATIENCE_A_PAGE
-    if seconds:
-        faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
-    else:
-        faulthandler.cancel_dump_traceback_later()
+        if _HAS_TIMERS:
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _pack_reply(found: ReadPage) -> bytes:

@@ -55,6 +55,15 @@ def at_once(monkeypatch):
     monkeypatch.setattr(readahead, "PATIENCE", 0.0)
 
 
+@pytest.fixture(params=[1, 7], ids=["one page a message", "seven pages a message"])
+def together(request, monkeypatch):
+    make = ReadingPool.__init__
+    monkeypatch.setattr(
+        ReadingPool, "__init__", lambda self, count, pages, *rest: make(self, count, request.param, *rest)
+    )
+    return request.param
+
+
 def html_site(folder: Path) -> Path:
     """Built pages of several kinds: with a shared frame, empty, binary, claiming another site."""
     folder.mkdir()
@@ -121,7 +130,7 @@ def run(kind, place, jobs: int) -> tuple:
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_processes_give_the_same_documents_links_report_and_order(tmp_path, kind, monkeypatch):
+def test_processes_give_the_same_documents_links_report_and_order(tmp_path, kind, monkeypatch, together):
     source, made = SOURCES[kind]
     place = made(tmp_path / kind)
     alone = run(source, place, 1)
@@ -201,8 +210,21 @@ def importable(monkeypatch):
         monkeypatch.setattr(one, "__module__", "test_workers")
 
 
+@pytest.mark.parametrize("seconds", [0.0005, 0.004, 0.05])
+def test_short_pages_are_sent_several_at_once(monkeypatch, seconds):
+    """A message is to take about ten milliseconds."""
+    made: list[int] = []
+    monkeypatch.setattr(ReadingPool, "started", lambda count, pages, *_: made.append(pages))
+    monkeypatch.setattr(readahead, "PATIENCE", 0.1)
+    clock = iter(n * seconds / 2 for n in range(10_000))
+    monkeypatch.setattr(readahead, "perf_counter", lambda: next(clock))
+    one = SourcePage(url="p", digest="1", read=lambda: [Document(page_content="text", id="t")])
+    list(readahead.ReadAhead(Linkers((), Site()), (), 2).pages(iter([one] * 500), lambda page: True))
+    assert made == [max(1, min(16, int(0.01 / (seconds / 2))))]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
-def test_a_page_that_ends_its_process_is_named_and_nothing_else_is_lost(importable, monkeypatch):
+def test_a_page_that_ends_its_process_is_named_and_nothing_else_is_lost(importable, monkeypatch, together):
     """Nor by one that never ends, nor by one whose reader prints."""
     monkeypatch.setattr(workers, "SECONDS_A_PAGE", 1.0)
     (documents, pages), summary = indexed(Odd(p1=chatter, p2=die, p4=be_killed, p6=fail, p8=burn, p10=die))
@@ -218,7 +240,7 @@ def test_a_page_that_ends_its_process_is_named_and_nothing_else_is_lost(importab
 
 
 @pytest.mark.skipif(os.name != "posix", reason="time is counted so on POSIX")
-def test_a_page_has_its_own_time_and_some_more_by_the_clock(importable, monkeypatch):
+def test_a_page_has_its_own_time_and_some_more_by_the_clock(importable, monkeypatch, together):
     monkeypatch.setattr(workers, "SECONDS_A_PAGE", 1.0)
     monkeypatch.setattr(workers, "_PATIENCE_A_PAGE", 1000)
     (_, pages), summary = indexed(Odd(p3=partial(time.sleep, 2)))
@@ -234,14 +256,14 @@ def test_what_python_prints_at_its_start_does_no_harm(tmp_path, monkeypatch, cap
     assert "did not start" not in caplog.text
 
 
-def test_a_source_that_fails_has_its_pages_stored_up_to_there(importable):
+def test_a_source_that_fails_has_its_pages_stored_up_to_there(importable, together):
     with LinkStore(embedding()) as store:
         source = Odd(chatter, RuntimeError("the source broke"))
         with pytest.raises(RuntimeError, match="the source broke"):
             index(store, source, links=(), jobs=2)
 
 
-def test_a_source_that_cannot_be_sent_is_read_here():
+def test_a_source_that_cannot_be_sent_is_read_here(together):
     source = Odd(lambda: None)  # a function without a name
     (_, pages), summary = indexed(source)
     assert (len(pages), summary.skipped) == (12, {})
@@ -255,7 +277,7 @@ def test_where_no_process_starts_the_pages_are_read_here(tmp_path, monkeypatch, 
     assert caplog.text.count("did not start") == 2, "once for each run"
 
 
-def test_no_process_is_left_after_a_run_or_an_interrupt(importable):
+def test_no_process_is_left_after_a_run_or_an_interrupt(importable, together):
     def interrupt(done, about, name):
         if done == 7:
             raise KeyboardInterrupt
@@ -373,7 +395,7 @@ def test_documents_are_read_by_processes_too():
     assert stored(2) == stored(1)
 
 
-def test_a_bad_input_among_the_pages_keeps_its_place(importable):
+def test_a_bad_input_among_the_pages_keeps_its_place(importable, together):
     class Mixed(Odd):
         def pages(self, known):
             for n, page in enumerate(super().pages(known)):
@@ -387,7 +409,7 @@ def test_a_bad_input_among_the_pages_keeps_its_place(importable):
     assert steps == expected
 
 
-def test_pages_are_not_read_far_ahead_of_a_slow_writer(importable):
+def test_pages_are_not_read_far_ahead_of_a_slow_writer(importable, together):
     class Counted(Odd):
         offered = 0
 
@@ -406,5 +428,5 @@ def test_pages_are_not_read_far_ahead_of_a_slow_writer(importable):
     ahead: list[int] = []
     (_, pages), _ = indexed(Counted(chatter), progress=slow)
     assert len(pages) == 200
-    assert max(ahead) <= 2 * readahead._WAITING
+    assert max(ahead) <= 2 * readahead._WAITING * together
     assert max(ahead) > 1, "pages were read ahead"
