@@ -1,4 +1,4 @@
-"""What a process may use: its cores, and pauses of the garbage collector.
+"""What a process may use: its cores, locks, and pauses of the garbage collector.
 
 The collector is paused, or made rare, while many long-lived objects are created.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from _thread import RLock
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
@@ -25,6 +26,22 @@ def count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class Lock(RLock):  # type: ignore[misc]
+    """A lock that a thread may take again while it holds it, and that no interrupt leaves held.
+
+    Python 3.14 looks for signals after ``__enter__`` of a lock has run and before the block that would release
+    it, so an interrupt there leaves a lock of :mod:`threading` held. When a function returns it does not.
+    """
+
+    def __enter__(self) -> bool:  # type: ignore[override]
+        try:
+            return self.acquire()
+        except BaseException:
+            with suppress(RuntimeError):  # interrupted while it waited
+                self.release()
+            raise
+
+
 class _CollectorChange:
     """Counts the uses of a change to the collector, by thread: the first makes it, the last to end undoes it.
 
@@ -38,7 +55,7 @@ class _CollectorChange:
     def __init__(self, plan: Callable[[], tuple[_Call, _Call] | None]) -> None:
         self._plan = plan
         self._undo: _Call | None = None
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self.tokens: set[_Token] = set()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._reset_after_fork)
@@ -60,7 +77,7 @@ class _CollectorChange:
 
     def _reset_after_fork(self) -> None:
         """End the uses of other threads in a forked child, because these threads do not exist there."""
-        self._lock = threading.RLock()
+        self._lock = Lock()
         own = threading.get_ident()
         self.tokens = {token for token in self.tokens if token[0] == own}
         self.resume()

@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from linkstore.core import calls
 from linkstore.core.calls import Call
 from linkstore.core.plans import Operation
+from linkstore.core.processes import Lock
 from linkstore.engines.cassandra import driver
 from linkstore.engines.cassandra.driver import (
     Fault,
@@ -230,7 +231,7 @@ class Executor:
         self._reading = ConcurrencyLimit(self.settings.in_flight)
         self._writing = ConcurrencyLimit(self.settings.in_flight)
         self._prepared: dict[str, Any] = {}
-        self._preparing = threading.Lock()
+        self._preparing = Lock()
         self._policy = policies.RetryPolicy()
         given, levels = self.settings, cassandra.ConsistencyLevel.name_to_value
         self._terms: dict[Level, Terms] = {

@@ -30,7 +30,6 @@ timestamp before, which does not affect what the other relink added.
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -43,6 +42,7 @@ from linkstore.core.batches import split_batches
 from linkstore.core.documents import replace_kinds
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import Operation
+from linkstore.core.processes import Lock
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import (
@@ -93,7 +93,7 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._last = 0
 
     def now(self, after: int = 0) -> int:

@@ -7,7 +7,6 @@ with a filter on them reads the documents that it reaches, and other searches co
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from linkstore.core.documents import collect_weights
 from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.plans import Side
+from linkstore.core.processes import Lock
 from linkstore.engines.embedded.mirror import Array, Column, Mirror
 from linkstore.engines.embedded.schema import (
     DATA_FIELD,
@@ -68,7 +68,7 @@ class FilterCache:
     def __init__(self) -> None:
         self._columns: OrderedDict[Hashable, Column] = OrderedDict()
         self._scopes: OrderedDict[str, ScopeDocuments] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def find_passing(
         self, condition: Condition, rows: Ints, keys: Column, connection: apsw.Connection
