@@ -10,7 +10,7 @@ import threading
 import pytest
 from interrupting import signals
 
-from linkstore.core.processes import Lock
+from linkstore.core.calls import Lock
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
@@ -20,10 +20,7 @@ def test_an_interrupt_anywhere_leaves_it_free() -> None:
     with signals():
         for _ in range(300):
             with pytest.raises(KeyboardInterrupt):
-                signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00002, 0.0005))
-                while True:
-                    with lock:
-                        pass
+                take_until_interrupted(lock, chance.uniform(0.00002, 0.0005))
             assert is_free(lock)
 
 
@@ -40,9 +37,7 @@ def test_an_interrupt_of_a_thread_that_waits_takes_nothing() -> None:
     thread.start()
     held.wait(60)
     with signals(), pytest.raises(KeyboardInterrupt):
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with lock:
-            pass
+        take_until_interrupted(lock, 0.05)
     assert not is_free(lock)
     leave.set()
     thread.join()
@@ -56,6 +51,13 @@ def test_a_thread_may_take_it_again() -> None:
             assert not is_free(lock)
         assert not is_free(lock)
     assert is_free(lock)
+
+
+def take_until_interrupted(lock: Lock, seconds: float) -> None:
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    while True:
+        with lock:
+            pass
 
 
 def is_free(lock: Lock) -> bool:

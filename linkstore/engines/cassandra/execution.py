@@ -25,9 +25,8 @@ from io import BytesIO
 from typing import Any, ClassVar, Final, NamedTuple
 
 from linkstore.core import calls
-from linkstore.core.calls import Call
+from linkstore.core.calls import Call, Lock
 from linkstore.core.plans import Operation
-from linkstore.core.processes import Lock
 from linkstore.engines.cassandra import driver
 from linkstore.engines.cassandra.driver import (
     Fault,
