@@ -44,7 +44,7 @@ class Lock(RLock):  # type: ignore[misc]
     """A lock that a thread may take again while it holds it, and that no interrupt leaves held.
 
     Python 3.14 looks for signals after ``__enter__`` of a lock has run and before the block that would
-    release it, so an interrupt there leaves a lock of :mod:`threading` held. When a function returns it does
+    release it, so an interrupt there leaves a lock of ``threading`` held. When a function returns it does
     not.
     """
 
