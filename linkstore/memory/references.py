@@ -30,8 +30,7 @@ _SIGN: Final = re.compile(
     r"\b(?:its|it|their|theirs|they|them|his|he|him|hers|her|she|this|that|these|those|"
     r"the (?:former|latter|same)|such)\b(?!['\u2019]s\s+(?:say|talk|go)\b)"
     r"|\b(?:there|one|ones|another|others?|same|first|second|third|former|latter|then|also|too|else)\b"
-    r"|^\W*(?:and|but|or|so|what about|how about|why|ok(?:ay)?(?![.!])|no|yes|really|wow|i see)\b"
-    r"|\bi (?:mean|meant)\b",
+    r"|^\W*(?:and|but|or|so|what about|how about|why|ok|okay|no|yes|really|wow|i see)\b",
     re.IGNORECASE,
 )
 """A word that refers to something said before, or may do so."""
@@ -136,6 +135,11 @@ def depends_on_history(question: str) -> bool:
     """Say whether a question has a sign that it can only be understood from what was said before."""
     short = len(extract_terms(question)) < _FEWEST_WORDS and len(question.split()) < _SENTENCE_WORDS
     return short or _SIGN.search(question) is not None
+
+
+def corrects(query: str) -> bool:
+    """Say whether a query puts right what was said before, as "I meant Northern Sky" does."""
+    return re.search(r"\bi mean", query, re.IGNORECASE) is not None
 
 
 def says_little(answer: str) -> bool:

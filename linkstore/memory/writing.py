@@ -23,7 +23,7 @@ from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
 from linkstore.memory.entities import select_distinct_names
 from linkstore.memory.facts import read_statements
-from linkstore.memory.references import depends_on_history, resolve_references
+from linkstore.memory.references import corrects, depends_on_history, resolve_references
 from linkstore.memory.sessions import (
     SessionHead,
     SessionKey,
@@ -188,7 +188,7 @@ def understand(
         response=said.response,
         time=datetime.now(UTC) if said.time is None else said.time,
         meaning=meaning,
-        leans=meaning is None and bool(recent) and depends_on_history(said.query),
+        leans=meaning is None and bool(recent) and (depends_on_history(said.query) or corrects(said.query)),
         entities=_name_entities(memory, said, resolved),
         sources=tuple(dict.fromkeys(said.sources)),
         supersedes=tuple(said.supersedes or ()),

@@ -72,6 +72,13 @@ class KnowingCases:
         assert len(memory.forget(entity="Joanna Kowalczyk")) == 2
         assert len(memory.turns("other")) == 1
 
+    def test_what_was_put_right_is_forgotten_with_what_it_puts_right(self, memory):
+        memory.add("chat", "How did Nick Drake tune his guitar?", "In CGCFCE.")
+        put_right = memory.add("chat", "never mind, I meant on Northern Sky", "In CGCFGE.")
+        memory.add("chat", "How long does pasta boil?", "Ten minutes.")
+        gone = memory.forget("chat", entity="Nick Drake").turns
+        assert (gone[put_right.id], len(gone)) == ("follows", 2)
+
     def test_entities_of_an_own_finder_are_used(self, store):
         with ConversationMemory(store, entities=lambda text: ["Seal"] if "seal" in text else []) as memory:
             assert memory.add("chat", "Do seals sing?", "Some do.").entities == ("Seal",)
