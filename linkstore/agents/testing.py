@@ -25,7 +25,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 
-from linkstore.core.calls import Lock
+from linkstore.core.processes import Lock
 from linkstore.errors import ScriptError
 
 ScriptedAnswer: TypeAlias = str | AIMessage | BaseModel | Mapping[str, Any] | Sequence[Mapping[str, Any]]

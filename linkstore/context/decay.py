@@ -13,9 +13,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self, get_args
 
 from linkstore.core.arguments import require, require_within
-from linkstore.core.calls import Lock, call_engine
+from linkstore.core.calls import call_engine
 from linkstore.core.documents import ACCESS_KEY, HALF_LIFE_KEY, MEMORY_KEY
 from linkstore.core.plans import Operation
+from linkstore.core.processes import Lock
 from linkstore.errors import StoreReadOnlyError, StrategyError
 from linkstore.store.documents import convert_access_time, read_access_times
 from linkstore.store.linkstore import LinkStore

@@ -1,4 +1,4 @@
-"""What a process may use: its cores, and pauses of the garbage collector.
+"""What a process may use: its cores, locks, and pauses of the garbage collector.
 
 The collector is paused, or made rare, while many long-lived objects are created.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
+from _thread import RLock
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
-
-from linkstore.core.calls import Lock
 
 T = TypeVar("T")
 _Token: TypeAlias = tuple[int, object]
@@ -25,6 +25,27 @@ _RARE_THRESHOLD: Final = 20_000
 def count_cores() -> int:
     """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+if sys.version_info < (3, 14):
+    Lock = RLock
+else:
+
+    class Lock(RLock):  # type: ignore[misc]
+        """A lock that a thread may take again while it holds it, and that no interrupt leaves held.
+
+        Python looks for signals after ``__enter__`` of a lock has run and before the block that would release
+        it, from 3.14 on; so an interrupt there leaves a lock of ``threading`` held. It does not when a
+        function returns.
+        """
+
+        def __enter__(self) -> bool:  # type: ignore[override]
+            try:
+                return self.acquire()
+            except BaseException:
+                with suppress(RuntimeError):  # interrupted while it waited
+                    self.release()
+                raise
 
 
 class _CollectorChange:

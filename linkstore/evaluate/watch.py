@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from linkstore.core.arguments import omit_none, require, require_at_least, require_within
-from linkstore.core.calls import Lock, run
+from linkstore.core.calls import run
 from linkstore.core.display import format_percent
+from linkstore.core.processes import Lock
 from linkstore.store.linkstore import require_store
 from linkstore.store.unanswered import record_unanswered
 from linkstore.strategies.observers import CompletedSearch

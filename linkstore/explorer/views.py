@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from linkstore.core.calls import Lock, run
+from linkstore.core.calls import run
+from linkstore.core.processes import Lock
 from linkstore.errors import DocumentError, StrategyError
 from linkstore.evaluate import examine
 from linkstore.explorer.answers import STRATEGIES, AskSettings, answer, explain_absence, list_depths

@@ -31,8 +31,7 @@ from typing import Any, Final
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import omit_none, require_at_least
-from linkstore.core.calls import Lock
-from linkstore.core.processes import count_cores, run_without_collector
+from linkstore.core.processes import Lock, count_cores, run_without_collector
 from linkstore.core.urls import Site
 from linkstore.errors import LinkError, LinkStoreError
 from linkstore.extract.protocol import Chunk, LinkExtractor, Page

@@ -27,8 +27,8 @@ from linkstore.core.arguments import (
     require_within,
 )
 from linkstore.core.arrays import Floats, Ints, cosine_similarities, normalize_vectors
-from linkstore.core.calls import Lock
 from linkstore.core.plans import Ids, Members, Plan, ReachedMembers, Resolve, Side
+from linkstore.core.processes import Lock
 from linkstore.embeddings.names import get_embedding
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import (

@@ -8,7 +8,8 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from linkstore.core.calls import Call, Lock
+from linkstore.core.calls import Call
+from linkstore.core.processes import Lock
 
 T = TypeVar("T")
 

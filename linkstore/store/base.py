@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 import orjson
 
 from linkstore.core.arguments import omit_none, require_at_least, require_within
-from linkstore.core.calls import Lock, arun, call_engine, run
+from linkstore.core.calls import arun, call_engine, run
 from linkstore.core.plans import Operation
+from linkstore.core.processes import Lock
 from linkstore.embeddings.names import (
     DEFAULT_EMBEDDING,
     DEFAULT_LEXICAL_WEIGHT,

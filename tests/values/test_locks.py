@@ -10,7 +10,7 @@ import threading
 import pytest
 from interrupting import signals
 
-from linkstore.core.calls import Lock
+from linkstore.core.processes import Lock
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")

@@ -46,10 +46,9 @@ def test_best_by_group_sorts_by_group_score_and_id(table) -> None:
     assert found.tolist() == expected
 
 
-@pytest.mark.parametrize("least", [0, 2**20, 2**31 - 8])
-def test_groups_of_any_number_are_ordered(least) -> None:
+def test_groups_of_any_number_are_ordered() -> None:
     random = np.random.default_rng(1)
-    groups = least + random.integers(0, 8, 5000)
+    groups = random.choice([0, 2**20, 2**30, 2**31 - 8], 5000) + random.integers(0, 8, 5000)
     scores = random.permutation(5000).astype(np.float32) / np.float32(5000)
     found = finish_ranking(rank_by_group(groups, scores), lambda _: [])
     assert found.tolist() == np.lexsort((-scores, groups)).tolist()

@@ -25,8 +25,9 @@ from io import BytesIO
 from typing import Any, ClassVar, Final, NamedTuple
 
 from linkstore.core import calls
-from linkstore.core.calls import Call, Lock
+from linkstore.core.calls import Call
 from linkstore.core.plans import Operation
+from linkstore.core.processes import Lock
 from linkstore.engines.cassandra import driver
 from linkstore.engines.cassandra.driver import (
     Fault,

@@ -39,10 +39,10 @@ from typing import Final, TypeVar
 import orjson
 
 from linkstore.core.batches import split_batches
-from linkstore.core.calls import Lock
 from linkstore.core.documents import replace_kinds
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import Operation
+from linkstore.core.processes import Lock
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import (

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 import apsw
 
-from linkstore.core.calls import Lock
+from linkstore.core.processes import Lock
 from linkstore.engines.embedded.location import FORKS, Place, run_exclusively
 from linkstore.engines.embedded.schema import check_format, create_or_migrate
 from linkstore.errors import (

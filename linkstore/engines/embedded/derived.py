@@ -19,8 +19,7 @@ import numpy as np
 import orjson
 
 from linkstore.core.arrays import Bools
-from linkstore.core.calls import Lock
-from linkstore.core.processes import run_without_collector
+from linkstore.core.processes import Lock, run_without_collector
 from linkstore.engines.embedded.files import remove_others
 from linkstore.engines.embedded.filters import FilterCache
 from linkstore.engines.embedded.memory import MEMORY

@@ -16,11 +16,11 @@ import apsw
 import numpy as np
 
 from linkstore.core.arrays import Bools, Floats, Ints, sort_unique
-from linkstore.core.calls import Lock
 from linkstore.core.documents import collect_weights
 from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.plans import Side
+from linkstore.core.processes import Lock
 from linkstore.engines.embedded.mirror import Array, Column, Mirror
 from linkstore.engines.embedded.schema import (
     DATA_FIELD,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from linkstore.core.arguments import as_path
-from linkstore.core.calls import Lock
+from linkstore.core.processes import Lock
 from linkstore.core.text import is_unicode
 from linkstore.engines.embedded.files import DERIVED_FILES, sync_path
 from linkstore.errors import (

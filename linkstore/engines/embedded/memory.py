@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 import apsw
 
-from linkstore.core.calls import Lock
+from linkstore.core.processes import Lock
 from linkstore.engines.embedded.database import Database, make_busy_handler
 from linkstore.engines.embedded.location import Place
 from linkstore.engines.embedded.schema import create_or_migrate
