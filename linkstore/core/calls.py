@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from linkstore.core.filters import EVERYTHING, Condition
-from linkstore.core.plans import Fetch, Operation, Plan
 from linkstore.errors import CapabilityError
+
+if TYPE_CHECKING:
+    from linkstore.core.plans import Fetch, Operation, Plan
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,6 +8,9 @@ A page repeats a book if the paragraphs of several other pages are in it, and ne
 ``print.html``, a manual "on one page" beside its chapters. It is left out, since it would be the answer to
 every question. That a page asks search engines not to index it (``noindex``) is no reason by itself: it is
 said of private sites, of old versions, and of reference pages that stand on other sites too.
+
+A page without a title that is mostly links, which all open outside its frame, is a menu that other pages show
+in a frame, such as mdBook's ``toc.html``.
 """
 
 from __future__ import annotations
@@ -26,12 +29,14 @@ from urllib.parse import urljoin
 
 import xxhash
 
+from linkstore.extract.blocks import count_letters
 from linkstore.extract.html import find_canonical_href, forbids_indexing, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.files import Folder, Listing, PageFile
 from linkstore.ingest.html.pages import UnreadablePageError
 
 COPIES: Final = "other names of pages"
+MENUS: Final = "menus shown in frames"
 """How a summary counts them."""
 _LARGEST: Final = 16 * 2**20
 _LINK: Final = re.compile(rb"\b(?:href|src|url)\s*+=\s*+[\"']?+([^\"'\s>#][^\"'\s>]*+)", re.IGNORECASE)
@@ -52,6 +57,8 @@ _PARAGRAPH_ENDS: Final = re.compile(
     rb"</?(?:p|pre|li|d[dtl]|t[dhr]|h[1-6]|div|section|article|main|[ou]l|blockquote|table|body|br)\b[^<>]*+>",
     re.IGNORECASE,
 )
+_OUTSIDE: Final = frozenset({"_parent", "_top"})
+"""Targets of links outside a frame (HTML Living Standard, section 7.3.1.7)."""
 _TAG: Final = re.compile(rb"<[^<>]*+>")
 _KEPT: Final = 1_000
 """Pages whose paragraphs are kept while books are looked for."""
@@ -80,8 +87,10 @@ def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> List
         for one, *others in _group_by_content(files) if len(files) > 1 else ():
             for other in others:
                 real[one] += real.pop(other)
-    kept = [_merge(folder, target, files) for target, files in real.items()]
-    unread = Counter({**listing.unread, COPIES: len(listing.files) - len(kept)})
+    merged = [_merge(folder, target, files) for target, files in real.items()]
+    kept = [file for file in merged if titles.get(file.url, True) or not _is_menu(file)]
+    copies, menus = len(listing.files) - len(merged), len(merged) - len(kept)
+    unread = Counter({**listing.unread, COPIES: copies, MENUS: menus})
     books = set(_find_books([file for file in kept if file.suffix == ".html"], sizes))
     if books:
         more = ", …" if len(books) > _NAMED else ""
@@ -148,6 +157,20 @@ def _find_canonical_name(folder: Folder, name: str) -> str:
     with suppress(UnreadablePageError, UnboundedPageError, OSError):
         return basename((find_canonical_href(parse_html(folder.read(name, _LARGEST))) or "").rstrip("/"))
     return ""
+
+
+def _is_menu(file: PageFile) -> bool:
+    """Say whether a page is mostly links, which all open outside the frame that it is shown in."""
+    with suppress(UnboundedPageError):
+        tree = parse_html(_read(file, _LARGEST if file.suffix == ".html" else 0))
+        links = tree.css("a[href]")
+        letters = sum(count_letters(link.text()) for link in links)
+        return (
+            all((link.attributes.get("target") or "").lower() in _OUTSIDE for link in links)
+            and tree.body is not None
+            and 2 * letters > count_letters(tree.body.text())
+        )
+    return False
 
 
 def _find_books(files: Sequence[PageFile], sizes: Mapping[str, int]) -> Iterator[str]:

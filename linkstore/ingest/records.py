@@ -175,7 +175,7 @@ class JsonLines:
         refused = frozenset(tag for tag in _find_claims(fields, self.site) if not claims.accepted(tag, id))
         digest = xxhash.xxh3_128_hexdigest(line.strip() + b"".join(map(str.encode, sorted(refused))))
         read = partial(_read_line, where, id, fields, self.site, refused)
-        return SourcePage(url=id, digest=digest, read=read)
+        return SourcePage(url=id, digest=digest, read=read, size=len(line))
 
 
 def _iter_lines(file: BufferedReader, encoding: str | None) -> Iterator[tuple[int, DecodedText | None]]:

@@ -41,12 +41,15 @@ class SourcePage:
             extractors added). It may raise UnreadablePageError or OSError: the page is then reported
             and skipped.
         again: Whether the page was offered before in this run, with less known of it.
+        size: About how many bytes are to be read, 0 if that is not known. Large pages are read in a process
+            of their own, which ends if that takes too long.
     """
 
     url: str
     digest: str
     read: PageReader
     again: bool = False
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

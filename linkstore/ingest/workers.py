@@ -1,4 +1,4 @@
-"""Reads the pages of a source: here if there are few, in a pool of processes if there are many.
+"""Reads the pages of a source: here if they are few and small, else in processes.
 
 The pool is that of the standard library. Its processes do not import the program that indexes, which may
 therefore be a notebook, a script without a ``__main__`` guard, or have threads. Short pages are sent several
@@ -49,6 +49,9 @@ _GLIMPSE: Final = 0.1
 """Seconds of reading that tell how long the rest will take, where a source says how many pages it has."""
 _MUCH: Final = 3.0
 """Seconds that the rest is to take for processes to be started earlier."""
+LARGEST_HERE: Final = 2**20
+"""Bytes of a page that is read here, which takes some seconds at worst. What is larger has a process, and so
+a limit, even if there is little else to read."""
 _WAITING: Final = 4
 """Messages sent ahead, for each process."""
 _SECONDS_A_MESSAGE: Final = 0.01
@@ -124,6 +127,7 @@ class _Message:
 class _Sent:
     """A page that a process reads: the message that it is in, and its place there."""
 
+    pool: ReadingPool
     message: _Message
     place: int
 
@@ -138,7 +142,8 @@ class ReadAhead:
     Args:
         linkers: The link extractors of the run.
         links: The same, as the run was given them. Processes make those that are given by name.
-        jobs: How many processes read; 1: none, pages are read here; None: as many as there are cores.
+        jobs: How many processes read; 1: none but for large pages, the others are read here; None: as many
+            as there are cores.
 
     Raises:
         StrategyError: If there are to be fewer than one.
@@ -149,10 +154,12 @@ class ReadAhead:
         self._linkers = linkers
         self._links = tuple(one for one in links if isinstance(one, str))
         able = len(self._links) == len(links) and bool(sys.executable) and not hasattr(sys, "frozen")
-        self._jobs = (count_cores() if jobs is None else jobs) if able else 1
+        self._able = able
+        self._jobs = count_cores() if jobs is None else jobs
         self._spent, self._read_here = 0.0, 0
         self._offered = 0
         self._pool: ReadingPool | None = None
+        self._single: ReadingPool | None = None
 
     def pages(
         self, offers: Iterator[Offer], is_new: Callable[[SourcePage], bool], about: int = 0
@@ -185,24 +192,32 @@ class ReadAhead:
                 yield from self._read(pending, is_new, waiting)
             yield from self._read(pending, is_new, 0)
         finally:
-            if self._pool is not None:
-                self._pool.close()
+            for pool in filter(None, (self._pool, self._single)):
+                pool.close()
 
     def _send(self, page: Offer, is_new: Callable[[SourcePage], bool], about: int) -> _Sent | None:
-        """Have a process read a page, if there is enough to read for processes, by what was read so far."""
-        if isinstance(page, BadInput) or self._jobs == 1 or not is_new(page):
+        """Have a process read a page, if it is large, or there is enough to read for processes."""
+        if isinstance(page, BadInput) or not self._able or not is_new(page):
             return None
-        if self._pool is None:
-            left = self._spent * (about - self._offered)
-            if self._spent < PATIENCE and (self._spent < _GLIMPSE or left < _MUCH * self._offered):
-                return None
+        if self._pool is None and self._jobs > 1 and self._has_much(about):
             rate = self._read_here / self._spent if self._spent else 0.0
             pages = max(1, min(_PAGES_A_MESSAGE, int(_SECONDS_A_MESSAGE * rate)))
-            self._pool = ReadingPool.started(self._jobs, pages, self._links, self._linkers.site, page)
-            if self._pool is None:
-                self._jobs = 1
-                return None
-        return self._pool.send(page)
+            self._pool = self._start(self._jobs, pages, page)
+        pool = self._pool
+        if pool is None and self._able and page.size > LARGEST_HERE:
+            self._single = self._single or self._start(1, 1, page)
+            pool = self._single
+        return None if pool is None else pool.send(page)
+
+    def _has_much(self, about: int) -> bool:
+        """Say whether there is enough to read for processes, by what was read so far."""
+        left = self._spent * (about - self._offered)
+        return self._spent >= PATIENCE or (self._spent >= _GLIMPSE and left >= _MUCH * self._offered)
+
+    def _start(self, count: int, pages: int, page: SourcePage) -> ReadingPool | None:
+        pool = ReadingPool.started(count, pages, self._links, self._linkers.site, page)
+        self._able = pool is not None
+        return pool
 
     def _read(
         self, pending: deque[tuple[Offer, _Sent | None]], is_new: Callable[[SourcePage], bool], waiting: int
@@ -213,7 +228,7 @@ class ReadAhead:
             if isinstance(offered, BadInput) or not is_new(offered):
                 yield offered, None
                 continue
-            found = self._pool.receive(sent) if self._pool is not None and sent is not None else None
+            found = None if sent is None else sent.pool.receive(sent)
             if found is None:
                 begun = perf_counter()
                 found = read_page(offered.url, offered.read, self._linkers)
@@ -266,7 +281,7 @@ class ReadingPool:
                 packed = _pack((page.url, read, (), {}))
         except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
             return None
-        sent = _Sent(self._unsent, len(self._unsent.pages))
+        sent = _Sent(self, self._unsent, len(self._unsent.pages))
         self._unsent.pages.append(packed)
         if len(self._unsent.pages) == self.pages:
             self._flush()

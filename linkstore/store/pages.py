@@ -68,7 +68,7 @@ class PageMethods(DocumentMethods):
         return await self.backend.arun(self.backend.linked(kind, take))
 
     def survey_pages(self, kind: str = "hyperlink", take: int = 10) -> tuple[Survey, list[LinkedPage]]:
-        """Return :meth:`survey` and :meth:`most_linked_pages`, for which all links are read once."""
+        """Return the survey and the most linked pages, for which all links are read once."""
         return self.backend.run(self.backend.survey_pages(kind, take))
 
     async def asurvey_pages(self, kind: str = "hyperlink", take: int = 10) -> tuple[Survey, list[LinkedPage]]:

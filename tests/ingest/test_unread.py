@@ -189,3 +189,31 @@ def test_a_list_of_chapters_is_no_book(store, tmp_path):
     (folder / "print.html").write_text(f"<h1>Contents</h1><ul>{titles * 700}</ul>")
     index(store, FolderSource(folder), links=())
     assert "print.html" in pages(store)
+
+
+MENU = "<ol><li>Part one</li>" + "".join(
+    f"<li><a href=ch{n}.html target=_parent>Chapter {n}</a>" for n in range(8)
+)
+
+
+@pytest.mark.parametrize(
+    ("page", "left_out"),
+    [
+        (MENU, 1),
+        (f"<title>Chapters</title>{MENU}", 0),
+        (MENU.replace(" target=_parent", "", 1), 0),
+        (
+            f"{MENU}</ol><p>The chapters of this book were written by many people, one after the other.",
+            0,
+        ),
+        ("<p>A page without links.", 0),
+    ],
+)
+def test_a_menu_that_is_shown_in_a_frame_is_no_page(store, tmp_path, page, left_out):
+    """Such as mdBook's ``toc.html``. What has a title, another link or text is a page."""
+    for number in range(8):
+        (tmp_path / f"ch{number}.html").write_text(f"<h1>Chapter {number}</h1><p>Text of {number}.")
+    (tmp_path / "toc.html").write_text(page)
+    found = index(store, FolderSource(tmp_path), links=())
+    assert ("toc.html" in pages(store)) is not bool(left_out)
+    assert found.unread == ({"menus shown in frames": 1} if left_out else {})

@@ -430,3 +430,23 @@ def test_pages_are_not_read_far_ahead_of_a_slow_writer(importable, together):
     assert len(pages) == 200
     assert max(ahead) <= 2 * readahead._WAITING * together
     assert max(ahead) > 1, "pages were read ahead"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="time is counted so on POSIX")
+@pytest.mark.parametrize("kind", [FolderSource, VaultSource])
+def test_a_large_page_ends_by_its_time_even_where_pages_are_read_here(tmp_path, monkeypatch, kind):
+    """It takes a minute and gigabytes otherwise."""
+    monkeypatch.setattr(workers, "SECONDS_A_PAGE", 0.5)
+    (tmp_path / "large.md").write_text("#a [b](c.md) `d` " * 400_000)
+    (tmp_path / "note.md").write_text("# Note\n\nText.\n")
+    with LinkStore(embedding()) as store:
+        summary = index(store, kind(tmp_path), jobs=1)
+    assert summary.skipped == {"large.md": "reading it took more than 0.5 s"}
+    assert summary.pages.added == 1
+
+
+def test_a_large_page_is_read_as_a_small_one(tmp_path, monkeypatch):
+    place = html_site(tmp_path / "site")
+    here = run(FolderSource, place, 1)
+    monkeypatch.setattr(workers, "LARGEST_HERE", 100)
+    assert run(FolderSource, place, 1) == here

@@ -277,7 +277,8 @@ class FolderPages:
                 yield content
             else:
                 read = partial(self._chunks, file, content)
-                yield SourcePage(url=file.url, digest=self._digest(file, content), read=read)
+                digest = self._digest(file, content)
+                yield SourcePage(url=file.url, digest=digest, read=read, size=len(content))
 
     def _look_around(self) -> None:
         """Learn from a few pages the text that most begin and end with, and whether links omit suffixes.

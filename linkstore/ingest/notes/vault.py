@@ -160,7 +160,8 @@ class VaultNotes:
                 yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
             digest = self._digest(file, found.text, notes)
             note = _Note(file=file, front=front, body=body, decoding=found._replace(text=""), digest=digest)
-            yield SourcePage(url=file.url, digest=note.digest, read=partial(self._chunks, note))
+            read = partial(self._chunks, note)
+            yield SourcePage(url=file.url, digest=note.digest, read=read, size=len(body))
 
     def _text(self, file: PageFile) -> DecodedText | BadInput:
         content = read_file_content(file, self._settings.max_bytes)

@@ -355,4 +355,4 @@ class DumpArticles:
             return BadInput(name=url, reason=f"it has more than the {longest:,} characters allowed")
         digest = xxhash.xxh3_128(f"{self._salt}{page.title}\0{aliases}\0{page.text}".encode(errors="replace"))
         read = partial(self._reader.chunks, url, page, aliases)
-        return SourcePage(url=url, digest=digest.hexdigest(), read=read)
+        return SourcePage(url=url, digest=digest.hexdigest(), read=read, size=len(page.text))

@@ -86,7 +86,7 @@ class ZimPages:
             digest = xxhash.xxh3_128(f"{self._salt}{url}{aliases}".encode())
             digest.update(content)
             read = partial(_make_zim_chunks, self._settings, url, entry.title, aliases, content)
-            yield SourcePage(url=url, digest=digest.hexdigest(), read=read)
+            yield SourcePage(url=url, digest=digest.hexdigest(), read=read, size=len(content))
 
     def _entries(self) -> Iterator[Any]:
         for number in range(self._archive.entry_count):
