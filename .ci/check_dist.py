@@ -7,17 +7,75 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = {
-    "linkstore": ROOT / "linkstore",
-    "linkstore_extractors": ROOT / "extractors" / "linkstore_extractors",
-}
 LARGEST = {".whl": 2_000_000, ".gz": 6_000_000}
 """Bytes that a distribution may have."""
-UNWANTED = re.compile(r"node_modules|__pycache__|\.pyc$|\.ipynb_checkpoints|(^|/)\.(env|git)/|eval/|\.jsonl$")
+LICENCES = ("LICENSE", "linkstore/embeddings/data/NOTICE", "linkstore/explorer/web/LICENCES.txt")
+"""Of the project, of a tokenizer, and of the libraries in the page's script."""
+WHEEL = (
+    "linkstore/*.py",
+    "linkstore/*.pyi",
+    "linkstore/py.typed",
+    "linkstore/cli/site/*.html",
+    "linkstore/embeddings/data/NOTICE",
+    "linkstore/embeddings/data/all-MiniLM-L6-v2-tokenizer.json",
+    "linkstore/explorer/static/explorer.css",
+    "linkstore/explorer/static/explorer.js",
+    "linkstore/ingest/wiki/mediawiki.toml",
+    "linkstore/memory/english.txt",
+    "linkstore_extractors/*.py",
+    "linkstore_extractors/py.typed",
+)
+"""What may be in a wheel besides its metadata; ``*`` stands for folders, too."""
+ARCHIVE = (
+    *(f"extractors/{one}" if one.startswith("linkstore_extractors/") else one for one in WHEEL),
+    "linkstore/explorer/web/LICENCES.txt",
+    "linkstore/explorer/web/*.json",
+    "linkstore/explorer/web/build.mjs",
+    "linkstore/explorer/web/src/*.ts",
+    "linkstore/explorer/web/src/style.css",
+    ".ci/check_dist.py",
+    ".ci/dist",
+    ".ci/run",
+    ".gitignore",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "SECURITY.md",
+    "compose.yaml",
+    "pyproject.toml",
+    "server.json",
+    "zensical.toml",
+    "benchmarks/*.py",
+    "benchmarks/_off_subject.json",
+    "benchmarks/hyperdocs/DATASHEET.md",
+    "benchmarks/hyperdocs/*.jsonl",
+    "docs/*.py",
+    "docs/*.md",
+    "docs/.nav.yml",
+    "docs/assets/site.css",
+    "docs/figures/*.json",
+    "docs/images/*.png",
+    "docs/images/*.svg",
+    "notebooks/*.ipynb",
+    "notebooks/*.py",
+    "tests/*.py",
+    "tests/embedded/data/format-*.zip",
+    "tests/memory/*dialogues.json",
+    "tests/support/cassandra_server/pom.xml",
+    "tests/support/crash_trace.c",
+    "tests/support/dialogues/*.json",
+    "tests/support/hostile_urls.json",
+)
+"""What may be in a source distribution besides its metadata."""
 
 
 def main() -> None:
@@ -25,15 +83,15 @@ def main() -> None:
     folder = Path(sys.argv[1])
     wheels, archives = sorted(folder.glob("*.whl")), sorted(folder.glob("*.tar.gz"))
     problems = [] if len(wheels) == len(archives) == 1 else ["there must be one wheel and one archive"]
+    tracked = _list_tracked()
     for path in wheels:
         with zipfile.ZipFile(path) as wheel:
-            problems += [
-                f"{path.name}: {one}" for one in check_wheel(wheel.namelist(), _read_metadata(wheel))
-            ]
+            found, metadata = wheel.namelist(), _read_metadata(wheel)
+        problems += [f"{path.name}: {one}" for one in check_wheel(found, metadata, tracked)]
     for path in archives:
         with tarfile.open(path) as archive:
-            names = [name.partition("/")[2] for name in archive.getnames()]
-        problems += [f"{path.name}: {one}" for one in check_archive(names)]
+            names = [one.name.partition("/")[2] for one in archive.getmembers() if not one.isdir()]
+        problems += [f"{path.name}: {one}" for one in check_archive(names, tracked)]
     for path in (*wheels, *archives):
         size, most = path.stat().st_size, LARGEST[path.suffix]
         print(f"{path.name}: {size:,} bytes")
@@ -44,26 +102,15 @@ def main() -> None:
     sys.exit(bool(problems))
 
 
-def check_wheel(names: Iterable[str], metadata: str) -> list[str]:
-    """Return what is wrong with a wheel of these files."""
-    found = set(names)
-    problems = _find_unwanted(found)
-    problems += [
-        f"{name} does not belong in a wheel"
-        for name in sorted(found)
-        if not re.match(r"(linkstore|linkstore_extractors|langchain_linkstore-[^/]+\.dist-info)/", name)
-        or re.match(r"linkstore/explorer/web/", name)
-    ]
-    for package, folder in PACKAGES.items():
-        for path in _list_tracked(folder):
-            name = f"{package}/{path.relative_to(folder).as_posix()}"
-            if name not in found and "/explorer/web/" not in name:
-                problems.append(f"{name} is missing")
-    licences = [name for name in found if re.search(r"\.dist-info/(licenses/)?LICENSE$", name)]
-    if not licences:
-        problems.append("the licence is missing")
-    if "linkstore/py.typed" not in found:
-        problems.append("py.typed is missing")
+def check_wheel(names: Iterable[str], metadata: str, tracked: Iterable[str]) -> list[str]:
+    """Return what is wrong with a wheel of these files, of those that the repository has."""
+    found = {re.sub(r"^langchain_linkstore-[^/]+\.dist-info/", "dist-info/", name) for name in names}
+    packages = [name.removeprefix("extractors/") for name in tracked]
+    expected = {name for name in packages if name.startswith(("linkstore/", "linkstore_extractors/"))}
+    expected = {name for name in expected if not name.startswith("linkstore/explorer/web/")}
+    about = {f"dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
+    about |= {f"dist-info/licenses/{name}" for name in LICENCES}
+    problems = _compare(found, expected | about, (*WHEEL, *about))
     if "License-Expression: Apache-2.0" not in metadata:
         problems.append("the metadata do not name the licence")
     version = re.search(r"^Version: (\S+)$", metadata, re.MULTILINE)
@@ -73,22 +120,23 @@ def check_wheel(names: Iterable[str], metadata: str) -> list[str]:
     return problems
 
 
-def check_archive(names: Iterable[str]) -> list[str]:
-    """Return what is wrong with a source distribution of these files."""
-    found = set(names)
-    wanted = ("LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "Makefile", "tests/conftest.py")
-    return [*_find_unwanted(found), *(f"{name} is missing" for name in wanted if name not in found)]
+def check_archive(names: Iterable[str], tracked: Iterable[str]) -> list[str]:
+    """Return what is wrong with a source distribution of these files, of those that the repository has."""
+    return _compare(set(names), {*tracked, "PKG-INFO"}, (*ARCHIVE, "PKG-INFO"))
 
 
-def _find_unwanted(names: Iterable[str]) -> list[str]:
-    return [f"{name} does not belong there" for name in sorted(names) if UNWANTED.search(name)]
+def _compare(found: set[str], expected: set[str], allowed: Collection[str]) -> list[str]:
+    stray = {name for name in found if not any(fnmatchcase(name, pattern) for pattern in allowed)}
+    return [
+        *(f"{name} does not belong there: .ci/check_dist.py says what does" for name in sorted(stray)),
+        *(f"{name} is not in the repository" for name in sorted(found - expected - stray)),
+        *(f"{name} is missing" for name in sorted(expected - found)),
+    ]
 
 
-def _list_tracked(folder: Path) -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", str(folder)], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    return [ROOT / name for name in listed.stdout.split("\0") if name]
+def _list_tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True)
+    return [name for name in listed.stdout.split("\0") if name]
 
 
 def _read_metadata(wheel: zipfile.ZipFile) -> str:

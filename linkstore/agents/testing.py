@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
@@ -26,6 +25,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 
+from linkstore.core.calls import Lock
 from linkstore.errors import ScriptError
 
 ScriptedAnswer: TypeAlias = str | AIMessage | BaseModel | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -202,7 +202,7 @@ class ScriptedChatModel(BaseChatModel):
     model: str = "scripted"
     cache: BaseCache | bool | None = Field(default=False, exclude=True)
     _calls: list[ModelCall] = PrivateAttr(default_factory=list)
-    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+    _lock: Lock = PrivateAttr(default_factory=Lock)
 
     def model_post_init(self, context: Any, /) -> None:
         """Refuse a ``script`` that is neither a list of answers nor a function."""

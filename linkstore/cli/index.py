@@ -305,7 +305,7 @@ def _advise_when_stopped(store: PageStore) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        kept = store.survey().pages
+        kept = len(store.pages())
         note(f"stopped; the store has {format_count(kept, 'page')}. Run the same command again to go on")
         raise typer.Exit(get_exit_code(error)) from error
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from linkstore.context.candidates import Candidates, CompilerSettings, continue_text
 from linkstore.context.compiled import Compiled, Item, LeftOut
-from linkstore.context.excerpts import cut_excerpt
+from linkstore.context.excerpts import cut_excerpt, list_shortest
 from linkstore.context.ordering import order_topologically, put_best_at_edges
 from linkstore.context.surroundings import Surroundings
 from linkstore.core.arrays import Ints
@@ -106,7 +106,7 @@ class Assembly:
             selection=settings.selection,
             order=settings.order,
             notes=tuple(self._collect_notes(draft)),
-            reason=None if draft.pieces else self._explain_empty(),
+            reason=None if draft.pieces else self._explain_empty(draft),
         )
 
     def _fit(self) -> _Draft:
@@ -175,24 +175,29 @@ class Assembly:
 
     def _add_excerpts(self, draft: _Draft) -> _Draft:
         """Add the best sentences of the best documents that do not fit, as long as there is room."""
-        waiting = [name for name in self._wanted if name not in draft.chosen]
-        for name in waiting[:_MOST_EXCERPTS]:
-            separator = self._settings.separator_cost if draft.pieces else 0
-            room = self._settings.budget - draft.tokens - separator
-            text = None
-            if self._with_requirements(name) <= {name, *draft.chosen}:
-                text = self._cut(name, room if draft.pieces else min(room, self._room))
+        for name in self._list_cut(draft):
+            room = self._settings.budget - draft.tokens - self._settings.separator_cost
+            alone = not draft.pieces
+            text = self._cut(name, self._room if alone else room, alone=alone)
             if text is not None:
                 draft = self._try(draft, name, text)
         return draft
 
-    def _cut(self, name: str, room: int) -> str | None:
-        """Return the best sentences of a document, with its header, within so many tokens."""
-        settings, item = self._settings, self._by_id[name]
-        room -= settings.counter.count([settings.head_of(item.document)])[0]
-        if room < min(LEAST_EXCERPT, self._room):
+    def _list_cut(self, draft: _Draft) -> list[str]:
+        """Return the best documents that do not fit, without those that require what does not."""
+        waiting = [name for name in self._wanted if name not in draft.chosen][:_MOST_EXCERPTS]
+        return [name for name in waiting if self._with_requirements(name) <= {name, *draft.chosen}]
+
+    def _cut(self, name: str, room: int, *, alone: bool) -> str | None:
+        """Return the best sentences of a document within so many tokens, which its header is among.
+
+        If the context would be empty otherwise, they need no line above them: the gaps show what they are.
+        """
+        room -= self._settings.counter.count([self._settings.head_of(self._by_id[name].document)])[0]
+        if room < LEAST_EXCERPT and not alone:
             return None
-        return cut_excerpt(name, item.text, self._question, room, settings.counter)
+        given = self._by_id[name].text, self._question, room, self._settings.counter
+        return cut_excerpt(*given, name) or (cut_excerpt(*given) if alone else None)
 
     def _try(self, draft: _Draft, name: str, text: str) -> _Draft:
         """Return the draft with a document more if it fits, else as it is."""
@@ -318,14 +323,19 @@ class Assembly:
             )
         return [*notes, *(str(cut) for cut in self._hits.cuts)]
 
-    def _explain_empty(self) -> str:
-        if not self._hits:
+    def _explain_empty(self, draft: _Draft) -> str:
+        if not self._wanted:
             return self._hits.reason or "nothing was found"
-        framed = self._settings.budget - self._room
-        least = min(item.cost for item in self._by_id.values()) + framed
+        by_id = self._by_id
+        needed = map(self._with_requirements, self._wanted)
+        least = min(needed, key=lambda names: sum(by_id[name].cost for name in names))
+        texts = [self._write({name: by_id[name].text for name in least}).text]
+        for name in self._list_cut(draft):
+            head = self._settings.head_of(by_id[name].document)
+            texts += (head + one for one in list_shortest(by_id[name].text, self._question))
         return (
             f"no document or sentence fits into the budget of {self._settings.budget} tokens; the shortest"
-            f" document needs {least}"
+            f" needs {min(map(self._count_tokens, texts))}"
         )
 
 

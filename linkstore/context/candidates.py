@@ -221,20 +221,19 @@ def make_candidates(
                 path=hit.path if hit else Path(()),
             )
         )
-    found = _select_role(items, "found")
-    if any(item.strength < 1 for item in found):
-        found.sort(key=lambda item: -item.score * (item.strength if item.score > 0 else 1))
-    ordered = (*_select_role(items, "pinned"), *found, *_select_role(items, "required"))
-    by_id = {item.id: item for item in ordered}
+    found = [at for at, item in enumerate(items) if item.role == "found"]
+    if any(items[at].strength < 1 for at in found):
+        faded = sorted(
+            (items[at] for at in found),
+            key=lambda item: -item.score * (item.strength if item.score > 0 else 1),
+        )
+        items[found[0] : found[-1] + 1] = faded
+    by_id = {item.id: item for item in items}
     same, overlaps = find_alike(by_id)
     requires, refused = _close_requirements(by_id, same, around)
     return Candidates(
         by_id=by_id, same=same, overlaps=overlaps, requires=requires, refused=refused, notes=notes
     )
-
-
-def _select_role(items: Sequence[Item], role: Role) -> list[Item]:
-    return [item for item in items if item.role == role]
 
 
 def _list_documents(

@@ -292,7 +292,9 @@ class Compiled:
         if self.left_out:
             lines.append(f"left out: {len(self.left_out)}")
         lines += [
-            f"{one.cost:>6}  {escape_unprintable(one.id)}  {_describe_left_out(one)}"
+            f"{one.cost:>6}  {escape_unprintable(one.id)}  "
+            + ("" if one.rank is None else f"rank {one.rank}  ")
+            + escape_unprintable(one.reason)
             for one in self.left_out[:_MOST_LISTED]
         ]
         if len(self.left_out) > _MOST_LISTED:
@@ -326,11 +328,6 @@ class Compiled:
     def _repr_html_(self) -> str:
         """Return the bill for a notebook."""
         return f"<pre>{'<br>'.join(escape_html(line) for line in self.explain().splitlines())}</pre>"
-
-
-def _describe_left_out(one: LeftOut) -> str:
-    rank = "" if one.rank is None else f"rank {one.rank}  "
-    return f"{rank}{escape_unprintable(one.reason)}"
 
 
 def _add_item(item: Item) -> Document:

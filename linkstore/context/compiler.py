@@ -16,7 +16,7 @@ from pydantic import ConfigDict
 from linkstore.context.assembly import Assembly
 from linkstore.context.candidates import DEFAULT_CANDIDATES, CompilerSettings, make_candidates
 from linkstore.context.compiled import Compiled
-from linkstore.context.decay import Accesses, LastAccess, find_access
+from linkstore.context.decay import Accesses, find_access
 from linkstore.context.ordering import First
 from linkstore.context.surroundings import (
     MOST_PINNED,
@@ -186,23 +186,26 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
             if settings.pinned is not None:
                 plan = find_pinned(parse_filter(settings.pinned), any_vector)
                 pinned = yield call_plan(backend, plan, scope)
-                _refuse_too_many(pinned)
+                if len(pinned) > MOST_PINNED:
+                    raise BudgetError(
+                        f"more than {MOST_PINNED} documents are pinned; give a narrower filter: pinned={{…}}"
+                    )
             if settings.strategy is None:
                 found = yield call_plan(backend, find_dependencies(hits, settings.precedence), scope)
             ids = [*(one.id for one in pinned), *(str(hit.document.id) for hit in found)]
             looking = find_surroundings(list(dict.fromkeys(ids)), frozenset(settings.requires))
             around = yield call_plan(backend, looking, scope)
-        metadata = [*(hit.document.metadata for hit in found), *(one.metadata for one in pinned)]
-        named = (one.get("page") for one in metadata)
+        metadata = {str(hit.document.id): hit.document.metadata for hit in found}
+        metadata |= {one.id: one.metadata for one in pinned}
+        named = (one.get("page") for one in metadata.values())
         urls = list(dict.fromkeys(url for url in named if isinstance(url, str) and url))
         pages = (yield call_engine(backend, backend.pages(None, urls))) if urls else []
-        stored = {str(hit.document.id): hit.document.metadata for hit in found}
-        stored |= {one.id: one.metadata for one in (*pinned, *around.documents.values())}
-        accessed = yield from self._accesses.read(
-            name for name, one in stored.items() if settings.decay.may_fade(one)
-        )
+        metadata |= {name: one.metadata for name, one in around.documents.items()}
+        fading = (name for name, one in metadata.items() if settings.decay.may_fade(one))
+        accessed = yield from self._accesses.read(fading)
         moment = now or datetime.now(UTC)
-        known = replace(settings, last_access=_combine_accesses(settings.last_access, accessed))
+        given = settings.last_access
+        known = replace(settings, last_access=lambda one: find_access(one, given) or accessed.get(one))
 
         def assemble() -> Compiled:
             candidates = make_candidates(known, found, pinned, around, moment)
@@ -249,17 +252,3 @@ class ContextRetriever(BaseRetriever):
 
     def _prepare(self, documents: list[Document]) -> list[Document]:
         return documents if self.with_links else [strip_links(one) for one in documents]
-
-
-def _combine_accesses(first: LastAccess | None, second: Mapping[str, datetime]) -> LastAccess:
-    """Return times of access from the first source, else from the second."""
-    if first is None:
-        return second
-    return lambda name: find_access(name, first) or second.get(name)
-
-
-def _refuse_too_many(pinned: list[StoredDocument]) -> None:
-    if len(pinned) > MOST_PINNED:
-        raise BudgetError(
-            f"more than {MOST_PINNED} documents are pinned; pin fewer, by another filter: pinned={{…}}"
-        )

@@ -6,7 +6,6 @@ are recorded many at a time, so that a search hardly ever writes.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self, get_args
 
 from linkstore.core.arguments import require, require_within
-from linkstore.core.calls import call_engine
+from linkstore.core.calls import Lock, call_engine
 from linkstore.core.documents import ACCESS_KEY, HALF_LIFE_KEY, MEMORY_KEY
 from linkstore.core.plans import Operation
 from linkstore.errors import StoreReadOnlyError, StrategyError
@@ -162,7 +161,7 @@ class Accesses:
         self._store = store
         self._pending: dict[str, datetime] = {}
         self._since = 0.0
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def note(self, names: Iterable[str], moment: datetime) -> None:
         """Note that documents were accessed at this moment."""

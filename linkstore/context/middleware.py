@@ -5,14 +5,15 @@ Imported late; needs the extra ``agents``.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
-from linkstore.context.compiled import CONTEXT_INTRODUCTION, frame_context
+from linkstore.context.compiled import CONTEXT_INTRODUCTION, Compiled, frame_context
 from linkstore.context.compiler import ContextCompiler
 from linkstore.errors import BudgetError, MissingExtraError
 
@@ -21,12 +22,15 @@ try:
 except ImportError as error:
     raise MissingExtraError("the middleware of a context compiler", "agents") from error
 
+_LOG: Final = logging.getLogger("linkstore")
+
 
 class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
     """Adds the compiled context of the user's last message to the system message of every model call.
 
     The messages of the agent's state stay as they are, so that contexts do not pile up in it. A call without
-    a message of the user, or with one that has no text, is passed on as it is.
+    a message of the user, or with one that has no text, is passed on as it is; so is one for which nothing
+    fits into the budget, with a warning in the log ``linkstore``.
 
     Args:
         compiler: Compiles the contexts; its budget is for all that is added, with introduction and frame.
@@ -53,7 +57,7 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Add the context, then call the model."""
         question = find_last_question(request.messages)
-        compiled = self.compiler.invoke(question).text if question else ""
+        compiled = self.compiler.invoke(question) if question else None
         return handler(self._add_context(request, compiled))
 
     async def awrap_model_call(
@@ -63,26 +67,23 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """Add the context, then call the model: see :meth:`wrap_model_call`."""
         question = find_last_question(request.messages)
-        compiled = (await self.compiler.ainvoke(question)).text if question else ""
+        compiled = (await self.compiler.ainvoke(question)) if question else None
         return await handler(self._add_context(request, compiled))
 
-    def _add_context(self, request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
-        if not text:
+    def _add_context(self, request: ModelRequest[Any], compiled: Compiled | None) -> ModelRequest[Any]:
+        if compiled is None or not compiled.text:
+            if compiled is not None and compiled.left_out:
+                _LOG.warning("a model is called without a context: %s", compiled.reason)
             return request
-        return request.override(system_message=extend_message(request.system_message, self._framed(text)))
+        added = self._framed(compiled.text)
+        return request.override(system_message=extend_message(request.system_message, added))
 
 
 def find_last_question(messages: Sequence[AnyMessage]) -> str:
     """Return the text of the user's last message, or an empty string if there is none."""
-    for message in reversed(messages):
-        if isinstance(message, HumanMessage) and is_from_user(message):
-            return str(message.text).strip()
-    return ""
-
-
-def is_from_user(message: HumanMessage) -> bool:
-    """Say whether a message is the user's own, and not one that middleware wrote, such as a summary."""
-    return "lc_source" not in message.additional_kwargs
+    asked = [one for one in messages if isinstance(one, HumanMessage)]
+    own = [one for one in asked if "lc_source" not in one.additional_kwargs]  # no summary of middleware
+    return str(own[-1].text).strip() if own else ""
 
 
 def extend_message(message: SystemMessage | None, text: str) -> SystemMessage:

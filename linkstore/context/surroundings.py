@@ -16,7 +16,7 @@ from linkstore.core.filters import Condition
 from linkstore.core.hits import Hit, Path, Step
 from linkstore.core.plans import Plan
 from linkstore.store.documents import as_document
-from linkstore.strategies.traversal import follow_links
+from linkstore.strategies.traversal import NO_REFS, follow_links
 
 MOST_REQUIRED: Final = 20
 """A link that leads to more documents than this is not followed. In a search for what the best hits build
@@ -139,10 +139,10 @@ def find_surroundings(ids: Sequence[str], requires: frozenset[str]) -> Plan[Surr
         requires: Kinds of link that lead to what a document requires.
     """
     found: plans.Candidates = yield plans.Find(ids=tuple(ids))
-    followed = _Requirements()
-    if requires:
-        yield from _follow_requirements(found.refs, requires, followed)
-    refs = np.union1d(found.refs, np.array(sorted(followed.refs), dtype=np.int64))
+    start = found.refs if requires else NO_REFS
+    needs, unresolved, unfinished = yield from _follow_requirements(start, requires)
+    reached: set[int] = set().union(*needs.values())
+    refs = np.union1d(found.refs, np.array(sorted(reached), dtype=np.int64))
     names: list[str] = yield plans.Ids(refs=refs)
     name = dict(zip(refs.tolist(), names, strict=True))
     fresh = np.setdiff1d(refs, found.refs)
@@ -150,49 +150,42 @@ def find_surroundings(ids: Sequence[str], requires: frozenset[str]) -> Plan[Surr
     links = yield from _read_links(refs, names)
     return Surroundings(
         documents={one.id: one for one in stored},
-        requires={
-            name[ref]: frozenset(name[other] for other in others) for ref, others in followed.needs.items()
-        },
-        unresolved={name[ref]: tuple(sorted(texts)) for ref, texts in followed.unresolved.items()},
-        unfinished=frozenset(name[ref] for ref in followed.unfinished),
+        requires={name[ref]: frozenset(name[other] for other in others) for ref, others in needs.items()},
+        unresolved={name[ref]: tuple(sorted(texts)) for ref, texts in unresolved.items()},
+        unfinished=frozenset(name[ref] for ref in unfinished),
         links=links,
     )
 
 
-@dataclass(slots=True)
-class _Requirements:
-    """The requirements that were followed, by refs."""
+def _follow_requirements(
+    start: Ints, kinds: frozenset[str]
+) -> Plan[tuple[dict[int, set[int]], dict[int, set[str]], list[int]]]:
+    """Follow requirements from documents to their end.
 
-    refs: set[int] = field(default_factory=set)
-    needs: dict[int, set[int]] = field(default_factory=dict)
-    unresolved: dict[int, set[str]] = field(default_factory=dict)
-    unfinished: frozenset[int] = frozenset()
-
-
-def _follow_requirements(start: Ints, kinds: frozenset[str], followed: _Requirements) -> Plan[None]:
+    Returns:
+        By refs: for each what it requires, for each what leads nowhere, and those that have no end.
+    """
+    needs: dict[int, set[int]] = {}
+    unresolved: dict[int, set[str]] = {}
     seen = set(start.tolist())
     frontier = start
     for _ in range(MOST_HOPS):
+        if not len(frontier):
+            break
         hop = yield from follow_links(frontier, "out", kinds=kinds, take=MOST_REQUIRED, cap=MOST_REQUIRED)
-        if not len(hop.groups):
-            return
         reached = hop.edges.target.tolist()
         for ref, other in zip(frontier[hop.edges.source].tolist(), reached, strict=True):
             if other != ref:
-                followed.needs.setdefault(ref, set()).add(other)
+                needs.setdefault(ref, set()).add(other)
         nowhere = ~is_member(hop.group, hop.edges.group)
         tags: list[tuple[str, str]] = yield plans.Tags(groups=hop.group[nowhere])
         left, sizes = frontier[hop.source[nowhere]].tolist(), hop.size[nowhere].tolist()
         for ref, (kind, tag), size in zip(left, tags, sizes, strict=True):
             why = f"more than {MOST_REQUIRED} documents" if size > MOST_REQUIRED else "no document"
-            followed.unresolved.setdefault(ref, set()).add(f"{kind} {tag!r} leads to {why}")
-        fresh = set(reached) - seen
-        seen |= fresh
-        followed.refs |= fresh
-        frontier = np.array(sorted(fresh), dtype=np.int64)
-        if not len(frontier):
-            return
-    followed.unfinished = frozenset(frontier.tolist())
+            unresolved.setdefault(ref, set()).add(f"{kind} {tag!r} leads to {why}")
+        frontier = np.array(sorted(set(reached) - seen), dtype=np.int64)
+        seen |= set(reached)
+    return needs, unresolved, frontier.tolist()
 
 
 def _read_links(refs: Ints, names: Sequence[str]) -> Plan[tuple[Edge, ...]]:

@@ -1,4 +1,4 @@
-"""Calls, which operations wait for, and the drivers that make them, blocking or with asyncio.
+"""Calls, which operations wait for, the drivers that make them, blocking or with asyncio, and locks.
 
 An operation is a generator: it yields a :class:`Call`, is sent the result, and returns an answer. :func:`run`
 and :func:`arun` drive it, and are the only places that wait. The operations of an engine yield what only the
@@ -8,7 +8,9 @@ operations into one.
 
 from __future__ import annotations
 
+from _thread import RLock
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -36,6 +38,23 @@ class Call:
     awaiting: Callable[..., Awaitable[Any]] | None = None
     arguments: tuple[Any, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Lock(RLock):  # type: ignore[misc]
+    """A lock that a thread may take again while it holds it, and that no interrupt leaves held.
+
+    Python 3.14 looks for signals after ``__enter__`` of a lock has run and before the block that would
+    release it, so an interrupt there leaves a lock of ``threading`` held. When a function returns it does
+    not.
+    """
+
+    def __enter__(self) -> bool:  # type: ignore[override]
+        try:
+            return self.acquire()
+        except BaseException:
+            with suppress(RuntimeError):  # interrupted while it waited
+                self.release()
+            raise
 
 
 class Engine(Protocol):

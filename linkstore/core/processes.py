@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
+from linkstore.core.calls import Lock
+
 T = TypeVar("T")
 _Token: TypeAlias = tuple[int, object]
 _Call: TypeAlias = Callable[[], object]
@@ -38,7 +40,7 @@ class _CollectorChange:
     def __init__(self, plan: Callable[[], tuple[_Call, _Call] | None]) -> None:
         self._plan = plan
         self._undo: _Call | None = None
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self.tokens: set[_Token] = set()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._reset_after_fork)
@@ -60,7 +62,7 @@ class _CollectorChange:
 
     def _reset_after_fork(self) -> None:
         """End the uses of other threads in a forked child, because these threads do not exist there."""
-        self._lock = threading.RLock()
+        self._lock = Lock()
         own = threading.get_ident()
         self.tokens = {token for token in self.tokens if token[0] == own}
         self.resume()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final
 
 from linkstore.core.links import LINKS_KEY, Link
@@ -72,13 +74,11 @@ class Vocabulary:
 
 def collect_names(metadata: Mapping[str, Any], links: Iterable[Link]) -> Vocabulary:
     """Return the names that a document with this metadata and these links uses."""
-    kinds, link_fields = set[str](), set[str]()
-    for link in links:
-        kinds.add(link.kind)
-        link_fields.update(link.data or ())
+    found = list(links)
+    kinds = frozenset(map(attrgetter("kind"), found))
+    link_fields = frozenset(chain.from_iterable(filter(None, map(attrgetter("data"), found))))
     fields = frozenset(metadata) | ({LINKS_KEY} if kinds else set())
-    found = Vocabulary(kinds=frozenset(kinds), fields=fields, link_fields=frozenset(link_fields))
-    return found.checkable
+    return Vocabulary(kinds=kinds, fields=fields, link_fields=link_fields).checkable
 
 
 def make_unknown_name_error(missing: Vocabulary, known: Vocabulary) -> UnknownNameError:

@@ -119,8 +119,14 @@ class Backend(StorageEngine):
 
     def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
         """Return the pages that most links of a kind lead to, most first, at a cost like the store's size."""
+        return (yield from self.survey_pages(kind, take))[1]
+
+    def survey_pages(self, kind: str, take: int) -> Operation[tuple[Survey, list[LinkedPage]]]:
+        """Count what is stored, and list the pages that most links of a kind lead to, most first."""
         pages = yield from self.pages(None)
-        return _find_most_linked((yield from self.links()), pages, kind, take) if pages else []
+        stored = yield from self.links()
+        linked = _find_most_linked(stored, pages, kind, take) if pages else []
+        return _count_content(stored, len(pages)), linked
 
     def verify(self) -> Operation[Report]:
         """Compare what is derived from the documents with them, without changing anything."""

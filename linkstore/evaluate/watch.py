@@ -9,11 +9,10 @@ from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from linkstore.core.arguments import omit_none, require, require_at_least, require_within
-from linkstore.core.calls import run
+from linkstore.core.calls import Lock, run
 from linkstore.core.display import format_percent
 from linkstore.store.linkstore import require_store
 from linkstore.store.unanswered import record_unanswered

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from linkstore.core.calls import run
+from linkstore.core.calls import Lock, run
 from linkstore.errors import DocumentError, StrategyError
 from linkstore.evaluate import examine
 from linkstore.explorer.answers import STRATEGIES, AskSettings, answer, explain_absence, list_depths
@@ -45,7 +44,7 @@ class Views:
         self.store, self.name, self.write = store, name, write
         self.memory = None if memory is None else ConversationMemory(memory)
         self._corpus: tuple[object, dict[str, Any]] | None = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def show(self, name: str, given: Mapping[str, Any]) -> Any:
         """Return what a view shows.

@@ -271,6 +271,7 @@ class _IngestRun:
             _LOG.info("removed %s", ", ".join(batch))
         if complete:
             self.links.update(self.upkeep.settle().links)
+        survey, linked = self.store.survey_pages() if complete else (None, ())
         return Summary(
             pages=PageCounts(
                 added=self.added, updated=self.updated, unchanged=self.unchanged, removed=len(gone)
@@ -282,8 +283,8 @@ class _IngestRun:
             left_out=LeftOut.of(self.left_out),
             encodings=Encodings.of(self.replaced, self.guessed),
             unread=self.source.unread,
-            dangling=count_dangling(self.store.survey()) if complete else None,
-            linked=tuple(self.store.most_linked_pages()) if complete else (),
+            dangling=None if survey is None else count_dangling(survey),
+            linked=tuple(linked),
             dry_run=self.dry_run,
         )
 

@@ -155,8 +155,8 @@ class PageWriter(Protocol):
 class PageStore(PageWriter, Protocol):
     """A store that remembers which documents make up a page."""
 
-    def pages(self, source: str) -> dict[str, str]:
-        """Return the pages stored for a source: URL → digest of what was indexed."""
+    def pages(self, source: str | None = None) -> dict[str, str]:
+        """Return the pages stored for a source, default all: URL → digest of what was indexed."""
         ...
 
     def check_pages(self, source: str, urls: Sequence[str]) -> None:
@@ -179,12 +179,8 @@ class PageStore(PageWriter, Protocol):
         """Yield all stored documents, by id."""
         ...
 
-    def most_linked_pages(self, kind: str = ..., take: int = ...) -> Sequence[LinkedPage]:
-        """Return the pages that most links of a kind lead to, most first."""
-        ...
-
-    def survey(self) -> Survey:
-        """Count what is stored."""
+    def survey_pages(self, kind: str = ..., take: int = ...) -> tuple[Survey, Sequence[LinkedPage]]:
+        """Count what is stored, and return the pages that most links of a kind lead to, most first."""
         ...
 
 

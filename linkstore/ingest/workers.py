@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
-from threading import Lock, Thread
+from threading import Thread
 from time import monotonic, perf_counter
 from types import ModuleType
 from typing import Any, Final
@@ -31,6 +31,7 @@ from typing import Any, Final
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import omit_none, require_at_least
+from linkstore.core.calls import Lock
 from linkstore.core.processes import count_cores, run_without_collector
 from linkstore.core.urls import Site
 from linkstore.errors import LinkError, LinkStoreError

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
@@ -28,6 +27,7 @@ from linkstore.core.arguments import (
     require_within,
 )
 from linkstore.core.arrays import Floats, Ints, cosine_similarities, normalize_vectors
+from linkstore.core.calls import Lock
 from linkstore.core.plans import Ids, Members, Plan, ReachedMembers, Resolve, Side
 from linkstore.embeddings.names import get_embedding
 from linkstore.engines.embedded import EmbeddedBackend

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from linkstore.core.calls import Call
+from linkstore.core.calls import Call, Lock
 
 T = TypeVar("T")
 
@@ -24,7 +23,7 @@ class BackgroundWriter:
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._pending: list[tuple[str, Future[Any]]] = []
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def submit(self, owner: str, write: Callable[[], T]) -> Future[T]:
         """Carry out a write after those submitted before."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from langchain_core.language_models import BaseLanguageModel
-from langchain_core.messages import AIMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import convert_to_messages
 from langchain_core.tools import BaseTool
 
 from linkstore.core.arguments import omit_none, require_at_least
@@ -27,7 +28,7 @@ from linkstore.memory.sessions import (
     select_filled,
 )
 from linkstore.memory.settings import MemorySettings
-from linkstore.memory.turns import Turn
+from linkstore.memory.turns import Turn, find_exchanges
 from linkstore.memory.writing import TurnChanges, TurnFields, TurnInput, record_note, record_turn, update_turn
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ class ConversationMemory(MemorySettings):
         Args:
             session: The conversation.
             query: What the user said; or messages with roles, of which those of the user become turns with
-                the assistant's answers, under their ids. Messages of the system and of tools are left out.
+                the assistant's answers, under their ids. Messages of the system, of tools and of middleware
+                (summaries) are left out.
             response: What was answered; None if there was no answer.
             given: What else is known: see :class:`~linkstore.memory.writing.TurnFields`.
 
@@ -342,15 +344,11 @@ class ConversationMemory(MemorySettings):
 
     def forget_expired(self) -> Forgotten:
         """Forget the turns that are older than ``ttl``; none without one."""
-        if self.ttl is None:
-            return Forgotten(turns={}, notes=())
-        return self.forget(before=datetime.now(UTC) - self.ttl)
+        return run(self._forget_expired())
 
     async def aforget_expired(self) -> Forgotten:
         """Forget the turns that are older than ``ttl``; none without one."""
-        if self.ttl is None:
-            return Forgotten(turns={}, notes=())
-        return await self.aforget(before=datetime.now(UTC) - self.ttl)
+        return await arun(self._forget_expired())
 
     def flush(self) -> None:
         """Wait for the writes in the background, raise the error of one that failed, and record accesses."""
@@ -430,11 +428,11 @@ class ConversationMemory(MemorySettings):
         if isinstance(query, str) or not isinstance(query, Sequence):
             said = TurnInput(session=key, query=query, response=response, **given)
             return (yield from self._settled(key, record_turn(self, said)))
-        inputs = [TurnInput(session=key, **{**one, **given}) for one in pair_messages(query)]
+        exchanges = find_exchanges(convert_to_messages(query))
+        inputs = [TurnInput(session=key, **{**asdict(one), **given}) for one in exchanges]
         turns: list[Turn] = []
         for said in inputs:
-            turn = yield from self._settled(key, record_turn(self, said))
-            turns = [*turns, turn]
+            turns += [(yield from self._settled(key, record_turn(self, said)))]
         return turns
 
     def _list_turns(self, session: SessionKey | str, last: int | None) -> Operation[list[Turn]]:
@@ -463,6 +461,12 @@ class ConversationMemory(MemorySettings):
         parts = {"user_id": key.user_id, "agent_id": key.agent_id, "run_id": key.run_id}
         return {**parts, "turns": [one.to_dict() for one in turns], "notes": [one.to_dict() for one in notes]}
 
+    def _forget_expired(self) -> Operation[Forgotten]:
+        if self.ttl is None:
+            return Forgotten(turns={}, notes=())
+        before = datetime.now(UTC) - self.ttl
+        return (yield from self._settled(None, forget_turns(self, before=before)))
+
     def _record_accesses(self) -> Operation[None]:
         for accesses in self.accesses:
             yield from accesses.record(all=True)
@@ -480,17 +484,3 @@ class ConversationMemory(MemorySettings):
 
 def _do_nothing() -> Operation[None]:
     yield from ()
-
-
-def pair_messages(messages: Messages) -> list[dict[str, Any]]:
-    """Return the turns in messages with roles: each message of the user with the last answer to it."""
-    turns: list[dict[str, Any]] = []
-    for message in convert_to_messages(messages):
-        text = str(message.text).strip()
-        if isinstance(message, HumanMessage):
-            turns.append({"query": text, **({"key": message.id} if message.id else {})})
-        elif isinstance(message, AIMessage) and text:
-            if not turns:
-                turns.append({"query": ""})
-            turns[-1]["response"] = text
-    return turns

@@ -128,14 +128,10 @@ def make_time_filter(question: str, now: datetime) -> Filter | None:
     side = _OPEN.search(question.lower())
     if side is None:
         return _filter_spans(spans)
-    match side[1]:
-        case "before":
-            return {"time": {"$lt": format_time(spans[-1][0])}}
-        case "since":
-            return {"time": {"$gte": format_time(spans[0][0])}}
-        case "after":
-            return {"time": {"$gte": format_time(spans[0][1])}}
-    return {"time": {"$lt": format_time(spans[-1][1])}}
+    (first, after_first), (last, after_last) = spans[0], spans[-1]
+    limits = {"before": ("$lt", last), "since": ("$gte", first), "after": ("$gte", after_first)}
+    operator, moment = limits.get(side[1], ("$lt", after_last))
+    return {"time": {operator: format_time(moment)}}
 
 
 def make_near_filters(question: str, now: datetime) -> tuple[Filter, Filter] | None:

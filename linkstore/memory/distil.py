@@ -16,7 +16,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field, ValidationError
 
 from linkstore.context.decay import Memory
-from linkstore.core.arguments import require_model
+from linkstore.core.arguments import omit_none, require_model
 from linkstore.core.calls import Call, call_plan
 from linkstore.core.documents import HALF_LIFE_KEY
 from linkstore.core.plans import Operation, StoredDocument, read_documents
@@ -93,21 +93,17 @@ def distil_session(
             sources = [some[number - 1].id for number in note.turns if 0 < number <= len(some)]
             replaced = [known[number - 1].id for number in note.replaces if 0 < number <= len(known)]
             is_rule = note.memory == "procedural"
-            life = {} if note.half_life_hours is None else {HALF_LIFE_KEY: note.half_life_hours}
             if has_words(note.text):
-                written.append(
-                    (
-                        yield from record_note(
-                            memory,
-                            session,
-                            note.text,
-                            memory_kind="semantic" if is_rule and not pinning else note.memory,
-                            sources=sources or [turn.id for turn in some],
-                            supersedes=replaced or None,
-                            metadata=life,
-                        )
-                    )
+                made = yield from record_note(
+                    memory,
+                    session,
+                    note.text,
+                    memory_kind="semantic" if is_rule and not pinning else note.memory,
+                    sources=sources or [turn.id for turn in some],
+                    supersedes=replaced or None,
+                    metadata=omit_none(**{HALF_LIFE_KEY: note.half_life_hours}),
                 )
+                written.append(made)
     return written
 
 
@@ -123,10 +119,9 @@ def summarise_session(memory: MemorySettings, session: SessionKey) -> Operation[
         text = answer if has_words(answer) else text
     before = [note.id for note in notes if SUMMARY in note.metadata]
     sources = [turn.id for turn in turns]
+    marked = {SUMMARY: True}
     return (
-        yield from record_note(
-            memory, session, text, sources=sources, supersedes=before, metadata={SUMMARY: True}
-        )
+        yield from record_note(memory, session, text, sources=sources, supersedes=before, metadata=marked)
     )
 
 

@@ -57,8 +57,13 @@ def find_entities(text: str) -> tuple[str, ...]:
         for start, end, name in names
         if not any(start < other_end and other_start < end for other_start, other_end, _ in found)
     ]
-    distinct: dict[str, str] = {}
-    for _, _, name in sorted(found):
-        if any(map(str.isalpha, name)):
-            distinct.setdefault(fold(name), " ".join(name.split()))
-    return tuple(distinct.values())[:MOST_ENTITIES]
+    return select_distinct_names([name for _, _, name in sorted(found) if any(map(str.isalpha, name))])
+
+
+def select_distinct_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names with a word in them, each spelling once, the first :data:`MOST_ENTITIES`."""
+    spelled: dict[str, str] = {}
+    for name in names:
+        if any(map(str.isalnum, name)):
+            spelled.setdefault(fold(name), " ".join(name.split()))
+    return tuple(spelled.values())[:MOST_ENTITIES]

@@ -26,11 +26,13 @@ _CHANGE: Final = re.compile(
     re.IGNORECASE,
 )
 _LEAD: Final = re.compile(
-    r"^(?:[^,:;]{1,60}[,:;]\s+(?:but |and |so )?|(?:and|but|so|well|also|correction|update|note)\b[\s,:]*"
+    r"^(?:[^,:;]{1,60}[,:;]\s+(?:but |and |so )?"
+    r"|(?:(?:actually|and|btw|but|by the way|correction|fyi|hey|hi|no|note|oh|ok|okay|so|sorry|update|wait"
+    r"|well|yeah|yes)\b[\s,:]*)+"
     r"|(?:i (?:read|heard|think|believe)|it turns out|please note|remember) that\s+)",
     re.IGNORECASE,
 )
-"""What may stand before a statement: "By the way, …", "I read that …", "Change of plan: …"."""
+"""What may stand before a statement: "By the way, …", "btw …", "I read that …", "Change of plan: …"."""
 _CUT: Final = re.compile(
     r",\s+not\b|\s+(?:now\b|since\b|as of\b|these days|after all|from now on|instead\b|any ?more)",
     re.IGNORECASE,
@@ -48,7 +50,8 @@ _STATE: Final = re.compile(
     re.IGNORECASE,
 )
 _SELF: Final = re.compile(
-    r"^(?P<subject>i|we)(?:'m|\u2019m|'re|\u2019re)?\s+(?P<verb>(?:don't |do not |am |are )?"
+    r"^(?P<subject>i|we)(?:['\u2019](?:m|re)|(?:['\u2019]ve|\s+have)(?=[\w\s]{1,12}\b(?:moved|switched|changed)\b))?"
+    r"\s+(?:(?:already|currently|finally|just|now|recently) )?(?P<verb>(?:don't |do not |am |are )?"
     r"(?:live|work|drive|weigh|play|use|go|stay|study|sleep|speak|prefer|take|own|moved|switched|changed|allergic|staying|living|working|a|an)"
     r"(?: (?:in|on|at|to|for|as|with|from|the gym on))?)\s+(?P<value>\S.*)$",
     re.IGNORECASE,

@@ -6,7 +6,7 @@ Imported late; needs the extra ``agents``.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 
@@ -20,7 +20,7 @@ from linkstore.core.plans import Operation
 from linkstore.errors import BudgetError, MissingExtraError, StrategyError
 from linkstore.memory.recall import Recall
 from linkstore.memory.sessions import SessionKey
-from linkstore.memory.turns import Turn, has_words, name_writing
+from linkstore.memory.turns import Exchange, Turn, find_exchanges, has_words, is_from_user, name_writing
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -30,7 +30,7 @@ except ImportError as error:
     raise MissingExtraError("the middleware of a conversation memory", "agents") from error
 
 from linkstore.context.compiled import frame_parts
-from linkstore.context.middleware import extend_message, is_from_user
+from linkstore.context.middleware import extend_message
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
@@ -113,7 +113,14 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self.budget = budget
         self.introduction = introduction
         self.place = place
-        self._room = None if budget is None else _measure_room(introduction, budget)
+        above = f"{introduction}\n\n" if introduction and budget is not None else ""
+        alone = counter_of(None).count([above])[0] if above else 0
+        if budget is not None and alone >= budget:
+            raise BudgetError(
+                f"what stands above a recall needs {alone} tokens, and the budget is {budget}; raise the"
+                " budget, or give a shorter introduction"
+            )
+        self._room = None if budget is None else budget - alone
         self._recalls: dict[tuple[SessionKey, str, str], Recall] = {}
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -172,9 +179,9 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """Recall for a message once, or again when its run begins. Return None if it has no words."""
         if not has_words(exchange.query):
             return None
-        about = (session, exchange.key, exchange.query)
+        about = (session, exchange.name, exchange.query)
         if again or about not in self._recalls:
-            options = {"k": self.k, "everywhere": self.everywhere, "budget": self._room, "key": exchange.key}
+            options = {"k": self.k, "everywhere": self.everywhere, "budget": self._room, "key": exchange.name}
             memory = self.memory
             recall: Recall = yield Call(memory.recall, memory.arecall, (session, exchange.query), options)
             self._recalls[about] = recall
@@ -187,10 +194,10 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """Write turns, those with an answer with its sources: the ids of the chunks that were recalled."""
         for one in exchanges:
             if one.query or one.response:
-                about = (session, one.key, one.query)
+                about = (session, one.name, one.query)
                 recall = None if one.response is None else self._recalls.pop(about, None)
                 sources = [str(hit.document.id) for hit in recall.chunks] if recall else []
-                options: dict[str, Any] = {"sources": sources, "key": one.key}
+                options: dict[str, Any] = {"sources": sources, "key": one.name}
                 known = self._recalls.get(about) or recall
                 if known is not None and self.memory.rewriter is not None:
                     options["meaning"] = known.resolved
@@ -218,39 +225,9 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return request.override(messages=[*messages[:at], beside, *messages[at:]])
 
 
-def _measure_room(introduction: str, budget: int) -> int:
-    """Return how many tokens of a budget an introduction leaves.
-
-    Raises:
-        BudgetError: If there are none.
-    """
-    alone = counter_of(None).count([f"{introduction}\n\n"])[0] if introduction else 0
-    if alone >= budget:
-        raise BudgetError(
-            f"what stands above a recall needs {alone} tokens, and the budget is {budget}; raise the budget,"
-            " or give a shorter introduction"
-        )
-    return budget - alone
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """A message of the user, and the answer to it.
-
-    Args:
-        key: Names the message.
-        query: Its text.
-        response: The text of the last answer after it that calls no tool; None without one.
-    """
-
-    key: str
-    query: str
-    response: str | None = None
-
-
 def _remember(said: Sequence[Exchange]) -> dict[str, Any] | None:
     """Return the last message of the user as the state of an agent keeps it."""
-    return {"remembered": {"key": said[-1].key, "query": said[-1].query}} if said else None
+    return {"remembered": {"key": said[-1].name, "query": said[-1].query}} if said else None
 
 
 def read_exchange(state: AgentState[Any]) -> Exchange | None:
@@ -275,26 +252,12 @@ def find_exchange(messages: Sequence[AnyMessage], state: Mapping[str, Any]) -> E
     Where the user's message is no longer among them, because it was summarised, it is the one of the state.
     """
     exchanges = find_exchanges(messages)
-    if exchanges and (exchanges[-1].key or exchanges[-1].query):
+    if exchanges and exchanges[-1].name:
         return exchanges[-1]
     kept: dict[str, str] | None = state.get("remembered") if state else None
     if kept is None:
         return None
     return Exchange(**kept, response=exchanges[-1].response if exchanges else None)
-
-
-def find_exchanges(messages: Sequence[AnyMessage]) -> list[Exchange]:
-    """Return all exchanges in an agent's messages, in order. Answers before any message have no query."""
-    exchanges: list[Exchange] = []
-    for message in messages:
-        if isinstance(message, HumanMessage):
-            if is_from_user(message):
-                query = str(message.text).strip()
-                exchanges.append(Exchange(key=message.id or query, query=query))
-        elif isinstance(message, AIMessage) and not message.tool_calls and str(message.text).strip():
-            before = exchanges.pop() if exchanges else Exchange(key="", query="")
-            exchanges.append(replace(before, response=str(message.text).strip()))
-    return exchanges
 
 
 def find_new_exchanges(messages: Sequence[AnyMessage]) -> list[Exchange]:
@@ -311,7 +274,7 @@ def format_recall(recall: Recall, messages: Sequence[AnyMessage]) -> str:
     """
     exchanges = find_exchanges(messages)
     heard = {(one.query, one.response) for one in exchanges}
-    written = {name_writing(one.key, one.query) for one in exchanges}
+    written = {name_writing(one.name, one.query) for one in exchanges}
 
     def unheard(turns: Sequence[Turn]) -> tuple[Turn, ...]:
         return tuple(

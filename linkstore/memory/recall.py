@@ -21,6 +21,7 @@ from linkstore.core.plans import Operation, Plan, StoredDocument
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
+from linkstore.memory.entities import select_distinct_names
 from linkstore.memory.facts import says_change
 from linkstore.memory.names import stem_plural
 from linkstore.memory.references import (
@@ -35,7 +36,6 @@ from linkstore.memory.sessions import SessionHead, SessionKey, read_head, read_l
 from linkstore.memory.settings import MemorySettings, ask_model, request_search
 from linkstore.memory.speakers import find_named_speakers, remove_names
 from linkstore.memory.turns import SUPERSEDES, Turn, format_time, format_turn, name_writing, read_turn
-from linkstore.memory.writing import select_distinct_names
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy, rerank_hits
@@ -232,6 +232,10 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     )
     if asked.budget is not None:
         recall = yield from fit_budget(recall, asked.budget, memory.knowledge, pool)
+        left = recall.turns or recall.recent or recall.chunks
+        if recall.reason is None and not left:
+            why = f"nothing that was found fits into the budget of {asked.budget} tokens beside the question"
+            recall = replace(recall, reason=why)
     if memory.touch:
         yield from _note_accesses(memory, recall, asked.moment)
     return recall
@@ -307,7 +311,8 @@ def put_newer_first(
 
     Whether the later one takes the place of the earlier one may not be known; it is read first. They are of
     the same if both state something, and the later one has most of the question's words that the other has,
-    or half of them and says that something changed.
+    or half of them and says that something changed. Without a name or a number of them it is about something
+    else.
     """
     asked = {stem for view in views for stem in _find_stems(view.text)}
     ordered: list[tuple[Turn, float]] = []
@@ -323,9 +328,11 @@ def put_newer_first(
 
 def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
     asking = any(one.query.rstrip().endswith("?") for one in (turn, other))
-    wanted = _find_stems(other.query) & asked
-    share = len(wanted & _find_stems(turn.query)) / max(1, len(wanted))
-    return not asking and (share > NEWER_WORDS or (share == NEWER_WORDS and says_change(turn.query)))
+    wanted, said = _find_stems(other.query) & asked, _find_stems(turn.query)
+    share = len(wanted & said) / max(1, len(wanted))
+    most = share > NEWER_WORDS or (share == NEWER_WORDS and says_change(turn.query))
+    marked = [word for word in other.query.split()[1:] if not word.islower()]
+    return most and not asking and (wanted - said).isdisjoint(_find_stems(" ".join(marked)))
 
 
 def _find_stems(text: str) -> set[str]:

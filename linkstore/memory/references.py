@@ -137,6 +137,11 @@ def depends_on_history(question: str) -> bool:
     return short or _SIGN.search(question) is not None
 
 
+def corrects(query: str) -> bool:
+    """Say whether a query puts right what was said before, as "I meant Northern Sky" does."""
+    return re.search(r"\bi mean", query, re.IGNORECASE) is not None
+
+
 def says_little(answer: str) -> bool:
     """Say whether an answer is too short to say what it is about, as "Got it." and "Yes, in 1912." are."""
     return len(answer.split()) <= SHORT_ANSWER

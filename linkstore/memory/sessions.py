@@ -228,25 +228,24 @@ def read_session_documents(user_id: str | None, agent_id: str | None) -> Plan[li
     return (yield from read_linked([(HAS_SESSION, make_group_tag(user_id, agent_id))]))
 
 
+def _list_tags(sessions: Iterable[StoredDocument], further: int) -> list[tuple[str, str]]:
+    """Return the tags of the pages that sessions name, of so many further ones, and of their notes."""
+    tags: list[tuple[str, str]] = []
+    for one in sessions:
+        pages = range(1, int(one.metadata["page"]) + further + 1)
+        tags += [(HAS_NOTE, one.id), *((PAGE, make_page_tag(one.id, page)) for page in pages)]
+    return tags
+
+
 def read_all(sessions: Iterable[StoredDocument]) -> Plan[list[StoredDocument]]:
     """Return all turns and notes of sessions, given by their documents, in order of their ids."""
-    tags = [
-        (PAGE, make_page_tag(one.id, page))
-        for one in sessions
-        for page in range(1, int(one.metadata["page"]) + PROBED_PAGES + 1)
-    ]
-    tags += [(HAS_NOTE, path) for path in dict.fromkeys(tag.rpartition("/")[0] for _, tag in tags)]
-    return sorted((yield from read_linked(tags)), key=attrgetter("id"))
+    found = yield from read_linked(_list_tags(sessions, PROBED_PAGES))
+    return sorted(found, key=attrgetter("id"))
 
 
-def select_filled(sessions: Sequence[StoredDocument]) -> Plan[list[SessionKey]]:
+def select_filled(sessions: Iterable[StoredDocument]) -> Plan[list[SessionKey]]:
     """Return the keys of the sessions that have a turn or a note, sorted."""
-    pages = [
-        (PAGE, make_page_tag(one.id, page))
-        for one in sessions
-        for page in range(1, int(one.metadata["page"]) + 1)
-    ]
-    tags = [*pages, *((HAS_NOTE, one.id) for one in sessions)]
+    tags = _list_tags(sessions, 0)
     hop = yield from follow_tags(tags, "in", take=1, cap=1)
     filled = {tags[at] for at in hop.source[hop.size > 0].tolist()}
     paths = {tag.rpartition("/")[0] if kind == PAGE else tag for kind, tag in filled}

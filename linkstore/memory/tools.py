@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.tools import BaseTool, StructuredTool
-from pydantic import BaseModel, Field
+from pydantic import Field, create_model
 
 from linkstore.agents.tool_specs import format_argument_error
 from linkstore.agents.tools import raise_for_model
@@ -27,32 +27,7 @@ REMEMBERED = "Remembered."
 NO_WORDS = "Error: the text has no words; call this again with words."
 
 
-class RecallInput(BaseModel):
-    """Arguments of the tool ``recall``."""
-
-    question: str = Field(min_length=1, description="What you want to know, as a whole question.")
-
-
-class RememberInput(BaseModel):
-    """Arguments of the tool ``remember``."""
-
-    text: str = Field(min_length=1, description="The fact, as a sentence that makes sense by itself.")
-
-
-class CorrectInput(BaseModel):
-    """Arguments of the tool ``correct``."""
-
-    wrong: str = Field(min_length=1, description="What was remembered and is not so, or no longer.")
-    right: str = Field(min_length=1, description="What is so, as a sentence that makes sense by itself.")
-
-
-class ForgetInput(BaseModel):
-    """Arguments of the tool ``forget``."""
-
-    about: str = Field(min_length=1, description="The name of what is to be forgotten, as it was written.")
-
-
-def memory_tools(  # noqa: C901 - four tools of one operation each
+def memory_tools(
     memory: ConversationMemory, session: SessionKey | str, *, everywhere: bool
 ) -> list[BaseTool]:
     """Make the tools of one session.
@@ -65,8 +40,6 @@ def memory_tools(  # noqa: C901 - four tools of one operation each
     key = SessionKey.of(session)
 
     def recalling(question: str) -> Operation[tuple[str, Recall]]:
-        if not has_words(question):
-            return NO_WORDS, Recall(question=question, resolved=question, reason=NO_WORDS)
         options = {"everywhere": everywhere}
         found: Recall = yield Call(memory.recall, memory.arecall, (key, question), options)
         if found.reason is not None and not found.recent:
@@ -74,15 +47,11 @@ def memory_tools(  # noqa: C901 - four tools of one operation each
         parts = [("conversation", found.conversation), ("knowledge", found.knowledge)]
         return frame_parts(parts) or NOTHING_KNOWN, found
 
-    def remembering(text: str) -> Operation[tuple[str, Turn | None]]:
-        if not has_words(text):
-            return NO_WORDS, None
+    def remembering(text: str) -> Operation[tuple[str, Turn]]:
         note: Turn = yield Call(memory.remember, memory.aremember, (key, text))
         return REMEMBERED, note
 
-    def correcting(wrong: str, right: str) -> Operation[tuple[str, Turn | None]]:
-        if not (has_words(wrong) and has_words(right)):
-            return NO_WORDS, None
+    def correcting(wrong: str, right: str) -> Operation[tuple[str, Turn]]:
         found: list[tuple[Turn, float]] = yield Call(memory.search, memory.asearch, (key, wrong), {"k": 1})
         if not found:
             note: Turn = yield Call(memory.remember, memory.aremember, (key, right))
@@ -92,47 +61,68 @@ def memory_tools(  # noqa: C901 - four tools of one operation each
         note = yield Call(memory.remember, memory.aremember, (key, right), options)
         return f"Corrected: {before.query!r} is no longer so.", note
 
-    def forgetting(about: str) -> Operation[tuple[str, Forgotten | None]]:
-        if not has_words(about):
-            return NO_WORDS, None
+    def forgetting(about: str) -> Operation[tuple[str, Forgotten]]:
         gone: Forgotten = yield Call(memory.forget, memory.aforget, (key,), {"entity": about})
         counts = f"{format_count(len(gone), 'turn')} and {format_count(len(gone.notes), 'note')}"
         return f"Forgotten: {counts} about {about!r}.", gone
 
+    sentence = "a sentence that makes sense by itself."
     return [
-        _make_tool("recall", recalling, RecallInput, "Recall what was said earlier, and what is known."),
         _make_tool(
-            "remember", remembering, RememberInput, "Remember a fact for later, such as a wish of the user."
+            recalling,
+            "recall",
+            "Recall what was said earlier, and what is known.",
+            question="What you want to know, as a whole question.",
         ),
-        _make_tool("correct", correcting, CorrectInput, "Replace what was remembered by what is so now."),
         _make_tool(
-            "forget",
+            remembering,
+            "remember",
+            "Remember a fact for later, such as a wish of the user.",
+            text=f"The fact, as {sentence}",
+        ),
+        _make_tool(
+            correcting,
+            "correct",
+            "Replace what was remembered by what is so now.",
+            wrong="What was remembered and is not so, or no longer.",
+            right=f"What is so, as {sentence}",
+        ),
+        _make_tool(
             forgetting,
-            ForgetInput,
+            "forget",
             "Erase all that was said about somebody or something, for good, because the user asks for it.",
+            about="The name of what is to be forgotten, as it was written.",
         ),
     ]
 
 
 def _make_tool(
-    name: str, operation: Callable[..., Operation[Any]], arguments: type[BaseModel], description: str
+    operation: Callable[..., Operation[Any]], name: str, description: str, **arguments: str
 ) -> BaseTool:
-    """Make a tool of an operation that returns its answer and an artifact."""
+    """Make a tool of an operation that returns its answer and an artifact; arguments are described texts."""
+
+    def answering(given: dict[str, str]) -> Operation[tuple[str, Any]]:
+        if not all(map(has_words, given.values())):
+            return NO_WORDS, None
+        return (yield from operation(**given))  # type: ignore[no-any-return]
 
     def call(**given: str) -> Any:
         with raise_for_model():
-            return run(operation(**given))
+            return run(answering(given))
 
     async def acall(**given: str) -> Any:
         with raise_for_model():
-            return await arun(operation(**given))
+            return await arun(answering(given))
 
+    fields: dict[str, Any] = {
+        one: (str, Field(min_length=1, description=meant)) for one, meant in arguments.items()
+    }
     return StructuredTool.from_function(
         call,
         coroutine=acall,
         name=name,
         description=description,
-        args_schema=arguments,
+        args_schema=create_model(name, **fields),
         response_format="content_and_artifact",
         handle_tool_error=True,
         handle_validation_error=format_argument_error,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from linkstore.core.arguments import require
 from linkstore.core.documents import MEMORY_KEY
@@ -119,6 +120,44 @@ class Turn:
             "time": format_time(self.time),
             "metadata": dict(self.metadata),
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A message of the user, and the answer to it.
+
+    Args:
+        query: Its text.
+        key: Its id; None without one.
+        response: The text of the last answer after it that calls no tool; None without one.
+    """
+
+    query: str
+    key: str | None = None
+    response: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What names the message: its id, else its text."""
+        return self.key or self.query
+
+
+def find_exchanges(messages: Sequence[BaseMessage]) -> list[Exchange]:
+    """Return all exchanges in messages, in order. Answers before any message have no query."""
+    exchanges: list[Exchange] = []
+    for message in messages:
+        text = str(message.text).strip()
+        if isinstance(message, HumanMessage) and is_from_user(message):
+            exchanges.append(Exchange(key=message.id, query=text))
+        elif isinstance(message, AIMessage) and not message.tool_calls and text:
+            before = exchanges.pop() if exchanges else Exchange(query="")
+            exchanges.append(replace(before, response=text))
+    return exchanges
+
+
+def is_from_user(message: BaseMessage) -> bool:
+    """Say whether a message is the user's own, and not one that middleware wrote, such as a summary."""
+    return "lc_source" not in message.additional_kwargs
 
 
 def make_document(turn: Turn, page_tag: str, speaker: str | None, reach: str) -> Document:

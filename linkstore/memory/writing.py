@@ -19,11 +19,11 @@ from langchain_core.documents import Document
 from linkstore.core.arguments import omit_none, require, require_list
 from linkstore.core.calls import call_plan
 from linkstore.core.plans import Operation, StoredDocument, read_documents
-from linkstore.core.text import fold, is_unicode
+from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
-from linkstore.memory.entities import MOST_ENTITIES
+from linkstore.memory.entities import select_distinct_names
 from linkstore.memory.facts import read_statements
-from linkstore.memory.references import depends_on_history, resolve_references
+from linkstore.memory.references import corrects, depends_on_history, resolve_references
 from linkstore.memory.sessions import (
     SessionHead,
     SessionKey,
@@ -188,7 +188,7 @@ def understand(
         response=said.response,
         time=datetime.now(UTC) if said.time is None else said.time,
         meaning=meaning,
-        leans=meaning is None and bool(recent) and depends_on_history(said.query),
+        leans=meaning is None and bool(recent) and (depends_on_history(said.query) or corrects(said.query)),
         entities=_name_entities(memory, said, resolved),
         sources=tuple(dict.fromkeys(said.sources)),
         supersedes=tuple(said.supersedes or ()),
@@ -325,12 +325,3 @@ def store_turn(turn: Turn) -> Document:
     path = turn.session.path
     tag = path if turn.is_note else make_page_tag(path, get_page(turn.ordinal))
     return make_document(turn, tag, read_speaker(turn.query), turn.session.reach)
-
-
-def select_distinct_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names with a word in them, each spelling once, the first :data:`MOST_ENTITIES`."""
-    spelled: dict[str, str] = {}
-    for name in names:
-        if has_words(name):
-            spelled.setdefault(fold(name), " ".join(name.split()))
-    return tuple(spelled.values())[:MOST_ENTITIES]

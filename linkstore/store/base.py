@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 import orjson
 
 from linkstore.core.arguments import omit_none, require_at_least, require_within
-from linkstore.core.calls import arun, call_engine, run
+from linkstore.core.calls import Lock, arun, call_engine, run
 from linkstore.core.plans import Operation
 from linkstore.embeddings.names import (
     DEFAULT_EMBEDDING,

@@ -16,7 +16,7 @@ from linkstore.core.calls import arun, call_engine, run, run_in_thread
 from linkstore.core.documents import PageDocuments, keep_storable
 from linkstore.core.links import SUGGESTED, Link, merge_links, parse_links
 from linkstore.core.plans import Operation, read_documents
-from linkstore.engines.contract import Change, LinkedPage, PageEntry, Written
+from linkstore.engines.contract import Change, LinkedPage, PageEntry, Survey, Written
 from linkstore.errors import LinkError, SourceConflictError
 from linkstore.store.documents import (
     DocumentMethods,
@@ -66,6 +66,14 @@ class PageMethods(DocumentMethods):
     async def amost_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
         """Return the pages with the most incoming links: see :meth:`most_linked_pages`."""
         return await self.backend.arun(self.backend.linked(kind, take))
+
+    def survey_pages(self, kind: str = "hyperlink", take: int = 10) -> tuple[Survey, list[LinkedPage]]:
+        """Return :meth:`survey` and :meth:`most_linked_pages`, for which all links are read once."""
+        return self.backend.run(self.backend.survey_pages(kind, take))
+
+    async def asurvey_pages(self, kind: str = "hyperlink", take: int = 10) -> tuple[Survey, list[LinkedPage]]:
+        """Return a survey and the most linked pages: see :meth:`survey_pages`."""
+        return await self.backend.arun(self.backend.survey_pages(kind, take))
 
     def check_pages(self, source: str, urls: Sequence[str]) -> None:
         """Check that :meth:`put_pages` would not replace a page of another source.

@@ -18,9 +18,10 @@ from documented import linkstore
 from langchain_core.documents import Document
 from langgraph.checkpoint.memory import InMemorySaver
 from openai_server import Fault, OpenAiServer, read_the_first, serving
+from reading_time import SECONDS, ReaderClock
 
 from linkstore import LinkStore
-from linkstore.agents import Budget, ModelExtractor, chat_model, graph_reader, index_facts
+from linkstore.agents import Budget, ModelExtractor, chat_model, graph_reader, index_facts, steps
 from linkstore.cli import exits
 from linkstore.errors import AgentError
 
@@ -129,10 +130,17 @@ def test_a_wrong_key_is_named(store):
 
 
 @pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "async"])
-def test_an_answer_that_is_late_is_not_waited_for(store, awaited):
+def test_an_answer_that_is_late_is_not_waited_for(store, awaited, monkeypatch):
     """By the budget of the reading, which leaves time for an answer from what was read."""
-    server = OpenAiServer(read_the_first, [None, Fault(waits=30)])
-    with model_of(server) as model, graph_reader(store, model, budget=Budget(seconds=8)) as reader:
+    clock = ReaderClock()
+    monkeypatch.setattr(steps, "time", clock)
+
+    def answer_and_take_time(messages: Any) -> Any:
+        clock.jump_to_the_end()
+        return read_the_first(messages)
+
+    server = OpenAiServer(answer_and_take_time, [None, Fault(waits=30)])
+    with model_of(server) as model, graph_reader(store, model, budget=Budget(seconds=SECONDS)) as reader:
         began = time.monotonic()
         answer = asyncio.run(reader.ainvoke(QUESTION)) if awaited else reader.invoke(QUESTION)
         assert time.monotonic() - began < 25

@@ -18,6 +18,7 @@ from linkstore.cli.export import write_json_lines
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.errors import StoreNotFoundError, StoreUnavailableError
 from linkstore.ingest import Counts, FolderSource, Partition, Writer, index
+from linkstore.store import retry
 from linkstore.store.cassandra import make_url_backend
 
 distributed = pytest.importorskip("distributed", reason="needs Dask")
@@ -149,25 +150,38 @@ def test_a_driver_that_is_killed_and_started_again_ends_the_job(url, expected):
 class TestPause:
     """A server that does not answer for a while is waited for."""
 
-    def test_a_pause_is_waited_for(self, proxied, keyspace, url, expected):
+    def test_a_pause_is_waited_for(self, proxied, keyspace, url, expected, monkeypatch):
+        """It ends after the first batch that failed for it."""
+        failed = threading.Event()
+
+        def heal_and_sleep(seconds):
+            failed.set()
+            proxied.heal()
+            time.sleep(seconds)
+
+        monkeypatch.setattr(retry, "sleep", heal_and_sleep)
         place = f"cassandra://{proxied.host}:{proxied.port}/{keyspace}/kb"
         made = Writer(place, embedding(), batch_rows=8, settings=QUICK, patience=120)
-        threading.Timer(0.2, proxied.stall).start()
-        threading.Timer(8, proxied.heal).start()
-        counts = sum((made.write(documents(*part)) for part in PARTS), Counts())
+        counts = made.write(documents(*PARTS[0]))
+        failed.clear()
+        proxied.stall()
+        counts = sum((made.write(documents(*part)) for part in PARTS[1:]), counts)
+        assert failed.is_set()
         assert counts.total == 200
         assert_sound(made, url("kb"), expected)
         made.close()
 
     def test_a_longer_one_is_an_error(self, proxied, keyspace):
         place = f"cassandra://{proxied.host}:{proxied.port}/{keyspace}/kb"
-        made = Writer(place, embedding(), settings=QUICK, patience=5)
+        made = Writer(place, embedding(), settings=QUICK)
         made.write(documents(0, 1))
+        object.__setattr__(made, "patience", 1.0)
         proxied.stall()
         begun = time.monotonic()
         with pytest.raises(StoreUnavailableError):
             made.write(documents(1, 2))
         assert 2 < time.monotonic() - begun < 30
+        object.__setattr__(made, "patience", 120.0)
         proxied.heal()
         assert made.write(documents(1, 2)).total == 1
         made.close()

@@ -165,6 +165,15 @@ class TestMiddleware:
         added = counter_of(None).count([passed[0].system_message.text])[0]
         assert budget - 25 < added <= budget
 
+    def test_a_call_without_a_context_is_said_in_the_log(self, store, caplog):
+        from langchain.agents.middleware import ModelRequest
+
+        middleware = compiler(store, 22).as_middleware()
+        model = FakeListChatModel(responses=["x"])
+        request = ModelRequest(model=model, messages=[HumanMessage("vault")])
+        middleware.wrap_model_call(request, lambda given: given)
+        assert "without a context: no document or sentence fits into the budget of 22" in caplog.text
+
     def test_a_budget_without_room_for_a_context_is_refused_at_once(self, store):
         with pytest.raises(BudgetError, match="needs 21 tokens, and the budget is 21"):
             compiler(store, 21).as_middleware()

@@ -21,16 +21,21 @@ from dataclasses import dataclass
 class Pair:
     one: int | None = 1
 
-def clip(value: int | str, most: int = 10) -> int:
+def clip(value: int | str, *, most: int = 10) -> int:
     """Return at most 10."""
     return value if value < most else most
+
+def pair(one: Array, other: Array) -> list:
+    return list(zip(one.astype(int, copy=False), other, strict=True))
 '''
 
 
 def test_a_seed_gives_the_same_changes_of_code_each_at_its_own_place() -> None:
     found = sample_mutants(SOURCE, 100, seed=3)
     assert found == sample_mutants(SOURCE, 100, seed=3)
-    assert {one.line for one in found} == {7, 9, 11}, "no decorator, annotation or docstring"
+    assert {one.line for one in found} == {7, 9, 11}, (
+        "no decorator, annotation or docstring, and nothing that no result depends on"
+    )
     assert all(compile(one.source, "m", "exec") and one.source != SOURCE for one in found)
     assert {one.source for one in sample_mutants(SOURCE, 2, seed=3)} < {one.source for one in found}
     assert {one.source for one in sample_mutants(SOURCE, 100, seed=4)} != {one.source for one in found}

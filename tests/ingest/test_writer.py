@@ -24,7 +24,7 @@ from stores import DIMENSION, PROCESSES, Child, document, documents, embedding, 
 from linkstore import Link, LinkStore
 from linkstore.cli.export import write_json_lines
 from linkstore.core.links import get_links
-from linkstore.engines.embedded import EmbeddedBackend
+from linkstore.engines.embedded import EmbeddedBackend, database
 from linkstore.errors import (
     ArgumentError,
     DocumentError,
@@ -442,13 +442,14 @@ def told(connection, n):
 
 
 def hold(connection, path):
-    """Hold the lock of writers for a while."""
+    """Hold the lock of writers, and release it a while after a word."""
     import apsw
 
     held = apsw.Connection(str(path / "linkstore.db"))
     held.execute("BEGIN IMMEDIATE")
     connection.send("held")
-    time.sleep(7)
+    connection.recv()
+    time.sleep(1.5)
     held.execute("ROLLBACK")
     held.close()
 
@@ -480,13 +481,16 @@ class TestFaults:
             assert store.verify().sound
         assert made.finish().problems == {}
 
-    def test_a_writer_waits_for_another_as_long_as_it_is_told(self, writer_of, tmp_path):
+    def test_a_writer_waits_for_another_as_long_as_it_is_told(self, writer_of, tmp_path, monkeypatch):
+        """Longer than one write waits."""
+        monkeypatch.setattr(database, "BUSY_SECONDS", 0.3)
         patient, hasty = writer_of(), writer_of(patience=0)
         patient.write(documents(0, 1))
         holder = Child(hold, tmp_path / "kb")
         assert holder.connection.recv() == "held"
         with pytest.raises(StoreBusyError):
             hasty.write(documents(1, 2))
+        holder.connection.send("release")
         assert patient.write(documents(1, 2)) == Counts(added=1)
         holder.finish()
 

@@ -29,6 +29,15 @@ def port(tmp_path_factory):
         yield port
 
 
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory):
+    """A server that waits for little, and not for long."""
+    path = tmp_path_factory.mktemp("hasty") / "kb"
+    LinkStore.open(path).close()
+    with serving(path, head=1.5, upload=1.5, connections=8) as port:
+        yield port
+
+
 def answers(port: int) -> bool:
     """Whether the server answers a good request."""
     reply = request(port)
@@ -260,42 +269,47 @@ def test_an_upgrade_to_websockets_is_none(port):
     assert reply.status == 405
 
 
-def test_a_client_that_sends_no_headers_is_dropped(port):
+def test_a_client_that_sends_no_headers_is_dropped(hasty):
     start = time.monotonic()
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", hasty), timeout=50) as connection:
         connection.sendall(b"POST /mcp HTTP/1.1\r\nHost: ")
         read_reply(connection)
-    assert 5 < time.monotonic() - start < 25
+    assert time.monotonic() - start > 1
+    assert answers(hasty)
 
 
-def test_a_body_that_trickles_in_is_cut_off(port):
+def test_a_body_that_trickles_in_is_cut_off(hasty):
     start = time.monotonic()
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-        connection.sendall(_head(port, "Content-Length: 1000"))
-        connection.settimeout(1)
+    with socket.create_connection(("127.0.0.1", hasty), timeout=50) as connection:
+        connection.sendall(_head(hasty, "Content-Length: 1000"))
+        connection.settimeout(0.2)
         reply = b""
-        while time.monotonic() - start < 25 and not reply:
+        while time.monotonic() - start < 50 and not reply:
             connection.sendall(b" ")
             try:
                 reply = connection.recv(1000)
             except TimeoutError:
                 continue
     assert b" 408 " in reply
-    assert 5 < time.monotonic() - start < 25
+    assert time.monotonic() - start > 1
+    assert answers(hasty)
 
 
-def test_many_idle_connections_leave_room_once_they_are_dropped(port):
+def test_many_idle_connections_leave_room_once_they_are_dropped(hasty):
     """More than the limit are turned away with 503; after the time for headers all is well again."""
-    idle = [
-        socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(HttpLimits().connections)
-    ]
+    idle: list[socket.socket] = []
     try:
-        assert request(port).status == 503
+        for _ in range(20):  # on a slow machine the first may be dropped before the last is open
+            idle += [socket.create_connection(("127.0.0.1", hasty), timeout=50) for _ in range(8)]
+            if (status := request(hasty).status) == 503:
+                break
+        assert status == 503
         for connection in idle:
             read_reply(connection)
     finally:
         for connection in idle:
             connection.close()
+    assert answers(hasty)
 
 
 def test_each_connection_answers_one_request(port):

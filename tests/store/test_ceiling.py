@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import searching
+from conformance.probe import link_in, link_out, make_record
 from differential import DIMENSION, RandomGraph, compare_hits
 from langchain_core.documents import Document
 from oracle import OracleBackend
@@ -102,6 +104,44 @@ def test_a_strategy_that_does_not_keep_its_word_is_stopped(store):
         store.search("document 0", strategy=Runaway())
     with LinkStore(backend=store.backend, embedding=embedding()) as unlimited:
         unlimited.search("document 0", strategy=Runaway())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Guessing(Strategy):
+    """Starts from link groups whose numbers it has from elsewhere."""
+
+    groups: tuple[int, ...] = ()
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        groups = np.array(self.groups)
+        for side in ("in", "in"):
+            reached = yield Members(groups=groups, side=side, vector=question.vector, take=9, cap=9)
+            groups = np.unique((yield Groups(refs=reached.refs, side="out")).group)
+        return Hits(hits=())
+
+
+def test_documents_of_a_group_that_no_search_led_to_are_starts():
+    """Then one link is followed."""
+    search = searching.store(
+        make_record("a", 0.5, link_in("1"), link_out("2")),
+        make_record("b", 0.5, link_in("2"), link_out("3")),
+        make_record("c", 0.5, link_in("3")),
+    )
+    strategy = Guessing(groups=tuple(range(3)))
+    assert not search(Limited(inner=strategy, most=1))
+    with pytest.raises(StrategyError, match=r"1 link .*max_depth=0"):
+        search(Limited(inner=strategy, most=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Limited(Strategy):
+    """Follows no more links than a store allows."""
+
+    inner: Strategy
+    most: int
+
+    def plan(self, question: Question) -> Plan[Hits]:
+        return (yield from limit_depth(self.inner.plan(question), self.inner, self.most))
 
 
 @pytest.mark.parametrize("seed", range(3))

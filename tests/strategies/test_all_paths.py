@@ -236,3 +236,91 @@ def test_two_chains_come_before_one_also_where_nothing_else_speaks_for_them():
     hits = search(AllPaths(lexical=0, depth=1, start_k=3))
     assert [hit.score for hit in hits][:2] == [1, 1]
     assert ids(hits)[:2] == ["where two meet", "a perfect one"]
+
+
+def test_chains_that_share_a_document_on_the_way_are_not_independent():
+    search = store(
+        make_record("s", 0.9, link_out("1", kind="a"), link_out("2", kind="b")),
+        make_record(
+            "middle",
+            0.1,
+            link_in("1", kind="a"),
+            link_in("2", kind="b"),
+            link_out("3", kind="c"),
+            link_out("4", kind="d"),
+        ),
+        make_record("end", 0.1, link_in("3", kind="c"), link_in("4", kind="d")),
+    )
+    hits = {hit.document.id: hit for hit in search(AllPaths(start_k=1, lexical=0))}
+    assert hits["middle"].contributions["meeting"] == 1
+    assert "meeting" not in hits["end"].contributions
+    assert not any(chain.independent for chain in hits["end"].chains)
+
+
+@pytest.mark.parametrize("tags", ["xy", "yx"])
+def test_of_links_of_a_kind_between_two_documents_the_one_that_weighs_most_counts(tags):
+    light, heavy = tags
+    search = store(
+        make_record(
+            "s", 1.0, link_out(light, weight=0.5, label="light"), link_out(heavy, weight=0.75, label="heavy")
+        ),
+        make_record("a", 0.0, link_in(light), link_in(heavy)),
+    )
+    (hit,) = search(AllPaths(start_k=1, lexical=0))[1:]
+    assert [chain[0].label for chain in hit.chains] == ["heavy"]
+    assert hit.contributions["start"] == pytest.approx(0.75 / 2)
+
+
+@pytest.mark.parametrize("tags", ["xy", "yx"])
+def test_of_links_of_one_weight_one_that_leads_forward_counts_and_then_the_first_tag(tags):
+    back, forth = tags
+    search = store(
+        make_record("s", 1.0, link_in(back), link_out(forth, label="forth"), link_out("z", label="last")),
+        make_record("a", 0.0, link_out(back), link_in(forth), link_in("z")),
+    )
+    (hit,) = search(AllPaths(start_k=1, direction="both"))[1:]
+    assert [(str(chain), chain[0].label) for chain in hit.chains] == [('s —[k "forth"]→ a', "forth")]
+
+
+def test_what_does_not_fit_leads_to_no_chain():
+    """The one that is left out is at the end of a link that counts twice as much as the other."""
+    search = store(
+        make_record("s", 1.0, link_out("near", weight=0.5), link_out("far", kind="j")),
+        make_record("near", 0.5, link_in("near")),
+        make_record("far", -1.0, link_in("far", kind="j")),
+    )
+    hits = search(AllPaths(start_k=1, lexical=0, max_nodes=2))
+    assert [(hit.document.id, len(hit.chains)) for hit in hits] == [("s", 0), ("near", 1)]
+    assert hits[1].contributions["start"] == pytest.approx(0.5 / 2)
+    assert cuts(hits) == [("max_nodes", 1, 1)]
+
+
+def test_starts_that_do_not_fit_are_cut_at_depth_0():
+    search = store(*(make_record(name, 0.5) for name in "abcd"))
+    hits = search(AllPaths(start_k=4, max_nodes=3))
+    assert (ids(hits), cuts(hits)) == (["a", "b", "c"], [("max_nodes", 1, 0)])
+
+
+def test_where_the_question_names_documents_the_search_starts_from_them_alone():
+    search = store(
+        *(make_record(f"n{n}", 0.9, title=f"Ward {n} north") for n in range(6)), make_record("like it", 1.0)
+    )
+    assert ids(search(AllPaths(depth=0), text="Ward 3 north")) == ["n3"]
+    assert ids(search(AllPaths(depth=0, start_k=1), text="wards")) == ["like it"]
+    every = " ".join(f"Ward {n} north," for n in range(6))
+    assert ids(search(AllPaths(depth=0), text=every)) == ["n0", "n1", "n2", "n3", "n4"]
+
+
+@pytest.mark.parametrize("kind", ["hyperlink", "mention"])
+def test_references_are_followed_unless_told_otherwise(kind):
+    search = store(
+        make_record("s", 0.9, link_out("a", kind=kind)), make_record("a", 0.1, link_in("a", kind=kind))
+    )
+    assert ids(search(AllPaths(start_k=1))) == ["s", "a"]
+    assert ids(search(AllPaths(start_k=1, references=False))) == ["s"]
+
+
+def test_a_question_about_something_else_is_cut_at_depth_0():
+    search = store(*(make_record(f"{n}", 0.1, text="how the pump is cleaned") for n in range(4)))
+    hits = search(AllPaths(pool=3), text="sourdough without yeast", least_similarity=0.2)
+    assert (ids(hits), cuts(hits)) == ([], [("floor", 3, 0)])

@@ -18,7 +18,7 @@ from linkstore.core.plans import Candidates, Lexical, Nearest
 from linkstore.engines.contract import Reader
 from linkstore.errors import StrategyError
 from linkstore.strategies import AllPaths, PageRank, Question
-from linkstore.strategies.pagerank import TRUST, compute_pagerank
+from linkstore.strategies.pagerank import TRUST, compute_pagerank, sum_page_evidence
 
 NARROW = PageRank(start_k=1, pool=1)
 """Starts from one document by meaning and one by words."""
@@ -174,18 +174,55 @@ class TestWalk:
 
     def test_kinds_that_say_less_count_less_unless_told(self) -> None:
         search = store(
-            make_record("seed", 0.9, link_out("s", kind="section"), link_out("h", kind="hyperlink")),
+            make_record(
+                "seed",
+                0.9,
+                link_out("s", kind="section"),
+                link_out("h", kind="hyperlink"),
+                link_out("m", kind="mention"),
+            ),
             make_record("a section", 0, link_in("s", kind="section")),
+            make_record("mentioned", 0, link_in("m", kind="mention")),
             make_record("hyperlinked", 0, link_in("h", kind="hyperlink")),
         )
-        assert TRUST["section"] < 1
-        assert ids(search(NARROW)) == ["seed", "hyperlinked", "a section"]
+        assert 0 < TRUST["section"] < TRUST["mention"] < 1
+        assert ids(search(NARROW)) == ["seed", "hyperlinked", "mentioned", "a section"]
         assert ids(search(replace(NARROW, kinds=["section", "hyperlink"]))) == [
             "seed",
             "a section",
             "hyperlinked",
         ]
         assert ids(search(replace(NARROW, kinds=["section"]))) == ["seed", "a section"]
+
+    def test_a_link_without_weight_leads_nowhere(self) -> None:
+        search = store(
+            make_record("seed", 0.9, link_out("x", weight=0.0)), make_record("a", 0.1, link_in("x"))
+        )
+        hits = search(NARROW)
+        assert [(hit.document.id, hit.contributions.get("walk", 0) > 0) for hit in hits] == [
+            ("seed", True),
+            ("a", False),
+        ]
+
+    def test_when_the_time_is_up_no_further_hop_begins(self) -> None:
+        search = store(
+            make_record("seed", 0.9, link_out("x")),
+            make_record("near", 0.1, link_in("x"), link_out("y")),
+            make_record("far", 0.0, link_in("y")),
+        )
+        assert ids(search(replace(NARROW, depth=3))) == ["seed", "near", "far"]
+        hits = search(replace(NARROW, depth=3, seconds=0.0))
+        assert (ids(hits), cuts(hits)) == (["seed", "near"], [("beam", 1, 1)])
+        assert cuts(search(replace(NARROW, seconds=0.0))) == []
+
+    def test_it_starts_from_five_named_documents(self) -> None:
+        names = ["pearl jam", "space needle", "world fair", "pike place", "capitol hill", "lake union"]
+        search = store(
+            make_record("near", 0.9),
+            *(make_record(name, -0.5, Link.incoming(kind="mention", tag=name)) for name in names),
+        )
+        hits = search(replace(NARROW, lexical=0.0), text=", ".join(names))
+        assert len(set(ids(hits)) & set(names)) == 5
 
     def test_without_links_the_first_stage_decides(self) -> None:
         search = store(*(make_record(f"d{n}", n / 10, text="monorail" if n == 3 else "") for n in range(10)))
@@ -216,6 +253,28 @@ class TestResult:
         assert hits[0].to_document().metadata["linkstore"]["contributions"] == hits[0].contributions
         assert "= walk " in hits.explain()
 
+    def test_the_evidence_of_a_page_changes_no_other_part_against_the_rest(self) -> None:
+        pages = store(
+            make_record("p1", 0.9, link_in("p", kind="section"), link_out("x"), text="monorail"),
+            make_record("p2", 0.8, link_in("p", kind="section"), text="monorail line"),
+            make_record("other", 0.3, link_in("x"), text="a monorail"),
+        )
+        plain = pages(PageRank(page_weight=0, page_fade=1), text="monorail")
+        without = {hit.document.id: hit.contributions for hit in plain}
+        hits = pages(PageRank(), text="monorail")
+        assert any("page" in hit.contributions for hit in hits)
+        for hit in hits:
+            before = without[hit.document.id]
+            assert hit.contributions["walk"] < before["walk"]
+            for part in ("meaning", "words"):
+                ratio = hit.contributions[part] / hit.contributions["walk"]
+                assert ratio == pytest.approx(before[part] / before["walk"], rel=1e-4)
+
+    def test_of_the_chunks_of_a_page_20_others_are_evidence(self) -> None:
+        pages, matches = np.zeros(30, dtype=np.int64), np.full(30, 0.5, dtype=np.float32)
+        assert sum_page_evidence(pages, matches).tolist() == [20 * 0.5**3] * 30
+        assert sum_page_evidence(np.array([0, 1, 0]), np.float32([0.5, 1, 1])).tolist() == [0.125, 0, 0.125]
+
     def test_filters_hold_at_their_stages(self) -> None:
         for name in ("filter", "seed_filter", "hop_filter", "result_filter"):
             hits = self.SEARCH(PageRank(start_k=1, pool=2), **{name: parse_filter({"tag": "t"})})
@@ -245,7 +304,19 @@ class TestResult:
             {"damping": 1.1},
             {"decay": -0.1},
             {"backward": 0},
+            {"backward": 1.5},
             {"walk_power": 0},
+            {"walk_power": 1.5},
+            {"page_fade": 1.5},
+            {"damping": -0.1},
+            {"start_k": -1},
+            {"named": -1},
+            {"depth": 0},
+            {"seconds": -1},
+            {"sharpness": 101},
+            {"first_stage_weight": 101},
+            {"rerank": 101},
+            {"page_weight": 101},
             {"lexical": -1},
             {"named_cap": 0},
             {"rerank_k": 0},

@@ -8,7 +8,8 @@ from conformance.probe import QUERY_VECTOR, link_both, link_in, link_out, make_r
 from searching import cuts, ids, paths, store
 
 from linkstore.core.filters import parse_filter
-from linkstore.strategies import Eager, Mmr, Similarity
+from linkstore.errors import StrategyError
+from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity, Words
 
 
 class TestFilters:
@@ -129,6 +130,72 @@ class TestMmr:
         assert len(search(Mmr(k=3, depth=2, fetch_k=2))) == 3
         assert len(search(Mmr(k=3, depth=2, fetch_k=2).returning(5))) == 5
 
+    def test_seeds_that_do_not_fit_are_cut_at_depth_0(self) -> None:
+        search = store(*(make_record(f"{n}", n / 10) for n in range(5)))
+        hits = search(Mmr(lambda_mult=1.0, max_nodes=3))
+        assert (ids(hits), cuts(hits)) == (["4", "3", "2"], [("max_nodes", 2, 0)])
+
+    def test_links_of_the_last_one_are_not_followed(self) -> None:
+        search = store(
+            make_record("a", 0.9, link_out("x")), *(make_record(n, 0.1, link_in("x")) for n in "bc")
+        )
+        assert cuts(search(Mmr(k=1, fetch_k=1, hub_cap=1))) == []
+        assert cuts(search(Mmr(k=2, fetch_k=1, hub_cap=1))) == [("hub", 1, 1)]
+
+
+class TestSubject:
+    """Questions about something else than the store."""
+
+    SEARCH = staticmethod(
+        store(
+            *(
+                make_record(f"{n}", n / 100, text=f"how the pump of the boiler is cleaned {n}")
+                for n in range(5)
+            ),
+            make_record("pass", 0.0, text="over the Grimsel a road leads to Meiringen"),
+        )
+    )
+
+    @pytest.mark.parametrize(
+        ("text", "subject"),
+        [
+            ("sourdough yeast", ["sourdough", "yeast"]),
+            ("sourdough yeast pump", ["sourdough", "yeast"]),
+            ("sourdough yeast pump boiler", ["sourdough", "yeast"]),
+            ("sourdough yeast pump boiler cleaned", []),  # most words are known
+            ("sourdough yeast pump boiler cleaned road", []),
+            ("sourdough yeast flour pump boiler cleaned", ["flour", "sourdough", "yeast"]),
+            ("sourdough pump", []),  # one may be another word for something
+            ("sourdough the of a is", []),
+            ("Grimsel sourdough yeast", ["sourdough", "yeast"]),  # that a rare word is there says little
+        ],
+    )
+    @pytest.mark.parametrize("strategy", [PageRank(pool=5), AllPaths(pool=5)], ids=["pagerank", "all_paths"])
+    def test_half_of_the_words_and_two_at_least_must_be_unknown(self, strategy, text, subject) -> None:
+        hits = self.SEARCH(strategy, text=text, least_similarity=0.2)
+        named = (hits.reason or "").removeprefix("no document has the words ").partition(", and the")[0]
+        assert (sorted(named.split(", ")) if named else [], bool(hits)) == (subject, not subject)
+        assert [(reason, depth) for reason, _, depth in cuts(hits)] == [("floor", 0)] * bool(subject)
+
+    @pytest.mark.parametrize(("least", "found"), [(0.039, True), (0.04, True), (0.041, False)])
+    def test_a_document_as_similar_as_the_least_is_found(self, least: float, found: bool) -> None:
+        least = float(np.float32(least)) if least != 0.04 else self.SEARCH(Similarity(k=1))[0].similarity
+        assert bool(self.SEARCH(PageRank(pool=5), text="sourdough yeast", least_similarity=least)) == found
+
+    @pytest.mark.parametrize("text", ["sourdough yeast", "pump"])
+    def test_a_similarity_that_the_caller_sets_decides_instead(self, text: str) -> None:
+        hits = self.SEARCH(PageRank(pool=5, min_similarity=0.03), text=text, least_similarity=0.2)
+        assert sorted(ids(hits)) == ["3", "4"]
+
+    def test_a_question_whose_slips_the_nearest_spell_right_is_about_the_store(self) -> None:
+        assert self.SEARCH(PageRank(pool=5), text="bolier cleened", least_similarity=0.2)
+        assert not self.SEARCH(PageRank(pool=5), text="xoiler xleaned", least_similarity=0.2)
+
+    def test_links_and_roots_name_a_subject(self) -> None:
+        for named in ({"roots": ("pass",)}, {"roots": ("gone",)}):
+            hits = self.SEARCH(PageRank(pool=5), text="sourdough yeast", least_similarity=0.2, **named)
+            assert bool(hits) == ("pass" in named["roots"])
+
 
 class TestNoHit:
     EMPTY = (Similarity(), Eager(), Mmr())
@@ -173,3 +240,11 @@ class TestNoHit:
 
     def test_hits_have_no_reason(self) -> None:
         assert store(make_record("a", 0.5))(Eager()).reason is None
+
+    @pytest.mark.parametrize("strategy", [Similarity(), Words()], ids=["similarity", "words"])
+    @pytest.mark.parametrize(
+        "starts", [{"roots": ("a",)}, {"links": (link_out("x"),)}], ids=["roots", "links"]
+    )
+    def test_strategies_that_follow_no_link_refuse_starts(self, strategy, starts) -> None:
+        with pytest.raises(StrategyError, match="does not take initial_roots or initial_links"):
+            store(make_record("a", 0.5))(strategy, text="word", **starts)

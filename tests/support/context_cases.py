@@ -115,7 +115,7 @@ class ContextCases:
         assert reasons(compiled) == {"long": "longer than the budget"}
         compiled = compiler(store, 3).compile("hub")
         assert compiled.reason == (
-            "no document or sentence fits into the budget of 3 tokens; the shortest document needs 5"
+            "no document or sentence fits into the budget of 3 tokens; the shortest needs 5"
         )
 
     def test_the_budget_includes_headers_and_separators(self, store):
@@ -416,6 +416,31 @@ class ContextCases:
         assert compiled.tokens <= 13
         assert "excerpt" in compiled.explain()
         assert compiled.to_dict()["items"][0]["is_excerpt"] is True
+
+    def test_a_small_budget_gives_a_sentence_without_its_long_id_or_says_what_it_needs(self, store):
+        name = " ".join(["docs/administration"] * 30)
+        text = "Hubs are common. A hub has many members. Bananas are yellow. Cats purr at night."
+        store.add_documents([document(name, text), document("rest", f"{text} {text} Dogs bark.")])
+        question = "How many members has a hub?"
+        for budget, expected in (
+            (7, "[…] A hub has many members. […]"),
+            (5, "Hubs are common. […]"),
+        ):
+            compiled = compiler(store, budget).compile(question)
+            assert (compiled.text, compiled.reason) == (expected, None), budget
+            assert [item.id for item in compiled.items if item.is_excerpt] == [name]
+        for header in (None, lambda one: f"[{len(one.page_content)} characters]"):
+            least = {None: 4}.get(header, 6)
+            reason = compiler(store, least - 1, header=header).compile(question).reason
+            assert reason.endswith(f"the shortest needs {least}"), reason
+            assert compiler(store, least, header=header).compile(question).items
+
+    def test_the_shortest_document_is_counted_with_what_it_requires(self, store):
+        needs = document("short", "A hub.", leads("requires", "long"))
+        store.add_documents([needs, document("long", "hub " * 40, named("requires", "long"))])
+        reason = compiler(store, 10).compile("hub").reason
+        assert reason is not None
+        assert "the shortest needs 40" in reason
 
     def test_a_large_budget_is_filled_with_more_than_200_documents(self, store):
         store.add_documents([document(f"d{n}", f"hub number {n}") for n in range(700)])

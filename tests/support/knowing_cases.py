@@ -72,6 +72,13 @@ class KnowingCases:
         assert len(memory.forget(entity="Joanna Kowalczyk")) == 2
         assert len(memory.turns("other")) == 1
 
+    def test_what_was_put_right_is_forgotten_with_what_it_puts_right(self, memory):
+        memory.add("chat", "How did Nick Drake tune his guitar?", "In CGCFCE.")
+        put_right = memory.add("chat", "never mind, I meant on Northern Sky", "In CGCFGE.")
+        memory.add("chat", "How long does pasta boil?", "Ten minutes.")
+        gone = memory.forget("chat", entity="Nick Drake").turns
+        assert (gone[put_right.id], len(gone)) == ("follows", 2)
+
     def test_entities_of_an_own_finder_are_used(self, store):
         with ConversationMemory(store, entities=lambda text: ["Seal"] if "seal" in text else []) as memory:
             assert memory.add("chat", "Do seals sing?", "Some do.").entities == ("Seal",)
@@ -87,6 +94,20 @@ class KnowingCases:
         assert found.turns[0].id == new.id
         assert "Bergen" not in found.prompt
         assert "[2026-03-04 09:00, since then] User: I moved to Oslo." in found.prompt
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("I live in Bergen and I need a dentist", "btw I moved to Trondheim last week"),
+            ("I live in Bergen.", "oh hey, I've just moved to Rome"),
+            ("I live in Bergen.", "We live in a flat, and I now live in Oslo."),
+            ("my budget is 1800", "actually my budget is 1500"),
+            ("her teacher is Mrs. Keller", "sorry, her teacher is Mr. Brandt."),
+        ],
+    )
+    def test_facts_give_way_as_people_type_them(self, memory, before, after):
+        old = memory.add("chat", before, "Ok.")
+        assert memory.add("chat", after, "Ok.").supersedes == (old.id,)
 
     def test_what_was_so_is_known_as_of_a_time(self, memory):
         memory.add("chat", "My phone number is 555-0134.", "Saved.", time=START)
@@ -109,6 +130,8 @@ class KnowingCases:
         [
             ("I have a dog called Rex.", "I have a cat called Tom."),
             ("I like jazz.", "I like techno."),
+            ("I'm a nurse.", "I now have a new dog."),
+            ("I work at the post office.", "also I work at the zoo"),
             ("My brother lives in Rome.", "My sister lives in Paris."),
             ("The meeting is on Tuesday.", "The meeting is at 10:00."),
             ("Is my phone number 555?", "Is my phone number 556?"),
@@ -201,6 +224,7 @@ class KnowingCases:
             {"role": "user", "content": "What is tea?"},
             ("assistant", "A drink."),
             ToolMessage("ignored", tool_call_id="1"),
+            HumanMessage("They spoke of tea.", additional_kwargs={"lc_source": "summarization"}),
             ("user", "Thanks."),
         ]
         turns = memory.add("chat", said, metadata={"channel": "web"})

@@ -38,10 +38,15 @@ class Reply:
 
 
 @contextmanager
-def serving(store: Path, *arguments: str) -> Iterator[int]:
-    """A server over HTTP, by its port."""
+def serving(store: Path, *arguments: str, **limits: float) -> Iterator[int]:
+    """A server over HTTP, by its port; ``limits`` are used in place of the defaults of ``HttpLimits``."""
     environment = {**os.environ, "LINKSTORE_MCP_TOKEN": TOKEN}
     command = [*COMMAND, "--store", str(store), "--http", "--port", "0", *arguments]
+    if limits:
+        command[2] = f"""\
+from linkstore.core.http_server import HttpLimits
+HttpLimits.__init__.__kwdefaults__.update({limits!r})
+{command[2]}"""
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         assert process.stderr is not None

@@ -360,6 +360,14 @@ class MemoryCases:
                 with pytest.raises(BudgetError, match="budget of 3"):
                     memory.recall("chat", "How does it run containers?", budget=3)
 
+    def test_a_budget_that_holds_nothing_of_what_was_found_is_the_reason(self, store):
+        with ConversationMemory(store) as memory:
+            memory.add("chat", "What runs containers? " * 5, "Kubernetes runs them. " * 20)
+            assert memory.recall("chat", "What runs containers?").reason is None
+            found = memory.recall("chat", "What runs containers?", budget=20)
+        assert (found.turns, found.recent) == ((), ())
+        assert found.reason == "nothing that was found fits into the budget of 20 tokens beside the question"
+
     def test_a_model_resolves_references(self, store):
         model = FakeListChatModel(responses=["How does Kubernetes scale?"])
         with ConversationMemory(store, rewriter=model) as memory:

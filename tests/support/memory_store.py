@@ -36,12 +36,9 @@ class MemoryStore:
     def check_pages(self, source, urls):
         assert not isinstance(urls, str)
 
-    def most_linked_pages(self, kind="hyperlink", take=10):
-        return []
-
-    def survey(self):
+    def survey_pages(self, kind="hyperlink", take=10):
         links = [link for document in self.scan() for link in get_links(document)]
         owned = {(link.kind, link.tag) for link in links if link.leads_in}
         wanted = Counter((link.kind, link.tag) for link in links if link.leads_out)
         dangling = tuple((*group, count) for group, count in wanted.items() if group not in owned)
-        return Survey(documents=0, pages=len(self.stored), links={}, groups=0, dangling=dangling)
+        return Survey(documents=0, pages=len(self.stored), links={}, groups=0, dangling=dangling), []

@@ -14,6 +14,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.messages.tool import invalid_tool_call
 from langgraph.checkpoint.memory import InMemorySaver
+from reading_time import SECONDS, ReaderClock
 from rule_facts import RuleExtractor
 
 from linkstore import Link, LinkStore, add_links
@@ -400,18 +401,24 @@ class ReaderCases:
         assert 4 in counts
 
     @pytest.mark.parametrize("slow", [0, 1, 3])
-    def test_a_budget_of_seconds_holds_for_every_call(self, store, slow):
+    def test_a_budget_of_seconds_holds_for_every_call(self, store, slow, monkeypatch):
         """The first, one after it, the answer's: none is waited for when the time is up."""
         answers = _by_schema([PLAN, decide("joan"), PASS, PASS, PASS]).script
-        calls, ended = [], threading.Event()
+        calls, ended, clock = [], threading.Event(), ReaderClock()
+        monkeypatch.setattr(steps, "time", clock)
+        if slow == 0:
+            clock.first = [0.0]  # when the reading begins
+            clock.jump_to_the_end()
 
         def delayed(messages: Any) -> Any:
             calls.append(messages)
+            if len(calls) == slow:
+                clock.jump_to_the_end(of_all=slow == 3)
             if len(calls) == slow + 1 or (slow == 3 and "has ended" in str(messages[0].text)):
                 ended.wait(60)
             return answers(messages)  # type: ignore[operator]
 
-        with graph_reader(store, ScriptedChatModel(script=delayed), budget=Budget(seconds=8)) as reader:
+        with graph_reader(store, ScriptedChatModel(script=delayed), budget=Budget(seconds=SECONDS)) as reader:
             began = time.monotonic()
             answer = reader.invoke(QUESTION)
             took = time.monotonic() - began

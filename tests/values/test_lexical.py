@@ -14,6 +14,7 @@ from linkstore.core.lexical import (
     POSTINGS,
     bm25_weight,
     extract_document_terms,
+    extract_question_terms,
     extract_terms,
     inverse_frequency,
     select_affordable,
@@ -52,6 +53,21 @@ def test_a_name_counts_twice_beside_the_text() -> None:
     assert extract_document_terms("text", {"title": "Title", "headings": []}) == ("title", "title", "text")
     assert extract_document_terms("text", {"title": 7, "headings": "Chapter"}) == ("text",)
     assert extract_document_terms("text", {"headings": [7], "title": "Title"}) == ("text",)
+
+
+def test_a_question_of_many_words_is_cut_and_says_by_how_many() -> None:
+    words = [f"w{n}" for n in range(130)]
+    assert extract_question_terms(" ".join(words)) == (tuple(words[:128]), 2)
+    assert extract_question_terms(" ".join(words[:100] * 2)) == (tuple(words[:100]), 0)
+
+
+def test_a_question_is_read_to_its_16384th_character() -> None:
+    assert extract_question_terms(" " * 16_382 + "b c") == (("b",), 0)
+    assert extract_question_terms(" " * 16_381 + "b c") == (("b", "c"), 0)
+
+
+def test_words_longer_than_64_characters_are_ignored() -> None:
+    assert extract_terms("a" * 64 + " " + "b" * 65) == ("a" * 64,)
 
 
 def test_the_formula() -> None:

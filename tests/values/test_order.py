@@ -46,6 +46,15 @@ def test_best_by_group_sorts_by_group_score_and_id(table) -> None:
     assert found.tolist() == expected
 
 
+@pytest.mark.parametrize("least", [0, 2**20, 2**31 - 8])
+def test_groups_of_any_number_are_ordered(least) -> None:
+    random = np.random.default_rng(1)
+    groups = least + random.integers(0, 8, 5000)
+    scores = random.permutation(5000).astype(np.float32) / np.float32(5000)
+    found = finish_ranking(rank_by_group(groups, scores), lambda _: [])
+    assert found.tolist() == np.lexsort((-scores, groups)).tolist()
+
+
 @given(rows(), st.integers(0, 14))
 def test_ranked_asks_by_a_fetch_of_names(table, take) -> None:
     ids, scores, _ = table

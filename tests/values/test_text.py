@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkstore.core.text import STOP_WORDS, find_words, fold, tokenize
+from linkstore.core.text import STOP_WORDS, find_words, fold, split_sentences, tokenize
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,12 @@ def test_stop_words_are_tokens_themselves():
 def test_words_as_written_are_the_words_of_the_text(text):
     written = [word for found in find_words(text) for word in tokenize(found[0])]
     assert written == list(tokenize(text))
+
+
+def test_a_sentence_goes_on_after_an_initial_and_a_title():
+    text = "Dr. J. Smith met Mrs. Keller, e.g. on Monday. They spoke.\nProf. Lind wrote."
+    assert split_sentences(text) == [
+        "Dr. J. Smith met Mrs. Keller, e.g. on Monday.",
+        "They spoke.",
+        "Prof. Lind wrote.",
+    ]

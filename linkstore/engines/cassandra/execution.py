@@ -25,7 +25,7 @@ from io import BytesIO
 from typing import Any, ClassVar, Final, NamedTuple
 
 from linkstore.core import calls
-from linkstore.core.calls import Call
+from linkstore.core.calls import Call, Lock
 from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import driver
 from linkstore.engines.cassandra.driver import (
@@ -230,7 +230,7 @@ class Executor:
         self._reading = ConcurrencyLimit(self.settings.in_flight)
         self._writing = ConcurrencyLimit(self.settings.in_flight)
         self._prepared: dict[str, Any] = {}
-        self._preparing = threading.Lock()
+        self._preparing = Lock()
         self._policy = policies.RetryPolicy()
         given, levels = self.settings, cassandra.ConsistencyLevel.name_to_value
         self._terms: dict[Level, Terms] = {

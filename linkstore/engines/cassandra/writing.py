@@ -30,7 +30,6 @@ timestamp before, which does not affect what the other relink added.
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -40,6 +39,7 @@ from typing import Final, TypeVar
 import orjson
 
 from linkstore.core.batches import split_batches
+from linkstore.core.calls import Lock
 from linkstore.core.documents import replace_kinds
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import Operation
@@ -93,7 +93,7 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._last = 0
 
     def now(self, after: int = 0) -> int:

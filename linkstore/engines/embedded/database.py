@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 
 import apsw
 
+from linkstore.core.calls import Lock
 from linkstore.engines.embedded.location import FORKS, Place, run_exclusively
 from linkstore.engines.embedded.schema import check_format, create_or_migrate
 from linkstore.errors import (
@@ -236,7 +237,7 @@ class Database:
         self._pid_file = place.folder / "writer.pid"
         self._durable = durable
         self._idle: list[apsw.Connection] = []
-        self._lock = threading.RLock()  # a signal handler may close the store while its thread holds it
+        self._lock = Lock()  # a signal handler may close the store while its thread holds it
         self._turn: dict[object, int] = {}
         self._writer: apsw.Connection | None = None
         self._log_left = 0

@@ -8,7 +8,6 @@ incomplete file. What was changed since is read from the tables.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -20,6 +19,7 @@ import numpy as np
 import orjson
 
 from linkstore.core.arrays import Bools
+from linkstore.core.calls import Lock
 from linkstore.core.processes import run_without_collector
 from linkstore.engines.embedded.files import remove_others
 from linkstore.engines.embedded.filters import FilterCache
@@ -192,7 +192,7 @@ class DerivedData:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._held: LoadedData | None = None
 
     def view(self, connection: apsw.Connection) -> StoreView:

@@ -7,7 +7,6 @@ with a filter on them reads the documents that it reaches, and other searches co
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import apsw
 import numpy as np
 
 from linkstore.core.arrays import Bools, Floats, Ints, sort_unique
+from linkstore.core.calls import Lock
 from linkstore.core.documents import collect_weights
 from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, parse_links
@@ -68,7 +68,7 @@ class FilterCache:
     def __init__(self) -> None:
         self._columns: OrderedDict[Hashable, Column] = OrderedDict()
         self._scopes: OrderedDict[str, ScopeDocuments] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def find_passing(
         self, condition: Condition, rows: Ints, keys: Column, connection: apsw.Connection

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from linkstore.core.arguments import as_path
+from linkstore.core.calls import Lock
 from linkstore.core.text import is_unicode
 from linkstore.engines.embedded.files import DERIVED_FILES, sync_path
 from linkstore.errors import (
@@ -252,7 +253,7 @@ class Forks:
 
     def __init__(self) -> None:
         self.locks: set[int] = set()
-        self.lock = threading.RLock()  # close() in a signal handler may need it in the same thread
+        self.lock = Lock()  # close() in a signal handler may need it in the same thread
         self._forking = 0
         self.under_way: dict[object, tuple[int, Database]] = {}
         self._open: weakref.WeakSet[Database] = weakref.WeakSet()
@@ -288,7 +289,7 @@ class Forks:
 
     def in_child(self) -> None:
         """Close the inherited locks and connections, except those of databases that were in a transaction."""
-        self.lock = threading.RLock()
+        self.lock = Lock()
         self._forking = 0
         busy = {id(database) for _, database in self.under_way.values()}
         inherited, self._open = list(self._open), weakref.WeakSet()

@@ -12,7 +12,6 @@ import ctypes
 import itertools
 import math
 import os
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Final, TypeVar
 
 import apsw
 
+from linkstore.core.calls import Lock
 from linkstore.engines.embedded.database import Database, make_busy_handler
 from linkstore.engines.embedded.location import Place
 from linkstore.engines.embedded.schema import create_or_migrate
@@ -150,5 +150,5 @@ class MemoryDatabase(Database):
 
     def close_inherited(self) -> None:
         """Make the content that of a forked child, between transactions."""
-        self._lock, self._turn, self._alone = threading.RLock(), {}, {}
+        self._lock, self._turn, self._alone = Lock(), {}, {}
         self.left_to_parent = True

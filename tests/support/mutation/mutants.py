@@ -8,10 +8,14 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from cosmic_ray import plugins
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
+
+IGNORED: Final = {("zip", "strict"), ("astype", "copy")}
+"""Functions and their arguments whose value changes no result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,9 @@ def sample_mutants(source: str, count: int, seed: int) -> list[Mutant]:
     """Return mutants at ``count`` places of a module drawn at random, one for each place, in their order.
 
     At one place many changes are possible (a plus can become ten other signs), so places are drawn, then one
-    change of each. Changes of annotations, and of how a dataclass is made, do not count.
+    change of each. Some do not count, since no result depends on them: changes of annotations, of how a
+    dataclass is made, of the kind of a parameter (``*`` or ``/`` in front of it), of ``zip(strict=)`` and of
+    ``astype(copy=)``.
     """
     places: dict[tuple[int, int], list[tuple[str, int]]] = defaultdict(list)
     nodes = list(ast_nodes(get_ast(source)))
@@ -75,7 +81,7 @@ def _make_mutants(source: str, place: tuple[int, int], changes: list[tuple[str, 
 
 
 def _normalize(source: str) -> str:
-    """Return what a module does, without annotations, which type checkers look after."""
+    """Return what a module does, without what type checkers look after and what changes no result."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
@@ -84,6 +90,13 @@ def _normalize(source: str) -> str:
             node.returns = None
         elif isinstance(node, ast.ClassDef):
             node.decorator_list = [one for one in node.decorator_list if "dataclass" not in ast.unparse(one)]
+        elif isinstance(node, ast.arguments):
+            node.args = [*node.posonlyargs, *node.args, *node.kwonlyargs]
+            node.defaults = [*node.defaults, *(one for one in node.kw_defaults if one is not None)]
+            node.posonlyargs, node.kwonlyargs, node.kw_defaults = [], [], []
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func).rpartition(".")[2]
+            node.keywords = [one for one in node.keywords if (called, one.arg) not in IGNORED]
         elif isinstance(node, ast.AnnAssign):
             node.annotation = ast.Constant(None)
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
