@@ -33,8 +33,8 @@ from linkstore import LinkStore
 from linkstore.engines.cassandra import codec as codes
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.codec import derive_memberships, make_link_set
-from linkstore.engines.cassandra.derived import pack_member_state
+from linkstore.engines.cassandra.codec import DocumentVersion, make_link_set, pack_links
+from linkstore.engines.cassandra.derived import derive_members
 from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement
@@ -219,8 +219,9 @@ class Bare:
             columns = name, f"doc {n}", attributes, {}, ("", links), bytes(16), self.data.vectors[n]
             values = (at, *columns, at, 0)
             yield Statement(cql=document, values=values, level="write")
-            for key, weight in derive_memberships(links).items():
-                values = (at, 0, {pack_member_state(weight, code)}, *key, 0, name)
+            version = DocumentVersion(name, "", "{}", pack_links(b"", links), b"", self.data.vectors[n])
+            for key, state in derive_members(version, code, 1).items():
+                values = (at, 0, {state}, *key)
                 yield Statement(cql=member, values=values, level="write")
 
 

@@ -18,6 +18,7 @@ from cassandra.cqltypes import lookup_casstype
 from linkstore import Link
 from linkstore.core.arrays import cosine_similarities, damp_similarity, normalize_vectors
 from linkstore.core.filters import parse_filter
+from linkstore.core.links import merge_links
 from linkstore.core.plans import Members
 from linkstore.engines.cassandra import codec as codes
 from linkstore.engines.cassandra.codec import (
@@ -59,6 +60,37 @@ def test_links_are_read_as_the_driver_reads_them(links) -> None:
     written, read = LINKS.deserialize(sent, 5)
     assert sorted(unpack_links(sent)) == sorted(tuple(link) for link in read)
     assert extract_links_json(sent).decode() == written == WRITTEN
+
+
+SHORT = st.sampled_from(["a", "aa", "ä", "out", "bidir", "\x01", "\x03out"])
+
+
+@given(
+    st.lists(
+        st.builds(
+            Link,
+            kind=SHORT,
+            tag=SHORT,
+            direction=st.sampled_from(["in", "out", "bidir"]),
+            weight=st.floats(0, 1, width=32),
+        ),
+        max_size=12,
+    ),
+    SHORT,
+    SHORT,
+)
+def test_the_weight_of_one_group_is_that_of_all_links(links, kind, tag) -> None:
+    links = merge_links(links)
+    vector = np.ones(1, np.float32)
+    version = DocumentVersion("a", "", "{}", pack_links(WRITTEN.encode(), make_link_set(links)), b"", vector)
+    for side, weights in version.weights().items():
+        for group in (*weights, (kind, tag)):
+            assert version.weight(group, side) == weights.get(group)
+
+
+def test_a_document_without_links_has_no_weight() -> None:
+    version = DocumentVersion("a", "", "{}", None, b"", np.ones(1, np.float32))
+    assert version.weight(("a", "a"), "out") is None
 
 
 @given(

@@ -28,6 +28,10 @@ TIMESTAMP, LIFETIME = lookup_casstype("LongType"), lookup_casstype("Int32Type")
 class OneNode:
     """A fetcher for a cluster of one node."""
 
+    @property
+    def placement(self):
+        return self
+
     def by_replica(self, keys):
         return [NodeShare(positions=list(range(len(keys))))]
 

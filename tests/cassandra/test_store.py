@@ -106,7 +106,9 @@ def test_without_a_keyspace_it_is_said_where_one_may_come_from(no_cassio, cassan
 
 @pytest.mark.parametrize("name", ["nowhere", 'a"; DROP TABLE x; --', "Ünder", "a" * 300])
 def test_a_missing_keyspace_is_an_error_that_says_how_to_make_it(cassandra_session, name):
-    with pytest.raises(BackendError, match=r"has no keyspace .*create it: CREATE KEYSPACE"):
+    with pytest.raises(
+        BackendError, match=r"has no keyspace .*check its spelling.*create it: CREATE KEYSPACE"
+    ):
         LinkStore.cassandra(embedding(), session=cassandra_session, keyspace=name)
 
 
@@ -173,6 +175,21 @@ def test_a_version_that_is_not_known_is_refused(cassandra_session, space, table,
             StoreFormatError, match=f"version {version}; this linkstore reads version 6: {remedy}"
         ):
             LinkStore.cassandra(embedding(), create=create, **options)
+
+
+def test_settings_that_linkstore_did_not_write_are_named(cassandra_session, space, table):
+    options = {"table": table, "session": cassandra_session, "keyspace": space}
+    LinkStore.cassandra(embedding(), **options).close()
+    write = f"INSERT INTO {space}.{table}_settings (name, value) VALUES ('version', 'six')"
+    cassandra_session.execute(f"{write} USING TIMESTAMP {1 << 62}")
+    with pytest.raises(StoreFormatError, match=f"{table}_settings.* did not write .*'six'.*from a backup"):
+        LinkStore.cassandra(embedding(), **options)
+
+
+def test_a_misspelled_keyspace_is_shown_those_that_there_are(cassandra_session, space):
+    there = sorted(name for name in cassandra_session.cluster.metadata.keyspaces if name[:6] != "system")
+    with pytest.raises(BackendError, match=f"no keyspace '{space.upper()}' \\(it has '{there[0]}'"):
+        LinkStore.cassandra(embedding(), session=cassandra_session, keyspace=space.upper())
 
 
 HOSTILE = [
@@ -362,7 +379,7 @@ def test_as_a_process_it_prints_results_and_nothing_else(cassandra, space, table
         ("127.0.0.1:9042/keyspace/", "use cassandra"),
         ("127.0.0.1:9042/keyspace/table/more", "use cassandra"),
         ("127.0.0.1:99999/keyspace/table", "is not a host"),
-        ("me:secret@127.0.0.1/keyspace/table", "set the environment variable LINKSTORE_CASSANDRA_USERNAME"),
+        ("me:secret@127.0.0.1/keyspace/table", "set the environment variables LINKSTORE_CASSANDRA_USERNAME"),
         ("127.0.0.1/keyspace/a%22b", "cannot name tables"),
     ],
 )

@@ -26,7 +26,7 @@ import xxhash
 from linkstore.core.lexical import extract_document_terms, get_document_name
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.codec import DocumentVersion, derive_memberships
+from linkstore.engines.cassandra.codec import DocumentVersion
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.statements import DerivedTable, Statement, Tables
 
@@ -199,7 +199,7 @@ class DerivedRows:
         for row in rows:
             rows_of[row[start:end]].append(row)
         partitions = list(rows_of)
-        for share in self._fetcher.by_replica(partitions):
+        for share in self._fetcher.placement.by_replica(partitions):
             loose: list[tuple[bytes, ...]] = []
             for position in share.positions:
                 own = rows_of[partitions[position]]
@@ -232,8 +232,11 @@ def _make_key_packer(table: DerivedTable) -> Callable[[RowKey], tuple[bytes, ...
 def derive_members(version: DocumentVersion, code: bytes, buckets: int) -> Rows:
     """Return the members of a document, one on each side of its link groups."""
     at = find_bucket(version.id, buckets)
-    weights = derive_memberships(version.links)
-    return {(*one, at, version.id): pack_member_state(weight, code) for one, weight in weights.items()}
+    return {
+        (*group, side, at, version.id): pack_member_state(weight, code)
+        for side, weights in version.weights().items()
+        for group, weight in weights.items()
+    }
 
 
 def pack_member_state(weight: float, code: bytes) -> bytes:

@@ -84,7 +84,12 @@ _LOOK_AT_TOMBSTONES: Final = (
 )
 _LOOK_AT_SCHEMA: Final = (
     "It was dropped or changed, or a node has not been told of that yet: nodetool describecluster shows"
-    " whether the nodes agree on the schema."
+    " whether the nodes agree on the schema. A table that was dropped comes back only from a backup; without"
+    " one, drop the store's other tables too, and index its sources again."
+)
+_LOOK_AT_LOGIN: Final = (
+    "Check the user name and the password: those of the session's auth_provider or, for a URL, those in the"
+    " environment variables LINKSTORE_CASSANDRA_USERNAME and LINKSTORE_CASSANDRA_PASSWORD."
 )
 _LOST: Final = (
     connection.ConnectionException,
@@ -132,7 +137,7 @@ def diagnose(error: Any) -> Fault:
         case cassandra.Unauthorized():
             return Fault(message, "Grant the role SELECT, MODIFY and CREATE on the keyspace.")
         case cassandra.AuthenticationFailed():
-            return Fault(f"the login failed ({message})", "Check the user name and the password.")
+            return Fault(f"the login failed ({message})", _LOOK_AT_LOGIN)
     return _diagnose_answer(error, message)
 
 

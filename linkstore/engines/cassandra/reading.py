@@ -22,7 +22,7 @@ from linkstore.engines.cassandra.codec import (
     pack_vector,
     select_searchable,
 )
-from linkstore.engines.cassandra.execution import NodeShare, Placement
+from linkstore.engines.cassandra.execution import Placement
 from linkstore.engines.cassandra.statements import Requests, Row, Statement, Tables, ask
 from linkstore.errors import FilterError
 
@@ -178,7 +178,7 @@ class RowFetcher:
 
     def __init__(self, tables: Tables, placement: Placement) -> None:
         self._tables = tables
-        self._placement = placement
+        self.placement = placement
 
     def documents(self, ids: Sequence[str]) -> Operation[list[DocumentVersion]]:
         """Read the existing documents with these ids, in any order."""
@@ -224,16 +224,12 @@ class RowFetcher:
 
     def parts(self, keys: Sequence[tuple[bytes, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
         """Yield, for each statement, the positions of its partition keys and its routing key."""
-        for share in self.by_replica(keys):
+        for share in self.placement.by_replica(keys):
             number = len(share.positions)
             several = min(STATEMENTS_PER_NODE, -(-number // MIN_KEYS_PER_STATEMENT))
             count = max(several, -(-number // MAX_KEYS_PER_STATEMENT))
             for part in split_batches(share.positions, -(-number // count)):
                 yield part, share.routing
-
-    def by_replica(self, keys: Sequence[tuple[bytes, ...]]) -> list[NodeShare]:
-        """Group keys by replica, see :meth:`Placement.by_replica`."""
-        return self._placement.by_replica(keys)
 
 
 class FilterHistory:

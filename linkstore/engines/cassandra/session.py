@@ -24,6 +24,8 @@ _PROTOCOL: Final = 5
 _CONNECT_TIMEOUT: Final = 10.0
 _AGREEMENT: Final = 10.0
 _RECONNECT_EVERY: Final = 1.0
+_MAX_NAMED: Final = 5
+"""So many of the keyspaces that there are."""
 _HOST: Final = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^:@\[\]\s]+))(?::(?P<port>\d{1,5}))?")
 
 
@@ -104,7 +106,8 @@ def parse_address(url: str) -> StoreAddress:
     """
     if "@" in url:
         raise BackendError(
-            f"a URL must not contain a user name; set the environment variable {USERNAME_VARIABLE}"
+            "a URL must not contain a user name or password; set the environment variables"
+            f" {USERNAME_VARIABLE} and {PASSWORD_VARIABLE}"
         )
     scheme, _, rest = url.partition("://")
     places, *names = rest.split("/")
@@ -200,8 +203,11 @@ def check_keyspace(session: Session, keyspace: str) -> None:
     for host in metadata.all_hosts():
         nodes[host.datacenter] = nodes.get(host.datacenter, 0) + 1
     copies = "".join(f", '{name}': {min(3, number)}" for name, number in sorted(nodes.items()))
+    others = sorted(name for name in metadata.keyspaces if not name.startswith("system"))
+    there = f" (it has {', '.join(map(repr, others[:_MAX_NAMED]))})" if others else ""
     raise BackendError(
-        f"Cassandra has no keyspace {keyspace!r}; create it: CREATE KEYSPACE {quote_identifier(keyspace)}"
+        f"Cassandra has no keyspace {keyspace!r}{there}; check its spelling, also the case of letters, or"
+        f" create it: CREATE KEYSPACE {quote_identifier(keyspace)}"
         f" WITH replication = {{'class': 'NetworkTopologyStrategy'{copies}}}"
     )
 

@@ -265,13 +265,18 @@ def read_settings(tables: Tables) -> Operation[StoreSettings]:
     text = cql.read_named_settings(tables)
     rows = yield from ask("read what the store records of itself", text, _STORE_SETTINGS)
     found: dict[str, str] = dict(rows)
-    dimension = found.get("dimension")
+    names = "version", "dimension", "buckets"
+    try:
+        version, dimension, buckets = (int(found[name]) if name in found else None for name in names)
+    except (TypeError, ValueError) as error:
+        raise StoreFormatError(
+            f"the table {tables.settings} has a setting that linkstore did not write ({error}): restore it"
+            " from a backup, or take another name for the store"
+        ) from error
     return StoreSettings(
-        version=int(found["version"]) if "version" in found else None,
-        manifest=Manifest(
-            embedding=found.get("embedding"), dimension=int(dimension) if dimension is not None else None
-        ),
-        buckets=int(found.get("buckets", "1")),
+        version=version,
+        manifest=Manifest(embedding=found.get("embedding"), dimension=dimension),
+        buckets=buckets or 1,
         lexical=found.get("words") == "built",
     )
 

@@ -140,7 +140,7 @@ def make_document_writes(
         lifetime: Seconds until documents expire. 0: never.
     """
     expiry = codec.SIZE.pack(lifetime)
-    for share in fetcher.by_replica([(version.id.encode(),) for version in versions]):
+    for share in fetcher.placement.by_replica([(version.id.encode(),) for version in versions]):
         part_of = [versions[position] for position in share.positions]
         rows = [(*version.pack(born.get(version.id, at)), expiry) for version in part_of]
         for part in codec.split_rows(rows, DOCUMENT_BATCH_SIZES):
@@ -152,7 +152,7 @@ def make_document_deletions(
     tables: Tables, fetcher: RowFetcher, ids: Sequence[str], at: int
 ) -> Iterator[Statement]:
     """Delete documents that were written before ``at``."""
-    for share in fetcher.by_replica([(id.encode(),) for id in ids]):
+    for share in fetcher.placement.by_replica([(id.encode(),) for id in ids]):
         for part in split_batches((ids[position] for position in share.positions), DOCUMENTS_PER_DELETION):
             text = cql.delete_documents(tables)
             yield Statement(cql=text, values=(at, part), level="write", routing=part[0].encode())
