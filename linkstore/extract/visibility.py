@@ -98,6 +98,8 @@ class _PageView:
         self._tree = tree
         self._says_more: dict[int, bool] = {}
         self._drawings: set[int] = set()
+        self._inner: set[int] = set()
+        """Formulas in formulas, which are read with the outermost one."""
         self._concealed: set[int] = set()
         self._texts: dict[int, str] = {}
         self._last_alt = ""
@@ -107,7 +109,7 @@ class _PageView:
         """Return the change to make to an element, or None to leave it as it is."""
         tag, attributes = node.tag, node.attributes
         if tag == "math":
-            return self._write_formula(node)
+            return None if node.mem_id in self._inner else self._write_formula(node)
         if node.mem_id in self._drawings:
             return lambda: empty_element(node)
         if "hidden" in attributes or _CONCEALED.search(attributes.get("style") or ""):
@@ -130,6 +132,7 @@ class _PageView:
     def _write_formula(self, math: Node) -> _Change:
         """Turn a formula into text. Of its drawings, which a page may have beside it, nothing stays."""
         text, place = _read_formula(math), math
+        self._inner.update(one.mem_id for one in math.css("math"))
         while (around := place.parent) is not None and _is_wrapper(around):
             others = [one for one in around.iter(include_text=True) if one.mem_id != place.mem_id]
             if any(_has_content(one) or one.is_element_node for one in others):

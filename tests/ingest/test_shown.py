@@ -35,6 +35,10 @@ def texts(body):
             "So (a+b)/2.",
         ),
         (
+            "<p>So <math><mi>x</mi><math><mi>y</mi></math><mi>z</mi></math>.",
+            "So xyz.",
+        ),
+        (
             "<p>So <math><msup><mi>x</mi><mn>2</mn></msup><annotation-xml>no</annotation-xml></math>.",
             "So x^2.",
         ),
@@ -148,6 +152,7 @@ def test_hidden_letters_are_counted_once_and_anchors_stay():
         "<img alt='A long text'>",
         "<div hidden>a</div>",
         "<span><math><mi>x</mi></math></span>",
+        "<math><title/>",
         "<noscript>a</noscript>",
     ],
 )
