@@ -140,8 +140,7 @@ def _read_statement(part: str, sentence: str) -> Statement | None:
     value = value.removeprefix("not ")
     if subject in {"i", "we"}:
         verb = re.sub(r"^(?:don't|do not|am|are) ", "", verb)
-        if (subject, verb) != ("we", "moved to"):  # which may be a database
-            verb = _SAME.get(verb, verb)
+        verb = _SAME.get(verb, verb)
         return Statement(f"{subject} {verb}", value, changes, "one" if verb in _SINGLE else "", denies)
     verb = re.sub(r"^(?:are|was|were|has been|have been|will)\b", "is", verb)
     counted = _COUNTED.match(value)

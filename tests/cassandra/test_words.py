@@ -218,7 +218,11 @@ class TestRows:
 
 
 class OneNode:
-    """A fetcher for a cluster of one node."""
+    """A fetcher for a cluster of one node, and the placement in it."""
+
+    @property
+    def placement(self):
+        return self
 
     def by_replica(self, keys):
         return [NodeShare(positions=list(range(len(keys))))]

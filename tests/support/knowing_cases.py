@@ -131,7 +131,6 @@ class KnowingCases:
             ("I have a dog called Rex.", "I have a cat called Tom."),
             ("I like jazz.", "I like techno."),
             ("I'm a nurse.", "I now have a new dog."),
-            ("We live in Berlin.", "We moved to Postgres."),
             ("I work at the post office.", "also I work at the zoo"),
             ("My brother lives in Rome.", "My sister lives in Paris."),
             ("The meeting is on Tuesday.", "The meeting is at 10:00."),
