@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from linkstore.extract.blocks import (
@@ -67,6 +68,8 @@ _FORMULA: Final = re.compile(r"math|tex\b|formula|equation", re.IGNORECASE)
 _TEX_SIGNS: Final = re.compile(r"[\\$^]|_\{|=")
 _LONG: Final = 2000
 """Characters of a block in which an alternative text is not looked for."""
+_MANY: Final = 500
+"""Elements and texts in a block in which no alternative text is looked for, or beside a formula."""
 _NO_NOTICE: Final = 300
 """A text for readers without scripts that is shorter and speaks of JavaScript only asks for it."""
 _Change = Callable[[], object]
@@ -227,7 +230,7 @@ class _PageView:
     def _read_text(self, block: Node) -> str:
         """Return the text of a block, empty if it is long."""
         if block.mem_id not in self._texts:
-            text = fold_whitespace(read_inner_text(block))
+            text = "" if _has_many_nodes(block) else fold_whitespace(read_inner_text(block))
             self._texts[block.mem_id] = text.casefold() if len(text) <= _LONG else ""
         return self._texts[block.mem_id]
 
@@ -281,7 +284,14 @@ def _add_brackets(text: str) -> str:
 def _has_content(node: Node) -> bool:
     if node.tag == "-text":
         return bool((node.text_content or "").strip())
-    return any(one.tag == "-text" and _has_content(one) for one in node.traverse(include_text=True))
+    return _has_many_nodes(node) or any(
+        one.tag == "-text" and _has_content(one) for one in node.traverse(include_text=True)
+    )
+
+
+def _has_many_nodes(node: Node) -> bool:
+    """Say whether there is more in an element than is read again for each element in it."""
+    return next(islice(node.traverse(include_text=True), _MANY, None), None) is not None
 
 
 def _is_wrapper(node: Node) -> bool:

@@ -153,6 +153,7 @@ def test_hidden_letters_are_counted_once_and_anchors_stay():
         "<div hidden>a</div>",
         "<span><math><mi>x</mi></math></span>",
         "<math><title/>",
+        "<img alt=i><option><h2>",
         "<noscript>a</noscript>",
     ],
 )
