@@ -143,6 +143,11 @@ def frame_parts(parts: Sequence[tuple[str, str]]) -> str:
     return _enclose([(name, text) for name, text in parts if text])
 
 
+def is_from_user(message: BaseMessage) -> bool:
+    """Say whether a message is the user's own, and not one that middleware wrote, such as a summary."""
+    return isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
+
+
 def frame_context(text: str, introduction: str = CONTEXT_INTRODUCTION) -> str:
     """Format a context for a system message: the sentence that it is data, and its frame."""
     return "\n\n".join(filter(None, (introduction, _enclose([(CONTEXT_TAG, text)]))))

@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AnyMessage, SystemMessage
 
-from linkstore.context.compiled import CONTEXT_INTRODUCTION, Compiled, frame_context
+from linkstore.context.compiled import CONTEXT_INTRODUCTION, Compiled, frame_context, is_from_user
 from linkstore.context.compiler import ContextCompiler
 from linkstore.errors import BudgetError, MissingExtraError
 
@@ -81,8 +81,7 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
 
 def find_last_question(messages: Sequence[AnyMessage]) -> str:
     """Return the text of the user's last message, or an empty string if there is none."""
-    asked = [one for one in messages if isinstance(one, HumanMessage)]
-    own = [one for one in asked if "lc_source" not in one.additional_kwargs]  # no summary of middleware
+    own = [one for one in messages if is_from_user(one)]
     return str(own[-1].text).strip() if own else ""
 
 

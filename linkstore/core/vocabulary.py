@@ -7,7 +7,7 @@ refused.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
@@ -72,11 +72,10 @@ class Vocabulary:
         return Vocabulary(kinds=kinds, fields=fields, link_fields=link_fields)
 
 
-def collect_names(metadata: Mapping[str, Any], links: Iterable[Link]) -> Vocabulary:
+def collect_names(metadata: Mapping[str, Any], links: Sequence[Link]) -> Vocabulary:
     """Return the names that a document with this metadata and these links uses."""
-    found = list(links)
-    kinds = frozenset(map(attrgetter("kind"), found))
-    link_fields = frozenset(chain.from_iterable(filter(None, map(attrgetter("data"), found))))
+    kinds = frozenset(map(attrgetter("kind"), links))
+    link_fields = frozenset(chain.from_iterable(filter(None, map(attrgetter("data"), links))))
     fields = frozenset(metadata) | ({LINKS_KEY} if kinds else set())
     return Vocabulary(kinds=kinds, fields=fields, link_fields=link_fields).checkable
 

@@ -88,7 +88,7 @@ def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> List
             for other in others:
                 real[one] += real.pop(other)
     merged = [_merge(folder, target, files) for target, files in real.items()]
-    kept = [file for file in merged if titles.get(file.url, True) or not _is_menu(file)]
+    kept = [one for one in merged if titles.get(one.url, True) or one.suffix != ".html" or not _is_menu(one)]
     copies, menus = len(listing.files) - len(merged), len(merged) - len(kept)
     unread = Counter({**listing.unread, COPIES: copies, MENUS: menus})
     books = set(_find_books([file for file in kept if file.suffix == ".html"], sizes))
@@ -162,7 +162,7 @@ def _find_canonical_name(folder: Folder, name: str) -> str:
 def _is_menu(file: PageFile) -> bool:
     """Say whether a page is mostly links, which all open outside the frame that it is shown in."""
     with suppress(UnboundedPageError):
-        tree = parse_html(_read(file, _LARGEST if file.suffix == ".html" else 0))
+        tree = parse_html(_read(file, _LARGEST))
         links = tree.css("a[href]")
         letters = sum(count_letters(link.text()) for link in links)
         return (

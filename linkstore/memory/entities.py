@@ -12,6 +12,7 @@ from typing import Final
 
 from linkstore.core.text import fold
 from linkstore.memory.names import LONGEST_TEXT, find_names
+from linkstore.memory.turns import has_words
 
 EntityFinder = Callable[[str], Sequence[str]]
 """Gives the entities that a text mentions, in order."""
@@ -64,6 +65,6 @@ def select_distinct_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return names with a word in them, each spelling once, the first :data:`MOST_ENTITIES`."""
     spelled: dict[str, str] = {}
     for name in names:
-        if any(map(str.isalnum, name)):
+        if has_words(name):
             spelled.setdefault(fold(name), " ".join(name.split()))
     return tuple(spelled.values())[:MOST_ENTITIES]

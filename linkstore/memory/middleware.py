@@ -20,7 +20,7 @@ from linkstore.core.plans import Operation
 from linkstore.errors import BudgetError, MissingExtraError, StrategyError
 from linkstore.memory.recall import Recall
 from linkstore.memory.sessions import SessionKey
-from linkstore.memory.turns import Exchange, Turn, find_exchanges, has_words, is_from_user, name_writing
+from linkstore.memory.turns import Exchange, Turn, find_exchanges, has_words, name_writing
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -29,7 +29,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("the middleware of a conversation memory", "agents") from error
 
-from linkstore.context.compiled import frame_parts
+from linkstore.context.compiled import frame_parts, is_from_user
 from linkstore.context.middleware import extend_message
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if self.place == "system":
             return request.override(system_message=extend_message(request.system_message, added))
         messages = list(request.messages)
-        own = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage) and is_from_user(one)]
+        own = [at for at, one in enumerate(messages) if is_from_user(one)]
         beside = HumanMessage(added, additional_kwargs={"lc_source": "linkstore"})
         at = own[-1] if own else 0
         return request.override(messages=[*messages[:at], beside, *messages[at:]])

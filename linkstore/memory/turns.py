@@ -9,8 +9,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
+from linkstore.context.compiled import is_from_user
 from linkstore.core.arguments import require
 from linkstore.core.documents import MEMORY_KEY
 from linkstore.core.links import LINKS_KEY, Link
@@ -147,17 +148,12 @@ def find_exchanges(messages: Sequence[BaseMessage]) -> list[Exchange]:
     exchanges: list[Exchange] = []
     for message in messages:
         text = str(message.text).strip()
-        if isinstance(message, HumanMessage) and is_from_user(message):
+        if is_from_user(message):
             exchanges.append(Exchange(key=message.id, query=text))
         elif isinstance(message, AIMessage) and not message.tool_calls and text:
             before = exchanges.pop() if exchanges else Exchange(query="")
             exchanges.append(replace(before, response=text))
     return exchanges
-
-
-def is_from_user(message: BaseMessage) -> bool:
-    """Say whether a message is the user's own, and not one that middleware wrote, such as a summary."""
-    return "lc_source" not in message.additional_kwargs
 
 
 def make_document(turn: Turn, page_tag: str, speaker: str | None, reach: str) -> Document:

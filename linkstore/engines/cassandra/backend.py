@@ -163,7 +163,7 @@ class CassandraBackend(Backend):
         """Write only the column of links and the members derived from it."""
         if not (yield from self._is_claimed()):
             return Written()
-        yield from self.record_names(collect_names({}, chain.from_iterable(links.values())))
+        yield from self.record_names(collect_names({}, list(chain.from_iterable(links.values()))))
         relinker = writing.Relinker(self._tables, self._fetcher, self._derived_members)
         return (yield from relinker.replace(kinds, links))
 
