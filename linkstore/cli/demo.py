@@ -33,18 +33,16 @@ DEMO_K: Final = 3
 
 
 def demo(
-    store: Annotated[
-        str | None,
-        typer.Option("--store", "-s", metavar="PLACE", help="Keep the store in this folder or cluster."),
-    ] = None,
-    copy: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", file_okay=False, help="Only copy the site to DIR."),
-    ] = None,
+    store: Annotated[str | None, typer.Option("--store", "-s")] = None,
+    copy: Annotated[Path | None, typer.Option(file_okay=False)] = None,
 ) -> None:
     """Show what links find, on a small site about Seattle.
 
     Indexes the site and asks one question, by similarity alone and with links. Needs no network and no key.
+
+    Args:
+        store (PLACE): Keep the store in this folder or cluster.
+        copy (DIR): Only copy the site to DIR.
     """
     if copy is not None:
         _copy_site(copy)

@@ -14,9 +14,10 @@ import orjson
 import typer
 import xxhash
 
+from linkstore.cli.commands import StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import note
-from linkstore.cli.stores import StoreOption, open_core_store
+from linkstore.cli.stores import open_core_store
 from linkstore.core.display import escape_unprintable, get_title, get_url
 from linkstore.core.links import LINKS_KEY, get_links
 
@@ -57,21 +58,17 @@ class ExportFormat(StrEnum):
 
 def export(
     store: StoreOption,
-    format: Annotated[
-        ExportFormat,
-        typer.Option(
-            help="jsonl: one document per line, which index can read; graphml: documents and link groups"
-            " as nodes, links as edges; html: one page that shows the graph of the pages."
-        ),
-    ] = ExportFormat.JSONL,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="Write to FILE; default stdout."),
-    ] = None,
+    format: ExportFormat = ExportFormat.JSONL,
+    output: Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False)] = None,
 ) -> None:
     """Write all documents with their links.
 
     Documents are read in batches, so a store of any size can be exported.
+
+    Args:
+        format: jsonl: one document per line, which index can read; graphml: documents and link groups as
+            nodes, links as edges; html: one page that shows the graph of the pages.
+        output (FILE): Write to FILE; default stdout.
     """
     writers: dict[ExportFormat, Callable[[CoreStore], Iterator[bytes]]] = {
         ExportFormat.JSONL: write_json_lines,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError, get_exit_code
-from linkstore.cli.output import complain, get_stdout, note, quiet, write_json
-from linkstore.cli.progress import report_run
+from linkstore.cli.output import complain, get_stdout, note, write_json
+from linkstore.cli.progress import report_run, show_progress
 from linkstore.cli.sources import SourceKind, recognize_kind, select_options
 from linkstore.cli.stores import (
-    JsonOption,
-    StoreOption,
     open_core_store,
     open_or_empty,
     open_or_make,
@@ -29,140 +27,36 @@ from linkstore.core.display import escape_unprintable, format_count
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
-    from linkstore.core.batches import Progress
     from linkstore.ingest import FolderSource, Partition, VaultSource
     from linkstore.ingest.source import PageStore, Source, Summary
 
-ExtractorsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Link extractors; default hyperlink,section,citation; also mention, entity, keyword.",
-    ),
-]
-StoreEmbeddingOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="wordllama, minilm or openai:MODEL; default that of the store, else wordllama."
-    ),
-]
-
-
-KindOption = Annotated[
-    str | None,
-    typer.Option(
-        "--as",
-        metavar="KIND",
-        help="Kind of SOURCE: website, page, llms, folder, vault, wiki, jsonl or zim; default: recognized.",
-    ),
-]
-PrefixOption = Annotated[
-    str | None,
-    typer.Option(metavar="PATH", help="Store the pages below this path, such as 3.13, next to other sites."),
-]
-AllowOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATTERN", help="Website: index only pages that match, such as /docs/ or /*/en/; repeatable."
-    ),
-]
-DenyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATTERN", help="Website: leave out pages that match, as in robots.txt; repeatable."
-    ),
-]
-MaxPagesOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Website: maximum number of pages; default 10000.")
-]
-CrawlDepthOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Website: maximum number of links from the start page to a page."),
-]
-RateOption = Annotated[
-    float | None, typer.Option(metavar="N", help="Website: requests per second; default 4.")
-]
-AllowPrivateOption = Annotated[
-    bool, typer.Option("--allow-private", help="Website: allow loopback and private addresses.")
-]
-IgnoreNoindexOption = Annotated[
-    bool,
-    typer.Option("--ignore-noindex", help="Website: also index pages that ask robots not to index them."),
-]
-
-SourceLocationArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="A URL, a folder or file of pages, a vault, a wiki dump, a file of JSON lines or ZIM.",
-    ),
-]
-SourceNameOption = Annotated[
-    str | None,
-    typer.Option(
-        "--source", metavar="NAME", help="Name of the source in the store; default its path or URL."
-    ),
-]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and write nothing.")]
-PruneOption = Annotated[
-    bool, typer.Option("--prune", help="Remove missing pages even if more than half are missing.")
-]
-TrustSourceClaimsOption = Annotated[
-    bool, typer.Option("--trust-claims", help="Accept canonical URLs that name other sites.")
-]
-SourceEncodingOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Read all pages in this encoding, such as shift_jis, whatever they declare."
-    ),
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Processes that read pages; default one for each core."),
-]
-PartitionOption = Annotated[
-    str | None,
-    typer.Option(metavar="N/M", help="Index part N of M, such as 3/16; other processes index the others."),
-]
-ReportOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", dir_okay=False, help="Write what was skipped to FILE, as JSON lines."),
-]
-WatchOption = Annotated[
-    bool,
-    typer.Option("--watch", help="Folder or vault: index again whenever files change, until Ctrl-C."),
-]
-EveryOption = Annotated[
-    str | None,
-    typer.Option("--every", metavar="TIME", help="Index again each time this has passed: 30m, 1h, 1d."),
-]
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def index(
-    source: SourceLocationArgument,
+    source: str,
     store: StoreOption,
-    kind: KindOption = None,
-    links: ExtractorsOption = None,
-    embedding: StoreEmbeddingOption = None,
-    name: SourceNameOption = None,
-    prefix: PrefixOption = None,
-    allow: AllowOption = None,
-    deny: DenyOption = None,
-    max_pages: MaxPagesOption = None,
-    max_depth: CrawlDepthOption = None,
-    rate: RateOption = None,
-    allow_private: AllowPrivateOption = False,
-    ignore_noindex: IgnoreNoindexOption = False,
-    dry_run: DryRunOption = False,
-    prune: PruneOption = False,
-    trust_claims: TrustSourceClaimsOption = False,
-    encoding: SourceEncodingOption = None,
-    jobs: JobsOption = None,
-    partition: PartitionOption = None,
-    report: ReportOption = None,
-    watch: WatchOption = False,
-    every: EveryOption = None,
+    kind: Annotated[str | None, typer.Option("--as")] = None,
+    links: list[str] | None = None,
+    embedding: str | None = None,
+    name: Annotated[str | None, typer.Option("--source")] = None,
+    prefix: str | None = None,
+    allow: list[str] | None = None,
+    deny: list[str] | None = None,
+    max_pages: int | None = None,
+    max_depth: int | None = None,
+    rate: float | None = None,
+    allow_private: bool = False,
+    ignore_noindex: bool = False,
+    dry_run: bool = False,
+    prune: bool = False,
+    trust_claims: bool = False,
+    encoding: str | None = None,
+    jobs: Annotated[int | None, typer.Option(min=1)] = None,
+    partition: str | None = None,
+    report: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
+    watch: bool = False,
+    every: str | None = None,
     json: JsonOption = False,
 ) -> None:
     """Index a folder, website, page, vault, wiki or file.
@@ -173,6 +67,31 @@ def index(
 
     With --partition, run all parts, at the same time if the store is on Cassandra, then once without it: that
     removes deleted pages and makes the links that need all pages, and embeds nothing again.
+
+    Args:
+        source (SOURCE): A URL, a folder or file of pages, a vault, a wiki dump, a file of JSON lines or ZIM.
+        kind (KIND): Kind of SOURCE: website, page, llms, folder, vault, wiki, jsonl or zim; default:
+            recognized.
+        links (NAMES): Link extractors; default hyperlink,section,citation; also mention, entity, keyword.
+        embedding (NAME): wordllama, minilm or openai:MODEL; default that of the store, else wordllama.
+        name (NAME): Name of the source in the store; default its path or URL.
+        prefix (PATH): Store the pages below this path, such as 3.13, next to other sites.
+        allow (PATTERN): Website: index only pages that match, such as /docs/ or /*/en/; repeatable.
+        deny (PATTERN): Website: leave out pages that match, as in robots.txt; repeatable.
+        max_pages (N): Website: maximum number of pages; default 10000.
+        max_depth (N): Website: maximum number of links from the start page to a page.
+        rate (N): Website: requests per second; default 4.
+        allow_private: Website: allow loopback and private addresses.
+        ignore_noindex: Website: also index pages that ask robots not to index them.
+        dry_run: Print what would be done, and write nothing.
+        prune: Remove missing pages even if more than half are missing.
+        trust_claims: Accept canonical URLs that name other sites.
+        encoding (NAME): Read all pages in this encoding, such as shift_jis, whatever they declare.
+        jobs (N): Processes that read pages; default one for each core.
+        partition (N/M): Index part N of M, such as 3/16; other processes index the others.
+        report (FILE): Write what was skipped to FILE, as JSON lines.
+        watch: Folder or vault: index again whenever files change, until Ctrl-C.
+        every (TIME): Index again each time this has passed: 30m, 1h, 1d.
     """
     from linkstore.ingest import index as index_source
 
@@ -212,7 +131,7 @@ def index(
         report_run(report, json=json) as summaries,
         place as opened_store,
         _advise_when_stopped(opened_store),
-        _show_page_progress() as progress,
+        show_progress() as progress,
     ):
         if repeat is None:
             summaries.append(index_source(opened_store, pages, **run, progress=progress))
@@ -323,29 +242,18 @@ def choose_extractors(names: Sequence[str] | None) -> tuple[str, ...]:
     return chosen
 
 
-@contextmanager
-def _show_page_progress() -> Iterator[Progress | None]:
-    """Show a progress bar on stderr, if that is a terminal."""
-    if quiet.get() or not sys.stderr.isatty():
-        yield None
-        return
-    from linkstore.cli.progress import show_progress_bar
-
-    with show_progress_bar() as advance:
-        yield advance
-
-
 def relink(
     store: StoreOption,
-    links: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Link extractors; default mention,entity.")
-    ] = None,
+    links: list[str] | None = None,
     json: JsonOption = False,
 ) -> None:
     """Link the documents of a store by the names in their texts.
 
     Finds titles that texts mention, and names that two or three texts share, in all documents, whichever way
     they were added. Replaces all links of these kinds; embeds nothing.
+
+    Args:
+        links (NAMES): Link extractors; default mention,entity.
     """
     from linkstore.ingest.relink import CORPUS_LINKS, link_corpus
 

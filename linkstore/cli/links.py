@@ -13,9 +13,10 @@ from urllib.parse import quote, unquote
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import get_indexed_page, note, show, write_json
-from linkstore.cli.stores import JsonOption, StoreOption, open_core_store
+from linkstore.cli.stores import open_core_store
 from linkstore.core.display import format_count, format_link_data, get_title, get_url, make_readable
 from linkstore.errors import LinkStoreError
 
@@ -179,19 +180,16 @@ def _find_broken(store: CoreStore, missing: frozenset[str]) -> Iterator[dict[str
 
 def links(
     store: StoreOption,
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="URL_OR_ID",
-            help="The id of a document, the URL of a page, or a unique end of such a URL.",
-        ),
-    ] = None,
-    broken: Annotated[
-        bool, typer.Option("--broken", help="List hyperlinks without a target instead, by page.")
-    ] = False,
+    name: Annotated[str | None, typer.Argument()] = None,
+    broken: bool = False,
     json: JsonOption = False,
 ) -> None:
-    """Show the links of a document or page, in both directions."""
+    """Show the links of a document or page, in both directions.
+
+    Args:
+        name (URL_OR_ID): The id of a document, the URL of a page, or a unique end of such a URL.
+        broken: List hyperlinks without a target instead, by page.
+    """
     if broken == (name is not None):
         raise UsageError("give the id of a document or the URL of a page, or --broken")
     with open_core_store(store) as opened_store:
@@ -250,24 +248,20 @@ def _format_ids(ids: Sequence[str], *, more: bool) -> str:
     return (", ".join(ids[:MAX_SHOWN_ENDS]) or "nothing here") + (f" and {rest:,} more" if rest > 0 else "")
 
 
-MostOption = Annotated[
-    int, typer.Option("-k", min=1, max=100_000, help="Maximum number of links to suggest.", show_default=True)
-]
-ApplyOption = Annotated[
-    bool,
-    typer.Option(
-        "--apply", help="Write them as links of the kind 'suggested', which a search follows only by name."
-    ),
-]
-
-
 def suggest(
-    store: StoreOption, k: MostOption = 20, apply: ApplyOption = False, json: JsonOption = False
+    store: StoreOption,
+    k: Annotated[int, typer.Option("-k", min=1, max=100_000)] = 20,
+    apply: bool = False,
+    json: JsonOption = False,
 ) -> None:
     """Suggest links that may be missing, best first.
 
     Pages that name another page without a link to it come first, then pages that are near each other in
     meaning and by their links.
+
+    Args:
+        k: Maximum number of links to suggest.
+        apply: Write them as links of the kind 'suggested', which a search follows only by name.
     """
     with open_core_store(store) as opened_store:
         found = opened_store.suggest_links(k)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import DAMAGED, UsageError
 from linkstore.cli.facts import note_facts
 from linkstore.cli.links import find_documents, list_spellings
 from linkstore.cli.output import get_indexed_page, note, show, write_json
-from linkstore.cli.stores import JsonOption, StoreOption, open_core_store
+from linkstore.cli.stores import open_core_store
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.text import is_unicode
 from linkstore.errors import LinkStoreError
@@ -70,19 +71,17 @@ def _show_verification(report: Report, *, json: bool, verb: str) -> None:
 
 def delete(
     store: StoreOption,
-    pages: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="PAGES", help="URLs of pages, or ids of documents that belong to no page."),
-    ] = None,
-    chunks: Annotated[
-        list[str] | None,
-        typer.Option("--chunk", metavar="ID", help="Remove only this document of a page; repeatable."),
-    ] = None,
+    pages: Annotated[list[str] | None, typer.Argument()] = None,
+    chunks: Annotated[list[str] | None, typer.Option("--chunk")] = None,
 ) -> None:
     """Remove pages with all their documents and links.
 
     If one of them does not exist, nothing is removed. The next index run of their source restores pages that
     it still has.
+
+    Args:
+        pages (PAGES): URLs of pages, or ids of documents that belong to no page.
+        chunks (ID): Remove only this document of a page; repeatable.
     """
     if not pages and not chunks:
         raise UsageError("there is nothing to delete; give pages, or --chunk ID")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from linkstore.cli.commands import StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import note
-from linkstore.cli.stores import StoreOption, open_store, parse_json_option
+from linkstore.cli.stores import open_store, parse_json_option
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -20,45 +21,35 @@ if TYPE_CHECKING:
 MIN_TOKEN_LENGTH: Final = 16
 """Characters that a token must have."""
 
-HttpOption = Annotated[bool, typer.Option("--http", help="Serve over HTTP, not stdin and stdout.")]
-HostOption = Annotated[str, typer.Option(help="With --http: the address to listen at.")]
-PortOption = Annotated[int, typer.Option(min=0, max=65535, help="With --http: the port; 0: a free one.")]
-TokenOption = Annotated[
-    str | None,
-    typer.Option(
-        envvar="LINKSTORE_MCP_TOKEN",
-        help="With --http: the bearer token that clients must send; default a new one, shown on stderr.",
-    ),
-]
-AllowHostOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="HOST", help="With --http: a further allowed value of the header Host; repeatable."),
-]
-AboutOption = Annotated[str, typer.Option(help="What the store is about; models read it.")]
-VisibleFilterOption = Annotated[
-    str | None, typer.Option(metavar="JSON", help="Filter on metadata; clients see only documents that pass.")
-]
-WriteOption = Annotated[bool, typer.Option("--write", help="Let clients add and delete documents.")]
-SearchDepthOption = Annotated[int, typer.Option(min=0, help="Maximum number of hops of a search.")]
-
 
 def mcp(
     store: StoreOption,
-    http: HttpOption = False,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8765,
-    token: TokenOption = None,
-    allow_host: AllowHostOption = None,
-    about: AboutOption = "",
-    filter: VisibleFilterOption = None,
-    write: WriteOption = False,
-    max_depth: SearchDepthOption = 3,
+    http: bool = False,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
+    token: Annotated[str | None, typer.Option(envvar="LINKSTORE_MCP_TOKEN")] = None,
+    allow_host: list[str] | None = None,
+    about: str = "",
+    filter: str | None = None,
+    write: bool = False,
+    max_depth: Annotated[int, typer.Option(min=0)] = 3,
 ) -> None:
     """Serve the tools of a store to MCP clients.
 
     Clients of the Model Context Protocol, such as Claude or an editor, can search, follow links and read;
     with --write they can add and delete documents. Without --http, the client starts this command and
     communicates with it over stdin and stdout. Needs the extra mcp.
+
+    Args:
+        http: Serve over HTTP, not stdin and stdout.
+        host: With --http: the address to listen at.
+        port: With --http: the port; 0: a free one.
+        token: With --http: the bearer token that clients must send; default a new one, shown on stderr.
+        allow_host (HOST): With --http: a further allowed value of the header Host; repeatable.
+        about: What the store is about; models read it.
+        filter (JSON): Filter on metadata; clients see only documents that pass.
+        write: Let clients add and delete documents.
+        max_depth: Maximum number of hops of a search.
     """
     condition = parse_json_option(filter, "--filter")
     if write and condition:

@@ -10,10 +10,11 @@ from urllib.parse import quote
 
 import typer
 
+from linkstore.cli.commands import StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.mcp import AboutOption, check_token, make_tool_server
+from linkstore.cli.mcp import check_token, make_tool_server
 from linkstore.cli.output import note
-from linkstore.cli.stores import StoreOption, open_store
+from linkstore.cli.stores import open_store
 
 _SECONDS: Final = 600.0
 """How long the page may wait for an answer, such as the report on a large store."""
@@ -21,28 +22,27 @@ _SECONDS: Final = 600.0
 
 def serve(
     store: StoreOption,
-    memory: Annotated[
-        str | None, typer.Option(metavar="PLACE", help="A store of conversations to show as well.")
-    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0: a free one.")] = 8766,
-    token: Annotated[
-        str | None,
-        typer.Option(envvar="LINKSTORE_SERVE_TOKEN", help="The token of the address; default a new one."),
-    ] = None,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
-    write: Annotated[
-        bool,
-        typer.Option("--write", help="Let the page add links that it suggests, and MCP clients write."),
-    ] = False,
-    mcp: Annotated[
-        bool, typer.Option("--mcp", help="Serve MCP clients too, at /mcp with the same token.")
-    ] = False,
-    about: AboutOption = "",
+    memory: str | None = None,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
+    token: Annotated[str | None, typer.Option(envvar="LINKSTORE_SERVE_TOKEN")] = None,
+    no_open: bool = False,
+    write: bool = False,
+    mcp: bool = False,
+    about: str = "",
 ) -> None:
     """Show a store in the browser: ask it, read documents, and see all links.
 
     Prints the address of the page, which only this machine can reach, and opens it. The token in the address
     is needed to see anything. Ends with Ctrl-C. Needs the extra serve, and with --mcp also mcp.
+
+    Args:
+        memory (PLACE): A store of conversations to show as well.
+        port: The port on 127.0.0.1; 0: a free one.
+        token: The token of the address; default a new one.
+        no_open: Do not open a browser.
+        write: Let the page add links that it suggests, and MCP clients write.
+        mcp: Serve MCP clients too, at /mcp with the same token.
+        about: What the store is about; models read it.
     """
     check_token(token)
     if about and not mcp:

@@ -1,4 +1,4 @@
-"""Options that commands share, and the store that ``--store`` names, opened for a command."""
+"""The store that ``--store`` names, opened for a command, and values of options that many commands have."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
-
-import typer
+from typing import TYPE_CHECKING, Any, cast
 
 from linkstore.cli.exits import UsageError, end_at_once
 from linkstore.errors import BackendError, LinkStoreError, StoreNotFoundError
@@ -19,20 +17,6 @@ if TYPE_CHECKING:
     from linkstore.ingest.source import PageStore
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
-
-
-StoreOption = Annotated[
-    str,
-    typer.Option(
-        "--store",
-        "-s",
-        metavar="PLACE",
-        envvar="LINKSTORE_STORE",
-        help="The store: a folder, or cassandra://host:port/keyspace/table.",
-    ),
-]
-TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @contextmanager
