@@ -8,9 +8,9 @@ link from another page leads to.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -26,10 +26,8 @@ from linkstore.evaluate.link_groups import (
     HUB_CAP,
     GoldEdges,
     GoldProfile,
-    KindProfile,
     Profile,
-    count_groups,
-    find_largest_groups,
+    measure_links,
 )
 from linkstore.evaluate.metrics import Comparison, compare_with_baseline, list_compared
 from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, evaluate, find_gold_units
@@ -262,8 +260,7 @@ def profile(
 ) -> Profile:
     """Describe the links of a store.
 
-    Reads the store three times (more often where it has many millions of links), in batches, on any
-    backend. What is written meanwhile may or may not be counted.
+    Reads all links of the store into memory, twice. What is written meanwhile may or may not be counted.
 
     Args:
         store: The store, which is not changed.
@@ -275,36 +272,16 @@ def profile(
         EvaluationError: If a gold answer is not in the store.
     """
     require_store(store=store)
-    survey = store.survey()
-    counts = count_groups(store.backend, sum(survey.links.values()))
-    dangling = Counter[str]()
-    for kind, _, links in survey.dangling:
-        dangling[kind] += links
+    found = measure_links(store.backend.run(store.backend.links()), store.survey())
     units = find_gold_units(store, questions, gold) if questions else None
-    found = profile_gold(store, questions, units) if units else None
+    measured = profile_gold(store, questions, units) if units else None
     comparison = _compare_searches(store, questions, units.kind) if units else None
-    joined, reached = int(counts.joined.sum()), int(counts.reached.sum())
-    documents = len(counts.joined)
-    return Profile(
-        documents=documents,
-        links={
-            kind: KindProfile(
-                links=links,
-                groups=counts.groups[kind],
-                hubs=counts.hubs[kind],
-                edges=counts.edges[kind],
-                dangling=dangling[kind],
-            )
-            for kind, links in sorted(survey.links.items())
-        },
-        sizes=tuple(counts.sizes.tolist()),
-        largest=find_largest_groups(store.backend, counts),
-        isolated=documents - joined,
-        reached=reached,
-        gold=found,
+    return replace(
+        found,
+        gold=measured,
         gold_kind=units.kind if units else None,
         comparison=comparison,
-        verdict=describe_verdict(reached / documents if documents else 0.0, found, comparison),
+        verdict=describe_verdict(found.reached_share, measured, comparison),
     )
 
 

@@ -420,10 +420,10 @@ class TestCommand:
             ((), "either --corpus or --store"),
             (("--corpus", "CORPUS", "--store", "kb"), "either --corpus or --store"),
             (("--store", "kb", "--links", "mention"), "--links needs --corpus"),
-            (("--corpus", "nowhere"), "--corpus: the file nowhere does not exist"),
+            (("--corpus", "nowhere"), "'--corpus': file 'nowhere' does not exist"),
             (
                 ("--corpus", "CORPUS", "--questions", "nowhere"),
-                "--questions: the file nowhere",
+                "'--questions': file 'nowhere' does not exist",
             ),
             (("--corpus", "CORPUS", "--strategies", "x"), "--strategies: unknown x; known: dense,"),
             (("--corpus", "CORPUS", "--links", "x"), "no document carries links of kind x"),
