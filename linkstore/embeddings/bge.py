@@ -12,7 +12,7 @@ import os
 import zipfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from linkstore.core.arguments import as_path
 from linkstore.embeddings.onnx import OnnxEncoder, OnnxModel, check_runtime, load_model
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "LINKSTORE_BGE_SMALL"
 """The environment variable that names the jar or the folder."""
-DIMENSION: Final = 384
 MAX_TOKENS: Final = 512
 """Number of tokens that the model reads; later tokens of a text are cut off."""
 _MODEL_SHA256: Final = "6c9c6101a956d62dfb5e7190c538226c0c5bb9cb27b651234b6df063ee7dbfe4"
@@ -45,7 +44,9 @@ class BgeSmall(OnnxEncoder):
         MissingExtraError: If the extra is not installed.
     """
 
-    instruction: ClassVar[str] = "Represent this sentence for searching relevant passages: "
+    name = "bge-small-en-v1.5-int8"
+    dimension = 384
+    instruction = "Represent this sentence for searching relevant passages: "
 
     def __init__(self, path: str | Path | None = None) -> None:
         check_runtime("bge-small", "bge")
@@ -58,16 +59,6 @@ class BgeSmall(OnnxEncoder):
         self.path = as_path("path", given).resolve()
         if not self.path.exists():
             raise EmbeddingError(f"there are no weights of bge-small at {self.path}")
-
-    @property
-    def name(self) -> str:
-        """``"bge-small-en-v1.5-int8"``, wherever the weights lie."""
-        return "bge-small-en-v1.5-int8"
-
-    @property
-    def dimension(self) -> int:
-        """384."""
-        return DIMENSION
 
     def _load(self) -> OnnxModel:
         return _load_bge(self.path)

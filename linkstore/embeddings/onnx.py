@@ -38,11 +38,6 @@ class OnnxModel:
 class OnnxEncoder(Encoder):
     """An encoder that is a BERT model in an ONNX file."""
 
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Length of the vectors."""
-
     @abstractmethod
     def _load(self) -> OnnxModel:
         """Return the model, loaded on first use."""

@@ -6,7 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -79,15 +79,7 @@ class Floor:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the proposal as plain JSON."""
-        return {
-            "min_similarity": self.min_similarity,
-            "noise": self.noise,
-            "pairs": self.pairs,
-            "gold": self.gold,
-            "answers": self.answers,
-            "asked": self.asked,
-            "questions": self.questions,
-        }
+        return asdict(self)
 
     def __str__(self) -> str:
         told = f"min_similarity {self.min_similarity:.3f}: {format_percent(self.noise)} of {self.pairs:,} "

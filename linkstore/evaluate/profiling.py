@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -140,12 +140,34 @@ def profile_gold(store: LinkStore, questions: Sequence[GoldQuestion], units: Gol
         questions: Questions with their answers.
         units: The documents of each answer.
     """
-    tally = _GoldTally()
+    found = []
     for question in questions:
         answers = [units.documents[answer] for answer in question.gold]
         vector = normalize_vector(store.embeddings.embed_query(question.question))
-        tally.add(store.backend.run(store.backend.answer(_examine_question(answers, vector))))
-    return tally.profile(len(questions))
+        found.append(store.backend.run(store.backend.answer(_examine_question(answers, vector))))
+    several = [one for one in found if one.answers > 1]
+    kinds = sorted(
+        {kind for one in several for kind in one.edges}, key=lambda kind: (kind != ALL_KINDS, kind)
+    )
+    joining = {kind: [one.joining(kind) for one in several] for kind in kinds}
+    return GoldProfile(
+        questions=len(questions),
+        recall_at_5=float(np.mean([1 - len(one.missed) / one.answers for one in found])),
+        missed=sum(len(one.missed) for one in found),
+        within_reach=sum(len(one.within_reach) for one in found),
+        kinds={
+            kind: GoldEdges(
+                edges=sum(len(one.edges.get(kind, ())) for one in several),
+                joining=sum(map(len, joining[kind])),
+                gold=sum(one.answers for one in several),
+                linked=sum(
+                    len({one.answer[ref] for edge in edges for ref in edge})
+                    for one, edges in zip(several, joining[kind], strict=True)
+                ),
+            )
+            for kind in kinds
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,48 +189,9 @@ class _QuestionLinks:
     missed: frozenset[int]
     within_reach: frozenset[int]
 
-
-@dataclass(slots=True)
-class _GoldTally:
-    """Counts over questions."""
-
-    recalls: list[float] = field(default_factory=list)
-    missed: int = 0
-    within_reach: int = 0
-    gold: int = 0
-    edges: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    joining: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    linked: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-
-    def add(self, one: _QuestionLinks) -> None:
-        self.recalls.append(1 - len(one.missed) / one.answers)
-        self.missed += len(one.missed)
-        self.within_reach += len(one.within_reach)
-        if one.answers < 2:
-            return
-        self.gold += one.answers
-        for kind, edges in one.edges.items():
-            joining = {edge for edge in edges if one.answer.keys() >= set(edge)}
-            self.edges[kind] += len(edges)
-            self.joining[kind] += len(joining)
-            self.linked[kind] += len({one.answer[ref] for edge in joining for ref in edge})
-
-    def profile(self, questions: int) -> GoldProfile:
-        return GoldProfile(
-            questions=questions,
-            recall_at_5=float(np.mean(self.recalls)),
-            missed=self.missed,
-            within_reach=self.within_reach,
-            kinds={
-                kind: GoldEdges(
-                    edges=self.edges[kind],
-                    joining=self.joining[kind],
-                    gold=self.gold,
-                    linked=self.linked[kind],
-                )
-                for kind in sorted(self.edges, key=lambda kind: (kind != ALL_KINDS, kind))
-            },
-        )
+    def joining(self, kind: str) -> list[Edge]:
+        """Return the edges of a kind that join two answers."""
+        return [edge for edge in self.edges.get(kind, ()) if self.answer.keys() >= set(edge)]
 
 
 def _examine_question(answers: Sequence[frozenset[str]], vector: Floats) -> Plan[_QuestionLinks]:
