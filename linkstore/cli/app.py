@@ -35,7 +35,7 @@ COMMANDS: Final = {
     "compact": "maintain:compact",
     "doctor": "doctor:doctor",
     "serve": "serve:serve",
-    "mcp": "mcp:mcp",
+    "mcp": "serve:mcp",
     "migrate": "migrate:migrate",
     "demo": "demo:demo",
     "eval": "evaluate:evaluate",
