@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -33,30 +32,9 @@ MOST_LISTED: Final = 100
 _SCANNED_AT_ONCE: Final = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourcePart:
-    """A part of the text of a document.
-
-    Args:
-        text: Of the part.
-        left: How many characters come after it.
-        following: The address of the next part; None after the last one.
-    """
-
-    text: str
-    left: int
-    following: str | None
-
-
 def make_address(id: str) -> str:
     """Return the address of a document."""
     return ADDRESS_PREFIX + quote(id, safe="")
-
-
-def _parse_address(address: str) -> tuple[str, int] | None:
-    """Return the id and the first character that an address names, or None for other addresses."""
-    found = _ADDRESS.fullmatch(address)
-    return (unquote(found["id"]), int(found["offset"] or 0)) if found else None
 
 
 def list_resources(scope: ToolScope, after: str | None) -> Operation[tuple[list[Document], str | None]]:
@@ -76,29 +54,6 @@ def list_resources(scope: ToolScope, after: str | None) -> Operation[tuple[list[
     return found, None
 
 
-def read_resource(scope: ToolScope, address: str, most: int) -> Operation[ResourcePart | None]:
-    """Return the part of a document's text that an address names, or None if there is none.
-
-    Args:
-        scope: What is seen of the store.
-        address: Of the document, or of a further part of it.
-        most: How many characters it may have.
-    """
-    place = _parse_address(address)
-    if place is None:
-        return None
-    id, offset = place
-    found = (yield from find_documents(scope, [id])).get(id)
-    if found is None or offset > max(0, len(found.page_content) - 1):
-        return None
-    end, size = offset + most, len(found.page_content)
-    return ResourcePart(
-        text=found.page_content[offset:end],
-        left=max(0, size - end),
-        following=f"{make_address(id)}?offset={end}" if end < size else None,
-    )
-
-
 try:
     import mcp_types as types
     from mcp import MCPError
@@ -109,6 +64,29 @@ except ImportError as error:
 PROMPT_NAME: Final = "answer_with_sources"
 STORE_FAILED: Final = "The store failed; the log of the server says how."
 _LOG = logging.getLogger(__name__)
+
+
+def read_resource(scope: ToolScope, address: str, most: int) -> Operation[list[types.TextResourceContents]]:
+    """Return the part of a text that an address names, and where it goes on; nothing if there is none.
+
+    Args:
+        scope: What is seen of the store.
+        address: Of the document, or of a further part of it.
+        most: How many characters it may have.
+    """
+    place = _ADDRESS.fullmatch(address)
+    if place is None:
+        return []
+    id, offset = unquote(place["id"]), int(place["offset"] or 0)
+    found = (yield from find_documents(scope, [id])).get(id)
+    if found is None or offset > max(0, len(found.page_content) - 1):
+        return []
+    end, size = offset + most, len(found.page_content)
+    parts = [(address, found.page_content[offset:end])]
+    if end < size:
+        following = f"{make_address(id)}?offset={end}"
+        parts.append((following, f"{size - end:,} more characters; read on at {following}"))
+    return [types.TextResourceContents(uri=uri, mime_type="text/plain", text=text) for uri, text in parts]
 
 
 class StoreServer:
@@ -216,20 +194,14 @@ class StoreServer:
     ) -> types.ReadResourceResult:
         address = str(params.uri)
         try:
-            part = await arun(read_resource(self._scope, address, self._scope.limits.text))
+            parts = await arun(read_resource(self._scope, address, self._scope.limits.text))
         except LinkStoreError as error:
             raise _make_internal_error(error) from error
-        if part is None:
+        if not parts:
             raise MCPError(
                 types.INVALID_PARAMS, f"there is no resource {address[:200]!r}", {"uri": address[:200]}
             )
-        contents: list[types.TextResourceContents | types.BlobResourceContents] = [
-            types.TextResourceContents(uri=address, mime_type="text/plain", text=part.text)
-        ]
-        if part.following is not None:
-            note = f"{part.left:,} more characters; read on at {part.following}"
-            contents.append(types.TextResourceContents(uri=part.following, mime_type="text/plain", text=note))
-        return types.ReadResourceResult(contents=contents)
+        return types.ReadResourceResult(contents=list(parts))
 
     async def _list_prompts(
         self, _: Any, params: types.PaginatedRequestParams | None

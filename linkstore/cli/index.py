@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -27,8 +28,8 @@ from linkstore.core.display import escape_unprintable, format_count
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
-    from linkstore.ingest import FolderSource, Partition, VaultSource
-    from linkstore.ingest.source import PageStore, Source, Summary
+    from linkstore.ingest import Partition
+    from linkstore.ingest.source import PageStore, Summary
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -110,7 +111,7 @@ def index(
     }
     if partition is not None and (watch or every is not None):
         raise UsageError("--partition is for a single run, without --watch and --every")
-    repeat = _choose_repetition(found, store, watch=watch, every=every, dry_run=dry_run)
+    seconds = _check_repetition(found, watch=watch, every=every, dry_run=dry_run)
     chosen = choose_extractors(links)
     settings = select_options(found, of_kind)
     if "cite" in found.options:
@@ -133,10 +134,16 @@ def index(
         _advise_when_stopped(opened_store),
         show_progress() as progress,
     ):
-        if repeat is None:
-            summaries.append(index_source(opened_store, pages, **run, progress=progress))
+        if watch:
+            from linkstore.ingest.watch import watch_folder
+
+            watched: Any = pages
+            note(f"watching {watched.path}; Ctrl-C ends it")
+            watch_folder(opened_store, watched, report=_tell_run, ignore=[store], **run)
+        elif seconds is not None:
+            _repeat_every(seconds, partial(index_source, opened_store, pages, **run))
         else:
-            repeat(opened_store, pages, run)
+            summaries.append(index_source(opened_store, pages, **run, progress=progress))
 
 
 def _parse_partition(text: str) -> Partition:
@@ -149,46 +156,28 @@ def _parse_partition(text: str) -> Partition:
         raise UsageError(f"--partition takes the number of a part, such as 3/16, not {text!r}") from error
 
 
-def _choose_repetition(
-    found: SourceKind, store: str, *, watch: bool, every: str | None, dry_run: bool
-) -> Callable[[PageStore, Any, dict[str, Any]], None] | None:
-    """Return what repeats a run until Ctrl-C, or None for a single run.
+def _check_repetition(found: SourceKind, *, watch: bool, every: str | None, dry_run: bool) -> float | None:
+    """Return how many seconds pass between runs, or None without ``--every``.
 
     Raises:
         UsageError: If a source of this kind cannot be watched, or the time is not one.
     """
-    if not watch and every is None:
-        return None
-    if dry_run or (watch and every is not None):
+    if watch + dry_run + (every is not None) > 1 and (watch or every is not None):
         raise UsageError("give one of --watch, --every and --dry-run")
-    if every is not None:
-        seconds = _parse_seconds(every)
-        return lambda opened, pages, run: _repeat_every(seconds, opened, pages, run)
-    if found.name not in {"folder", "vault"}:
+    if watch and found.name not in {"folder", "vault"}:
         raise UsageError(f"--watch is for folders and vaults; for a {found.name}, --every 1h")
-
-    def keep_fresh(opened: PageStore, pages: FolderSource | VaultSource, run: dict[str, Any]) -> None:
-        from linkstore.ingest.watch import watch_folder
-
-        note(f"watching {pages.path}; Ctrl-C ends it")
-        watch_folder(opened, pages, report=_tell_run, ignore=[store], **run)
-
-    return keep_fresh
+    return None if every is None else _parse_seconds(every)
 
 
-def _repeat_every(seconds: float, opened: PageStore, pages: Source, run: dict[str, Any]) -> None:
-    from linkstore.ingest import index as index_source
-
-    first = True
+def _repeat_every(seconds: float, index_once: Callable[[], Summary]) -> None:
+    """Index again and again until Ctrl-C. Only the first run ends the command if it fails."""
+    _tell_run(index_once())
     while True:
-        try:
-            _tell_run(index_source(opened, pages, **run))
-        except LinkStoreError as error:
-            if first:
-                raise
-            _tell_run(error)
-        first = False
         time.sleep(seconds)
+        try:
+            _tell_run(index_once())
+        except LinkStoreError as error:
+            _tell_run(error)
 
 
 def _tell_run(result: Summary | LinkStoreError) -> None:

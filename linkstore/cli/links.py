@@ -40,24 +40,14 @@ _INDEX_PAGES: Final = frozenset({"index", "readme"})
 _URL_SUFFIX: Final = re.compile(r"\.[a-z][a-z0-9]{0,8}\Z")
 
 
-def find_documents(store: CoreStore, name: str) -> list[Document]:
+def find_documents(store: CoreStore, name: str, *, by_ending: bool = False) -> list[Document]:
     """Return the document with this id, else those that a hyperlink to this URL leads to, with their pages.
 
-    Raises:
-        LinkStoreError: If there is none.
-    """
-    found = _look_up_documents(store, name)
-    if not found:
-        raise LinkStoreError(
-            f"no document has the id or URL {name!r}; find what there is with: linkstore query TEXT"
-        )
-    return found
-
-
-def find_meant_documents(store: CoreStore, name: str) -> list[Document]:
-    """Do as :func:`find_documents`, else return those of the only page whose URL ends with the name.
-
-    The name may leave out the suffix of the URL.
+    Args:
+        store: Where they are.
+        name: An id or URL.
+        by_ending: Whether to look, where there are none, for those of the only page whose URL ends with the
+            name, which may leave out the suffix of the URL.
 
     Raises:
         UsageError: If the URLs of several pages end so.
@@ -66,15 +56,21 @@ def find_meant_documents(store: CoreStore, name: str) -> list[Document]:
     from linkstore.core.urls import add_fragment, split_tag
 
     found = _look_up_documents(store, name)
-    if found:
-        return found
-    page, fragment = split_tag(name)
-    pages = _find_pages_ending(store, page)
-    if len(pages) > 1:
-        listed = "".join(f"\n  {one}" for one in pages[:_MAX_LISTED_PAGES])
-        more = f"\n  and {len(pages) - _MAX_LISTED_PAGES:,} more" if len(pages) > _MAX_LISTED_PAGES else ""
-        raise UsageError(f"{name!r} matches {len(pages):,} pages; name one of them:{listed}{more}")
-    return find_documents(store, add_fragment(pages[0], fragment) if pages else name)
+    if not found and by_ending:
+        page, fragment = split_tag(name)
+        pages = _find_pages_ending(store, page)
+        if len(pages) > 1:
+            listed = "".join(f"\n  {one}" for one in pages[:_MAX_LISTED_PAGES])
+            rest = len(pages) - _MAX_LISTED_PAGES
+            more = f"\n  and {rest:,} more" if rest > 0 else ""
+            raise UsageError(f"{name!r} matches {len(pages):,} pages; name one of them:{listed}{more}")
+        found = _look_up_documents(store, add_fragment(pages[0], fragment)) if pages else []
+        name = add_fragment(pages[0], fragment) if pages else name
+    if not found:
+        raise LinkStoreError(
+            f"no document has the id or URL {name!r}; find what there is with: linkstore query TEXT"
+        )
+    return found
 
 
 def list_spellings(name: str) -> list[str]:
@@ -197,7 +193,7 @@ def links(
             show_broken(opened_store, json=json)
             return
         found = []
-        for document in find_meant_documents(opened_store, name):
+        for document in find_documents(opened_store, name, by_ending=True):
             near = opened_store.neighbours(document.id or "")
             found.append(
                 {

@@ -65,11 +65,6 @@ def _check_places(source: str, target: str) -> str:
     Raises:
         UsageError: If one is invalid, or both are equal. The message names it.
     """
-    for place in (source, target):
-        if not place.strip():
-            raise UsageError(
-                "SOURCE and TARGET must each be a folder or cassandra://host:port/keyspace/table"
-            )
     spelled = [
         place if is_place_url(place, of_store=place == target) else os.path.realpath(place)
         for place in (source, target)
