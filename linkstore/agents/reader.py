@@ -103,15 +103,19 @@ class GraphReader(Runnable[str | None, Answer]):
                 if the thread has no reading to continue.
             BackendError: If a storage engine fails; with a checkpointer, the reading can go on later.
         """
-        for answer in self.stream(input, config, **kwargs):
-            last = answer
-        return last
+        with _explain_missing(config):
+            state = self.graph.invoke(
+                _make_input(input), self._complete_config(config), **_require_whole_states(kwargs)
+            )
+        return self._make_answer(state)
 
     async def ainvoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
         """Answer a question: see :meth:`invoke`."""
-        async for answer in self.astream(input, config, **kwargs):
-            last = answer
-        return last
+        with _explain_missing(config):
+            state = await self.graph.ainvoke(
+                _make_input(input), self._complete_config(config), **_require_whole_states(kwargs)
+            )
+        return self._make_answer(state)
 
     def stream(
         self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any
