@@ -9,8 +9,8 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption, TextArgument
 from linkstore.cli.exits import NOT_ANSWERED, USAGE
-from linkstore.cli.output import MAX_SHOWN_SECTIONS, note, show, show_pages, write_json
-from linkstore.cli.query import check_question
+from linkstore.cli.output import MAX_SHOWN_SECTIONS, note, show, write_json
+from linkstore.cli.query import check_question, show_results
 from linkstore.cli.stores import open_core_store, open_store
 from linkstore.core.display import format_count
 
@@ -83,9 +83,7 @@ def _show_passages(text: str, store: str) -> None:
     note(_NO_MODEL)
     with open_core_store(store) as opened_store:
         hits = opened_store.search(text, strategy=PageRank(per_page=MAX_SHOWN_SECTIONS))
-    show_pages(hits, text)
-    if not hits:
-        note(f"no hit: {hits.reason}")
+    show_results(hits, text)
 
 
 def _show_answer(answer: Answer) -> None:

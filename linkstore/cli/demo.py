@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,11 +45,16 @@ def demo(
         copy (DIR): Only copy the site to DIR.
     """
     if copy is not None:
-        _copy_site(copy)
+        if copy.exists() and any(copy.iterdir()):
+            raise UsageError(f"--copy: {copy} is not empty; give a new folder")
+        with site() as folder:
+            shutil.copytree(folder, copy, dirs_exist_ok=True)
+        note(f"copied the site to {copy}; index it with: linkstore index {copy} --store STORE")
         return
     from linkstore.ingest import FolderSource, index
 
-    with _choose_place(store) as place, open_store(place, create=True) as opened_store, site() as folder:
+    kept = nullcontext(store) if store is not None else TemporaryDirectory(prefix="linkstore-demo-")
+    with kept as place, open_store(place, create=True) as opened_store, site() as folder:
         index(opened_store, FolderSource(folder), name="linkstore-demo", links=DEMO_LINKS)
         similar, linked = compare(opened_store)
     console, shown = get_stdout(), linked[:MAX_SHOWN_LINKED]
@@ -61,23 +66,6 @@ def demo(
     show_hits(shown, QUESTION)
     if store is not None:
         console.print(f'\nAsk it more: linkstore query "Who built the monorail?" --store {store}')
-
-
-def _copy_site(target: Path) -> None:
-    if target.exists() and any(target.iterdir()):
-        raise UsageError(f"--copy: {target} is not empty; give a new folder")
-    with site() as folder:
-        shutil.copytree(folder, target, dirs_exist_ok=True)
-    note(f"copied the site to {target}; index it with: linkstore index {target} --store STORE")
-
-
-@contextmanager
-def _choose_place(store: str | None) -> Iterator[str]:
-    if store is not None:
-        yield store
-        return
-    with TemporaryDirectory(prefix="linkstore-demo-") as folder:
-        yield folder
 
 
 @contextmanager

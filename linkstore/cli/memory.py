@@ -230,13 +230,14 @@ def _show_recall(found: Recall) -> None:
     show_hits(found.chunks, found.resolved)
 
 
-def _format(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
-
-
 def _recall_to_dict(found: Recall) -> dict[str, Any]:
     turns = [
-        {**turn.to_dict(), "session": turn.session.run_id, "score": score, "until": _format(turn.until)}
+        {
+            **turn.to_dict(),
+            "session": turn.session.run_id,
+            "score": score,
+            "until": turn.until and turn.until.isoformat(),
+        }
         for turn, score in zip(found.turns, found.scores, strict=True)
     ]
     return {

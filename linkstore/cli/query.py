@@ -85,7 +85,7 @@ def query(
         chosen = replace(chosen, per_page=MAX_SHOWN_SECTIONS)
     with open_core_store(store) as opened_store:
         hits = opened_store.search(text, strategy=chosen, filter=condition, link_filter=links)
-    _show_results(hits, text, chunks=chunks, json=json)
+    show_results(hits, text, chunks=chunks, json=json)
     if explain:
         show_explanation(hits, to_stderr=json)
 
@@ -97,11 +97,7 @@ def make_strategy(name: StrategyName, **given: Any) -> Strategy:
         StrategyError: If a setting is out of range.
         UsageError: If the strategy has no such setting.
     """
-    from linkstore.strategies.all_paths import AllPaths
-    from linkstore.strategies.eager import Eager
-    from linkstore.strategies.first_stage import Similarity
-    from linkstore.strategies.mmr import Mmr
-    from linkstore.strategies.pagerank import PageRank
+    from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
 
     kinds: dict[StrategyName, type[Strategy]] = {
         "eager": Eager, "mmr": Mmr, "all-paths": AllPaths, "pagerank": PageRank, "similarity": Similarity
@@ -126,7 +122,8 @@ def make_strategy(name: StrategyName, **given: Any) -> Strategy:
     return kinds[name](**settings)
 
 
-def _show_results(hits: Hits, text: str, *, chunks: bool, json: bool) -> None:
+def show_results(hits: Hits, text: str, *, chunks: bool = False, json: bool = False) -> None:
+    """Print hits by page or one by one, and why there are none."""
     if json:
         write_json([hit_to_dict(hit, text) for hit in hits])
     elif hits and chunks:

@@ -344,7 +344,7 @@ def _sample_documents(store: LinkStore, seed: int) -> list[Record]:
     chance = random.Random(seed)  # noqa: S311 - a sample, no secret
     drawn: list[Record] = []
     seen, after = 0, None
-    while batch := _scan_batch(store, after):
+    while batch := store.backend.run(store.backend.scan(after, _SAMPLE_BATCH)):
         for record in batch:
             seen += 1
             if len(drawn) < SAMPLE_SIZE:
@@ -368,10 +368,6 @@ def _compare_keywords(store: LinkStore, documents: Sequence[Record], seed: int) 
             asked = store.embeddings.embed_query(" ".join(words[at] for at in chosen))
             found.append(cosine_similarities(record.vector[None], normalize_vector(asked))[0])
     return np.array(found, dtype=np.float32)
-
-
-def _scan_batch(store: LinkStore, after: str | None) -> list[Record]:
-    return store.backend.run(store.backend.scan(after, _SAMPLE_BATCH))
 
 
 def _compare_documents(vectors: Floats, seed: int) -> Floats:

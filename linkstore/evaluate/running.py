@@ -325,10 +325,10 @@ class _TimedStrategy:
 
     def ranks(self, questions: Sequence[GoldQuestion], units: GoldUnits) -> Ranks:
         """Return the rank of the first document of each gold answer."""
-        return [
+        return tuple(
             tuple(_find_rank(units.documents[answer], hits) for answer in question.gold)
             for hits, question in zip(self.hits, questions, strict=True)
-        ]
+        )
 
     def run(
         self, name: str, questions: Sequence[GoldQuestion], units: GoldUnits, embedding_ms: Sequence[float]
