@@ -53,7 +53,7 @@ from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, SearchOptions, Strategy
 from linkstore.strategies.first_stage import Named
 from linkstore.strategies.names import list_names
-from linkstore.strategies.neighbours import Neighbour, Neighbours, find_neighbours
+from linkstore.strategies.neighbours import Neighbour, find_neighbours
 from linkstore.strategies.relations import Relations
 
 LONGEST_QUESTION: Final = 4000
@@ -384,18 +384,15 @@ def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentId
     page = next((one.ids for one in entries if id in one.ids), None)
     if page is None:
         near = yield from scope.answer(find_neighbours(id))
-        return _find_adjacent_by_links(near) if near else (None, None)
+        if near is None:
+            return None, None
+        before = _find_first(near.outgoing, PREVIOUS_KINDS) or _find_first(near.incoming, NEXT_KINDS)
+        return before, _find_first(near.outgoing, NEXT_KINDS) or _find_first(near.incoming, PREVIOUS_KINDS)
     at = page.index(id)
     beside = (page[at - 1] if at else None, page[at + 1] if at + 1 < len(page) else None)
     there = yield from find_documents(scope, [one for one in beside if one])
     previous, following = (one if one in there else None for one in beside)
     return previous, following
-
-
-def _find_adjacent_by_links(near: Neighbours) -> AdjacentIds:
-    """Return the neighbours by links whose kind or label says that they lead to the next or previous one."""
-    previous = _find_first(near.outgoing, PREVIOUS_KINDS) or _find_first(near.incoming, NEXT_KINDS)
-    return previous, _find_first(near.outgoing, NEXT_KINDS) or _find_first(near.incoming, PREVIOUS_KINDS)
 
 
 def _find_first(side: Sequence[Neighbour], names: frozenset[str]) -> str | None:

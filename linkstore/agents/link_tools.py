@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Annotated, Any, Final
 
@@ -91,9 +91,10 @@ def follow(
         f"{len(results)} of {format_count(len(ends), 'document')} that links of "
         f"[{escape_unprintable(near.id)}] lead to:"
     )
-    return make_results_answer(
-        heading, results, list(_make_notes(len(ends) - len(results), large)), found=len(ends)
-    )
+    rest = len(ends) - len(results)
+    notes = [f"{rest:,} more documents are not shown; name kinds to see fewer."] if rest > 0 else []
+    notes += [f"Not followed: {_describe_hub(one)}." for one in large]
+    return make_results_answer(heading, results, notes, found=len(ends))
 
 
 def links(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
@@ -177,12 +178,6 @@ def _advise_links(near: Neighbours) -> list[str]:
         if kinds:
             found.append(f"direction={name!r} leads to documents by links of the kinds {', '.join(kinds)}")
     return found or ["it has no links to other documents; search for something else"]
-
-
-def _make_notes(rest: int, large: Iterable[Neighbour]) -> Iterator[str]:
-    if rest > 0:
-        yield f"{rest:,} more documents are not shown; name kinds to see fewer."
-    yield from (f"Not followed: {_describe_hub(one)}." for one in large)
 
 
 def _describe_hub(one: Neighbour) -> str:

@@ -145,7 +145,7 @@ class OutputModel:
                 self._in_words = True
             else:
                 found = yield from _call_all(structured, given, config, seconds)
-        refused = [at for at, one in enumerate(found) if _is_refusal(one)]
+        refused = [at for at, one in enumerate(found) if getattr(one, "status_code", None) in _REFUSED]
         if refused or self._in_words:
             asked = HumanMessage(_IN_WORDS + json.dumps(schema.model_json_schema(), ensure_ascii=False))
             places = refused or range(len(given))
@@ -179,11 +179,6 @@ def _call_all(
         raise
     except Exception as error:  # noqa: BLE001 - returned
         return [error]
-
-
-def _is_refusal(given: object) -> bool:
-    """Say whether a server refused the form of a request, as of tools that its model does not have."""
-    return isinstance(given, Exception) and getattr(given, "status_code", None) in _REFUSED
 
 
 def _read_reply(given: Any, schema: type[Output]) -> ModelReply[Output] | Exception:

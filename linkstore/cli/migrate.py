@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -76,31 +76,23 @@ def _check_places(source: str, target: str) -> str:
 
 @contextmanager
 def _open_source(place: str, embedding: str | None) -> Iterator[Source]:
-    """Open the source of the migration, and close it at the end."""
-    if is_place_url(place, of_store=False):
-        from linkstore.store.community import open_source
+    """Open the source of the migration, and close it at the end. Refuse a name that it does not record."""
+    from linkstore.store.migration import BackendSource, find_recorded_name
 
-        with open_source(place, embedding) as found:
-            _check_embedding_name(found, embedding)
-            yield found
-        return
-    from linkstore.store.migration import BackendSource
+    with ExitStack() as stack:
+        found: Source
+        if is_place_url(place, of_store=False):
+            from linkstore.store.community import open_source
 
-    with open_backend(place, create=False) as backend:
-        found = BackendSource(backend)
-        _check_embedding_name(found, embedding)
+            found = stack.enter_context(open_source(place, embedding))
+        else:
+            found = BackendSource(stack.enter_context(open_backend(place, create=False)))
+        recorded = found.manifest().embedding
+        if embedding is not None and recorded not in {None, find_recorded_name(embedding)}:
+            raise EmbeddingError(
+                f"--embedding-name {embedding}: the source records that its vectors are from {recorded!r}"
+            )
         yield found
-
-
-def _check_embedding_name(source: Source, named: str | None) -> None:
-    """Refuse a name that is not the one that the source records."""
-    from linkstore.store.migration import find_recorded_name
-
-    recorded = source.manifest().embedding
-    if named is not None and recorded not in {None, find_recorded_name(named)}:
-        raise EmbeddingError(
-            f"--embedding-name {named}: the source records that its vectors are from {recorded!r}"
-        )
 
 
 def show_migration(report: MigrationReport) -> None:

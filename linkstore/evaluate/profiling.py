@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from langchain_core.documents import Document
@@ -31,7 +31,7 @@ from linkstore.evaluate.link_groups import (
 )
 from linkstore.evaluate.metrics import Comparison, compare_with_baseline, list_compared
 from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, evaluate, find_gold_units
-from linkstore.extract.protocol import CorpusExtractor, LinkExtractor, extractor_names, load_extractor
+from linkstore.extract.protocol import CorpusExtractor, extractor_names, load_extractor
 from linkstore.ingest.relink import CORPUS_LINKS
 from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.strategies.base import HOP_SIDES
@@ -65,28 +65,18 @@ def with_links(documents: Sequence[Document], links: Sequence[str] | None = None
             f"no document carries links of kind {', '.join(unknown)}, and no extractor of that name is"
             f" installed; carried: {', '.join(sorted(carried)) or 'none'}; installed: {', '.join(installed)}"
         )
-    extractors = [load_extractor(name) for name in dict.fromkeys(wanted) if name not in carried]
-    kept = [_keep_kinds(document, frozenset(wanted)) for document in documents]
-    return _derive_links(kept, [one for one in extractors if getattr(one, "source", Document) is Document])
-
-
-def _keep_kinds(document: Document, kinds: frozenset[str]) -> Document:
-    """Return a copy of a document with its links of some kinds."""
-    links = [link for link in document.metadata.get(LINKS_KEY, ()) if link["kind"] in kinds]
-    return document.model_copy(update={"metadata": {**document.metadata, LINKS_KEY: links}})
-
-
-def _derive_links(documents: list[Document], extractors: Sequence[LinkExtractor[Any]]) -> list[Document]:
-    """Return copies with the links that extractors find, after they have observed the whole corpus."""
+    loaded = [load_extractor(name) for name in dict.fromkeys(wanted) if name not in carried]
+    extractors = [one for one in loaded if getattr(one, "source", Document) is Document]
+    kept = []
+    for document in documents:
+        links = [link for link in document.metadata.get(LINKS_KEY, ()) if link["kind"] in wanted]
+        kept.append(document.model_copy(update={"metadata": {**document.metadata, LINKS_KEY: links}}))
     for extractor in extractors:
         if isinstance(extractor, CorpusExtractor):
-            extractor.observe(documents)
+            extractor.observe(kept)
     if not extractors:
-        return documents
-    return [
-        copy_with_links(document, *(extractor.extract(document) for extractor in extractors))
-        for document in documents
-    ]
+        return kept
+    return [copy_with_links(one, *(extractor.extract(one) for extractor in extractors)) for one in kept]
 
 
 WELL_LINKED: Final = 0.5
