@@ -164,15 +164,11 @@ class Assembly:
         return [self._wanted[at] for at in pack(costs, values, capacity)]
 
     def _extend(self, draft: _Draft) -> _Draft:
-        """Add documents by rank that fit into the tokens that joining saved, or because they are joined."""
-        before: _Draft | None = None
-        while before is not draft:  # what is joined to a document may be joined to another
-            before = draft
-            for name in self._wanted:
-                free = self._settings.budget - draft.tokens
-                fits = self._with_requirements(name) <= {name, *draft.chosen}
-                if name not in draft.chosen and fits and self._find_least_cost(name, draft.chosen) <= free:
-                    draft = self._try(draft, name, self._by_id[name].text)
+        """Add documents by rank that fit into the tokens that joining saved."""
+        for name in self._wanted:
+            fits = self._by_id[name].cost <= self._settings.budget - draft.tokens
+            if fits and name not in draft.chosen and self._with_requirements(name) <= {name, *draft.chosen}:
+                draft = self._try(draft, name, self._by_id[name].text)
         return draft
 
     def _add_excerpts(self, draft: _Draft) -> _Draft:
@@ -205,18 +201,6 @@ class Assembly:
         """Return the draft with a document more if it fits, else as it is."""
         other = self._write({**draft.chosen, name: text})
         return other if other.tokens <= self._settings.budget else draft
-
-    def _find_least_cost(self, name: str, chosen: Collection[str]) -> int:
-        """Return the cost of a document if it is joined to a neighbour that is taken."""
-        by_id = self._by_id
-        pairs = [(before, name) for before in self._follows.get(name, ()) if before in chosen]
-        pairs += [(name, after) for after in chosen if name in self._follows.get(after, ())]
-        costs = [by_id[name].cost]
-        for first, second in pairs:
-            text = continue_text(by_id[first].text, by_id[second].text)
-            joined = self._settings.counter.count([text])[0]
-            costs.append(by_id[name].cost - by_id[second].cost + joined)
-        return min(costs)
 
     def _write(self, chosen: Mapping[str, str]) -> _Draft:
         """Write documents in their order, with these texts; what is pinned is written too."""

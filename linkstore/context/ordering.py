@@ -1,16 +1,14 @@
 """The order in which documents are read.
 
-A document is read after those that it builds on; which end of a link comes first depends on its kind.
-Documents whose links run in a circle are taken as one; among those that may come next, the one that continues
-the text before goes first, then the one ranked best.
+A document is read after those that it builds on; which end of a link comes first depends on its kind. The one
+ranked best goes first, right after what it builds on; what continues a text comes right after it. Links that
+run in a circle order nothing.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from graphlib import TopologicalSorter
-from typing import Final, Literal, TypeVar, get_args
+from typing import Final, Literal, TypeGuard, TypeVar, get_args
 
 First = Literal["source", "target"]
 """Which end of a link is read first: the document it leaves, or the one it leads to."""
@@ -41,89 +39,65 @@ def order_topologically(
         before: For each node those that must come before it; others than ``nodes`` are ignored.
         follows: For each node the one that it continues; only a preference.
     """
-    among = set(nodes)
-    needs = {node: [other for other in before.get(node, ()) if other in among] for node in nodes}
-    leader = find_leaders(nodes, needs)
-    groups: dict[T, list[T]] = {}
-    for node in nodes:
-        groups.setdefault(leader[node], []).append(node)
-    members = list(groups.values())
-    place = {node: at for at, own in enumerate(members) for node in own}
-    sorter = TopologicalSorter(
-        {at: {place[one] for node in own for one in needs[node]} - {at} for at, own in enumerate(members)}
-    )
-    sorter.prepare()
-    known = {node: start for node, start in (follows or {}).items() if node in among and start in among}
-    continues = {place[node]: place[start] for node, start in known.items()}
-    continued = {start: at for at, start in continues.items()}
-    ready: set[int] = set()
-    heap: list[int] = []
-    ordered: list[T] = []
-    at = -1
-    while sorter.is_active():
-        for fresh in sorter.get_ready():
-            ready.add(fresh)
-            heapq.heappush(heap, fresh)
-        at = continued.get(at, -1)  # what continues the last, else the first, or what that continues
-        if at not in ready:
-            while heap[0] not in ready:
-                heapq.heappop(heap)
-            at, seen = heap[0], {heap[0]}
-            while (start := continues.get(at)) in ready and start not in seen:
-                at = start
-                seen.add(at)
-        ready.discard(at)
-        ordered += _chain_nodes(members[at], known)
-        sorter.done(at)
-    return ordered
-
-
-def _chain_nodes(nodes: Sequence[T], follows: Mapping[T, T]) -> list[T]:
-    """Keep the order of nodes, except for those that continue another, which come right after it."""
-    after: dict[T, list[T]] = {node: [] for node in nodes}
-    starts: list[T] = []
-    for node in nodes:
-        (after.get(follows[node], starts) if node in follows else starts).append(node)
+    rank = {node: at for at, node in enumerate(nodes)}
+    needs = {node: sorted(before.get(node, set()) & rank.keys(), key=rank.__getitem__) for node in nodes}
+    cycles = find_cycles(needs)
+    cycle = {node: at for at, own in enumerate(cycles) for node in own}
+    starts = {node: start for node, start in (follows or {}).items() if node in cycle and start in cycle}
+    continued = {starts[node]: node for node in reversed(nodes) if node in starts}
     ordered: dict[T, None] = {}
-    for start in (*starts, *nodes):
-        stack = [start]
-        while stack:
-            node = stack.pop()
-            if node not in ordered:
-                ordered[node] = None
-                stack += reversed(after[node])
+
+    def may_come(node: T | None) -> TypeGuard[T]:
+        return (
+            node is not None
+            and node not in ordered
+            and all(other in ordered or cycle[other] == cycle[node] for other in needs[node])
+        )
+
+    for node in (one for own in cycles for one in sorted(own, key=rank.__getitem__)):
+        first, seen = node, {node}
+        while may_come(start := starts.get(first)) and start not in seen:
+            first = start
+            seen.add(start)
+        for begin in (first, node):
+            following: T | None = begin
+            while may_come(following):
+                ordered[following] = None
+                following = continued.get(following)
     return list(ordered)
 
 
-def find_leaders(nodes: Iterable[T], needs: Mapping[T, Iterable[T]]) -> dict[T, T]:
-    """Return for each node one that stands for its strongly connected component.
+def find_cycles(needs: Mapping[T, Iterable[T]]) -> list[list[T]]:
+    """Return the nodes by strongly connected component, after the components that they need.
 
-    S. R. Kosaraju's two searches: the second, along reversed needs, begins where the first ended last.
+    R. Tarjan, "Depth-First Search and Linear Graph Algorithms", SIAM Journal on Computing 1(2), 1972.
     """
-    ended: dict[T, None] = {}
-    seen: set[T] = set()
-    users: dict[T, list[T]] = {}
-    for root in nodes:
-        stack = [(root, False)]
-        while stack:
-            node, done = stack.pop()
-            if done:
-                ended[node] = None
-            elif node not in seen:
-                seen.add(node)
-                stack.append((node, True))
-                for other in needs.get(node, ()):
-                    users.setdefault(other, []).append(node)
-                    stack.append((other, False))
-    leader: dict[T, T] = {}
-    for root in reversed(ended):
-        rest = [root]
-        while rest:
-            node = rest.pop()
-            if node not in leader:
-                leader[node] = root
-                rest += users.get(node, ())
-    return leader
+    found: dict[T, int] = {}
+    lowest: dict[T, int] = {}
+    unfinished: dict[T, None] = {}
+    cycles: list[list[T]] = []
+    for root in needs:
+        path = [] if root in found else [(root, iter(needs[root]))]
+        while path:
+            node, others = path[-1]
+            if node not in found:
+                found[node] = lowest[node] = len(found)
+                unfinished[node] = None
+            other = next((one for one in others if one not in found or one in unfinished), None)
+            if other is None:
+                path.pop()
+                if path:
+                    above = path[-1][0]
+                    lowest[above] = min(lowest[above], lowest[node])
+                if lowest[node] == found[node]:
+                    cycles.append([])
+                    while node in unfinished:
+                        cycles[-1].append(unfinished.popitem()[0])
+            elif other in found:
+                lowest[node] = min(lowest[node], found[other])
+            else:
+                path.append((other, iter(needs[other])))
+    return cycles
 
 
 def put_best_at_edges(nodes: Sequence[T]) -> list[T]:

@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from linkstore.core.arguments import omit_none, require_at_least
 from linkstore.core.calls import arun, call_plan, run, run_in_thread
 from linkstore.core.plans import Operation, StoredDocument
-from linkstore.memory.background import BackgroundWriter, request_writes
+from linkstore.memory.background import BackgroundWriter
 from linkstore.memory.distil import distil_session, read_session, summarise_session
 from linkstore.memory.forgetting import ForgetOptions, Forgotten, delete_turns, forget_turns
 from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, make_recall, search_turns
@@ -136,11 +136,11 @@ class ConversationMemory(MemorySettings):
     ) -> Future[Turn]:
         """Write a turn in the background: see :meth:`add`.
 
-        Every method of this memory that reads or writes the session waits for the turn first. If the write
-        failed, that method raises its error, unless the future's result was asked for before.
+        Every method of this memory waits for the turn first. If the write failed, the first of them raises
+        its error.
         """
         said = TurnInput(session=SessionKey.of(session), query=query, response=response, **given)
-        return self._background.submit(said.session.path, lambda: run(record_turn(self, said)))
+        return self._background.submit(lambda: run(record_turn(self, said)))
 
     def remember(
         self, session: SessionKey | str, text: str, *, supersedes: Sequence[str] | None = None
@@ -153,14 +153,15 @@ class ConversationMemory(MemorySettings):
             supersedes: Ids of turns and notes that are no longer so; default: what a rule finds.
         """
         key = SessionKey.of(session)
-        return run(self._settled(key, record_note(self, key, text, supersedes=supersedes)))
+        return run(self._settled(record_note(self, key, text, supersedes=supersedes)))
 
     async def aremember(
         self, session: SessionKey | str, text: str, *, supersedes: Sequence[str] | None = None
     ) -> Turn:
         """Write a fact: see :meth:`remember`."""
-        key = SessionKey.of(session)
-        return await arun(self._settled(key, record_note(self, key, text, supersedes=supersedes)))
+        return await arun(
+            self._settled(record_note(self, SessionKey.of(session), text, supersedes=supersedes))
+        )
 
     def recall(self, session: SessionKey | str, question: str, **options: Unpack[RecallOptions]) -> Recall:
         """Recall the turns and the chunks of knowledge that answer a question.
@@ -179,14 +180,14 @@ class ConversationMemory(MemorySettings):
             BackendError: If a storage engine fails.
         """
         asked = RecallRequest(session=SessionKey.of(session), question=question, **options)
-        return run(self._settled(asked.session, make_recall(self, asked)))
+        return run(self._settled(make_recall(self, asked)))
 
     async def arecall(
         self, session: SessionKey | str, question: str, **options: Unpack[RecallOptions]
     ) -> Recall:
         """Recall: see :meth:`recall`."""
         asked = RecallRequest(session=SessionKey.of(session), question=question, **options)
-        return await arun(self._settled(asked.session, make_recall(self, asked)))
+        return await arun(self._settled(make_recall(self, asked)))
 
     def search(
         self, session: SessionKey | str, text: str, **options: Unpack[RecallOptions]
@@ -196,14 +197,14 @@ class ConversationMemory(MemorySettings):
         Nothing is rewritten, and the knowledge is not searched.
         """
         asked = RecallRequest(session=SessionKey.of(session), question=text, **options)
-        return run(self._settled(asked.session, search_turns(self, asked)))
+        return run(self._settled(search_turns(self, asked)))
 
     async def asearch(
         self, session: SessionKey | str, text: str, **options: Unpack[RecallOptions]
     ) -> list[tuple[Turn, float]]:
         """Search turns and notes: see :meth:`search`."""
         asked = RecallRequest(session=SessionKey.of(session), question=text, **options)
-        return await arun(self._settled(asked.session, search_turns(self, asked)))
+        return await arun(self._settled(search_turns(self, asked)))
 
     def turns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
         """Return the turns of a session in order, none for an unknown session.
@@ -264,28 +265,24 @@ class ConversationMemory(MemorySettings):
         Raises:
             ExtractionError: If the model fails, or returns something else.
         """
-        key = SessionKey.of(session)
-        return run(self._settled(key, distil_session(self, key, model, pinning=pinning)))
+        return run(self._settled(distil_session(self, SessionKey.of(session), model, pinning=pinning)))
 
     async def adistil(
         self, session: SessionKey | str, model: BaseLanguageModel[Any] | None = None, *, pinning: bool = False
     ) -> list[Turn]:
         """Have a model write down what matters: see :meth:`distil`."""
-        key = SessionKey.of(session)
-        return await arun(self._settled(key, distil_session(self, key, model, pinning=pinning)))
+        return await arun(self._settled(distil_session(self, SessionKey.of(session), model, pinning=pinning)))
 
     def summarise(self, session: SessionKey | str) -> Turn | None:
         """Write the summary of a session as a note, by the model or by its key sentences.
 
         It takes the place of the one before. None if the session has no turns.
         """
-        key = SessionKey.of(session)
-        return run(self._settled(key, summarise_session(self, key)))
+        return run(self._settled(summarise_session(self, SessionKey.of(session))))
 
     async def asummarise(self, session: SessionKey | str) -> Turn | None:
         """Write the summary of a session: see :meth:`summarise`."""
-        key = SessionKey.of(session)
-        return await arun(self._settled(key, summarise_session(self, key)))
+        return await arun(self._settled(summarise_session(self, SessionKey.of(session))))
 
     def update(self, id: str, **changes: Unpack[TurnChanges]) -> Turn:
         """Replace texts or metadata of one turn or note. Its place and its time stay.
@@ -297,19 +294,19 @@ class ConversationMemory(MemorySettings):
         Raises:
             DocumentError: If there is none with this id.
         """
-        return run(self._settled(None, update_turn(self, id, **changes)))
+        return run(self._settled(update_turn(self, id, **changes)))
 
     async def aupdate(self, id: str, **changes: Unpack[TurnChanges]) -> Turn:
         """Replace texts or metadata of one turn or note: see :meth:`update`."""
-        return await arun(self._settled(None, update_turn(self, id, **changes)))
+        return await arun(self._settled(update_turn(self, id, **changes)))
 
     def delete(self, ids: list[str]) -> Forgotten:
         """Erase turns or notes by their ids, with notes made from them, as :meth:`forget` does."""
-        return run(self._settled(None, delete_turns(self, ids)))
+        return run(self._settled(delete_turns(self, ids)))
 
     async def adelete(self, ids: list[str]) -> Forgotten:
         """Erase turns or notes: see :meth:`delete`."""
-        return await arun(self._settled(None, delete_turns(self, ids)))
+        return await arun(self._settled(delete_turns(self, ids)))
 
     def forget(self, session: SessionKey | str | None = None, **chosen: Unpack[ForgetOptions]) -> Forgotten:
         """Forget the turns for which all that is given holds, with the notes made from them.
@@ -334,13 +331,13 @@ class ConversationMemory(MemorySettings):
         Raises:
             DocumentError: If nothing is given, or ``before`` has no time zone.
         """
-        return run(self._settled(None, forget_turns(self, session, **chosen)))
+        return run(self._settled(forget_turns(self, session, **chosen)))
 
     async def aforget(
         self, session: SessionKey | str | None = None, **chosen: Unpack[ForgetOptions]
     ) -> Forgotten:
         """Forget turns: see :meth:`forget`."""
-        return await arun(self._settled(None, forget_turns(self, session, **chosen)))
+        return await arun(self._settled(forget_turns(self, session, **chosen)))
 
     def forget_expired(self) -> Forgotten:
         """Forget the turns that are older than ``ttl``; none without one."""
@@ -352,21 +349,24 @@ class ConversationMemory(MemorySettings):
 
     def flush(self) -> None:
         """Wait for the writes in the background, raise the error of one that failed, and record accesses."""
-        run(self._settled(None, self._record_accesses()))
+        run(self._settled(self._record_accesses()))
 
     async def aflush(self) -> None:
         """Wait for the writes in the background, and record accesses: see :meth:`flush`."""
-        await arun(self._settled(None, self._record_accesses()))
+        await arun(self._settled(self._record_accesses()))
 
     def close(self) -> None:
-        """Wait for the writes in the background, and end them. The stores stay open."""
+        """Wait for the writes in the background, and end them. The stores stay open.
+
+        If a write failed, its error is raised; another call raises that of the next.
+        """
         self._background.close()
-        run(self._record_accesses())
+        self.flush()
 
     async def aclose(self) -> None:
         """Wait for the writes in the background: see :meth:`close`."""
         await run_in_thread(self._background.close)
-        await arun(self._record_accesses())
+        await self.aflush()
 
     def middleware(
         self,
@@ -427,37 +427,36 @@ class ConversationMemory(MemorySettings):
         key = SessionKey.of(session)
         if isinstance(query, str) or not isinstance(query, Sequence):
             said = TurnInput(session=key, query=query, response=response, **given)
-            return (yield from self._settled(key, record_turn(self, said)))
+            return (yield from self._settled(record_turn(self, said)))
         exchanges = find_exchanges(convert_to_messages(query))
         inputs = [TurnInput(session=key, **{**asdict(one), **given}) for one in exchanges]
         turns: list[Turn] = []
         for said in inputs:
-            turns += [(yield from self._settled(key, record_turn(self, said)))]
+            turns += [(yield from self._settled(record_turn(self, said)))]
         return turns
 
     def _list_turns(self, session: SessionKey | str, last: int | None) -> Operation[list[Turn]]:
         require_at_least(0, **omit_none(last=last))
         key = SessionKey.of(session)
-        yield from self._settled(key, _do_nothing())
+        yield from self._background.wait()
         if last is not None:
             head: SessionHead = yield call_plan(self.store.backend, read_head(key, last))
             return list(head.recent)
         return (yield from read_session(self, key))[0]
 
     def _list_notes(self, session: SessionKey | str) -> Operation[list[Turn]]:
-        key = SessionKey.of(session)
-        return (yield from self._settled(key, read_session(self, key)))[1]
+        return (yield from self._settled(read_session(self, SessionKey.of(session))))[1]
 
     def _list_sessions(self, user_id: str | None, agent_id: str | None) -> Operation[list[SessionKey]]:
         check_parts(**omit_none(user_id=user_id, agent_id=agent_id))
-        yield from self._settled(None, _do_nothing())
+        yield from self._background.wait()
         plan = read_session_documents(user_id, agent_id)
         found: list[StoredDocument] = yield call_plan(self.store.backend, plan)
         return (yield call_plan(self.store.backend, select_filled(found)))  # type: ignore[no-any-return]
 
     def _export(self, session: SessionKey | str) -> Operation[dict[str, Any]]:
         key = SessionKey.of(session)
-        turns, notes = yield from self._settled(key, read_session(self, key))
+        turns, notes = yield from self._settled(read_session(self, key))
         parts = {"user_id": key.user_id, "agent_id": key.agent_id, "run_id": key.run_id}
         return {**parts, "turns": [one.to_dict() for one in turns], "notes": [one.to_dict() for one in notes]}
 
@@ -465,22 +464,13 @@ class ConversationMemory(MemorySettings):
         if self.ttl is None:
             return Forgotten(turns={}, notes=())
         before = datetime.now(UTC) - self.ttl
-        return (yield from self._settled(None, forget_turns(self, before=before)))
+        return (yield from self._settled(forget_turns(self, before=before)))
 
     def _record_accesses(self) -> Operation[None]:
         for accesses in self.accesses:
             yield from accesses.record(all=True)
 
-    def _settled(self, session: SessionKey | None, operation: Operation[T]) -> Operation[T]:
-        """Carry out an operation after the writes in the background, of one session or of all."""
-        waited_for = self._background.pending(session.path if session else None)
-        if waited_for:
-            try:
-                yield request_writes(waited_for)
-            finally:
-                self._background.settle(waited_for)
+    def _settled(self, operation: Operation[T]) -> Operation[T]:
+        """Carry out an operation after the writes in the background."""
+        yield from self._background.wait()
         return (yield from operation)
-
-
-def _do_nothing() -> Operation[None]:
-    yield from ()

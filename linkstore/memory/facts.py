@@ -9,7 +9,9 @@ may say more: see :meth:`~linkstore.memory.ConversationMemory.add`.
 from __future__ import annotations
 
 import re
+import zoneinfo
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from linkstore.core.text import STOP_WORDS, fold, split_sentences
@@ -50,20 +52,25 @@ _STATE: Final = re.compile(
     re.IGNORECASE,
 )
 _SELF: Final = re.compile(
-    r"^(?P<subject>i|we)(?:['\u2019](?:m|re)|(?:['\u2019]ve|\s+have)(?=[\w\s]{1,12}\b(?:moved|switched|changed)\b))?"
+    r"^(?P<subject>i|we)(?:['\u2019](?:m|re)|(?:['\u2019]ve|\s+have)(?=[\w\s]{1,12}\bmoved\b))?"
     r"\s+(?:(?:already|currently|finally|just|now|recently) )?(?P<verb>(?:don't |do not |am |are )?"
-    r"(?:live|work|drive|weigh|play|use|go|stay|study|sleep|speak|prefer|take|own|moved|switched|changed|allergic|staying|living|working|a|an)"
+    r"(?:live|work|drive|weigh|play|use|go|stay|study|sleep|speak|prefer|take|own|moved|allergic|staying|living|working|a|an)"
     r"(?: (?:in|on|at|to|for|as|with|from|the gym on))?)\s+(?P<value>\S.*)$",
     re.IGNORECASE,
 )
 _SAME: Final = {
     "moved to": "live in", "living in": "live in", "am live in": "live in", "working at": "work at",
-    "work for": "work at", "working for": "work at", "switched to": "switched", "an": "a", "am an": "a",
+    "work for": "work at", "working for": "work at", "an": "a", "am an": "a",
     "am a": "a", "staying at": "stay at", "are staying at": "stay at", "am allergic to": "allergic to",
 }  # fmt: skip
 """Relations that are the same."""
 _SINGLE: Final = frozenset({"live in", "work at", "weigh", "stay at", "study at"})
 """What one person does or is of one thing at a time."""
+_HOME: Final = re.compile(
+    r"\b(?:address|apartment|city|country|countryside|flat|home|house|island|landlord|neighbou?rhood|rent|suburb"
+    r"|town|village)s?\b",
+    re.IGNORECASE,
+)
 _DAY: Final = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b\d{4}-\d\d-\d\d\b"
     r"|\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b",
@@ -140,8 +147,10 @@ def _read_statement(part: str, sentence: str) -> Statement | None:
     value = value.removeprefix("not ")
     if subject in {"i", "we"}:
         verb = re.sub(r"^(?:don't|do not|am|are) ", "", verb)
+        if verb == "moved to" and not _is_home(written, sentence):
+            return None
         verb = _SAME.get(verb, verb)
-        return Statement(f"{subject} {verb}", value, changes, "one" if verb in _SINGLE else "", denies)
+        return Statement(f"{subject} {verb}", value, False, "one" if verb in _SINGLE else "", denies)
     verb = re.sub(r"^(?:are|was|were|has been|have been|will)\b", "is", verb)
     counted = _COUNTED.match(value)
     if verb in {"has", "have"}:
@@ -150,6 +159,21 @@ def _read_statement(part: str, sentence: str) -> Statement | None:
     if verb.startswith("is"):
         verb = "is"
     return Statement(f"{subject} {verb}", value, changes, shape, denies)
+
+
+def _is_home(value: str, sentence: str) -> bool:
+    """Say whether somebody who moved to this lives there now: it is a name, and surely that of a place."""
+    named = find_names(f"to {value}")
+    if not named or not value.startswith(named[0].text):
+        return False
+    return fold(named[0].text) in _list_places() or _HOME.search(sentence) is not None
+
+
+@cache
+def _list_places() -> frozenset[str]:
+    """Return the names of places in the time zone database of this machine, folded."""
+    keys = zoneinfo.available_timezones()
+    return frozenset(fold(part.replace("_", " ")) for key in keys for part in key.split("/"))
 
 
 def _opens_with_name(subject: str) -> bool:

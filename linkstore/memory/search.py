@@ -64,8 +64,6 @@ ALONE_WEIGHT: Final = 0.5
 """Weight of a question that refers to what was said and names nothing, alone, in a search for knowledge."""
 CARRIED_WEIGHT: Final = 0.25
 """Weight of the view with the previous query in a search for turns, where the question alone has weight 1."""
-REPLACED_WEIGHT: Final = 0.5
-"""Weight of an earlier question with a part replaced, in a search for turns."""
 _FEWEST_SAID: Final = 2
 """A query with fewer words that say something, and little in its answer, is a remark."""
 ANSWER_CHARACTERS: Final = 400
@@ -250,7 +248,7 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
       documents that this answer came from; they are left out.
     """
     last = _find_last_said(recent, resolved)
-    if last is None or resolved.exact:
+    if last is None:
         return [QueryView(resolved.text)]
     answer = (last.response or "").strip()
     behind = QueryView(
@@ -274,12 +272,10 @@ def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[
     would find that turn and those around it, whatever is asked.
     """
     last = _find_last_said(recent, resolved)
-    if last is None or resolved.exact or resolved.named:
+    if last is None or resolved.named:
         return [QueryView(resolved.text)]
     if not resolved.depends:
         return [QueryView(question)]
-    if resolved.whole:
-        return [QueryView(question), QueryView(resolved.text, "earlier question", weight=REPLACED_WEIGHT)]
     behind = QueryView(f"{last.query}\n{question}", "previous query", weight=CARRIED_WEIGHT)
     return [QueryView(resolved.text), behind]
 

@@ -56,7 +56,7 @@ print(memory.recall(session, "How much is it?", budget=300).prompt)
 # The newer statement is recalled; the older one is for those who ask what was known then.
 # %%
 before = memory.add(session, "We live in Bergen.", "Noted.")
-memory.add(session, "We moved to Voss last week.", "I changed the address.")
+memory.add(session, "We moved to Voss last week, to a house by the lake.", "I changed the address.")
 now = memory.recall(session, "Where do we live?")
 then = memory.recall(session, "Where do we live?", as_of=before.time)
 print("now: ", now.turns[0].query)

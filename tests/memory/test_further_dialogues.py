@@ -6,7 +6,6 @@ answers as assistants write them, acknowledgements, refusals, greetings and othe
 """
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -30,13 +29,10 @@ def outcome(dialogue):
 
 @pytest.mark.parametrize("half", ["dev", "held-out"])
 @pytest.mark.parametrize(
-    ("file", "count", "least"),
-    [("further", {"dev": 28, "held-out": 21}, 1), ("assistant", {"dev": 20, "held-out": 20}, 1)],
+    ("file", "count"), [("further", {"dev": 28, "held-out": 21}), ("assistant", {"dev": 20, "held-out": 20})]
 )
-def test_rules_are_never_wrong_on_any_subject(file, count, least, half):
+def test_rules_are_never_wrong_on_any_subject(file, count, half):
     told = json.loads(Path(__file__).with_name(f"{file}_dialogues.json").read_text(encoding="utf-8"))
     told = [one for one in told if one["half"] == half]
     assert len(told) == count[half]
-    outcomes = Counter(map(outcome, told))
-    assert outcomes["wrong"] == 0
-    assert outcomes["right"] >= least
+    assert "wrong" not in map(outcome, told)

@@ -268,10 +268,10 @@ class ContextCases:
     def test_joining_frees_tokens_for_more(self, store):
         """The heading that two chunks share is counted once."""
         heading = "The parts of all the hubs"
-        self._add_page(store, [f"{heading}\n\nhub part {n}" for n in range(3)])
-        compiled = compiler(store, 15).compile("hub part")
-        assert len(compiled.items) == 3
-        assert compiled.tokens == 15
+        self._add_page(store, [f"{heading}\n\nhub part {n}" for n in range(4)])
+        compiled = compiler(store, 35).compile("hub part")
+        assert len(compiled.items) == 4
+        assert compiled.tokens == 18
 
     def test_overlapping_chunks_are_written_once(self, store):
         shared = "the end of the first chunk, which the second one begins with again"

@@ -98,9 +98,11 @@ class KnowingCases:
     @pytest.mark.parametrize(
         ("before", "after"),
         [
-            ("I live in Bergen and I need a dentist", "btw I moved to Trondheim last week"),
+            ("I live in Bergen and I need a dentist", "btw I moved to Helsinki last week"),
             ("I live in Bergen.", "oh hey, I've just moved to Rome"),
             ("I live in Bergen.", "We live in a flat, and I now live in Oslo."),
+            ("We live in Bergen.", "We've moved to Voss, to a house by the lake."),
+            ("I play chess.", "I don't play chess any more."),
             ("my budget is 1800", "actually my budget is 1500"),
             ("her teacher is Mrs. Keller", "sorry, her teacher is Mr. Brandt."),
         ],
@@ -136,6 +138,11 @@ class KnowingCases:
             ("The meeting is on Tuesday.", "The meeting is at 10:00."),
             ("Is my phone number 555?", "Is my phone number 556?"),
             ("Paris is in France.", "Paris is the capital of France."),
+            ("We live in Berlin.", "We moved to Postgres."),
+            ("I live in Porto.", "I moved to the platform team."),
+            ("We live in Brno.", "We moved to a four-day week."),
+            ("I use Vim.", "I use an e-bike now."),
+            ("I switched to Colemak.", "I switched to decaf."),
         ],
     )
     def test_facts_that_stand_beside_each_other_stay(self, memory, one, other):
