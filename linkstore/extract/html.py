@@ -151,8 +151,9 @@ def parse_html(content: str | bytes) -> Tree:
     text = decode_html(content).text if isinstance(content, bytes) else content
     if _XHTML.match(text):  # there, a slash closes an element whose text would else be all that follows
         text = _CLOSED_RAW.sub(r"<\1\2></\1>", text)
-    depth = estimate_depth(text)
-    tree = Tree(text)
+    page = text.encode(errors="replace")
+    depth = estimate_depth(page)
+    tree = Tree(page)
     if depth > _DEEP:
         _check_depth(tree)
     for element in tree.css(_UNSEEN_SELECTOR):
