@@ -171,23 +171,23 @@ def count_linked(block: Block) -> int:
 class _Sums:
     """Sums over the blocks of a page, so that a box of any size is judged in the same time."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[Block], boxes: Sequence[Box]) -> None:
         letters = [count_own_letters(block) for block in blocks]
-        linked = [min(size, count_linked(block)) for block, size in zip(blocks, letters, strict=True)]
-        rights = [bool(_RIGHTS.match(block.text)) for block in blocks]
-        both = list(zip(letters, linked, strict=True))
-        self.letters = _add_up(letters)
-        self.linked = _add_up(linked)
-        self.labels = _add_up(
-            0 if right else size - of for (size, of), right in zip(both, rights, strict=True)
-        )
-        self.is_prose = [
-            is_prose(block.text.removeprefix("- "), of, block.tag) if size - of >= _LEAST_SENTENCE else False
-            for block, (size, of) in zip(blocks, both, strict=True)
+        linked = [
+            min(size, count_linked(block)) if block.links else 0
+            for block, size in zip(blocks, letters, strict=True)
         ]
-        self.content = _add_up(
-            prose or block.tag == "pre" for block, prose in zip(blocks, self.is_prose, strict=True)
-        )
+        labels, content = [0] * len(blocks), [False] * len(blocks)
+        self.is_prose = [False] * len(blocks)
+        for at in _iter_inside(boxes):
+            block, size, of = blocks[at], letters[at], linked[at]
+            labels[at] = 0 if _RIGHTS.match(block.text) else size - of
+            self.is_prose[at] = size - of >= _LEAST_SENTENCE and is_prose(
+                block.text.removeprefix("- "), of, block.tag
+            )
+            content[at] = self.is_prose[at] or block.tag == "pre"
+        self.letters, self.linked = _add_up(letters), _add_up(linked)
+        self.labels, self.content = _add_up(labels), _add_up(content)
         self.bars = _add_up(block.tag == BAR for block in blocks)
         targets: dict[str, tuple[int, int]] = {}
         for at, block in enumerate(blocks):
@@ -203,6 +203,14 @@ class _Sums:
             for first, last in [targets.get(name, (at, at))]
             if first != at or last != at
         ]
+
+
+def _iter_inside(boxes: Sequence[Box]) -> Iterator[int]:
+    """Yield each block that is in a box, once."""
+    end = 0
+    for box in boxes:
+        yield from range(max(end, box.start), box.end)
+        end = max(end, box.end)
 
 
 def _add_up(counts: Iterable[int]) -> list[int]:
@@ -228,7 +236,7 @@ def find_noise(
     """
     left_out: dict[int, str] = {at: NAVIGATION for at, block in enumerate(blocks) if block.tag == BAR}
     boxes = [box for box in boxes if box.start < box.end and box.node in suspects]
-    sums = _Sums(blocks if boxes else ())
+    sums = _Sums(blocks if boxes else (), boxes)
     in_suspect: dict[int, int] = {}
     kinds: dict[int, str] = {}
     titled: set[int] = set()
