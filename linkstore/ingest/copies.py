@@ -113,8 +113,13 @@ def _look_at(folder: Folder, file: PageFile) -> tuple[int, str]:
 
 def _group_by_content(files: Sequence[PageFile]) -> list[list[str]]:
     """Return the names of pages that say the same, the nearest to the root first."""
-    found: dict[bytes, list[str]] = {}
+    alike: dict[bytes, list[PageFile]] = {}
     for file in files:
+        with suppress(ValueError, OSError):  # likewise
+            said = xxhash.xxh3_128_digest(_LINK.sub(b"", file.read(_LARGEST)))  # their links take longer
+            alike.setdefault(said, []).append(file)
+    found: dict[bytes, list[str]] = {}
+    for file in (file for others in alike.values() if len(others) > 1 for file in others):
         with suppress(ValueError, OSError):  # likewise; or a link that is none
             found.setdefault(_identify(file, file.read(_LARGEST)), []).append(file.page)
     return [sorted(names, key=lambda name: name.count("/")) for names in found.values()]
