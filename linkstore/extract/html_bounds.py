@@ -103,7 +103,7 @@ def estimate_depth(page: bytes) -> int:
 class _OpenFormatting:
     """Formatting elements that are opened again in each element, until they are closed."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page: bytes) -> None:
         self._most = _REOPENED[0] + len(page) * _REOPENED[1]
         self._reopened = 0
         self._alike: Counter[tuple[bytes, bytes]] = Counter()
@@ -169,12 +169,13 @@ class _OpenElements:
 
 
 def _count_attributes(attributes: bytes) -> int:
-    return len({one.partition(b"=")[0].lower() for one in _ATTRIBUTE.findall(attributes)}) if attributes else 0
+    return len({one.partition(b"=")[0].lower() for one in _ATTRIBUTE.findall(attributes)})
 
 
 def _check_attributes(name: bytes, attributes: bytes) -> None:
     count = _count_attributes(attributes)
     if count > MOST_ATTRIBUTES:
         raise UnboundedPageError(
-            f"a <{name[:40].decode(errors='replace')}> has {count:,} attributes; up to {MOST_ATTRIBUTES:,} are read"
+            f"a <{name[:40].decode(errors='replace')}> has {count:,} attributes; up to {MOST_ATTRIBUTES:,} are"
+            " read"
         )
