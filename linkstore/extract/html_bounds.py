@@ -32,7 +32,8 @@ _ITEMS: Final = frozenset({b"li", b"dd", b"dt"})
 _RUBY: Final = frozenset({b"rb", b"rt", b"rp"})
 _FORMATTING: Final = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
 _TIDY: Final = (
-    "span|a|code|em|strong|b|i|tt|li|p|td|th|dt|dd|div|pre|h[1-6]|tr|tbody|thead|table|ul|ol|dl|section|su[bp]"
+    "span|a|code|em|strong|b|i|tt|li|p|td|th|dt|dd|div|pre|h[1-6]|tr|tbody|thead|table|ul|ol|dl|section"
+    "|sup|sub"
 )
 """Elements that most pages close where they end. They then change nothing for what follows."""
 _TIDY_LEVELS: Final = 3
@@ -176,6 +177,6 @@ def _check_attributes(name: bytes, attributes: bytes) -> None:
     count = _count_attributes(attributes)
     if count > MOST_ATTRIBUTES:
         raise UnboundedPageError(
-            f"a <{name[:40].decode(errors='replace')}> has {count:,} attributes; up to {MOST_ATTRIBUTES:,} are"
-            " read"
+            f"a <{name[:40].decode(errors='replace')}> has {count:,} attributes; up to"
+            f" {MOST_ATTRIBUTES:,} are read"
         )
