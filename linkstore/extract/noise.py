@@ -88,13 +88,11 @@ class Suspect(NamedTuple):
         kind: What it is called.
         certain: Whether it says itself that it is navigation.
         framed: Whether a mere label in it is the frame of the page.
-        header: Whether it may hold the page's title.
     """
 
     kind: str
     certain: bool
     framed: bool
-    header: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,7 @@ def _describe(node: Node) -> Suspect:
     is_section = not role and first is not None and first.tag in HEADINGS
     boxed = is_section or not _IN_TEXT.isdisjoint((tag, role, *(node.attributes.get("class") or "").split()))
     certain = tag == "nav" or role == "navigation"
-    return Suspect(kind, certain, framed=not boxed, header=kind == HEADERS)
+    return Suspect(kind, certain, framed=not boxed)
 
 
 def is_prose(text: str, linked: int, tag: str = "li") -> bool:
@@ -256,7 +254,7 @@ def find_noise(
         led = not suspect.certain and any(
             at in inside and (first < box.start or last >= box.end) for at, first, last in sums.led
         )
-        has_title = any(_is_title(blocks[at], title, header=suspect.header) for at in inside)
+        has_title = any(_is_title(blocks[at], title, header=suspect.kind == HEADERS) for at in inside)
         menu = linked >= beside or (letters <= _LONGEST_BAR and (0 < beside <= 2 * linked or bars))
         label = suspect.framed and labels <= _FEW_LETTERS
         if kept or content or led or has_title or not (suspect.certain or menu or label):

@@ -225,11 +225,12 @@ class PageTitles:
             names.update((title, name) for title in titles)
         self._known = len(names) > 1
         self._shared = frozenset(title for title, count in pages.items() if count > 1)
+        self._sharing = frozenset(url for url, written in found if not self._shared.isdisjoint(written))
         self._ambiguous = frozenset(pair for pair, count in names.items() if count > 1)
 
-    def shared(self, titles: Iterable[str]) -> bool:
-        """Say whether one of these is the title of several pages."""
-        return not self._shared.isdisjoint(titles)
+    def describe(self, url: str) -> str:
+        """Return what of this the title of a page depends on, as a text for its digest."""
+        return f"{url in self._sharing}{sorted(self.site)}"
 
     def choose(self, page: PageContent) -> PageContent:
         """Return a page with the title that is its own: its main heading, or what it says in ``<title>``.

@@ -255,10 +255,7 @@ class FolderPages:
         self._own_tags = frozenset(filter(None, (self.site.page_tag(file.url) for file in self._files)))
         self._homes = {"": _find_home(self._files)}
         self._look_around()
-        named = {file.url: titles[file.url] for file in self._files if file.url in titles}
-        self._titles = PageTitles(named.items())
-        self._told_apart = frozenset(url for url, found in named.items() if self._titles.shared(found))
-        self._site_names = sorted(self._titles.site)
+        self._titles = PageTitles((file.url, titles[file.url]) for file in self._files if file.url in titles)
         self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
 
     @property
@@ -342,7 +339,7 @@ class FolderPages:
     def _digest(self, file: PageFile, content: bytes) -> str:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
         framed = self._chrome_digests[self._get_chrome_part(file)] if self._is_in_chrome(file) else ""
-        said = f"{self._salt}{known_as}{framed}{file.url in self._told_apart}{self._site_names}"
+        said = f"{self._salt}{known_as}{framed}{self._titles.describe(file.url)}"
         digest = xxhash.xxh3_128(said.encode(errors="replace"))
         digest.update(content)
         return digest.hexdigest()

@@ -45,7 +45,6 @@ from linkstore.ingest.web.frontier import (
 from linkstore.ingest.web.targets import (
     FetchError,
     RobotsError,
-    SiteUnavailableError,
     WebSettings,
     make_absolute_url,
 )
@@ -355,8 +354,6 @@ class Crawl:
         """Ask once more for a page that was offered before all URLs that lead to it were known."""
         try:
             found = self._visitor.client.get(url, follow=lambda _: False, wanted=partial(is_page, url))
-        except SiteUnavailableError:
-            raise
         except FetchError as error:
             return BadInput(name=url, reason=str(error))
         page = read_web_page(found, encoding=self._visitor.settings.encoding) if found.body else None
@@ -377,8 +374,6 @@ class Crawl:
             self._requests += 1
             try:
                 found = self._ask(other) if self._visitor.robots.allows(other.url) else None
-            except SiteUnavailableError:
-                raise
             except FetchError as error:
                 self._ends.add_nothing(one.key)
                 yield self._bad(other, str(error), failed=error.again or isinstance(error, RobotsError))

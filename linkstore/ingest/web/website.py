@@ -173,8 +173,6 @@ class WebsitePages:
         client, robots = self._visitor.client, self._visitor.robots
         try:
             found = client.get(url, follow=robots.allows, max_bytes=MAX_BYTES) if robots.allows(url) else None
-        except SiteUnavailableError:
-            raise
         except FetchError as error:
             yield BadInput(name=url, reason=str(error))
             return
