@@ -88,8 +88,10 @@ def estimate_depth(page: bytes) -> int:
             if tidy and formatting.weight:
                 formatting.reopen(len(_REOPENING.findall(tidy)))
             continue
-        if len(attributes) > MOST_ATTRIBUTES:
-            _check_attributes(name, attributes)
+        if len(attributes) > MOST_ATTRIBUTES and (count := _count_attributes(attributes)) > MOST_ATTRIBUTES:
+            raise UnboundedPageError(
+                f"an element has {count:,} attributes; up to {MOST_ATTRIBUTES:,} are read"
+            )
         if name in _FORMATTING:
             start, stop = found.span("attributes")
             formatting.read(name, page[start:stop], end=bool(end))
@@ -171,12 +173,3 @@ class _OpenElements:
 
 def _count_attributes(attributes: bytes) -> int:
     return len({one.partition(b"=")[0].lower() for one in _ATTRIBUTE.findall(attributes)})
-
-
-def _check_attributes(name: bytes, attributes: bytes) -> None:
-    count = _count_attributes(attributes)
-    if count > MOST_ATTRIBUTES:
-        raise UnboundedPageError(
-            f"a <{name[:40].decode(errors='replace')}> has {count:,} attributes; up to"
-            f" {MOST_ATTRIBUTES:,} are read"
-        )

@@ -4,8 +4,8 @@ The names of one page are links to one file, and files with the same bytes, but 
 same places. So a copy in another folder, whose relative links are written otherwise, is one, and a page of
 the same text for another version is not. It is indexed once.
 
-Markdown beside HTML of the same name is its source, and one of its names, if all that the Markdown says is in
-the HTML, in the same order. If more than a few words are not, both are pages.
+Markdown beside HTML of the same name is its source, and one of its names, if nearly all of its paragraphs are
+in the HTML. If not, both are pages.
 
 A page repeats a book if the paragraphs of several other pages are in it, and next to nothing else: mdBook's
 ``print.html``, a manual "on one page" beside its chapters. It is left out, since it would be the answer to
@@ -38,6 +38,8 @@ from linkstore.extract.html import decode_html, find_canonical_href, forbids_ind
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.files import MARKDOWN_SUFFIXES, Folder, Listing, PageFile
 from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.notes.frontmatter import split_front_matter
+from linkstore.ingest.notes.markdown import render_markdown
 
 COPIES: Final = "other names of pages"
 MENUS: Final = "menus shown in frames"
@@ -64,21 +66,15 @@ _PARAGRAPH_ENDS: Final = re.compile(
 _OUTSIDE: Final = frozenset({"_parent", "_top"})
 """Targets of links outside a frame (HTML Living Standard, section 7.3.1.7)."""
 _TAG: Final = re.compile(rb"<[^<>]*+>")
-_UNSHOWN: Final = re.compile(r"<(script|style|template)\b.*?</\1|<[^<>]*+>", re.IGNORECASE | re.DOTALL)
-_SYNTAX: Final = re.compile(
-    r"\]\([^()\n]*+\)|^\[[^\]\n]++\]:.*$|^ *+(?:```|~~~).*$|^[ >]*+\d++[.)](?=\s)|<[^<>\n]*+>"
-    r"|\A---\n(?s:.*?)\n---$",
-    re.MULTILINE,
-)
-"""What of Markdown is not shown: targets of links, fences, numbers of items, tags, front matter."""
+_UNSHOWN: Final = re.compile(rb"<(script|style|template)\b.*?</\1", re.IGNORECASE | re.DOTALL)
 _LETTERS: Final = re.compile(r"[^\W_]+")
-_FEWEST_LETTERS: Final = 200
+_FEWEST_LETTERS: Final = 100
 _SAID: Final = 0.98
 """How much of Markdown must be in the page that was made from it, for what its builder adds or replaces."""
 _KEPT: Final = 1_000
 """Pages whose paragraphs are kept while books are looked for."""
-_SHORTEST_PARAGRAPH: Final = 40
-"""Bytes; headings and entries of tables of contents are shorter."""
+_SHORTEST_PARAGRAPH: Final = 32
+"""Letters; headings and entries of tables of contents are shorter."""
 
 
 def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> Listing:
@@ -209,21 +205,14 @@ def _merge_sources(files: Sequence[PageFile]) -> list[PageFile]:
 
 
 def _is_source(file: PageFile, page: PageFile) -> bool:
-    """Say whether nearly all that Markdown says is said by a page of HTML, in the same order."""
-    written = _SYNTAX.sub("\n", decode_html(_read(file, _LARGEST)).text)
-    paragraphs = ["".join(_LETTERS.findall(one)).casefold() for one in written.split("\n\n")]
-    missing = (1 - _SAID) * sum(map(len, paragraphs))
-    if sum(map(len, paragraphs)) < _FEWEST_LETTERS:
+    """Say whether nearly all paragraphs of a file of Markdown are those of a page of HTML."""
+    body = split_front_matter(decode_html(_read(file, _LARGEST)).text)[1]
+    written = _read_paragraphs(render_markdown(body).encode(errors="replace"))
+    letters = sum(written.values())
+    if letters < _FEWEST_LETTERS:
         return False
-    shown = unescape(_UNSHOWN.sub("", decode_html(_read(page, _LARGEST)).text))
-    said, at = "".join(_LETTERS.findall(shown)).casefold(), 0
-    for paragraph in paragraphs:
-        found = said.find(paragraph, at)
-        at = found + len(paragraph) if found >= 0 else at
-        missing -= len(paragraph) if found < 0 else 0
-        if missing < 0:
-            return False
-    return True
+    said = written.keys() & _read_paragraphs(_read(page, _LARGEST)).keys()
+    return sum(written[one] for one in said) >= _SAID * letters
 
 
 def count_books(books: Iterable[str]) -> Counter[str]:
@@ -282,9 +271,11 @@ def _repeats(own: Mapping[int, int], others: Iterable[Mapping[int, int]]) -> boo
 
 
 def _read_paragraphs(content: bytes) -> dict[int, int]:
-    """Return the hashes of a page's paragraphs, with their lengths."""
-    parts = (b" ".join(_TAG.sub(b"", part).split()) for part in _PARAGRAPH_ENDS.split(content))
-    return {hash(part): len(part) for part in parts if len(part) >= _SHORTEST_PARAGRAPH}
+    """Return the hashes of a page's paragraphs, as letters alone, with their lengths."""
+    parts = _PARAGRAPH_ENDS.split(_UNSHOWN.sub(b"", content))
+    texts = (unescape(_TAG.sub(b"", part).decode(errors="replace")) for part in parts)
+    paragraphs = ("".join(_LETTERS.findall(text)) for text in texts)
+    return {hash(one): len(one) for one in paragraphs if len(one) >= _SHORTEST_PARAGRAPH}
 
 
 def _read(file: PageFile, most: int) -> bytes:

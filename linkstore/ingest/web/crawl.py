@@ -320,8 +320,8 @@ class Crawl:
         Raises:
             SiteUnavailableError: If the site stops answering.
         """
-        if self._start is not None:
-            yield from self._first(self._start)
+        if self._start is not None and (key := self._frontier.add(self._start.url)) is not None:
+            yield from self._answered(Candidate(url=self._start.url, key=key, depth=0), self._start)
         for seed in self._seeds:
             if isinstance(seed, BadInput):
                 yield seed
@@ -361,11 +361,6 @@ class Crawl:
             return BadInput(name=url, reason=f"it changed while the site was read: {found.status}")
         record = update_record(record, self._visitor.how, page.content, found.headers)
         return self._make_page(url, record, page.content, again=True)
-
-    def _first(self, start: Response) -> Iterator[Offer]:
-        key = self._frontier.add(start.url)
-        if key is not None:
-            yield from self._answered(Candidate(url=start.url, key=key, depth=0), start)
 
     def _visit(self, one: Candidate) -> Iterator[Offer]:
         """Ask for a URL and, if there is no page, for the same one in other spellings."""
@@ -414,7 +409,8 @@ class Crawl:
         url, memory = self._memories.get(one.key, (one.url, None))
         if found.status == 304 and memory is not None and not found.hops:
             self._ends.add_page(one.key)
-            yield self._unchanged(one.key, url, memory)
+            self._offered[one.key] = (url, memory)
+            yield SourcePage(url=url, digest=self._digests[url], read=refuse_reading)
         elif found.location is not None:
             yield from self._redirected(one, found)
         elif found.status != 200:
@@ -521,10 +517,6 @@ class Crawl:
         aliases = (*memory.moved, *memory.aliases)
         read = partial(make_web_chunks, url, content, aliases, self._visitor.settings.limits)
         return SourcePage(url=url, digest=memory.digest(), read=read, again=again)
-
-    def _unchanged(self, key: str, url: str, memory: PageRecord) -> SourcePage:
-        self._offered[key] = (url, memory)
-        return SourcePage(url=url, digest=self._digests[url], read=refuse_reading)
 
     def _aliases(self, url: str, found: PageContent) -> tuple[str, ...]:
         """Return the page's canonical URL, or that of which it is the Markdown, where nothing else is."""
