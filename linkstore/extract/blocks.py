@@ -8,7 +8,6 @@ the main content, and what is named like navigation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -310,34 +309,24 @@ class Box(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class PageBlocks:
-    """The content read from a page.
-
-    Args:
-        blocks: In order.
-        boxes: The elements looked out for, each after those that it is in.
-    """
-
-    blocks: list[Block]
-    boxes: list[Box]
-
-
 def read_blocks(
     tree: Tree, watched: frozenset[int] = frozenset(), unseen: frozenset[int] = frozenset()
-) -> PageBlocks:
+) -> tuple[list[Block], list[Box]]:
     """Read the blocks of a page, in order.
 
     Args:
         tree: The page. Its permalinks (``¶``) are removed.
         watched: Identities of elements to tell the blocks of.
         unseen: Identities of elements in lines to leave out.
+
+    Returns:
+        The blocks, and the elements to tell the blocks of, each after those that it is in.
     """
     reader = _BlockReader(empty_permalinks(tree), watched, unseen)
     if tree.body is not None:
         reader.walk(tree.body, "body", 0)
     blocks = reader.finished()
-    return PageBlocks(blocks, sorted(reader.boxes, key=lambda box: (box.start, -box.end)))
+    return blocks, sorted(reader.boxes, key=lambda box: (box.start, -box.end))
 
 
 class _PendingMarks:

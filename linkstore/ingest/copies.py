@@ -98,7 +98,7 @@ def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> List
         for one, *others in _group_by_content(files) if len(files) > 1 else ():
             for other in others:
                 real[one] += real.pop(other)
-    merged = [_merge(folder, target, files) for target, files in real.items()]
+    merged = [_merge(target, files) for target, files in real.items()]
     merged = _merge_sources(merged)
     kept = [one for one in merged if titles.get(one.url, True) or one.suffix != ".html" or not _is_menu(one)]
     copies, menus = len(listing.files) - len(merged), len(merged) - len(kept)
@@ -154,11 +154,13 @@ def _identify(file: PageFile, content: bytes) -> bytes:
     return said.digest()
 
 
-def _merge(folder: Folder, target: str, files: Sequence[PageFile]) -> PageFile:
+def _merge(target: str, files: Sequence[PageFile]) -> PageFile:
     """Return the file that stands for all: the one the page names, an index, or the first that is no link."""
     if len(files) == 1:
         return files[0]
-    named = _find_canonical_name(folder, target)
+    named = ""
+    with suppress(UnboundedPageError):
+        named = basename((find_canonical_href(parse_html(_read(files[0], _LARGEST))) or "").rstrip("/"))
     kept = min(
         files,
         key=lambda file: (
@@ -169,12 +171,6 @@ def _merge(folder: Folder, target: str, files: Sequence[PageFile]) -> PageFile:
     )
     others = (name for file in files if file is not kept for name in (file.url, *file.aliases))
     return replace(kept, aliases=tuple(dict.fromkeys((*kept.aliases, *others))))
-
-
-def _find_canonical_name(folder: Folder, name: str) -> str:
-    with suppress(UnreadablePageError, UnboundedPageError, OSError):
-        return basename((find_canonical_href(parse_html(folder.read(name, _LARGEST))) or "").rstrip("/"))
-    return ""
 
 
 def _is_menu(file: PageFile) -> bool:

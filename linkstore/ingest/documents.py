@@ -364,7 +364,7 @@ class Claims:
             raise make_argument_error("claims", f"one of {', '.join(get_args(ClaimPolicy))}", policy)
         self.policy: Final = policy
         self._own = None if urls is None else frozenset(filter(None, map(get_origin, urls)))
-        self._refusals = Refusals()
+        self.refusals: Final = Refusals()
 
     def believed(self, url: str) -> bool:
         """Say whether a page of the source may have this URL. Paths within the source are always its own.
@@ -380,12 +380,8 @@ class Claims:
         return claimed in self._own
 
     def accepted(self, url: str, page: str) -> bool:
-        """Say whether a claim is :meth:`believed`, and count one that is not, for :meth:`report`."""
+        """Say whether a claim is :meth:`believed`, and count one that is not among the refusals."""
         believed = self.believed(url)
         if not believed:
-            self._refusals.note(page, url)
+            self.refusals.note(page, url)
         return believed
-
-    def report(self) -> Iterator[BadInput]:
-        """Report the refused claims, in one line."""
-        yield from self._refusals.report()

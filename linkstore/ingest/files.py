@@ -108,23 +108,6 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path: Final = Path(os.path.realpath(path))
 
-    def find(self, suffixes: AbstractSet[str]) -> FolderSearch:
-        """Find all pages below the folder.
-
-        Hidden files and folders are left out, as are those that site builders keep no pages in (``_static``,
-        ``_sources``, …) and, at the root of what Sphinx built, its search form and general index.
-
-        Args:
-            suffixes: Which files are pages.
-        """
-        search = FolderSearch(self, suffixes, by_sphinx=any(map(self.has, _SPHINX)))
-        waiting = [""]
-        while waiting:
-            waiting.extend(search.look_into(waiting.pop()))
-        search.names.sort()
-        search.problems.sort(key=lambda one: one.name)
-        return search
-
     def has(self, name: str) -> bool:
         """Say whether there is a regular file of this name, not reached by a link."""
         try:
@@ -407,7 +390,12 @@ def list_pages(folder: Folder, suffixes: AbstractSet[str] = SITE_SUFFIXES) -> Li
         folder: Where to look.
         suffixes: Which files are pages, default those of built sites.
     """
-    found = folder.find(suffixes)
+    found = FolderSearch(folder, suffixes, by_sphinx=any(map(folder.has, _SPHINX)))
+    waiting = [""]
+    while waiting:
+        waiting.extend(found.look_into(waiting.pop()))
+    found.names.sort()
+    found.problems.sort(key=lambda one: one.name)
     known, in_language = set(found.names), _choose_languages(found.names)
     for name in [name for name in found.names if _has_html(name, known)]:
         found.names.remove(name)

@@ -497,7 +497,8 @@ class Crawl:
     def _read(self, key: str, depth: int, found: Response, page: WebPage, content: PageContent) -> SourcePage:
         """Return the page, with the digest of the last run if it still says the same."""
         url, old = self._memories.get(key, (self._stored.get(key, drop_tracking(found.url)), None))
-        children = () if old is None else (one for one in old.children if not self._is_gone(one))
+        keys = {one: self._visitor.scope.key(one) for one in old.children} if old else {}
+        children = (one for one, name in keys.items() if name is not None and not self._ends.is_nothing(name))
         moved, aliases = self._moved(key, old.moved if old else ()), self._aliases(found.url, content)
         noted = PageRecord(
             depth=depth,
@@ -539,10 +540,6 @@ class Crawl:
             key = self._visitor.scope.key(url)
             if key is not None and self._ends.final(target) != key and not self._ends.is_page(key):
                 self._ends.add_move(key, url, target)
-
-    def _is_gone(self, url: str) -> bool:
-        key = self._visitor.scope.key(url)
-        return key is None or self._ends.is_nothing(key)
 
     def _bad(self, one: Candidate, reason: str, *, failed: bool = False) -> BadInput:
         """Report bad input by the name of the stored page, if there is one, so that what is stored stays.
