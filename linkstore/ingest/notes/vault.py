@@ -135,7 +135,7 @@ class VaultNotes:
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Yield the notes by path. A note with broken front matter is offered without it, and reported."""
         yield from self._listing.problems
-        self._notes = notes = NoteIndex((file.page for file in self._files), self._aliases())
+        self._notes = NoteIndex((file.page for file in self._files), self._aliases())
         for file in self._files:
             found = self._text(file)
             if isinstance(found, BadInput):
@@ -148,9 +148,8 @@ class VaultNotes:
                 front = NO_FRONT_MATTER
                 yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
             read = partial(self._chunks, file, front, found._replace(text=body))
-            yield SourcePage(
-                url=file.url, digest=self._digest(file, found.text, notes), read=read, size=len(body)
-            )
+            digest = self._digest(file, found.text)
+            yield SourcePage(url=file.url, digest=digest, read=read, size=len(body))
 
     def _text(self, file: PageFile) -> DecodedText | BadInput:
         content = read_file_content(file, self._settings.max_bytes)
@@ -169,11 +168,10 @@ class VaultNotes:
                 found.setdefault(alias, []).append(file.page)
         return found
 
-    def _digest(self, file: PageFile, text: str, notes: NoteIndex) -> str:
+    def _digest(self, file: PageFile, text: str) -> str:
         """Return the digest of a note and its links' targets, which change as other notes come and go."""
-        found = (
-            (one, notes.named(one, file.page), notes.linked(one, file.page)) for one in find_targets(text)
-        )
+        named, linked = self._notes.named, self._notes.linked
+        found = ((one, named(one, file.page), linked(one, file.page)) for one in find_targets(text))
         leads = sorted(map(str, found))
         said = f"{self._salt}{file.url}{file.aliases}{leads}{self._titles.describe(file.url)}\0{text}"
         return xxhash.xxh3_128(said.encode(errors="replace")).hexdigest()
