@@ -8,7 +8,6 @@ the main content, and what is named like navigation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -183,14 +182,14 @@ def join_cells(cells: Sequence[Block]) -> Block:
 
 def read_inner_text(
     node: Node,
-    visit: Callable[[Node, list[str]], None] = lambda _, __: None,
+    visit: Callable[[Node, str, list[str]], None] = lambda *_: None,
     unseen: frozenset[int] = frozenset(),
 ) -> str:
     """Return the text in an element, with a break at each end of a block in it.
 
     Args:
         node: The element.
-        visit: Called for each element in it, with the parts of the text so far.
+        visit: Called for each element in it, with its tag and the parts of the text so far.
         unseen: Identities of elements to leave out.
     """
     parts: list[str] = []
@@ -206,10 +205,10 @@ def read_inner_text(
         if tag == "-text":
             parts.append(child.text_content or "")
             continue
-        visit(child, parts)
+        visit(child, tag, parts)
         if tag == "br":
             parts.append(BREAK)
-        elif tag not in SILENT and child.mem_id not in unseen:
+        elif tag not in SILENT and not (unseen and child.mem_id in unseen):
             end = BREAK if tag in BLOCKS else ""
             if end and parts and not parts[-1].endswith((BREAK, "\n")):
                 parts.append(BREAK)
@@ -267,15 +266,16 @@ def find_permalinks(tree: Tree) -> Iterator[tuple[Node, Node | None]]:
     is none.
     """
     for link in tree.css(_PERMALINKS):
-        attributes = link.attributes
+        attributes, text = link.attributes, fold_whitespace(link.text())
+        by_class = not _PERMALINK_CLASSES.isdisjoint((attributes.get("class") or "").split())
+        is_sign = text.replace(" ", "").rstrip("\ufe0e\ufe0f") in _SIGNS  # a second one chooses its colours
+        if not by_class and not is_sign:
+            continue
         target = (attributes.get("href") or "")[1:]
         around = list(iter_ancestors(link, _NEAR))
         heading = next((one for one in around if one.tag in _HEADING_LIKE), None)
-        text = fold_whitespace(link.text())
         if heading is not None and text and text == fold_whitespace(heading.text()):
             continue
-        by_class = not _PERMALINK_CLASSES.isdisjoint((attributes.get("class") or "").split())
-        is_sign = text.replace(" ", "").rstrip("\ufe0e\ufe0f") in _SIGNS  # a second one chooses its colours
         before = around[0].prev if around else None
         near = (link, *around, link.prev, link.next, before) if is_sign and target else ()
         is_near = any(one is not None and one.is_element_node and one.id == target for one in near)
@@ -309,34 +309,24 @@ class Box(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class PageBlocks:
-    """The content read from a page.
-
-    Args:
-        blocks: In order.
-        boxes: The elements looked out for, each after those that it is in.
-    """
-
-    blocks: list[Block]
-    boxes: list[Box]
-
-
 def read_blocks(
     tree: Tree, watched: frozenset[int] = frozenset(), unseen: frozenset[int] = frozenset()
-) -> PageBlocks:
+) -> tuple[list[Block], list[Box]]:
     """Read the blocks of a page, in order.
 
     Args:
         tree: The page. Its permalinks (``¶``) are removed.
         watched: Identities of elements to tell the blocks of.
         unseen: Identities of elements in lines to leave out.
+
+    Returns:
+        The blocks, and the elements to tell the blocks of, each after those that it is in.
     """
     reader = _BlockReader(empty_permalinks(tree), watched, unseen)
     if tree.body is not None:
         reader.walk(tree.body, "body", 0)
     blocks = reader.finished()
-    return PageBlocks(blocks, sorted(reader.boxes, key=lambda box: (box.start, -box.end)))
+    return blocks, sorted(reader.boxes, key=lambda box: (box.start, -box.end))
 
 
 class _PendingMarks:
@@ -450,7 +440,7 @@ class _BlockReader:
             elif tag in BLOCKS or depth >= _MAX_DEPTH:
                 self._flush(around)
                 self._read_block(child, tag, depth + 1)
-            elif child.mem_id not in self._unseen:
+            elif not (self._unseen and child.mem_id in self._unseen):
                 if tag == "a" or child.id:
                     self._note(child, tag, self._mark())
                 only = _get_only_text(child)
@@ -605,9 +595,8 @@ class _BlockReader:
             return _remove_marks(node.text(), 0)
         noted, blank, looked_at = 0, True, 0
 
-        def mark(child: Node, parts: list[str]) -> None:
+        def mark(child: Node, tag: str, parts: list[str]) -> None:
             nonlocal noted, blank, looked_at
-            tag = child.tag
             if tag != "a" and tag != "svg" and (tag in SILENT or not child.id):
                 return
             blank = blank and not any(part.strip(MARK) for part in parts[looked_at:])

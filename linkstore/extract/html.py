@@ -151,8 +151,9 @@ def parse_html(content: str | bytes) -> Tree:
     text = decode_html(content).text if isinstance(content, bytes) else content
     if _XHTML.match(text):  # there, a slash closes an element whose text would else be all that follows
         text = _CLOSED_RAW.sub(r"<\1\2></\1>", text)
-    depth = estimate_depth(text)
-    tree = Tree(text)
+    page = text.encode(errors="replace")
+    depth = estimate_depth(page)
+    tree = Tree(page)
     if depth > _DEEP:
         _check_depth(tree)
     for element in tree.css(_UNSEEN_SELECTOR):
@@ -230,9 +231,9 @@ def find_page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
         found = ((href, get_link_label(node)) for node, href in nodes if href)
     else:
         suspects = find_suspects(tree)
-        page = read_blocks(tree, frozenset(suspects), find_unseen(tree))
-        left_out = find_noise(page.blocks, page.boxes, suspects, find_head_title(tree)).left_out
-        kept = (block for at, block in enumerate(page.blocks) if at not in left_out)
+        blocks, boxes = read_blocks(tree, frozenset(suspects), find_unseen(tree))
+        left_out = find_noise(blocks, boxes, suspects, find_head_title(tree)).left_out
+        kept = (block for at, block in enumerate(blocks) if at not in left_out)
         found = ((link.href, link.label) for block in kept for link in block.links)
     links: dict[str, str] = {}
     for href, label in found:

@@ -88,13 +88,11 @@ class Suspect(NamedTuple):
         kind: What it is called.
         certain: Whether it says itself that it is navigation.
         framed: Whether a mere label in it is the frame of the page.
-        header: Whether it may hold the page's title.
     """
 
     kind: str
     certain: bool
     framed: bool
-    header: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,7 @@ def _describe(node: Node) -> Suspect:
     is_section = not role and first is not None and first.tag in HEADINGS
     boxed = is_section or not _IN_TEXT.isdisjoint((tag, role, *(node.attributes.get("class") or "").split()))
     certain = tag == "nav" or role == "navigation"
-    return Suspect(kind, certain, framed=not boxed, header=kind == HEADERS)
+    return Suspect(kind, certain, framed=not boxed)
 
 
 def is_prose(text: str, linked: int, tag: str = "li") -> bool:
@@ -171,23 +169,23 @@ def count_linked(block: Block) -> int:
 class _Sums:
     """Sums over the blocks of a page, so that a box of any size is judged in the same time."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[Block], boxes: Sequence[Box]) -> None:
         letters = [count_own_letters(block) for block in blocks]
-        linked = [min(size, count_linked(block)) for block, size in zip(blocks, letters, strict=True)]
-        rights = [bool(_RIGHTS.match(block.text)) for block in blocks]
-        both = list(zip(letters, linked, strict=True))
-        self.letters = _add_up(letters)
-        self.linked = _add_up(linked)
-        self.labels = _add_up(
-            0 if right else size - of for (size, of), right in zip(both, rights, strict=True)
-        )
-        self.is_prose = [
-            is_prose(block.text.removeprefix("- "), of, block.tag) if size - of >= _LEAST_SENTENCE else False
-            for block, (size, of) in zip(blocks, both, strict=True)
+        linked = [
+            min(size, count_linked(block)) if block.links else 0
+            for block, size in zip(blocks, letters, strict=True)
         ]
-        self.content = _add_up(
-            prose or block.tag == "pre" for block, prose in zip(blocks, self.is_prose, strict=True)
-        )
+        labels, content = [0] * len(blocks), [False] * len(blocks)
+        self.is_prose = [False] * len(blocks)
+        for at in _iter_inside(boxes):
+            block, size, of = blocks[at], letters[at], linked[at]
+            labels[at] = 0 if _RIGHTS.match(block.text) else size - of
+            self.is_prose[at] = size - of >= _LEAST_SENTENCE and is_prose(
+                block.text.removeprefix("- "), of, block.tag
+            )
+            content[at] = self.is_prose[at] or block.tag == "pre"
+        self.letters, self.linked = _add_up(letters), _add_up(linked)
+        self.labels, self.content = _add_up(labels), _add_up(content)
         self.bars = _add_up(block.tag == BAR for block in blocks)
         targets: dict[str, tuple[int, int]] = {}
         for at, block in enumerate(blocks):
@@ -203,6 +201,14 @@ class _Sums:
             for first, last in [targets.get(name, (at, at))]
             if first != at or last != at
         ]
+
+
+def _iter_inside(boxes: Sequence[Box]) -> Iterator[int]:
+    """Yield each block that is in a box, once."""
+    end = 0
+    for box in boxes:
+        yield from range(max(end, box.start), box.end)
+        end = max(end, box.end)
 
 
 def _add_up(counts: Iterable[int]) -> list[int]:
@@ -228,7 +234,7 @@ def find_noise(
     """
     left_out: dict[int, str] = {at: NAVIGATION for at, block in enumerate(blocks) if block.tag == BAR}
     boxes = [box for box in boxes if box.start < box.end and box.node in suspects]
-    sums = _Sums(blocks if boxes else ())
+    sums = _Sums(blocks if boxes else (), boxes)
     in_suspect: dict[int, int] = {}
     kinds: dict[int, str] = {}
     titled: set[int] = set()
@@ -248,7 +254,7 @@ def find_noise(
         led = not suspect.certain and any(
             at in inside and (first < box.start or last >= box.end) for at, first, last in sums.led
         )
-        has_title = any(_is_title(blocks[at], title, header=suspect.header) for at in inside)
+        has_title = any(_is_title(blocks[at], title, header=suspect.kind == HEADERS) for at in inside)
         menu = linked >= beside or (letters <= _LONGEST_BAR and (0 < beside <= 2 * linked or bars))
         label = suspect.framed and labels <= _FEW_LETTERS
         if kept or content or led or has_title or not (suspect.certain or menu or label):

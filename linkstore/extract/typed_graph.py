@@ -229,7 +229,8 @@ class TypedGraphExtractor:
             kept.confidence = max(kept.confidence, node.confidence)
             kept.spellings |= dict.fromkeys(spellings)
             kept.sources[source] = None
-            kept.sentences |= dict.fromkeys(_find_sentences(text, spellings))
+            said = (one for one in split_sentences(text) if any(_is_in(name, one) for name in spellings))
+            kept.sentences |= dict.fromkeys(map(str.strip, said))
             known |= {self._names.name(one): id for one in spellings}
         for relation in proposed.relations:
             ends = [
@@ -288,7 +289,3 @@ class TypedGraphExtractor:
 def _is_in(words: str, text: str) -> bool:
     """Say whether a text has words, however both are folded and spaced."""
     return bool(words.strip()) and " ".join(fold(words).split()) in " ".join(fold(text).split())
-
-
-def _find_sentences(text: str, names: Sequence[str]) -> list[str]:
-    return [one.strip() for one in split_sentences(text) if any(_is_in(name, one) for name in names)]

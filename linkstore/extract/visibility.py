@@ -54,6 +54,8 @@ _BETWEEN: Final = {
     "munderover": "_^",
 }
 """What stands between the parts of a formula whose places say how they belong together."""
+_WRAPPER: Final = re.compile(r"(?:span|nobr)\Z|mjx-")
+"""Elements that may stand around a formula and its drawing."""
 _DEEPEST: Final = 64
 _SAYS_NOTHING: Final = re.compile(
     r"[^\n]*\.(?:png|jpe?g|gif|svg|webp|bmp|ico|avif|tiff?|eps|pdf)|[ -@\[-`{-~x]*|\[\w+\]|data:.*"
@@ -136,7 +138,7 @@ class _PageView:
         """Turn a formula into text. Of its drawings, which a page may have beside it, nothing stays."""
         text, place = _read_formula(math), math
         self._inner.update(one.mem_id for one in math.css("math"))
-        while (around := place.parent) is not None and _is_wrapper(around):
+        while (around := place.parent) is not None and _WRAPPER.match(around.tag or ""):
             others = [one for one in around.iter(include_text=True) if one.mem_id != place.mem_id]
             if any(_has_content(one) or one.is_element_node for one in others):
                 self._drawings.update(
@@ -292,9 +294,3 @@ def _has_content(node: Node) -> bool:
 def _has_many_nodes(node: Node) -> bool:
     """Say whether there is more in an element than is read again for each element in it."""
     return next(islice(node.traverse(include_text=True), _MANY, None), None) is not None
-
-
-def _is_wrapper(node: Node) -> bool:
-    """Say whether an element may stand around a formula and its drawing."""
-    tag = node.tag or ""
-    return tag in {"span", "nobr"} or tag.startswith("mjx-")

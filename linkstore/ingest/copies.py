@@ -4,6 +4,9 @@ The names of one page are links to one file, and files with the same bytes, but 
 same places. So a copy in another folder, whose relative links are written otherwise, is one, and a page of
 the same text for another version is not. It is indexed once.
 
+Markdown beside HTML of the same name is its source, and one of its names, if nearly all of its paragraphs are
+in the HTML. If not, both are pages.
+
 A page repeats a book if the paragraphs of several other pages are in it, and next to nothing else: mdBook's
 ``print.html``, a manual "on one page" beside its chapters. It is left out, since it would be the answer to
 every question. That a page asks search engines not to index it (``noindex``) is no reason by itself: it is
@@ -19,20 +22,23 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from posixpath import basename, dirname
+from html import unescape
+from posixpath import basename, dirname, splitext
 from typing import Final
 from urllib.parse import urljoin
 
 import xxhash
 
 from linkstore.extract.blocks import count_letters
-from linkstore.extract.html import find_canonical_href, forbids_indexing, parse_html
+from linkstore.extract.html import decode_html, find_canonical_href, forbids_indexing, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
-from linkstore.ingest.files import Folder, Listing, PageFile
+from linkstore.ingest.files import MARKDOWN_SUFFIXES, Folder, Listing, PageFile
+from linkstore.ingest.notes.frontmatter import split_front_matter
+from linkstore.ingest.notes.markdown import render_markdown
 from linkstore.ingest.source import UnreadablePageError
 
 COPIES: Final = "other names of pages"
@@ -60,10 +66,15 @@ _PARAGRAPH_ENDS: Final = re.compile(
 _OUTSIDE: Final = frozenset({"_parent", "_top"})
 """Targets of links outside a frame (HTML Living Standard, section 7.3.1.7)."""
 _TAG: Final = re.compile(rb"<[^<>]*+>")
+_UNSHOWN: Final = re.compile(rb"<(script|style|template)\b.*?</\1", re.IGNORECASE | re.DOTALL)
+_LETTERS: Final = re.compile(r"[^\W_]+")
+_FEWEST_LETTERS: Final = 100
+_SAID: Final = 0.98
+"""How much of Markdown must be in the page that was made from it, for what its builder adds or replaces."""
 _KEPT: Final = 1_000
 """Pages whose paragraphs are kept while books are looked for."""
-_SHORTEST_PARAGRAPH: Final = 40
-"""Bytes; headings and entries of tables of contents are shorter."""
+_SHORTEST_PARAGRAPH: Final = 32
+"""Letters; headings and entries of tables of contents are shorter."""
 
 
 def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> Listing:
@@ -87,14 +98,16 @@ def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> List
         for one, *others in _group_by_content(files) if len(files) > 1 else ():
             for other in others:
                 real[one] += real.pop(other)
-    merged = [_merge(folder, target, files) for target, files in real.items()]
+    merged = [_merge(target, files) for target, files in real.items()]
+    merged = _merge_sources(merged)
     kept = [one for one in merged if titles.get(one.url, True) or one.suffix != ".html" or not _is_menu(one)]
     copies, menus = len(listing.files) - len(merged), len(merged) - len(kept)
     unread = Counter({**listing.unread, COPIES: copies, MENUS: menus})
-    books = set(_find_books([file for file in kept if file.suffix == ".html"], sizes))
-    if books:
-        more = ", …" if len(books) > _NAMED else ""
-        unread[f"repeating other pages ({', '.join(sorted(books)[:_NAMED])}{more})"] = len(books)
+    built = {file.page: file for file in kept if file.suffix == ".html"}
+    books = set(
+        find_books({page: sizes[page] for page in built}, lambda page, most: _read(built[page], most))
+    )
+    unread += count_books(books)
     left = sorted((one for one in kept if one.page not in books), key=lambda file: file.page)
     return replace(listing, files=tuple(left), unread=dict(+unread))
 
@@ -113,8 +126,13 @@ def _look_at(folder: Folder, file: PageFile) -> tuple[int, str]:
 
 def _group_by_content(files: Sequence[PageFile]) -> list[list[str]]:
     """Return the names of pages that say the same, the nearest to the root first."""
-    found: dict[bytes, list[str]] = {}
+    alike: dict[bytes, list[PageFile]] = {}
     for file in files:
+        with suppress(ValueError, OSError):  # likewise
+            said = xxhash.xxh3_128_digest(_LINK.sub(b"", file.read(_LARGEST)))  # their links take longer
+            alike.setdefault(said, []).append(file)
+    found: dict[bytes, list[str]] = {}
+    for file in (file for others in alike.values() if len(others) > 1 for file in others):
         with suppress(ValueError, OSError):  # likewise; or a link that is none
             found.setdefault(_identify(file, file.read(_LARGEST)), []).append(file.page)
     return [sorted(names, key=lambda name: name.count("/")) for names in found.values()]
@@ -136,11 +154,13 @@ def _identify(file: PageFile, content: bytes) -> bytes:
     return said.digest()
 
 
-def _merge(folder: Folder, target: str, files: Sequence[PageFile]) -> PageFile:
+def _merge(target: str, files: Sequence[PageFile]) -> PageFile:
     """Return the file that stands for all: the one the page names, an index, or the first that is no link."""
     if len(files) == 1:
         return files[0]
-    named = _find_canonical_name(folder, target)
+    named = ""
+    with suppress(UnboundedPageError):
+        named = basename((find_canonical_href(parse_html(_read(files[0], _LARGEST))) or "").rstrip("/"))
     kept = min(
         files,
         key=lambda file: (
@@ -151,12 +171,6 @@ def _merge(folder: Folder, target: str, files: Sequence[PageFile]) -> PageFile:
     )
     others = (name for file in files if file is not kept for name in (file.url, *file.aliases))
     return replace(kept, aliases=tuple(dict.fromkeys((*kept.aliases, *others))))
-
-
-def _find_canonical_name(folder: Folder, name: str) -> str:
-    with suppress(UnreadablePageError, UnboundedPageError, OSError):
-        return basename((find_canonical_href(parse_html(folder.read(name, _LARGEST))) or "").rstrip("/"))
-    return ""
 
 
 def _is_menu(file: PageFile) -> bool:
@@ -173,29 +187,71 @@ def _is_menu(file: PageFile) -> bool:
     return False
 
 
-def _find_books(files: Sequence[PageFile], sizes: Mapping[str, int]) -> Iterator[str]:
-    """Yield the paths of pages that repeat other pages in or below their folder, the largest first."""
-    below: Counter[str] = Counter()
+def _merge_sources(files: Sequence[PageFile]) -> list[PageFile]:
+    """Return the pages without the Markdown that others are made from, which is another name of these."""
+    built = {file.page: file for file in files if file.suffix == ".html"}
+    sources: set[str] = set()
     for file in files:
-        path = file.page
+        stem, suffix = splitext(file.page)
+        page = built.get(stem) or built.get(f"{stem}.html")
+        if page is not None and suffix.lower() in MARKDOWN_SUFFIXES and _is_source(file, page):
+            sources.add(file.page)
+            built[page.page] = replace(page, aliases=(*page.aliases, file.url, *file.aliases))
+    return [built.get(file.page, file) for file in files if file.page not in sources]
+
+
+def _is_source(file: PageFile, page: PageFile) -> bool:
+    """Say whether nearly all paragraphs of a file of Markdown are those of a page of HTML."""
+    body = split_front_matter(decode_html(_read(file, _LARGEST)).text)[1]
+    written = _read_paragraphs(render_markdown(body).encode(errors="replace"))
+    letters = sum(written.values())
+    if letters < _FEWEST_LETTERS:
+        return False
+    said = written.keys() & _read_paragraphs(_read(page, _LARGEST)).keys()
+    return sum(written[one] for one in said) >= _SAID * letters
+
+
+def count_books(books: Iterable[str]) -> Counter[str]:
+    """Return what a summary says of pages that are left out because they repeat others."""
+    named = sorted(books)
+    more = ", …" if len(named) > _NAMED else ""
+    return Counter(
+        {f"repeating other pages ({', '.join(named[:_NAMED])}{more})": len(named)} if named else {}
+    )
+
+
+def find_books(sizes: Mapping[str, int], read: Callable[[str, int], bytes]) -> Iterator[str]:
+    """Yield the paths of pages of HTML that repeat other pages in or below their folder, the largest first.
+
+    Args:
+        sizes: The bytes of each page, by path.
+        read: Returns the content of a page, or so many bytes of its beginning.
+    """
+    below: Counter[str] = Counter()
+    for page, size in sizes.items():
+        path = page
         while path:
             path = dirname(path)
-            below[path] += sizes[file.page]
+            below[path] += size
     found: set[str] = set()
-    read = lru_cache(_KEPT)(_read_paragraphs)  # many pages of a site may ask not to be indexed
-    for file in sorted(files, key=lambda one: -sizes[one.page]):
-        size, folder = sizes[file.page], dirname(file.page)
+
+    @lru_cache(_KEPT)  # many pages of a site may ask not to be indexed
+    def read_paragraphs(page: str) -> Mapping[int, int]:
+        return _read_paragraphs(read(page, _LARGEST))
+
+    for page in sorted(sizes, key=lambda one: -sizes[one]):
+        size, folder = sizes[page], dirname(page)
         if size < _LEAST_BOOK:
             return
         part = size / max(1, below[folder] - size)
-        if basename(file.page).startswith("index.") or part < _PART_NOINDEX:
+        if basename(page).startswith("index.") or part < _PART_NOINDEX:
             continue
-        if part >= _PART or forbids_indexing(parse_html(_read(file, _HEAD))):
+        if part >= _PART or forbids_indexing(parse_html(read(page, _HEAD))):
             lead = f"{folder}/" if folder else ""
-            inside = [one for one in files if one.page.startswith(lead) and one.page not in found]
-            if _repeats(read(file), (read(one) for one in inside if one is not file)):
-                found.add(file.page)
-                yield file.page
+            inside = [one for one in sizes if one.startswith(lead) and one not in found and one != page]
+            if _repeats(read_paragraphs(page), map(read_paragraphs, inside)):
+                found.add(page)
+                yield page
 
 
 def _repeats(own: Mapping[int, int], others: Iterable[Mapping[int, int]]) -> bool:
@@ -210,10 +266,12 @@ def _repeats(own: Mapping[int, int], others: Iterable[Mapping[int, int]]) -> boo
     return contained >= _FEWEST_REPEATED and repeated >= _REPEATED * sum(own.values())
 
 
-def _read_paragraphs(file: PageFile) -> dict[int, int]:
-    """Return the hashes of a page's paragraphs, with their lengths."""
-    parts = (b" ".join(_TAG.sub(b"", part).split()) for part in _PARAGRAPH_ENDS.split(_read(file, _LARGEST)))
-    return {hash(part): len(part) for part in parts if len(part) >= _SHORTEST_PARAGRAPH}
+def _read_paragraphs(content: bytes) -> dict[int, int]:
+    """Return the hashes of a page's paragraphs, as letters alone, with their lengths."""
+    parts = _PARAGRAPH_ENDS.split(_UNSHOWN.sub(b"", content))
+    texts = (unescape(_TAG.sub(b"", part).decode(errors="replace")) for part in parts)
+    paragraphs = ("".join(_LETTERS.findall(text)) for text in texts)
+    return {hash(one): len(one) for one in paragraphs if len(one) >= _SHORTEST_PARAGRAPH}
 
 
 def _read(file: PageFile, most: int) -> bytes:

@@ -225,11 +225,12 @@ class PageTitles:
             names.update((title, name) for title in titles)
         self._known = len(names) > 1
         self._shared = frozenset(title for title, count in pages.items() if count > 1)
+        self._sharing = frozenset(url for url, written in found if not self._shared.isdisjoint(written))
         self._ambiguous = frozenset(pair for pair, count in names.items() if count > 1)
 
-    def shared(self, titles: Iterable[str]) -> bool:
-        """Say whether one of these is the title of several pages."""
-        return not self._shared.isdisjoint(titles)
+    def describe(self, url: str) -> str:
+        """Return what of this the title of a page depends on, as a text for its digest."""
+        return f"{url in self._sharing}{sorted(self.site)}"
 
     def choose(self, page: PageContent) -> PageContent:
         """Return a page with the title that is its own: its main heading, or what it says in ``<title>``.
@@ -363,7 +364,7 @@ class Claims:
             raise make_argument_error("claims", f"one of {', '.join(get_args(ClaimPolicy))}", policy)
         self.policy: Final = policy
         self._own = None if urls is None else frozenset(filter(None, map(get_origin, urls)))
-        self._refusals = Refusals()
+        self.refusals: Final = Refusals()
 
     def believed(self, url: str) -> bool:
         """Say whether a page of the source may have this URL. Paths within the source are always its own.
@@ -379,12 +380,8 @@ class Claims:
         return claimed in self._own
 
     def accepted(self, url: str, page: str) -> bool:
-        """Say whether a claim is :meth:`believed`, and count one that is not, for :meth:`report`."""
+        """Say whether a claim is :meth:`believed`, and count one that is not among the refusals."""
         believed = self.believed(url)
         if not believed:
-            self._refusals.note(page, url)
+            self.refusals.note(page, url)
         return believed
-
-    def report(self) -> Iterator[BadInput]:
-        """Report the refused claims, in one line."""
-        yield from self._refusals.report()

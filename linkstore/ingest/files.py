@@ -12,10 +12,9 @@ import os
 import posixpath
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path, PurePath, PurePosixPath
 from posixpath import splitext
@@ -31,8 +30,6 @@ from linkstore.extract.html import find_canonical_href, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.documents import get_origin
 from linkstore.ingest.source import BadInput, UnreadablePageError
-
-IsPage = Callable[[PurePosixPath], bool]
 
 HTML_SUFFIXES: Final = frozenset({".html", ".htm", ".xhtml", ".xht", ".shtml"})
 _NO_PAGES_IN: Final = frozenset(
@@ -109,23 +106,6 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path: Final = Path(os.path.realpath(path))
-
-    def find(self, is_page: IsPage) -> FolderSearch:
-        """Find all pages below the folder.
-
-        Hidden files and folders are left out, as are those that site builders keep no pages in (``_static``,
-        ``_sources``, …).
-
-        Args:
-            is_page: Whether a file is a page, by its path.
-        """
-        search = FolderSearch(self, is_page)
-        waiting = [""]
-        while waiting:
-            waiting.extend(search.look_into(waiting.pop()))
-        search.names.sort()
-        search.problems.sort(key=lambda one: one.name)
-        return search
 
     def has(self, name: str) -> bool:
         """Say whether there is a regular file of this name, not reached by a link."""
@@ -219,7 +199,8 @@ class FolderSearch:
 
     Args:
         folder: Where it looks.
-        is_page: Whether a file is a page, by its path.
+        suffixes: Which files are pages.
+        by_sphinx: Whether Sphinx built what is there.
         names: The paths of its pages from the root, with ``/``.
         problems: What could not be looked into, and links that are not followed.
         others: How many files are not pages, by suffix.
@@ -227,7 +208,8 @@ class FolderSearch:
     """
 
     folder: Folder
-    is_page: IsPage
+    suffixes: AbstractSet[str]
+    by_sphinx: bool
     names: list[str] = field(default_factory=list)
     problems: list[BadInput] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
@@ -252,6 +234,16 @@ class FolderSearch:
             )
         return folders
 
+    def _is_page(self, path: PurePosixPath) -> bool:
+        suffix = get_suffix(path.name)
+        if path.name.startswith(".") or suffix not in self.suffixes:
+            return False
+        if not self.by_sphinx or suffix not in HTML_SUFFIXES:
+            return True
+        top = path.parent.name if path.stem == "index" and len(path.parts) == 2 else path.stem
+        at_root = len(path.parts) == 1 or top != path.stem
+        return not (at_root and (top in _OF_SPHINX or top.startswith("genindex-")))
+
     def _entry(self, entry: os.DirEntry[str], name: str) -> Iterator[str]:
         """Note a file, and yield the folder to look into if it is one."""
         path = PurePosixPath(name)
@@ -266,7 +258,7 @@ class FolderSearch:
                 self._link(entry.path, path)
             elif entry.is_dir(follow_symlinks=False):
                 yield f"{name}/"
-            elif not self.is_page(path):
+            elif not self._is_page(path):
                 self.others[get_suffix(name) or "(none)"] += 1
             elif entry.is_file(follow_symlinks=False):
                 self.names.append(name)
@@ -278,12 +270,12 @@ class FolderSearch:
     def _count_aside(self, path: str, folder: str) -> None:
         """Count the pages in a folder that is not read."""
         for _, _, names in os.walk(path):
-            pages = (name for name in names if self.is_page(PurePosixPath(folder, name)))
+            pages = (name for name in names if self._is_page(PurePosixPath(folder, name)))
             self.aside.update(f"{get_suffix(name)} in {folder}" for name in pages)
 
     def _link(self, link: str, path: PurePosixPath) -> None:
         """Note a symbolic link to a page of the folder. Folders are not entered through links."""
-        about_pages = self.is_page(path) or not path.suffix
+        about_pages = self._is_page(path) or not path.suffix
         try:
             target = Path(os.path.realpath(link, strict=True))
             mode = target.stat().st_mode
@@ -292,11 +284,11 @@ class FolderSearch:
                 self._say(str(path), f"it is a broken link: {error.strerror or error}")
             return
         if self.folder.inside(target) is None:
-            if self.is_page(path) or stat.S_ISDIR(mode):
+            if self._is_page(path) or stat.S_ISDIR(mode):
                 self._say_of_link(path, _LEAVES_FOLDER)
         elif stat.S_ISDIR(mode):
             self._say_of_link(path, _SAME_FOLDER)
-        elif self.is_page(path) and stat.S_ISREG(mode):
+        elif self._is_page(path) and stat.S_ISREG(mode):
             self.names.append(str(path))
 
     def _say(self, name: str, reason: str, *, hides: str | None = None) -> None:
@@ -387,11 +379,7 @@ class Listing:
     unread: Mapping[str, int] = field(default_factory=dict)
 
 
-def list_pages(
-    folder: Folder,
-    is_page: IsPage | None = None,
-    suffixes: AbstractSet[str] = SITE_SUFFIXES,
-) -> Listing:
+def list_pages(folder: Folder, suffixes: AbstractSet[str] = SITE_SUFFIXES) -> Listing:
     """List the pages of a folder, by path.
 
     Hidden files and folders are left out, as are the folders that site builders keep no pages in
@@ -399,10 +387,14 @@ def list_pages(
 
     Args:
         folder: Where to look.
-        is_page: Whether a file is a page, by its path, default those of built sites.
-        suffixes: Which files are pages, for the message where there are none.
+        suffixes: Which files are pages, default those of built sites.
     """
-    found = folder.find(is_page or partial(_is_page_file, by_sphinx=any(map(folder.has, _SPHINX))))
+    found = FolderSearch(folder, suffixes, by_sphinx=any(map(folder.has, _SPHINX)))
+    waiting = [""]
+    while waiting:
+        waiting.extend(found.look_into(waiting.pop()))
+    found.names.sort()
+    found.problems.sort(key=lambda one: one.name)
     known, in_language = set(found.names), _choose_languages(found.names)
     for name in [name for name in found.names if _has_html(name, known)]:
         found.names.remove(name)
@@ -502,17 +494,6 @@ def _choose_agreed(found: Iterable[str | None], files: Sequence[PageFile]) -> tu
     most, count = votes[0] if votes else ("", 0)
     sample = len(_sample_files(files))
     return (most,) if 2 * count > len(said) and 4 * count >= sample and count >= min(2, sample) else ()
-
-
-def _is_page_file(path: PurePosixPath, *, by_sphinx: bool) -> bool:
-    suffix = get_suffix(path.name)
-    if path.name.startswith(".") or suffix not in SITE_SUFFIXES:
-        return False
-    if not by_sphinx or suffix not in HTML_SUFFIXES:
-        return True
-    top = path.parent.name if path.stem == "index" and len(path.parts) == 2 else path.stem
-    at_root = len(path.parts) == 1 or top != path.stem
-    return not (at_root and (top in _OF_SPHINX or top.startswith("genindex-")))
 
 
 def _choose_languages(names: Iterable[str]) -> dict[str, str]:

@@ -150,7 +150,7 @@ class JsonLines:
                     lost = format_count(line.replaced, "character")
                     reason = f"{lost} not in {line.encoding}, replaced by U+FFFD"
                     yield BadInput(name=f"line {number} (encoding)", reason=reason)
-        yield from claims.report()
+        yield from claims.refusals.report()
 
     def _page(
         self, number: int, line: bytes | None, seen: set[bytes], claims: Claims
@@ -355,7 +355,7 @@ class GivenDocuments:
             waiting = one
         if waiting is not None:
             yield waiting.page()
-        yield from claims.report()
+        yield from claims.refusals.report()
 
     def _records(self, claims: Claims) -> Iterator[_Record | BadInput]:
         seen: set[bytes] = set()

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
-from linkstore.core.arguments import (
-    make_argument_error,
-    omit_none,
-    require,
-    require_at_least,
-    require_list,
-)
+from linkstore.core.arguments import omit_none, require, require_at_least, require_list
 from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy
 from linkstore.extract.html import find_encoding
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits
-from linkstore.ingest.documents import ClaimPolicy
+from linkstore.ingest.documents import ClaimPolicy, Claims
 from linkstore.ingest.files import name_path
 
 
@@ -59,8 +52,7 @@ class PageSettings:
         if self.encoding is not None:
             find_encoding(self.encoding)
         require_at_least(1, max_bytes=self.max_bytes)
-        if self.claims not in get_args(ClaimPolicy):
-            raise make_argument_error("claims", f"one of {', '.join(get_args(ClaimPolicy))}", self.claims)
+        Claims(self.claims)
         self.make_site(self.bases or ())
 
     def make_site(self, bases: tuple[str, ...]) -> Site:

@@ -347,14 +347,6 @@ def count_dangling(survey: Survey, kind: str = "hyperlink") -> Dangling:
     return Dangling(internal=counts[True], external=counts[False])
 
 
-class DigestStore(Protocol):
-    """A store that remembers the digests of indexed pages."""
-
-    def pages(self, source: str) -> dict[str, str]:
-        """Return the pages stored for a source: URL → digest of what was indexed."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staleness:
     """How the stored pages of a source differ from it, each page by its name in the store.
@@ -381,7 +373,7 @@ class Staleness:
         return not (self.changed or self.added or self.gone or self.unread)
 
 
-def staleness(store: DigestStore, source: Source, name: str | None = None) -> Staleness:
+def staleness(store: PageStore, source: Source, name: str | None = None) -> Staleness:
     """Compare the digests of a source's pages with those of the last run.
 
     The settings by which pages become documents are not compared, since the store does not record them.

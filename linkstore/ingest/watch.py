@@ -80,12 +80,14 @@ def watch_folder(
         )
     tell = _log if report is None else report
     deleted: set[str] = set()
+    place = getattr(getattr(store, "backend", None), "folder", None)
+    unwatched = [*ignore, place] if isinstance(place, Path) else ignore  # a run changes the store's own files
 
     def is_deleted(page: str) -> bool:
         return page in deleted or any(page.startswith(f"{one}/") for one in deleted)
 
     first = True
-    for settled in _wait_for_changes(folder, [*ignore, *_find_place(store)], stop or Event(), deleted):
+    for settled in _wait_for_changes(folder, unwatched, stop or Event(), deleted):
         run = options.copy()
         if settled and not run.get("prune"):
             run["prune"] = is_deleted
@@ -166,12 +168,6 @@ def _identify(folder: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _find_place(store: PageStore) -> list[Path]:
-    """Return the folder of an embedded store, whose own files change with every run."""
-    place = getattr(getattr(store, "backend", None), "folder", None)
-    return [place] if isinstance(place, Path) else []
 
 
 def _log(result: Summary | LinkStoreError) -> None:

@@ -217,3 +217,47 @@ def test_a_menu_that_is_shown_in_a_frame_is_no_page(store, tmp_path, page, left_
     found = index(store, FolderSource(tmp_path), links=())
     assert ("toc.html" in pages(store)) is not bool(left_out)
     assert found.unread == ({"menus shown in frames": 1} if left_out else {})
+
+
+SOURCE = """---
+title: Setup
+---
+# Setup
+
+Read [the manual](manual.html#start) *first*, since the `setup` asks for what it explains.
+
+1. Unpack the archive into a folder of your own.
+2. Run the program & answer its questions.
+
+```sh
+./setup --prefix=/opt
+```
+
+The program writes its settings into the folder, and tells where the log of the installation is kept.
+"""
+BUILT = """<title>Setup</title><nav>Home Manual Setup</nav><h1>Setup</h1>
+<p>Read <a href="manual.html#start">the manual</a> <em>first</em>, since the <code>setup</code> asks for
+what it explains.</p><ol><li>Unpack the archive into a folder of your own.
+<li>Run the program &amp; answer its questions.</ol><pre>./setup --prefix=/opt</pre>
+<p>The program writes its settings into the folder,
+and tells where the log of the installation is kept.</p>"""
+
+
+@pytest.mark.parametrize(
+    ("source", "html", "kept"),
+    [
+        ("setup.md", BUILT, ["setup.html"]),
+        ("setup.html.md", BUILT, ["setup.html"]),
+        ("other.md", BUILT, ["other.md", "setup.html"]),
+        ("setup.md", BUILT.replace("The program writes", "It wrote"), ["setup.html", "setup.md"]),
+        ("setup.md", f"<script>{BUILT}</script><p>Nothing of it.</p>", ["setup.html", "setup.md"]),
+    ],
+)
+def test_the_markdown_that_a_page_is_made_from_is_a_name_of_it(store, tmp_path, source, html, kept):
+    (tmp_path / source).write_text(SOURCE)
+    (tmp_path / "setup.html").write_text(html)
+    (tmp_path / "z.md").write_text(f"# Z\n\nSee [how it is set up]({source}).\n")
+    found = index(store, FolderSource(tmp_path), links=("hyperlink",))
+    assert pages(store) == [*kept, "z.md"]
+    assert found.unread == ({} if len(kept) > 1 else {"other names of pages": 1})
+    assert source not in repr(found.dangling)

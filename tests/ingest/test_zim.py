@@ -79,3 +79,17 @@ def test_without_libzim_the_error_says_what_to_install(tmp_path, monkeypatch):
     with LinkStore() as store, pytest.raises(MissingLibzimError, match=r"pip install .*\[zim\]") as error:
         index(store, ZimSource(tmp_path / "x.zim"))
     assert get_exit_code(error.value) == EMBEDDING_MISSING  # that of every extra that is not installed
+
+
+def test_a_page_that_repeats_a_whole_book_is_left_out_and_named(tmp_path):
+    chapters = {
+        f"book/ch{number}.html": "".join(
+            f"<p>Paragraph {n} of chapter {number} says what no other one does.</p>" for n in range(90)
+        )
+        for number in range(8)
+    }
+    path = made(tmp_path / "book.zim", {**chapters, "book/print.html": "".join(chapters.values())}, {})
+    with LinkStore() as store:
+        found = index(store, ZimSource(path))
+        assert sorted(store.pages()) == sorted(chapters)
+        assert found.unread == {"repeating other pages (book/print.html)": 1}

@@ -213,7 +213,7 @@ def test_what_robots_txt_forbids_now_is_removed(serve, store):
         ({"/robots.txt": Reply(body="User-agent: *\nDisallow: /\n")}, SourceNotFoundError, "robots.txt"),
         ({"/robots.txt": Reply(status=503)}, FetchError, "nothing is allowed: the server answers 503"),
         ({"/": Reply(status=404)}, SourceNotFoundError, "404"),
-        ({"/": Reply(status=500)}, FetchError, "500"),
+        ({"/": Reply(status=500)}, SiteUnavailableError, "500"),
         ({"/": Reply(headers={"Content-Type": "image/png"}, body=b"x")}, SourceNotFoundError, "image/png"),
         ({"/": moved("http://127.0.0.1/")}, ForbiddenUrlError, "loopback"),
     ],

@@ -83,7 +83,7 @@ class Chrome:
     def without(self, page: PageContent) -> PageContent:
         """Return a page without its chrome, whose anchors go to what remains. If nothing would, it stays."""
         blocks = page.blocks
-        own = {block.suspect for block in blocks if _make_key(block) not in self.boxes}
+        own = {block.suspect for block in blocks if block.suspect and _make_key(block) not in self.boxes}
         boxed = {at for at, block in enumerate(blocks) if block.suspect and block.suspect not in own}
         left = boxed.union(self._find_head(page), self._find_tail(blocks))
         if all(block.level or at in left for at, block in enumerate(blocks)):

@@ -339,9 +339,7 @@ class FolderPages:
     def _digest(self, file: PageFile, content: bytes) -> str:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
         framed = self._chrome_digests[self._get_chrome_part(file)] if self._is_in_chrome(file) else ""
-        head = decode_html(content[:TITLE_BYTES], encoding=self._settings.encoding).text
-        shared = self._titles.shared(find_titles(head, markdown=file.suffix != ".html"))
-        said = f"{self._salt}{known_as}{framed}{shared}{sorted(self._titles.site)}"
+        said = f"{self._salt}{known_as}{framed}{self._titles.describe(file.url)}"
         digest = xxhash.xxh3_128(said.encode(errors="replace"))
         digest.update(content)
         return digest.hexdigest()

@@ -164,21 +164,21 @@ def _read_main_content(
 ) -> tuple[list[Block], Mapping[str, int], frozenset[tuple[int, str]]]:
     """Return the content, how many letters are left out, by what they are taken for, and their blocks."""
     suspects, main = find_suspects(tree), _find_main(tree)
-    page = read_blocks(tree, frozenset({*suspects, *main}), find_unseen(tree))
-    noise = find_noise(page.blocks, page.boxes, suspects, named)
-    if noise.left_out and _is_bare(page.blocks, noise):  # for example, a page that is only contents
+    blocks, boxes = read_blocks(tree, frozenset({*suspects, *main}), find_unseen(tree))
+    noise = find_noise(blocks, boxes, suspects, named)
+    if noise.left_out and _is_bare(blocks, noise):  # for example, a page that is only contents
         noise = replace(noise, left_out={at: kind for at, kind in noise.left_out.items() if kind != CONTENTS})
-    if noise.left_out and _is_bare(page.blocks, noise):
-        noise = find_noise(page.blocks, page.boxes, suspects, named, certain=True)
-    left_out = {**noise.left_out, **_find_outside(page.blocks, page.boxes, main, noise)}
+    if noise.left_out and _is_bare(blocks, noise):
+        noise = find_noise(blocks, boxes, suspects, named, certain=True)
+    left_out = {**noise.left_out, **_find_outside(blocks, boxes, main, noise)}
     counts: Counter[str] = Counter()
     for at, kind in left_out.items():
-        counts[kind] += count_own_letters(page.blocks[at])
+        counts[kind] += count_own_letters(blocks[at])
     for at, number in noise.suspects.items():
-        page.blocks[at] = page.blocks[at]._replace(suspect=number)
-    kept = [at for at in range(len(page.blocks)) if at not in left_out]
-    frame = frozenset((page.blocks[at].level, page.blocks[at].text) for at in left_out)
-    return keep_blocks(page.blocks, kept), +counts, frame
+        blocks[at] = blocks[at]._replace(suspect=number)
+    kept = [at for at in range(len(blocks)) if at not in left_out]
+    frame = frozenset((blocks[at].level, blocks[at].text) for at in left_out)
+    return keep_blocks(blocks, kept), +counts, frame
 
 
 def _find_outside(
@@ -255,11 +255,9 @@ def _choose_title(named: str, blocks: Sequence[Block]) -> str:
     headings = [block for block in blocks if block.level]
     tops = [block.text for block in headings if block.level == 1]
     first = [
-        block.text for block in headings[:1] if block.level == 1 and not (block.suspect or _is_link(block))
+        block.text
+        for block in headings[:1]
+        if block.level == 1 and not block.suspect and all(link.label != block.text for link in block.links)
     ]
     begun = (text for text in tops if named.startswith(text) and _AFTER_TITLE.match(named, len(text)))
     return next(begun, "") or next(iter(first), "") or named or next((one.text for one in headings), "")
-
-
-def _is_link(block: Block) -> bool:
-    return any(link.label == block.text for link in block.links)

@@ -10,7 +10,7 @@ import datetime as dt
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -56,7 +56,7 @@ def make_plain(values: Mapping[Any, Any]) -> dict[str, Any]:
         NotPlainError: If it holds more than 10,000 values, or is nested more than 20 deep. References can
             make a few lines of YAML stand for billions of values.
     """
-    budget = _Budget()
+    budget = iter(range(_MOST_VALUES))
     try:
         return {str(key): _make_plain_value(value, budget, 1) for key, value in values.items()}
     except NotPlainError:
@@ -65,14 +65,8 @@ def make_plain(values: Mapping[Any, Any]) -> dict[str, Any]:
         raise NotPlainError(f"a number with too many digits: {error}") from error
 
 
-@dataclass(slots=True)
-class _Budget:
-    left: int = _MOST_VALUES
-
-
-def _make_plain_value(value: Any, budget: _Budget, depth: int) -> Any:
-    budget.left -= 1
-    if budget.left < 0 or depth > DEEPEST_VALUE:
+def _make_plain_value(value: Any, budget: Iterator[int], depth: int) -> Any:
+    if next(budget, None) is None or depth > DEEPEST_VALUE:
         raise NotPlainError(f"over {_MOST_VALUES:,} values, or lists in lists without end")
     if value is None or isinstance(value, bool):
         return value

@@ -21,7 +21,7 @@ from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.html import DecodedText, decode_html
 from linkstore.extract.protocol import Chunk, Hyperlink, Page
 from linkstore.ingest.chunks import make_chunks
-from linkstore.ingest.documents import TITLE_BYTES, Claims, PageTitles, find_titles
+from linkstore.ingest.documents import Claims, PageTitles
 from linkstore.ingest.files import NOTE_SUFFIXES, Listing, PageFile, list_pages, open_folder
 from linkstore.ingest.html.folder import read_file_content, read_file_titles
 from linkstore.ingest.html.pages import decode_page
@@ -81,17 +81,6 @@ def _find_wikilinks(note: Path) -> list[str]:
     return _WIKILINK.findall(_FENCE.sub("", read.decode(errors="replace"))) if b"[[" in read else []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Note:
-    """A note that was read, not parsed."""
-
-    file: PageFile
-    front: FrontMatter
-    body: str
-    decoding: DecodedText
-    digest: str
-
-
 @dataclass(frozen=True, slots=True)
 class VaultSource(PathSettings):
     """The notes of a vault, by path.
@@ -113,7 +102,7 @@ class VaultSource(PathSettings):
             SourceNotFoundError: If there is no such folder.
         """
         folder = open_folder(self.path, "the folder of a vault")
-        return nullcontext(VaultNotes(self, list_pages(folder, _is_note, NOTE_SUFFIXES)))
+        return nullcontext(VaultNotes(self, list_pages(folder, NOTE_SUFFIXES)))
 
 
 class VaultNotes:
@@ -146,7 +135,7 @@ class VaultNotes:
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Yield the notes by path. A note with broken front matter is offered without it, and reported."""
         yield from self._listing.problems
-        self._notes = notes = NoteIndex((file.page for file in self._files), self._aliases())
+        self._notes = NoteIndex((file.page for file in self._files), self._aliases())
         for file in self._files:
             found = self._text(file)
             if isinstance(found, BadInput):
@@ -158,10 +147,9 @@ class VaultNotes:
             except FrontMatterError as error:
                 front = NO_FRONT_MATTER
                 yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
-            digest = self._digest(file, found.text, notes)
-            note = _Note(file=file, front=front, body=body, decoding=found._replace(text=""), digest=digest)
-            read = partial(self._chunks, note)
-            yield SourcePage(url=file.url, digest=note.digest, read=read, size=len(body))
+            read = partial(self._chunks, file, front, found._replace(text=body))
+            digest = self._digest(file, found.text)
+            yield SourcePage(url=file.url, digest=digest, read=read, size=len(body))
 
     def _text(self, file: PageFile) -> DecodedText | BadInput:
         content = read_file_content(file, self._settings.max_bytes)
@@ -180,21 +168,19 @@ class VaultNotes:
                 found.setdefault(alias, []).append(file.page)
         return found
 
-    def _digest(self, file: PageFile, text: str, notes: NoteIndex) -> str:
+    def _digest(self, file: PageFile, text: str) -> str:
         """Return the digest of a note and its links' targets, which change as other notes come and go."""
-        found = (
-            (one, notes.named(one, file.page), notes.linked(one, file.page)) for one in find_targets(text)
-        )
+        named, linked = self._notes.named, self._notes.linked
+        found = ((one, named(one, file.page), linked(one, file.page)) for one in find_targets(text))
         leads = sorted(map(str, found))
-        shared = self._titles.shared(find_titles(text[:TITLE_BYTES], markdown=True))
-        said = f"{self._salt}{file.url}{file.aliases}{leads}{shared}\0{text}"
+        said = f"{self._salt}{file.url}{file.aliases}{leads}{self._titles.describe(file.url)}\0{text}"
         return xxhash.xxh3_128(said.encode(errors="replace")).hexdigest()
 
-    def _chunks(self, note: _Note) -> list[Chunk]:
-        file, front, notes = note.file, note.front, self._notes
+    def _chunks(self, file: PageFile, front: FrontMatter, body: DecodedText) -> list[Chunk]:
+        notes = self._notes
         stem, named = PurePosixPath(file.name).stem, fold_whitespace(front.title)
-        html = render_note(note.body, file.page, notes)
-        if front.fields and not note.body.strip():  # a note may be known by its properties alone
+        html = render_note(body.text, file.page, notes)
+        if front.fields and not body.text.strip():  # a note may be known by its properties alone
             html = f"<h1>{escape(named or stem)}</h1>"
         found = read_markdown_content(html, title=named, bare=True)
         found = self._titles.told_apart(found, file.url)
@@ -207,17 +193,13 @@ class VaultNotes:
             aliases=(*file.aliases, *(url for url in front.urls if believed[url])),
             metadata=metadata,
             disbelieved=tuple(self.site.page_tag(url) or url for url in front.urls if not believed[url]),
-            replaced=note.decoding.replaced,
-            guessed=note.decoding.guessed,
+            replaced=body.replaced,
+            guessed=body.guessed,
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
         links = tuple(find_property_links(dict(front.fields), file.page, notes))
         chunks[0] = replace(chunks[0], hyperlinks=(*links, *chunks[0].hyperlinks))
         return [_add_tags(chunk, front if chunk.index == 0 else NO_FRONT_MATTER) for chunk in chunks]
-
-
-def _is_note(path: PurePosixPath) -> bool:
-    return path.suffix.lower() in NOTE_SUFFIXES and not path.name.startswith(".")
 
 
 def _read_front(file: PageFile, encoding: str | None) -> FrontMatter:

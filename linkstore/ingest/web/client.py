@@ -128,7 +128,7 @@ class Client:
         self._network.sleep(seconds)
         return True
 
-    def _failed(self, error: FetchError) -> FetchError:
+    def _failed(self, error: FetchError) -> FetchError | SiteUnavailableError:
         self._failures += 1
         if self._failures < _FAILURES:
             return error
@@ -206,7 +206,7 @@ class Robots:
             rate = rules.request_rate(self._user_agent)
             by_rate = rate.seconds / rate.requests if rate is not None and rate.requests else 0.0
             self._client.slow_down(max(rules.crawl_delay(self._user_agent) or 0.0, by_rate))
-        except (ForbiddenUrlError, SiteUnavailableError):
+        except ForbiddenUrlError:
             raise
         except FetchError as error:
             return str(error)

@@ -44,7 +44,6 @@ from linkstore.ingest.web.frontier import (
 from linkstore.ingest.web.targets import (
     FetchError,
     RobotsError,
-    SiteUnavailableError,
     WebSettings,
     make_absolute_url,
 )
@@ -320,8 +319,8 @@ class Crawl:
         Raises:
             SiteUnavailableError: If the site stops answering.
         """
-        if self._start is not None:
-            yield from self._first(self._start)
+        if self._start is not None and (key := self._frontier.add(self._start.url)) is not None:
+            yield from self._answered(Candidate(url=self._start.url, key=key, depth=0), self._start)
         for seed in self._seeds:
             if isinstance(seed, BadInput):
                 yield seed
@@ -354,8 +353,6 @@ class Crawl:
         """Ask once more for a page that was offered before all URLs that lead to it were known."""
         try:
             found = self._visitor.client.get(url, follow=lambda _: False, wanted=partial(is_page, url))
-        except SiteUnavailableError:
-            raise
         except FetchError as error:
             return BadInput(name=url, reason=str(error))
         page = read_web_page(found, encoding=self._visitor.settings.encoding) if found.body else None
@@ -364,11 +361,6 @@ class Crawl:
         record = update_record(record, self._visitor.how, page.content, found.headers)
         return self._make_page(url, record, page.content, again=True)
 
-    def _first(self, start: Response) -> Iterator[Offer]:
-        key = self._frontier.add(start.url)
-        if key is not None:
-            yield from self._answered(Candidate(url=start.url, key=key, depth=0), start)
-
     def _visit(self, one: Candidate) -> Iterator[Offer]:
         """Ask for a URL and, if there is no page, for the same one in other spellings."""
         other: Candidate | None = one
@@ -376,8 +368,6 @@ class Crawl:
             self._requests += 1
             try:
                 found = self._ask(other) if self._visitor.robots.allows(other.url) else None
-            except SiteUnavailableError:
-                raise
             except FetchError as error:
                 self._ends.add_nothing(one.key)
                 yield self._bad(other, str(error), failed=error.again or isinstance(error, RobotsError))
@@ -418,7 +408,8 @@ class Crawl:
         url, memory = self._memories.get(one.key, (one.url, None))
         if found.status == 304 and memory is not None and not found.hops:
             self._ends.add_page(one.key)
-            yield self._unchanged(one.key, url, memory)
+            self._offered[one.key] = (url, memory)
+            yield SourcePage(url=url, digest=self._digests[url], read=refuse_reading)
         elif found.location is not None:
             yield from self._redirected(one, found)
         elif found.status != 200:
@@ -505,7 +496,8 @@ class Crawl:
     def _read(self, key: str, depth: int, found: Response, page: WebPage, content: PageContent) -> SourcePage:
         """Return the page, with the digest of the last run if it still says the same."""
         url, old = self._memories.get(key, (self._stored.get(key, drop_tracking(found.url)), None))
-        children = () if old is None else (one for one in old.children if not self._is_gone(one))
+        keys = {one: self._visitor.scope.key(one) for one in old.children} if old else {}
+        children = (one for one, name in keys.items() if name is not None and not self._ends.is_nothing(name))
         moved, aliases = self._moved(key, old.moved if old else ()), self._aliases(found.url, content)
         noted = PageRecord(
             depth=depth,
@@ -525,10 +517,6 @@ class Crawl:
         aliases = (*memory.moved, *memory.aliases)
         read = partial(make_web_chunks, url, content, aliases, self._visitor.settings.limits)
         return SourcePage(url=url, digest=memory.digest(), read=read, again=again)
-
-    def _unchanged(self, key: str, url: str, memory: PageRecord) -> SourcePage:
-        self._offered[key] = (url, memory)
-        return SourcePage(url=url, digest=self._digests[url], read=refuse_reading)
 
     def _aliases(self, url: str, found: PageContent) -> tuple[str, ...]:
         """Return the page's canonical URL, or that of which it is the Markdown, where nothing else is."""
@@ -551,10 +539,6 @@ class Crawl:
             key = self._visitor.scope.key(url)
             if key is not None and self._ends.final(target) != key and not self._ends.is_page(key):
                 self._ends.add_move(key, url, target)
-
-    def _is_gone(self, url: str) -> bool:
-        key = self._visitor.scope.key(url)
-        return key is None or self._ends.is_nothing(key)
 
     def _bad(self, one: Candidate, reason: str, *, failed: bool = False) -> BadInput:
         """Report bad input by the name of the stored page, if there is one, so that what is stored stays.

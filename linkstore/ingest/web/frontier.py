@@ -302,9 +302,7 @@ class Frontier:
         """Return the same page by the next URL that was seen for it, such as ``/a/`` for ``/a``."""
         written = self._spellings.get(candidate.key, ())
         after = written[written.index(candidate.url) + 1 :] if candidate.url in written else ()
-        if not after:
-            return None
-        return Candidate(url=after[0], key=candidate.key, depth=candidate.depth, via=candidate.via)
+        return replace(candidate, url=after[0]) if after else None
 
     def claim(self, page: str, urls: Iterable[str]) -> tuple[str, ...]:
         """Return those of the URLs found on a page that no other page has claimed.

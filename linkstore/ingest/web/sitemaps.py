@@ -14,7 +14,7 @@ from xml.parsers import expat
 from linkstore.ingest.source import BadInput
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.fetching import GZIP, Response, read_body
-from linkstore.ingest.web.targets import FetchError, SiteUnavailableError, make_absolute_url
+from linkstore.ingest.web.targets import FetchError, make_absolute_url
 from linkstore.ingest.xml import BoundedParser, UnboundedXmlError
 
 MAX_BYTES: Final = 50 * 2**20
@@ -107,8 +107,6 @@ def list_sitemap_urls(
         try:
             found = given if given is not None and url == given.url else _fetch_sitemap(client, url, allowed)
             sitemap = Sitemap() if found is None else read_sitemap(found.body)
-        except SiteUnavailableError:
-            raise
         except FetchError as error:
             yield BadInput(name=url, reason=str(error), hides=())
             continue

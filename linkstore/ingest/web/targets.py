@@ -7,10 +7,11 @@ URLs are parsed strictly, once, so that no two parsers can differ about the host
     LinkStoreError
     ├── StrategyError
     │   └── WebSettingsError    settings of a crawl that cannot work
-    └── FetchError              a URL that could not be fetched
-        ├── ForbiddenUrlError   a URL or address that is never asked
-        ├── RobotsError         a robots.txt cannot be read, so nothing may be requested
-        └── SiteUnavailableError  the site does not answer
+    ├── FetchError              a URL that could not be fetched
+    │   ├── ForbiddenUrlError   a URL or address that is never asked
+    │   └── RobotsError         a robots.txt cannot be read, so nothing may be requested
+    └── UnavailableError
+        └── SiteUnavailableError  the site does not answer, which ends a run
 """
 
 from __future__ import annotations
@@ -71,11 +72,8 @@ class RobotsError(FetchError, UnavailableError):
     """The robots.txt of a host cannot be read or followed, so nothing is requested from the host."""
 
 
-class SiteUnavailableError(FetchError, UnavailableError):
+class SiteUnavailableError(UnavailableError):
     """A site does not answer, or stopped answering in a run; what was stored of it stays."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, again=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

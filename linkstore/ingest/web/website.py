@@ -133,7 +133,10 @@ class WebsitePages:
         Raises:
             SiteUnavailableError: If the site stops answering.
         """
-        asked = {_make_request_url(name): digest for name, digest in known.items()}
+        # Pages are named in their own letters, and asked for percent-encoded.
+        asked = {
+            name if name.isascii() else make_absolute_url(name, ""): digest for name, digest in known.items()
+        }
         is_page = not self._is_list and not is_sitemap(self._start.body)
         self._crawl = Crawl(self._visitor, asked, self._start if is_page else None, self._seeds())
         yield from map(_name_in_letters, self._crawl.run())
@@ -173,18 +176,11 @@ class WebsitePages:
         client, robots = self._visitor.client, self._visitor.robots
         try:
             found = client.get(url, follow=robots.allows, max_bytes=MAX_BYTES) if robots.allows(url) else None
-        except SiteUnavailableError:
-            raise
         except FetchError as error:
             yield BadInput(name=url, reason=str(error))
             return
         if found is not None and found.status == 200 and is_sitemap(found.body):
             yield from list_sitemap_urls(client, (), allowed=robots.allows, given=found)
-
-
-def _make_request_url(name: str) -> str:
-    """Return the URL to ask for, percent-encoded, of a page that is named in its own letters."""
-    return name if name.isascii() else make_absolute_url(name, "")
 
 
 def _name_in_letters(offered: SourcePage | BadInput) -> SourcePage | BadInput:

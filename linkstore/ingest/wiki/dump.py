@@ -92,10 +92,6 @@ class RedirectTable:
         self._table.execute("COMMIT")
         self._table.execute("CREATE INDEX by_target ON redirect (target, title, section)")
 
-    def __len__(self) -> int:
-        count: int = self._table.execute("SELECT count(*) FROM redirect").fetchone()[0]
-        return count
-
     def aliases(self, title: str) -> tuple[Alias, ...]:
         """Return the redirects that end at a page, through others too, by title."""
         return tuple(Alias(*row) for row in self._table.execute(_ALIASES, (title,)))

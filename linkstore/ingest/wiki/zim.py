@@ -20,6 +20,7 @@ from linkstore.core.arguments import as_path
 from linkstore.errors import MissingExtraError
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import make_chunks
+from linkstore.ingest.copies import count_books, find_books
 from linkstore.ingest.files import SourceNotFoundError, quote_path
 from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.settings import PageSettings, PathSettings
@@ -27,6 +28,8 @@ from linkstore.ingest.source import BadInput, SourcePage
 
 _SITE: Final = re.compile(r"\s*(?:[-\u2013\u2014|:·]\s|\Z)")
 """The separators between a heading and the name of the site in a title."""
+_MOST_WITH_BOOKS: Final = 20_000
+"""Entries, of which each has to be unpacked to know its size. Larger files are of wikis."""
 
 
 class MissingLibzimError(MissingExtraError):
@@ -60,7 +63,8 @@ class ZimPages:
         self._settings = settings
         self._archive = archive
         self.site: Final = settings.make_site(settings.bases or ())
-        self.unread: Final[Mapping[str, int]] = {}
+        self.unread: Mapping[str, int] = {}
+        """The pages that repeat others, once the pages are asked for."""
         self._salt = repr((settings.limits, settings.encoding))
 
     def __len__(self) -> int:
@@ -69,13 +73,11 @@ class ZimPages:
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Yield the pages. Each is unpacked, and parsed only if it is read."""
-        redirects = self._redirects()
-        for entry in self._entries():
-            if entry.is_redirect:
-                continue
+        redirects, books = self._redirects(), self._find_books()
+        self.unread = count_books(books)
+        for entry, item in self._list_html():
             url = quote_path(entry.path)
-            item = entry.get_item()
-            if not item.mimetype.startswith("text/html"):
+            if entry.path in books:
                 continue
             if item.size > self._settings.max_bytes:
                 reason = f"it has {item.size:,} bytes, more than the {self._settings.max_bytes:,} allowed"
@@ -91,6 +93,23 @@ class ZimPages:
     def _entries(self) -> Iterator[Any]:
         for number in range(self._archive.entry_count):
             yield self._archive._get_entry_by_id(number)  # noqa: SLF001 (there is no other way to see all)
+
+    def _list_html(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the entries that are pages of HTML, each with its item."""
+        for entry in self._entries():
+            if not entry.is_redirect and (item := entry.get_item()).mimetype.startswith("text/html"):
+                yield entry, item
+
+    def _find_books(self) -> frozenset[str]:
+        """Return the pages that repeat others, none if there are so many pages that none would be a book."""
+        if len(self) > _MOST_WITH_BOOKS:
+            return frozenset()
+        sizes = {entry.path: item.size for entry, item in self._list_html()}
+
+        def read(path: str, most: int) -> bytes:
+            return bytes(self._archive.get_entry_by_path(path).get_item().content[:most])
+
+        return frozenset(find_books(sizes, read))
 
     def _redirects(self) -> dict[str, list[str]]:
         """Map paths to the URLs that redirect to them. libzim refuses to write circles and loose ends."""
