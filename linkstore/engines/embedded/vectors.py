@@ -400,6 +400,23 @@ class AnnIndex:
             grown = replace(grown, twins=grown.twins.extended(nodes[~own], batch[~own]), table=table)
         return replace(grown, covered=covered)
 
+    def without_removed(self, living: Ints) -> AnnIndex:
+        """Return this index without the twins that were removed.
+
+        A document that was updated and kept its vector is a twin of its earlier version, whose node stays.
+
+        Args:
+            living: Keys of the documents that exist.
+        """
+        kept = np.isin(self.twins.keys, living)
+        return replace(self, twins=Twins(self.twins.nodes[kept], self.twins.keys[kept]))
+
+    def count_unused(self, living: Ints) -> int:
+        """Count the nodes of removed documents that have no twins."""
+        nodes = np.asarray(self.index.keys, dtype=np.int64)
+        used = np.isin(nodes, living) | np.isin(nodes, self.twins.nodes)
+        return int(np.count_nonzero(~used))
+
     def save(self, path: Path, columns: Mapping[str, Iterable[Array]] = NO_COLUMNS) -> str:
         """Write the index, and columns behind it, to a file, and return the file's hash."""
 
