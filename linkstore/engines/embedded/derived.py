@@ -160,7 +160,7 @@ class LoadedData:
         mirror: The columns.
         cache: What filters said, by the mirror's rows and entries.
         followed: The generation of the last snapshot that was loaded; 0 if none was.
-        ann: The index of that snapshot; None if it was damaged, or there is none.
+        ann: The index of that snapshot; None if there is none, or it was damaged or finds too little.
     """
 
     mirror: Mirror
@@ -231,7 +231,8 @@ class DerivedData:
             mirror, index = self.load(snapshot) or (None, None)
             if mirror is not None and snapshot.change >= floor:
                 held = held.with_rows_of(mirror)
-            held = replace(held, followed=snapshot.generation, ann=index)
+            used = index if snapshot.recall >= LEAST_RECALL else None
+            held = replace(held, followed=snapshot.generation, ann=used)
         if held.mirror.change < min(floor, change):
             held = held.with_rows_of(make_empty_mirror(dimension))
         with convert_row_errors("documents and links"):
@@ -255,7 +256,7 @@ class DerivedData:
         gone, or its graph is not of int8. A store in memory has no mirror but the one that is loaded.
         """
         path = self.path(snapshot.generation)
-        loaded = AnnIndex.load(path, snapshot.digest, snapshot.last_key, recall=snapshot.recall, view=view)
+        loaded = AnnIndex.load(path, snapshot.digest, snapshot.last_key, view=view)
         if loaded is None:
             return None
         index, arrays = loaded
@@ -327,7 +328,7 @@ class MemoryDerivedData(DerivedData):
         """Return the index, or a copy to add to."""
         if self._index is None:
             return None
-        return None, replace(self._index if view else self._index.copied(), recall=snapshot.recall)
+        return None, self._index if view else self._index.copied()
 
     def _save(self, index: AnnIndex, state: StoreState) -> str:
         index.mend(np.frombuffer(index.index.save(), np.uint8))
