@@ -113,6 +113,10 @@ def check_wheel(names: Iterable[str], metadata: str, tracked: Iterable[str]) -> 
     problems = _compare(found, expected | about, (*WHEEL, *about))
     if "License-Expression: Apache-2.0" not in metadata:
         problems.append("the metadata do not name the licence")
+    relative = re.findall(r"\]\((?!https?:|#)[^)]*\)", metadata)
+    problems += [
+        f"the description has a link that leads nowhere on a package index: {one}" for one in relative
+    ]
     version = re.search(r"^Version: (\S+)$", metadata, re.MULTILINE)
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     if version is None or cited is None or version[1] != cited[1]:

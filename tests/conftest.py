@@ -14,11 +14,24 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.load_profile("untimed")  # a busy machine is no failure
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what is marked so to `make test-long`."""
+    """Leave what is marked so to `make test-long`, and set up what a module shares in one worker only."""
     if not LONG:
         config.hook.pytest_deselected(items=[item for item in items if is_long(item)])
         items[:] = [item for item in items if not is_long(item)]
+    for item in items:
+        if shares_a_module(item) and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def shares_a_module(item: pytest.Item) -> bool:
+    """Tell whether a test uses what is made once for all tests of its module."""
+    made = getattr(item, "_fixtureinfo", None)
+    used = made.name2fixturedefs.values() if made else ()
+    return any(
+        one[-1].scope == "module" and one[-1].baseid == item.parent.nodeid.partition("::")[0] for one in used
+    )
 
 
 def is_long(item: pytest.Item) -> bool:

@@ -6,9 +6,8 @@ from abc import ABC
 
 from langchain_core.embeddings import Embeddings
 
-from linkstore.embeddings.bge import BgeSmall
 from linkstore.embeddings.encoder import Encoder
-from linkstore.embeddings.minilm import MiniLM
+from linkstore.embeddings.onnx import BgeSmall, MiniLM
 from linkstore.embeddings.wordllama import WordLlama
 
 

@@ -13,9 +13,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from linkstore.core.arguments import require
-from linkstore.embeddings.bge import BgeSmall
 from linkstore.embeddings.encoder import Encoder
-from linkstore.embeddings.minilm import MiniLM
+from linkstore.embeddings.onnx import BgeSmall, MiniLM
 from linkstore.embeddings.wordllama import WordLlama
 from linkstore.errors import EmbeddingError, MissingExtraError
 

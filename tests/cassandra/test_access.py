@@ -12,7 +12,6 @@ from cassandra_tables import new_name, own_keyspace
 from conformance.probe import link_both, make_record
 from stores import times
 
-from linkstore import Link
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.contract import Change, Manifest
 
@@ -75,15 +74,6 @@ def test_an_access_that_outlives_its_document_is_not_told(backend, opened, cassa
     assert backend.run(backend.accessed(["gone", "d000"])) == {}
 
 
-def test_a_store_of_version_4_gets_the_table(backend, opened, cassandra_session):
-    cassandra_session.execute(f'DROP TABLE {opened.table}_accesses"')
-    step = f"""UPDATE {opened.table}_settings" SET value = '4' WHERE name = 'version' IF value = '6'"""
-    assert cassandra_session.execute(step).one()[0]
-    again = opened()
-    assert again.run(again.touch({"d000": NOON})) == 1
-    assert again.run(again.accessed(["d000"])) == {"d000": NOON}
-
-
 @pytest.mark.parametrize("ahead", [-86_400, 0, 2, 86_400])
 def test_an_access_belongs_to_the_document_that_was_there(backend, ahead):
     """Whatever time it has: a deletion forgets it, and one of the next document is kept."""
@@ -97,23 +87,3 @@ def test_an_access_belongs_to_the_document_that_was_there(backend, ahead):
     for later in (at - 5, at - 9, at - 7):
         assert backend.run(backend.touch({"d000": later})) == 1
     assert backend.run(backend.accessed(["d000", "d000"])) == {"d000": at - 5}
-
-
-def test_a_store_of_version_5_keeps_accesses_and_can_be_written(backend, opened, cassandra_session):
-    """Its documents do not say when they were added, and its table lacks the columns."""
-    for column in ("born", "relinked"):
-        cassandra_session.execute(f'ALTER TABLE {opened.table}" DROP {column}')
-    cassandra_session.execute(
-        f'INSERT INTO {opened.table}_accesses" (id, at) VALUES (%s, %s)', ("d000", NOON)
-    )
-    step = f"""UPDATE {opened.table}_settings" SET value = '5' WHERE name = 'version' IF value = '6'"""
-    assert cassandra_session.execute(step).one()[0]
-    again = opened()
-    assert again.run(again.accessed(["d000"])) == {"d000": NOON}
-    again.run(again.write(Change(put=[make_record("d000", 0.25, link_both("other"))])))
-    assert again.run(again.accessed(["d000"])) == {"d000": NOON}
-    assert again.run(again.relink({"k"}, {"d000": [Link.bidir(kind="k", tag="new")]})).updated == 1
-    again.run(again.write(Change(remove=["d000"])))
-    again.run(again.write(Change(put=[make_record("d000", 0.5)])))
-    assert again.run(again.accessed(["d000"])) == {}
-    assert again.run(again.verify()).sound

@@ -94,24 +94,6 @@ def test_a_name_that_another_client_brought_is_known(backend, opened):
     assert names(other, asked) == asked
 
 
-def test_a_store_of_version_3_is_brought_forward(backend, opened, cassandra_session):
-    """By whoever opens it, also without the right to create."""
-    forget(cassandra_session, opened.settings)
-    step = f"UPDATE {opened.settings} SET value = '3' WHERE name = 'version' IF value = '6'"
-    assert cassandra_session.execute(step).one()[0]
-    assert names(opened(create=False)) == NAMES
-    found = cassandra_session.execute(f"SELECT value FROM {opened.settings} WHERE name = 'version'").one()
-    assert found.value == "6"
-    assert opened().run(opened().verify()).sound
-
-
-def test_an_empty_store_of_version_3_is_brought_forward(opened, cassandra_session):
-    opened()
-    step = f"UPDATE {opened.settings} SET value = '3' WHERE name = 'version' IF value = '6'"
-    assert cassandra_session.execute(step).one()[0]
-    assert names(opened()) == Vocabulary()
-
-
 def test_names_that_are_missing_are_found_and_recorded(backend, opened, cassandra_session):
     """As after a backup of the documents alone was restored."""
     forget(cassandra_session, opened.settings)

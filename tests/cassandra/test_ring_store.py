@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
@@ -16,7 +16,7 @@ from cassandra_server import Ring, create_keyspace
 from differential import compare_hits
 from langchain_core.documents import Document
 from oracle import OracleBackend
-from stores import embedding, long, times
+from stores import embedding, times
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.errors import StoreUnavailableError
@@ -133,18 +133,6 @@ def stores(ring: Ring, opened) -> Stores:
     return made
 
 
-@contextmanager
-def without_hints(ring: Ring) -> Iterator[None]:
-    """The others do not tell a node what it missed."""
-    for node in ring.nodes[:2]:
-        node.nodetool("disablehandoff")
-    try:
-        yield
-    finally:
-        for node in ring.nodes[:2]:
-            node.nodetool("enablehandoff")
-
-
 def warm(store: LinkStore) -> None:
     """Have the store do once what it will do in trouble."""
     store.add_documents([page("warm", at("warm"))])
@@ -161,35 +149,72 @@ def refused_in_time(work: Callable[[], object]) -> str:
     return error.value.message
 
 
-def test_nodes_are_killed_and_come_back_without_what_they_missed(ring, opened, stores) -> None:
-    """With one down all goes on, with two down there is a typed error in time, healed all is right."""
+WAYS = ("deleted", "linked elsewhere")
+
+
+def near(way: str) -> list[str]:
+    """The names of pages that are changed in this way while a node is down."""
+    return [f"near {way} {n}" for n in range(PAGES)]
+
+
+@pytest.fixture(scope="module")
+def missed(ring: Ring, opened, stores) -> list[str]:
+    """Nodes that were killed and are back without what they missed: one missed changes, then two were down.
+
+    What was refused meanwhile.
+    """
     hurried = opened(deadline=DEADLINE, timeout=TIMEOUT)
+    for store in stores.each():
+        for way in WAYS:
+            store.add_documents([page(name, to(name), at(f"{way} before")) for name in near(way)])
     try:
-        with without_hints(ring):
-            ring.nodes[2].kill()
-            stores.change("killed")
-            stores.assert_alike("killed")
+        ring.nodes[2].kill()
+        stores.change("killed")
+        for store in stores.each():
+            store.delete(near("deleted"))
+            elsewhere = near("linked elsewhere")
+            store.add_documents([page(name, at("elsewhere after"), version=1) for name in elsewhere])
+        stores.assert_alike("killed")
         ring.nodes[1].kill()
         new = page("killed new", at("killed"))
-        said = [
+        return [
             refused_in_time(lambda: hurried.add_documents([new])),
             refused_in_time(lambda: hurried.get_by_ids(["killed root"])),
             refused_in_time(lambda: hurried.search("x", strategy=FOLLOWED, initial_roots=["killed root"])),
         ]
-        for message in said:
-            assert message.startswith("could not read "), message
-            assert ": Cassandra at 127.0.0." in message
-            assert "nodetool status" in message
     finally:
         ring.heal()
+
+
+def test_nodes_are_killed_and_come_back_without_what_they_missed(ring, opened, stores, missed) -> None:
+    """With one down all goes on, with two down there is a typed error in time, healed all is right."""
+    for message in missed:
+        assert message.startswith("could not read "), message
+        assert ": Cassandra at 127.0.0." in message
+        assert "nodetool status" in message
     stale = opened(ring.hosts[2])
     stores.assert_alike("killed", stale)
     stores.assert_alike("killed")
     for store in stores.each():
-        store.add_documents([new])
+        store.add_documents([page("killed new", at("killed"))])
         store.delete(["killed 9"])
     stores.assert_alike("killed", stale)
     assert stale.verify().sound
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nearest_neighbours_are_those_that_a_quorum_knows(ring, opened, stores, missed, way) -> None:
+    """Also where the index of a node that missed the changes proposes them."""
+    stale = opened(ring.hosts[2])
+    wrong = []
+    for name in near(way):
+        found = [
+            one.search(f"page {name}", strategy=Eager(start_k=1, depth=1, direction="both", k=3))
+            for one in (stale, stores.oracle)
+        ]
+        if compare_hits(*found):
+            wrong.append((name, found[0][0].document))
+    assert wrong == []
 
 
 @pytest.mark.long
@@ -222,35 +247,6 @@ def test_a_paused_node_is_got_around(ring, opened, stores) -> None:
     stores.change("paused")
     stores.assert_alike("paused")
     stores.assert_alike("paused", opened(ring.hosts[2]))
-
-
-@pytest.mark.parametrize("way", ["deleted", long("linked elsewhere")])
-def test_nearest_neighbours_are_those_that_a_quorum_knows(ring, opened, stores, way) -> None:
-    """Also where the index of a node that missed the changes proposes them."""
-    side = f"near {way}"
-    names = [f"{side} {n}" for n in range(PAGES)]
-    for store in stores.each():
-        store.add_documents([page(name, to(name), at(f"{way} before")) for name in names])
-    try:
-        with without_hints(ring):
-            ring.nodes[2].kill()
-            for store in stores.each():
-                if way == "deleted":
-                    store.delete(names)
-                else:
-                    store.add_documents([page(name, at(f"{way} after"), version=1) for name in names])
-    finally:
-        ring.heal()
-    stale = opened(ring.hosts[2])
-    wrong = []
-    for name in names:
-        found = [
-            one.search(f"page {name}", strategy=Eager(start_k=1, depth=1, direction="both", k=3))
-            for one in (stale, stores.oracle)
-        ]
-        if compare_hits(*found):
-            wrong.append((name, found[0][0].document))
-    assert wrong == []
 
 
 @pytest.mark.long

@@ -163,7 +163,7 @@ def test_another_dimension_is_refused(cassandra_session, space, filled):
 
 @pytest.mark.parametrize(
     ("version", "remedy"),
-    [("0", "drop its tables and index its sources again"), ("2", "drop its tables"), ("77", "upgrade")],
+    [("0", "drop its tables and index its sources again"), ("5", "drop its tables"), ("77", "upgrade")],
 )
 def test_a_version_that_is_not_known_is_refused(cassandra_session, space, table, version, remedy):
     options = {"table": table, "session": cassandra_session, "keyspace": space}

@@ -18,7 +18,7 @@ from linkstore.cli.export import write_json_lines
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.errors import StoreNotFoundError, StoreUnavailableError
 from linkstore.ingest import Counts, FolderSource, Partition, Writer, index
-from linkstore.store import retry
+from linkstore.store import base
 from linkstore.store.cassandra import make_url_backend
 
 distributed = pytest.importorskip("distributed", reason="needs Dask")
@@ -159,7 +159,7 @@ class TestPause:
             proxied.heal()
             time.sleep(seconds)
 
-        monkeypatch.setattr(retry, "sleep", heal_and_sleep)
+        monkeypatch.setattr(base, "sleep", heal_and_sleep)
         place = f"cassandra://{proxied.host}:{proxied.port}/{keyspace}/kb"
         made = Writer(place, embedding(), batch_rows=8, settings=QUICK, patience=120)
         counts = made.write(documents(*PARTS[0]))

@@ -91,3 +91,10 @@ def test_a_missing_licence_is_named(checks, name: str) -> None:
 def test_metadata_name_the_licence_and_the_version_that_is_cited(checks) -> None:
     wrong = METADATA.replace(__version__, "9.9").replace("Apache-2.0", "MIT")
     assert len(checks.check_wheel(WHEEL, wrong, SOURCES)) == 2
+
+
+def test_links_of_the_description_lead_somewhere_on_a_package_index(checks) -> None:
+    right = "[here](#install), [there](https://example.org/docs)"
+    assert checks.check_wheel(WHEEL, METADATA + right, SOURCES) == []
+    problems = checks.check_wheel(WHEEL, METADATA + right + " and [nowhere](docs/index.md)", SOURCES)
+    assert [one.endswith("](docs/index.md)") for one in problems] == [True]

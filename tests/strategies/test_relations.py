@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from linkstore import LinkStore
 from linkstore.errors import StrategyError
 from linkstore.strategies import AllPaths, Named, PageRank, Relations
-from linkstore.strategies.validity import find_states, is_asked_for
+from linkstore.strategies.relations import find_states, is_asked_for
 
 
 def meetings(documents: list[Document], question: str, **settings: object) -> set[str]:

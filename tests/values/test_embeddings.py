@@ -29,7 +29,7 @@ from linkstore.embeddings import (
     WordLlamaEmbeddings,
     embedding_name,
     get_embedding,
-    minilm,
+    onnx,
     wordllama,
 )
 from linkstore.errors import EmbeddingError, MissingExtraError
@@ -182,7 +182,7 @@ def test_threads_that_load_together_agree(embedding: ArrayEmbeddings) -> None:
     for cached in (
         wordllama._map_vectors,
         wordllama.load_wordllama_tokenizer,
-        minilm._load_minilm,
+        onnx._load_minilm,
     ):
         cached.cache_clear()
     with ThreadPoolExecutor(8) as pool:
@@ -321,8 +321,8 @@ def test_minilm_refuses_where_loading_it_would_end_the_process() -> None:
 def test_a_damaged_model_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     embedding = MiniLMEmbeddings()
     (tmp_path / "model.onnx").write_bytes(b"not a model")
-    monkeypatch.setattr(minilm, "find_package_folder", lambda _: tmp_path)
-    minilm._load_minilm.cache_clear()
+    monkeypatch.setattr(onnx, "find_package_folder", lambda _: tmp_path)
+    onnx._load_minilm.cache_clear()
     with pytest.raises(EmbeddingError, match="SHA-256 differs"):
         embedding.embed_query("x")
 
@@ -339,8 +339,8 @@ def test_minilm_reads_the_first_256_tokens_and_keeps_the_order_of_texts() -> Non
 
 
 def test_the_shipped_tokenizer_is_the_one_its_notice_states() -> None:
-    notice = (minilm._TOKENIZER.parent / "NOTICE").read_text()
-    assert hashlib.sha256(minilm._TOKENIZER.read_bytes()).hexdigest() in notice
+    notice = (onnx._TOKENIZER.parent / "NOTICE").read_text()
+    assert hashlib.sha256(onnx._TOKENIZER.read_bytes()).hexdigest() in notice
 
 
 def test_weights_of_bge_that_are_not_given_not_there_or_others_are_named(tmp_path, monkeypatch) -> None:

@@ -235,7 +235,7 @@ class DocumentVersion:
         relinked: The links that were replaced since it was written.
         written: Latest write time of its columns, 0 if it is not written yet, or was read to be searched.
         lifetime: Seconds until it expires. 0: never.
-        born: When the document was added, None if an older linkstore did.
+        born: When the document was added, 0 if it is not stored yet, or was read to be searched.
     """
 
     id: str
@@ -247,7 +247,7 @@ class DocumentVersion:
     relinked: ReplacedLinks = field(default_factory=dict)
     written: int = 0
     lifetime: int = 0
-    born: int | None = None
+    born: int = 0
 
     @classmethod
     def of_row(cls, row: Row) -> DocumentVersion:
@@ -262,7 +262,7 @@ class DocumentVersion:
         if not more:
             return cls(*version)
         lifetime, born, *_ = more
-        return cls(*version, find_last_write(row), lifetime or 0, born)
+        return cls(*version, find_last_write(row), lifetime or 0, born or 0)
 
     @classmethod
     def of_record(cls, record: Record) -> DocumentVersion:
@@ -291,7 +291,7 @@ class DocumentVersion:
         packed = pack_links(links, make_link_set(record.links))
         return cls(record.id, record.text, attributes.decode(), packed, digest.digest(), record.vector)
 
-    def pack(self, born: int | None) -> tuple[bytes | None, ...]:
+    def pack(self, born: int) -> tuple[bytes | None, ...]:
         """Return its columns as :func:`.statements.write_documents` has them, with when it was added."""
         return (
             self.id.encode(),
@@ -301,7 +301,7 @@ class DocumentVersion:
             self.packed,
             self.digest,
             pack_vector(self.vector),
-            None if born is None else LONG.pack(born),
+            LONG.pack(born),
         )
 
     def check_size(self, limit: int) -> None:

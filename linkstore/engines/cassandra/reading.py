@@ -194,13 +194,10 @@ class RowFetcher:
         """Read the rows of documents with the columns :data:`.statements.VERSION`."""
         return (yield from self._documents(cql.VERSION, ids))
 
-    def present(self, ids: Sequence[str]) -> Operation[dict[str, int | None]]:
-        """Read which documents exist.
-
-        Returns when each of them was added, by id. This is None if an older linkstore added the document.
-        """
+    def present(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
+        """Read which documents exist, and when each of them was added, by id."""
         rows = yield from self._documents(cql.PRESENCE, ids)
-        return {id: born for id, digest, born in rows if digest is not None}
+        return {id: born or 0 for id, digest, born in rows if digest is not None}
 
     def attributes(self, ids: Sequence[str]) -> Operation[list[Row]]:
         """Read the ids and the metadata of documents."""

@@ -210,37 +210,32 @@ from a short outage. Rows are overwritten often; leveled compaction keeps each r
 """
 
 
-_ADDED_COLUMNS: Final = ("relinked map<text, text>", "born bigint")
-"""Links that were replaced since the document was written, by kind (:func:`.codec.merge_replaced_links`), and
-when the document was added: its first timestamp, which updates keep."""
-
-
 def create_small_tables(tables: Tables) -> tuple[str, ...]:
-    """Create the tables that do not depend on the embedding. Every store has the first one."""
+    """Create the tables that do not depend on the embedding. Every store has the first one.
+
+    That of access times is separate from the documents because a write to a document's row also goes to the
+    vector index. :func:`.tables.make_access_key` describes its ``id``, :func:`write_access` the timestamps.
+    """
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.settings} (name text PRIMARY KEY, value text)",
         f"CREATE TABLE IF NOT EXISTS {tables.pages}"
         " (source text, url text, digest text, ids frozen<list<text>>, PRIMARY KEY ((source), url))",
-        create_access_table(tables),
+        f"CREATE TABLE IF NOT EXISTS {tables.accesses} (id text PRIMARY KEY, at bigint)",
     )
 
 
-def create_access_table(tables: Tables) -> str:
-    """Create the table of access times.
-
-    It is separate from the documents because a write to a document's row also goes to the vector index.
-    :func:`.tables.make_access_key` describes ``id``, :func:`write_access` the timestamps.
-    """
-    return f"CREATE TABLE IF NOT EXISTS {tables.accesses} (id text PRIMARY KEY, at bigint)"
-
-
 def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
-    """Create the tables of documents and members, with two SAI indexes (Astra allows ten)."""
+    """Create the tables of documents and members, with two SAI indexes (Astra allows ten).
+
+    ``relinked`` has the links that were replaced since the document was written, by kind
+    (:func:`.codec.merge_replaced_links`). ``born`` is when the document was added: its first timestamp, which
+    updates keep.
+    """
     return (
         f"CREATE TABLE IF NOT EXISTS {tables.documents} (id text PRIMARY KEY, body text, attributes text,"
         " searchable map<text, text>, digest blob,"
         " links frozen<tuple<text, set<tuple<text, text, text, float>>>>,"
-        f" vector vector<float, {dimension}>, {', '.join(_ADDED_COLUMNS)})",
+        f" vector vector<float, {dimension}>, relinked map<text, text>, born bigint)",
         f"CREATE TABLE IF NOT EXISTS {tables.members} (kind text, tag text, side text, bucket int, id text,"
         f" states set<blob>, PRIMARY KEY ((kind, tag, side, bucket), id)) {_DERIVED_OPTIONS}",
         f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_vector" ON {tables.documents} (vector)'
@@ -248,11 +243,6 @@ def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
         f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_entry" ON {tables.documents}'
         " (entries(searchable)) USING 'StorageAttachedIndex'",
     )
-
-
-def add_document_columns(tables: Tables) -> str:
-    """Add the columns that the table of documents did not have before version 6."""
-    return f"ALTER TABLE {tables.documents} ADD IF NOT EXISTS ({', '.join(_ADDED_COLUMNS)})"
 
 
 def create_word_table(tables: Tables) -> str:

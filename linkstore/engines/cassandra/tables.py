@@ -29,7 +29,7 @@ import orjson
 from linkstore.core.batches import split_batches
 from linkstore.core.plans import Operation
 from linkstore.core.vocabulary import Vocabulary
-from linkstore.engines.bookkeeping import collect_record_names, list_name_notes
+from linkstore.engines.bookkeeping import collect_record_names
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, make_search, scan_documents
@@ -60,11 +60,7 @@ _SETTINGS_PER_WRITE: Final = (10, 1)
 _CLAIM_SETTING: Final = "claim"
 """The setting with the agreed embedding: dimension and name, as JSON."""
 SCHEMA_VERSION: Final = 6
-"""2 added the table of words; 3 the column of links, and sets of states in rows of members and words; 4
-settings with the names of link kinds and metadata fields; 5 the table of accesses; 6 the columns of
-replaced links and of when a document was added."""
-_VERSION_WITHOUT_NAMES: Final = 3
-_MIGRATED_VERSIONS: Final = (_VERSION_WITHOUT_NAMES, 4, 5)
+"""The layout of the tables. Earlier ones were never released."""
 _STORE_SETTINGS: Final = ["version", "embedding", "dimension", "buckets", "words", _CLAIM_SETTING]
 """The settings about the store itself; the others are notes, of which there may be thousands."""
 MAX_CHECKED_NODES: Final = 8
@@ -154,12 +150,12 @@ def _read_named(text: str, names: Iterable[EntryName]) -> Operation[list[Row]]:
     return [row for rows in answers for row in rows]
 
 
-def make_access_key(id: str, born: int | None) -> str:
-    """Return the key of a document's access: when the document was added (None: not recorded) and its id."""
-    return id if born is None else f"{born} {id}"
+def make_access_key(id: str, born: int) -> str:
+    """Return the key of a document's access: when the document was added, and its id."""
+    return f"{born} {id}"
 
 
-def forget_accesses(tables: Tables, documents: Iterable[tuple[str, int | None]], at: int) -> Operation[None]:
+def forget_accesses(tables: Tables, documents: Iterable[tuple[str, int]], at: int) -> Operation[None]:
     """Delete the accesses of removed documents: ids, and when they were added.
 
     Accesses later than ``at`` remain, and are never read.
@@ -247,9 +243,6 @@ def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) 
         values = {"buckets": str(buckets), "words": words, "version": str(SCHEMA_VERSION)}
         yield from _record_settings(tables, values)
         recorded = yield from read_settings(tables)
-    if recorded.version in _MIGRATED_VERSIONS:
-        yield from _migrate_tables(tables, recorded, recorded.version)
-        recorded = yield from read_settings(tables)
     if recorded.version != SCHEMA_VERSION:
         older = recorded.version is not None and recorded.version < SCHEMA_VERSION
         remedy = "drop its tables and index its sources again" if older else "upgrade linkstore"
@@ -299,21 +292,6 @@ def claim_embedding(tables: Tables, manifest: Manifest, nodes: int) -> Operation
     values = {} if embedding is None else {"embedding": embedding}
     yield from _record_settings(tables, {**values, "dimension": str(dimension)})
     return (yield from read_settings(tables)).manifest
-
-
-def _migrate_tables(tables: Tables, recorded: StoreSettings, version: int) -> Operation[None]:
-    """Migrate a store of version 3, 4 or 5: add columns and a table, record the names its documents use.
-
-    The version is written last. If a client stops before, the next one starts again.
-    """
-    if recorded.manifest.dimension is not None:
-        yield from _run_schema_statements((cql.add_document_columns(tables),))
-        if version == _VERSION_WITHOUT_NAMES:
-            names = yield from collect_stored_names(tables)
-            yield from add_notes(tables, list_name_notes(names))
-    yield from _run_schema_statements((cql.create_access_table(tables),))
-    values = str(SCHEMA_VERSION), "version", str(version)
-    yield from ask("record what the store is", cql.exchange_setting(tables), *values, level="write")
 
 
 def _record_settings(tables: Tables, values: Mapping[str, str]) -> Operation[dict[str, str]]:

@@ -126,7 +126,7 @@ def make_document_writes(
     fetcher: RowFetcher,
     versions: Sequence[DocumentVersion],
     at: int,
-    born: Mapping[str, int | None],
+    born: Mapping[str, int],
     lifetime: int = 0,
 ) -> Iterator[Statement]:
     """Write documents with one timestamp.

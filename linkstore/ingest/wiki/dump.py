@@ -20,9 +20,7 @@ from xml.parsers import expat
 from linkstore.errors import LinkStoreError
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.partition import Partition
-from linkstore.ingest.wiki.layout import make_anchor
-from linkstore.ingest.wiki.names import NAMES
-from linkstore.ingest.wiki.titles import Namespace, SiteInfo
+from linkstore.ingest.wiki.titles import NAMES, Namespace, SiteInfo, make_anchor
 from linkstore.ingest.xml import BoundedParser
 
 MOST_ALIASES: Final = 10_000

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from linkstore.extract.blocks import Block
 from linkstore.extract.protocol import Hyperlink
-from linkstore.ingest.wiki.names import NAMES
+from linkstore.ingest.wiki.titles import NAMES, make_anchor
 
 LINK: Final = "\x01"
 """Here stands a link, or a reference to a work."""
@@ -209,11 +209,6 @@ def find_gallery_captions(text: str) -> list[str]:
 
 def _is_setting(part: str) -> bool:
     return ("=" in part[:_LONGEST_OPTION] or part.endswith("px")) and bool(_SETTING.fullmatch(part))
-
-
-def make_anchor(text: str) -> str:
-    """Return the anchor of a heading with this text."""
-    return "_".join(text.replace("_", " ").split())
 
 
 def make_old_anchor(new: str) -> str:

@@ -26,7 +26,6 @@ from linkstore.ingest.wiki.layout import (
     find_element_id,
     find_gallery_captions,
     get_attribute,
-    make_anchor,
     make_citation_mark,
     make_hyperlink,
     render_text,
@@ -41,7 +40,7 @@ from linkstore.ingest.wiki.templates import (
     normalise_name,
     render_template,
 )
-from linkstore.ingest.wiki.titles import LinkRole, LinkTarget
+from linkstore.ingest.wiki.titles import LinkRole, LinkTarget, make_anchor
 
 # Each alternative begins with a literal character: Python then looks for those first. What repeats stops at
 # the characters with which markup begins, and never goes back.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from linkstore.ingest.wiki.layout import BREAK, GONE, PIPE, SHIELD, extract_marks, render_text
-from linkstore.ingest.wiki.names import NAMES, split_names
+from linkstore.ingest.wiki.titles import NAMES, split_names
 
 _NAMES: Final = re.compile(
     r"(?:cite|vcite|cita|citar|ref) (?!needed\b|check\b|quote\b)\w"

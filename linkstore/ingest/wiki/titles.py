@@ -12,19 +12,19 @@ file or language link.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import lru_cache
 from html import unescape
+from pathlib import Path
 from typing import Any, Final
 from unicodedata import normalize
 from urllib.parse import quote, unquote, urlsplit
 
 from linkstore.core.display import make_readable
 from linkstore.core.urls import add_fragment, quote_fragment
-from linkstore.ingest.wiki.layout import make_anchor
-from linkstore.ingest.wiki.names import NAMES
 
 MAIN: Final = 0
 SPECIAL: Final = -1
@@ -32,6 +32,8 @@ MEDIA: Final = -2
 FILE: Final = 6
 CATEGORY: Final = 14
 
+NAMES: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("mediawiki.toml").read_text("utf-8"))
+"""What MediaWiki and Wikimedia's wikis call things."""
 _ALIASES: Final[dict[str, dict[str, int]]] = NAMES["namespaces"]["aliases"]
 _CANONICAL: Final = {number: name for name, number in NAMES["namespaces"].items() if name != "aliases"}
 """Names that every wiki understands, whatever its language."""
@@ -320,3 +322,13 @@ def _capitalise(name: str) -> str:
 
 def _quote_title(title: str) -> str:
     return quote(title.replace(" ", "_"), safe=_SAFE)
+
+
+def split_names(names: str) -> list[str]:
+    """Return the names in a list of words, in which ``_`` stands for a space."""
+    return [name.replace("_", " ") for name in names.split()]
+
+
+def make_anchor(text: str) -> str:
+    """Return the anchor of a heading with this text."""
+    return "_".join(text.replace("_", " ").split())

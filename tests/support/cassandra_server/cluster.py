@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,13 +16,16 @@ from cassandra_server.server import DEADLINE, Server
 ADDRESSES = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 TOKENS = (-9223372036854775808, -3074457345618258603, 3074457345618258602)
 """Which cut the ring in thirds."""
+PAUSE = 0.2
+"""Seconds until the nodes are asked again whether they see each other."""
+ANSWER_SECONDS = 10.0
 
 
 class Ring:
     """Three nodes that share one CQL port on 127.0.0.1, .2 and .3.
 
-    Unlike a lone node's, its settings keep hints, as Cassandra does when delivered: what a node missed while
-    it was down is told to it when it is back.
+    What a node missed while it was down is not told to it when it is back: hints are off, unless the settings
+    say otherwise.
 
     Args:
         folder: For a folder of each node, kept after the end; one for this ring only otherwise.
@@ -41,7 +43,7 @@ class Ring:
                 address=address,
                 port=port,
                 heap=heap,
-                settings=settings,
+                settings={"hinted_handoff_enabled": False, **(settings or {})},
                 storage_port=storage_port,
                 token=token,
                 seed=None if number == 1 else ADDRESSES[0],
@@ -98,13 +100,11 @@ class Ring:
     def _meet(self, deadline: float) -> None:
         """Wait until all nodes see each other; one that is not seen is not told of changes of the schema."""
         until = time.monotonic() + deadline
-        while not all(self._meets_all(node) for node in self.nodes):
-            if time.monotonic() > until:
-                raise ServerError(f"the nodes do not see each other after {deadline:.0f} s")
-
-    def _meets_all(self, node: Server) -> bool:
-        """Whether all nodes are up and normal as this one sees it."""
-        return len(re.findall("^UN ", node.nodetool("status"), re.MULTILINE)) == len(self.nodes)
+        with self.connect() as session:
+            while not all(_sees_all(session, host) for host in self.hosts):
+                if time.monotonic() > until:
+                    raise ServerError(f"the nodes do not see each other after {deadline:.0f} s")
+                time.sleep(PAUSE)
 
     def close(self) -> None:
         """Kill all nodes and remove their folders, unless a folder was given."""
@@ -127,3 +127,20 @@ class Ring:
     ) -> None:
         """Closed."""
         self.close()
+
+
+def _sees_all(session: Any, address: str) -> bool:
+    """Whether a node has the answers of all to a read of a table that each has a copy of."""
+    from cassandra import ConsistencyLevel, DriverException
+    from cassandra.cluster import NoHostAvailable
+    from cassandra.query import SimpleStatement
+
+    asked = SimpleStatement(
+        "SELECT * FROM system_distributed.view_build_status WHERE keyspace_name = '-' AND view_name = '-'",
+        consistency_level=ConsistencyLevel.ALL,
+    )
+    try:
+        session.execute(asked, host=session.cluster.metadata.get_host(address), timeout=ANSWER_SECONDS)
+    except (DriverException, NoHostAvailable):
+        return False
+    return True
