@@ -143,13 +143,8 @@ class Twins:
 
     def nodes_of(self, keys: Ints) -> Ints:
         """Return the node that stands for each document. A document that is not a twin has its own node."""
-        order = np.argsort(self.keys)
-        at = np.searchsorted(self.keys, keys, sorter=order)
-        found = keys.copy()
-        known = at < len(self)
-        at = order[at[known]]
-        found[known] = np.where(self.keys[at] == keys[known], self.nodes[at], keys[known])
-        return found
+        of = dict(zip(self.keys.tolist(), self.nodes.tolist(), strict=True))
+        return np.array([of.get(key, key) for key in keys.tolist()], np.int64)
 
 
 _NO_KEYS: Final = np.empty(0, np.int64)
