@@ -33,7 +33,7 @@ from linkstore.extract.blocks import count_letters
 from linkstore.extract.html import find_canonical_href, forbids_indexing, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.files import Folder, Listing, PageFile
-from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.source import UnreadablePageError
 
 COPIES: Final = "other names of pages"
 MENUS: Final = "menus shown in frames"

@@ -30,8 +30,7 @@ from linkstore.errors import LinkStoreError
 from linkstore.extract.html import find_canonical_href, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.documents import get_origin
-from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.source import BadInput
+from linkstore.ingest.source import BadInput, UnreadablePageError
 
 IsPage = Callable[[PurePosixPath], bool]
 

@@ -10,7 +10,7 @@ from memory_store import MemoryStore
 
 from linkstore.ingest import FolderSource, VaultSource, index
 from linkstore.ingest.files import Folder
-from linkstore.ingest.html.pages import UnreadablePageError
+from linkstore.ingest.source import UnreadablePageError
 
 KEY = "The planted key is 4711."
 
