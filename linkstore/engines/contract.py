@@ -397,8 +397,8 @@ class Reader(ABC):
         )
 
     def answer(self, fetch: Fetch) -> Operation[Any]:
-        """Return the operation that answers a fetch."""
-        operation: Callable[[Any], Operation[Any]] = getattr(self, _METHOD_OF[type(fetch)])
+        """Return the operation that answers a fetch: the method that has the name of its type."""
+        operation: Callable[[Any], Operation[Any]] = getattr(self, type(fetch).__name__.lower())
         return operation(fetch)
 
 
@@ -408,21 +408,6 @@ class LexicalReader(Reader):
     @abstractmethod
     def lexical(self, fetch: Lexical) -> Operation[LexicalMatches]:
         """Answer a :class:`linkstore.core.plans.Lexical`."""
-
-
-_METHOD_OF: Mapping[type, str] = {
-    Nearest: "nearest",
-    Find: "find",
-    Groups: "groups",
-    Resolve: "resolve",
-    Members: "members",
-    Lexical: "lexical",
-    Matching: "matching",
-    Vectors: "vectors",
-    Ids: "ids",
-    Tags: "tags",
-    Documents: "documents",
-}
 
 
 def immediate(

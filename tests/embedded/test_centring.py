@@ -6,7 +6,6 @@ import numpy as np
 
 from linkstore.core.arrays import normalize_vectors
 from linkstore.engines.embedded.vectors import (
-    PROPOSALS,
     AnnIndex,
     subtract_centre,
 )
@@ -51,7 +50,7 @@ def test_documents_of_a_small_subject_are_found_beside_a_large_one() -> None:
     index = index.extended(np.arange(len(documents)), lambda keys: documents[keys], len(documents))
     found = 0
     for question in questions:
-        keys, _ = index.propose(question, PROPOSALS)
+        keys = index.near(question)
         found += len(set(np.argsort(-(documents @ question))[:10].tolist()) & set(keys.tolist()))
     assert found >= 0.97 * 10 * len(questions)
 
@@ -74,5 +73,5 @@ def two_subjects(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def test_an_index_of_equal_vectors_proposes_them() -> None:
     alike = np.tile(normalize_vectors([[1.0, 2.0, 3.0]]), (500, 1))
     index = AnnIndex.make(3).extended(np.arange(500), lambda keys: alike[keys], 499)
-    keys, covered = index.propose(alike[0], 50)
-    assert (len(set(keys.tolist())), covered) == (500, 499)
+    keys = index.near(alike[0], 50)
+    assert (len(set(keys.tolist())), index.covered) == (500, 499)

@@ -159,6 +159,30 @@ def test_rows_tables_and_files_follow_what_is_stored_not_its_history(tmp_path, s
     assert weight(tmp_path / "kb") <= 2.5 * weight(tmp_path / "fresh")
 
 
+@pytest.mark.parametrize("path", ["folder", ":memory:"])
+@pytest.mark.parametrize("kept", [True, False], ids=["vectors kept", "vectors changed"])
+def test_the_graph_is_made_anew_for_new_vectors_alone(tmp_path, path, kept) -> None:
+    """Updates of metadata used to make it anew over and over, at most of the cost of writing."""
+    count, sizes = 200, []
+    store = backend(path if path == ":memory:" else tmp_path / path)
+    for version in range(6):
+        changed = records(0, count, version)
+        if kept:
+            changed = [replace(one, vector=vectors([n])[0]) for n, one in enumerate(changed)]
+        store.run(store.write(Change(put=changed)))
+        store.run(store.flush())
+        snapshot = store._database.read(lambda connection: parse_snapshot(read_settings(connection)))
+        assert snapshot is not None
+        _, index = store._store.derived.load(snapshot)
+        sizes.append(len(index.index))
+        assert snapshot.unused == len(index.index) - count
+        assert len(index.twins) == (count if kept and version else 0)
+        assert not kept or nearest(store, ASKED, 20) == exact(range(count), ASKED, 20)
+        assert store.run(store.verify()).sound
+    assert sizes == ([count] * 6 if kept else [count, 2 * count] * 3)
+    store.close()
+
+
 def test_a_store_that_shrinks_gives_its_space_back(tmp_path) -> None:
     store = backend(tmp_path / "kb")
     put(store, 0, 4000)

@@ -97,7 +97,7 @@ def test_an_interrupted_search_of_the_index_raises_the_interrupt(tmp_path) -> No
     assert view.index is not None
     with signals():
         for _ in range(60):
-            assert interrupted(chance, lambda: view.index.propose(asked, 10))
+            assert interrupted(chance, lambda: view.index.near(asked, 10))
     assert nearest(store, asked) == wanted
     store.close()
 

@@ -12,7 +12,7 @@ from xxhash import xxh3_128
 from linkstore.core.arrays import normalize_vectors
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.engines.embedded import vectors as ann
-from linkstore.engines.embedded.vectors import PROPOSALS, AnnIndex, quantize
+from linkstore.engines.embedded.vectors import AnnIndex, quantize
 
 
 def near(count: int, dimension: int, spread: float = 0.7) -> np.ndarray:
@@ -51,8 +51,8 @@ def test_the_nearest_are_among_the_proposals(dimension) -> None:
     index = index.extended(np.arange(1, 5001), lambda keys: vectors[keys - 1], 5000)
     found = 0
     for question in questions:
-        keys, covered = index.propose(question, PROPOSALS)
-        assert covered == 5000
+        keys = index.near(question)
+        assert index.covered == 5000
         best = np.argsort(-(vectors @ question))[:10] + 1
         found += len(set(keys.tolist()) & set(best.tolist()))
     assert found >= 0.97 * 10 * len(questions)

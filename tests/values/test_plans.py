@@ -293,5 +293,5 @@ def test_every_fetch_has_its_method() -> None:
         "documents": plans.Documents(refs=nothing),
     }.items():
         assert run(reader.answer(fetch), str.upper) == name
-    with pytest.raises(KeyError):
+    with pytest.raises(AttributeError):
         reader.answer("no fetch")

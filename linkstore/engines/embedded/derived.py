@@ -46,8 +46,8 @@ from linkstore.errors import StoreFormatError
 SNAPSHOT_FORMAT: Final = 5
 """The format of the file. It changes with what it holds and what ``verify`` compares it with.
 A file of another format is not damaged, but older, and is made anew when a store is opened."""
-REBUILD_SHARE: Final = 0.25
-"""If the removed documents in the graph exceed this share of the stored ones, the graph is made anew."""
+REBUILD_SHARE: Final = 0.5
+"""The graph is made anew if it has more nodes without a document than this share of the documents."""
 _ROWS_AT_ONCE: Final = 4096
 _LOG: Final = logging.getLogger("linkstore.index")
 
@@ -65,6 +65,7 @@ class Snapshot:
         digest: Hash of the file.
         format: The format of the file.
         recall: How much the index found of the ten nearest documents of a sample.
+        unused: How many nodes of the graph have removed documents alone.
     """
 
     generation: int
@@ -75,6 +76,7 @@ class Snapshot:
     digest: str
     recall: float
     format: int
+    unused: int = 0
 
 
 def read_snapshot(settings: dict[str, Any]) -> Snapshot | None:
@@ -158,7 +160,7 @@ class LoadedData:
         mirror: The columns.
         cache: What filters said, by the mirror's rows and entries.
         followed: The generation of the last snapshot that was loaded; 0 if none was.
-        ann: The index of that snapshot; None if it was damaged, or there is none.
+        ann: The index of that snapshot; None if there is none, or it was damaged or finds too little.
     """
 
     mirror: Mirror
@@ -229,7 +231,8 @@ class DerivedData:
             mirror, index = self.load(snapshot) or (None, None)
             if mirror is not None and snapshot.change >= floor:
                 held = held.with_rows_of(mirror)
-            held = replace(held, followed=snapshot.generation, ann=index)
+            used = index if snapshot.recall >= LEAST_RECALL else None
+            held = replace(held, followed=snapshot.generation, ann=used)
         if held.mirror.change < min(floor, change):
             held = held.with_rows_of(make_empty_mirror(dimension))
         with convert_row_errors("documents and links"):
@@ -253,7 +256,7 @@ class DerivedData:
         gone, or its graph is not of int8. A store in memory has no mirror but the one that is loaded.
         """
         path = self.path(snapshot.generation)
-        loaded = AnnIndex.load(path, snapshot.digest, snapshot.last_key, recall=snapshot.recall, view=view)
+        loaded = AnnIndex.load(path, snapshot.digest, snapshot.last_key, view=view)
         if loaded is None:
             return None
         index, arrays = loaded
@@ -270,7 +273,9 @@ class DerivedData:
             state: The state to make a snapshot of.
             afresh: Whether to make the graph without an existing one.
         """
-        mirror, index = state.mirror, self._extend(state, afresh=afresh)
+        mirror, before = state.mirror, None if afresh else state.before
+        living = mirror.keys.take(mirror.all_visible())
+        index = self._extend(state, before).without_removed(living)
         digest, recall = self._save(index, state), estimate_recall(index, mirror)
         if recall < LEAST_RECALL:
             _LOG.info(
@@ -288,6 +293,7 @@ class DerivedData:
             digest=digest,
             recall=recall,
             format=SNAPSHOT_FORMAT,
+            unused=index.count_unused(living),
         )
 
     def _save(self, index: AnnIndex, state: StoreState) -> str:
@@ -297,13 +303,12 @@ class DerivedData:
         columns = {name: [column] for name, column in collect_columns(mirror, state.groups).items()}
         return index.save(self.path(state.generation + 1), {**columns, "vectors": vectors})
 
-    def _extend(self, state: StoreState, *, afresh: bool = False) -> AnnIndex:
+    def _extend(self, state: StoreState, before: Snapshot | None) -> AnnIndex:
         """Return an index with all documents of a state: the last snapshot's, extended, or a new one."""
-        mirror, before = state.mirror, state.before
-        loaded = None if before is None or afresh else self.load(before, view=False)
-        index = loaded and loaded[1]
-        if index is None or len(index) > (1 + REBUILD_SHARE) * mirror.living:
-            index = AnnIndex.make(mirror.dimension)
+        mirror, loaded = state.mirror, None
+        if before is not None and before.unused <= REBUILD_SHARE * before.documents:
+            loaded = self.load(before, view=False)
+        index = loaded[1] if loaded else AnnIndex.make(mirror.dimension)
         keys = mirror.keys.take(mirror.all_visible(mirror.keys.count_up_to(index.covered)))
         return index.extended(
             keys,
@@ -323,7 +328,7 @@ class MemoryDerivedData(DerivedData):
         """Return the index, or a copy to add to."""
         if self._index is None:
             return None
-        return None, replace(self._index if view else self._index.copied(), recall=snapshot.recall)
+        return None, self._index if view else self._index.copied()
 
     def _save(self, index: AnnIndex, state: StoreState) -> str:
         index.mend(np.frombuffer(index.index.save(), np.uint8))

@@ -52,8 +52,6 @@ from linkstore.engines.embedded.schema import (
 from linkstore.errors import StoreBusyError, StoreClosedError, StoreFullError, StoreMovedError
 
 T = TypeVar("T")
-GONE_SHARE: Final = 0.25
-"""A new snapshot is taken when at least this share of the last one's documents was removed."""
 STALE_SECONDS: Final = 10.0
 """How long a reader tries to begin a transaction that the loaded mirror can serve."""
 _LOG: Final = logging.getLogger("linkstore")
@@ -114,8 +112,8 @@ class EmbeddedSettings:
     Args:
         exact_below: A store of at most this many documents has no index, and a search compares the query
             with all of them; default 20,000. That takes about half a millisecond at 256 dimensions.
-        grow_share: A new snapshot is taken when the documents added since the last one are at least this
-            share of those in it, and at least a quarter of ``exact_below``; default 1/2.
+        grow_share: A new snapshot is taken when the documents added since the last one, or those removed,
+            are at least this share of those in it, and at least a quarter of ``exact_below``; default 1/2.
         durable: Whether an acknowledged write survives a power cut, at the cost of one disk flush per
             write; default True. A write survives a crash of the process either way. If False, a power cut
             may lose the last writes, each one as a whole, but never what was stored before.
@@ -309,6 +307,4 @@ class OpenStore:
         gone: int = came + last.documents - settings["documents"]
         if share is None:
             return came + gone > 0
-        gone_share = min(share, GONE_SHARE)
-        least = self._exact_below // 4
-        return came >= max(least, share * last.documents) or gone >= max(least, gone_share * last.documents)
+        return max(came, gone) >= max(self._exact_below // 4, share * last.documents)

@@ -62,7 +62,7 @@ class StoreView:
         connection: In a read transaction.
         mirror: A mirror of the state that the transaction sees.
         cache: Shared cache of what filters said, by the mirror's rows and entries.
-        index: The approximate index; without it, searches are exact.
+        index: The approximate index, if there is one that finds enough; without it, searches are exact.
     """
 
     connection: apsw.Connection
@@ -100,10 +100,7 @@ class EmbeddedReader(LexicalReader):
                 return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
         count, index = max(fetch.k, PROPOSALS), self._view.index
         while index is not None and count <= max(MAX_PROPOSALS, fetch.k):
-            found = index.propose(fetch.vector, count)
-            if found is None:
-                break
-            near = self._select_best(*found, fetch)
+            near = self._select_best(index.near(fetch.vector, count), index.covered, fetch)
             if len(near.refs) == fetch.k:
                 return near
             count *= 4

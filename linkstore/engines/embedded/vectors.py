@@ -33,6 +33,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import sqrt
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -51,7 +52,6 @@ Codes = npt.NDArray[np.int8]
 _LARGEST_CODE: Final = 127
 _DEVIATIONS: Final = 8
 """Components are cut off at this multiple of the root mean square of the components of a unit vector."""
-Hashes = npt.NDArray[np.uint64]
 _CODES_AT_ONCE: Final = 1 << 14
 ASKED_SHARE: Final = 0.3
 """The share of the mean that is subtracted from a question. With the whole mean, the order differs too much
@@ -143,64 +143,13 @@ class Twins:
 
     def nodes_of(self, keys: Ints) -> Ints:
         """Return the node that stands for each document. A document that is not a twin has its own node."""
-        order = np.argsort(self.keys)
-        at = np.searchsorted(self.keys, keys, sorter=order)
-        found = keys.copy()
-        known = at < len(self)
-        at = order[at[known]]
-        found[known] = np.where(self.keys[at] == keys[known], self.nodes[at], keys[known])
-        return found
+        of = dict(zip(self.keys.tolist(), self.nodes.tolist(), strict=True))
+        return np.array([of.get(key, key) for key in keys.tolist()], np.int64)
 
 
 _NO_KEYS: Final = np.empty(0, np.int64)
 NO_COLUMNS: Final[Mapping[str, Iterable[Array]]] = {}
 NO_TWINS: Final = Twins(_NO_KEYS, _NO_KEYS)
-
-
-@dataclass(frozen=True, slots=True)
-class CodeTable:
-    """The node of each code, by a hash of the code.
-
-    Args:
-        hashes: (n,) ascending.
-        nodes: (n,) their keys.
-    """
-
-    hashes: Hashes
-    nodes: Ints
-
-    @classmethod
-    def of(cls, index: Any) -> CodeTable:
-        """Make the table of a usearch index."""
-        keys = np.asarray(index.keys, dtype=np.int64)
-        hashes = np.empty(len(keys), np.uint64)
-        for at in range(0, len(keys), _CODES_AT_ONCE):
-            part = slice(at, at + _CODES_AT_ONCE)
-            hashes[part] = _hash_codes(get_codes(index, keys[part]))
-        order = np.argsort(hashes, kind="stable")
-        return cls(hashes[order], keys[order])
-
-    def placed(self, index: Any, keys: Ints, codes: Codes) -> tuple[Ints, CodeTable]:
-        """Return the node for each new document (its own for a new code), and the table with the new nodes.
-
-        A document whose code has the hash of another code gets a node of its own, beside the table.
-
-        Args:
-            index: The usearch index that the table is of.
-            keys: (n,) their keys, ascending.
-            codes: (n, d) their codes.
-        """
-        hashes, first, which = np.unique(_hash_codes(codes), return_index=True, return_inverse=True)
-        at, nodes = np.searchsorted(self.hashes, hashes), keys[first]
-        known = at < len(self.hashes)
-        known[known] = self.hashes[at[known]] == hashes[known]
-        nodes[known] = self.nodes[at[known]]
-        theirs = codes[first]
-        theirs[known] = get_codes(index, nodes[known])
-        same = (theirs[which] == codes).all(axis=1)
-        new = ~known
-        grown = np.insert(self.hashes, at[new], hashes[new]), np.insert(self.nodes, at[new], nodes[new])
-        return np.where(same, nodes[which], keys), CodeTable(*grown)
 
 
 def get_codes(index: Any, nodes: Ints) -> Codes:
@@ -211,9 +160,17 @@ def get_codes(index: Any, nodes: Ints) -> Codes:
     return codes
 
 
-def _hash_codes(codes: Codes) -> Hashes:
-    digest = xxhash.xxh3_64_intdigest
-    return np.fromiter((digest(row) for row in np.ascontiguousarray(codes)), np.uint64, len(codes))
+def _hash_codes(codes: Codes) -> list[bytes]:
+    """Return the XXH3-128 of each code (n, d): two of a billion share one with a probability of 1e-21."""
+    return [xxhash.xxh3_128_digest(row.data) for row in np.ascontiguousarray(codes)]
+
+
+def _list_nodes(index: Any) -> dict[bytes, int]:
+    """Return the node of each code of a usearch index, by the hash of the code."""
+    keys = np.asarray(index.keys, dtype=np.int64)
+    parts = (keys[at : at + _CODES_AT_ONCE] for at in range(0, len(keys), _CODES_AT_ONCE))
+    hashes = chain.from_iterable(_hash_codes(get_codes(index, part)) for part in parts)
+    return dict(zip(hashes, keys.tolist(), strict=True))
 
 
 def subtract_centre(vectors: Floats, centre: Floats) -> Floats:
@@ -309,16 +266,12 @@ class AnnIndex:
         covered: The largest document key that it covers.
         centre: What is subtracted from vectors; None while the index is empty.
         twins: The documents without a node of their own.
-        table: The nodes by code, of an index that grows; None until the first addition.
-        recall: How much it found of the ten nearest documents of a sample.
     """
 
     index: Any
     covered: int = 0
     centre: Floats | None = None
     twins: Twins = NO_TWINS
-    table: CodeTable | None = None
-    recall: float = 1.0
 
     @classmethod
     def make(cls, dimension: int) -> AnnIndex:
@@ -328,7 +281,7 @@ class AnnIndex:
 
     @classmethod
     def load(
-        cls, path: Path, digest: str, covered: int, *, recall: float = 1.0, view: bool = True
+        cls, path: Path, digest: str, covered: int, *, view: bool = True
     ) -> tuple[AnnIndex, dict[str, Array]] | None:
         """Map a file, or read its graph into memory to add to it.
 
@@ -349,18 +302,10 @@ class AnnIndex:
         if index is None:
             return None
         twins = Twins(np.array(arrays["twin_nodes"]), np.array(arrays["twin_keys"]))
-        return cls(index, covered, np.array(arrays["centre"]), twins, recall=recall), arrays
+        return cls(index, covered, np.array(arrays["centre"]), twins), arrays
 
     def __len__(self) -> int:
         return len(self.index) + len(self.twins)
-
-    def propose(self, vector: Floats, count: int) -> tuple[Ints, int] | None:
-        """Propose candidates for the nearest documents up to some key.
-
-        Return the keys of the probably nearest documents, those with one of ``count`` distinct codes, and
-        the largest key that the index covers. Return None if the index finds too little.
-        """
-        return None if self.recall < LEAST_RECALL else (self.near(vector, count), self.covered)
 
     def near(self, vector: Floats, count: int = PROPOSALS) -> Ints:
         """Return the keys of the probably nearest documents, those with one of ``count`` distinct codes."""
@@ -391,14 +336,32 @@ class AnnIndex:
             sample = sample[np.lexsort(sample.T[::-1])]
             distinct = np.append(True, (sample[1:] != sample[:-1]).any(axis=1))
             grown = replace(grown, centre=sample[distinct].mean(axis=0))
+        known = _list_nodes(grown.index) if len(keys) else {}
         for start in range(0, len(keys), BATCH):
             batch = keys[start : start + BATCH]
             codes = grown.codes(vectors(batch))
-            nodes, table = (grown.table or CodeTable.of(grown.index)).placed(grown.index, batch, codes)
+            nodes = np.array(list(map(known.setdefault, _hash_codes(codes), batch.tolist())))
             own = nodes == batch
             _add_codes(grown.index, batch[own], codes[own], threads=0 if len(batch) >= PARALLEL_FROM else 1)
-            grown = replace(grown, twins=grown.twins.extended(nodes[~own], batch[~own]), table=table)
+            grown = replace(grown, twins=grown.twins.extended(nodes[~own], batch[~own]))
         return replace(grown, covered=covered)
+
+    def without_removed(self, living: Ints) -> AnnIndex:
+        """Return this index without the twins that were removed.
+
+        A document that was updated and kept its vector is a twin of its earlier version, whose node stays.
+
+        Args:
+            living: Keys of the documents that exist.
+        """
+        kept = np.isin(self.twins.keys, living)
+        return replace(self, twins=Twins(self.twins.nodes[kept], self.twins.keys[kept]))
+
+    def count_unused(self, living: Ints) -> int:
+        """Count the nodes of removed documents that have no twins."""
+        nodes = np.asarray(self.index.keys, dtype=np.int64)
+        used = np.isin(nodes, living) | np.isin(nodes, self.twins.nodes)
+        return int(np.count_nonzero(~used))
 
     def save(self, path: Path, columns: Mapping[str, Iterable[Array]] = NO_COLUMNS) -> str:
         """Write the index, and columns behind it, to a file, and return the file's hash."""

@@ -207,7 +207,7 @@ def inspect_derived(view: StoreView, derived: DerivedData, recorded: Snapshot | 
     if mirror is not None and recorded.change >= floor:  # an older one cannot be brought up to date
         mirror = advance_mirror(mirror, view.connection, change)
         yield from _compare_mirrors(view, fresh, mirror, "in the snapshot")
-    yield from _compare_index(fresh, index, view.connection)
+    yield from _compare_index(fresh, index, view.connection, used=recorded.recall >= LEAST_RECALL)
 
 
 def _compare_mirrors(view: StoreView, fresh: Mirror, mirror: Mirror, place: str) -> Iterator[Finding]:
@@ -243,7 +243,9 @@ def _has_right_members(mirror: Mirror, side: Side) -> bool:
     return bool((counts[wanted] == 1).all() and (counts <= 1).all())
 
 
-def _compare_index(fresh: Mirror, index: AnnIndex, connection: apsw.Connection) -> Iterator[Finding]:
+def _compare_index(
+    fresh: Mirror, index: AnnIndex, connection: apsw.Connection, *, used: bool
+) -> Iterator[Finding]:
     """Compare the keys and vectors of an index with the documents that it covers, and measure it."""
     keys = np.sort(np.concatenate((np.asarray(index.index.keys, dtype=np.int64), index.twins.keys)))
     rows = fresh.all_visible()
@@ -258,7 +260,7 @@ def _compare_index(fresh: Mirror, index: AnnIndex, connection: apsw.Connection) 
     yield from _make_finding("documents that the index lacks or differs in", lacking)
     if len(keys) != len(np.unique(keys)) or (len(keys) and keys[-1] > index.covered):
         yield Finding(problem="entries of the index without documents", count=1)
-    if not wrong.any() and index.recall >= LEAST_RECALL:  # of one that is not used, nothing is promised
+    if used and not wrong.any():
         recall = estimate_recall(index, fresh)
         if recall < LEAST_RECALL:
             problem = f"the index finds {recall:.0%} of the ten nearest documents of a sample"
