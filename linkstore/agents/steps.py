@@ -460,7 +460,9 @@ def _format_lists(step: Step, menu: Sequence[str], there: Mapping[str, Document]
         facts = " ".join(one["facts"][:FACTS_OF_CANDIDATE])  # which name their title and heading
         place = "" if facts else ", ".join(read_place(document.metadata))
         shown = facts or make_snippet(document.page_content, state["question"], SNIPPET_CHARACTERS)
-        lines.append(prompts.format_candidate(step.number(id), place, shown, one["how"]))
+        named = f"{place}: " if place and not shown.startswith(place) else ""
+        how = f" ({one['how']})" if one["how"] else ""
+        lines.append(f"[P{step.number(id)}] {named}{shown}{how}")
     shown_facts = (
         prompts.format_list(
             f"Facts of {name!r}, {describe_count(len(found['facts']), found['size'])}:",
