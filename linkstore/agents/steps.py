@@ -23,13 +23,13 @@ from itertools import accumulate, chain, islice
 from typing import Any, Final, TypeVar
 
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel
 
 from linkstore.agents import lookups, prompts
 from linkstore.agents.answers import ANSWERED, NOT_IN_SOURCES, OUT_OF_BUDGET, UNSUPPORTED
 from linkstore.agents.facts import FACT_SOURCE, make_chunk_url, read_place
-from linkstore.agents.model_calls import CallTimeoutError, MalformedOutput, OutputModel, add_correction
+from linkstore.agents.model_calls import CallTimeoutError, MalformedOutput, OutputModel
 from linkstore.agents.state import (
     ActionRecord,
     Budget,
@@ -172,7 +172,8 @@ class Step:
                 state["failed"] = 0
                 state["stopped"] = "seconds" if output is None else ""
                 return output
-            request = add_correction(messages, output.problem)
+            correction = f"Your last output could not be used: {output.problem}\nOutput it again."
+            request = [*messages, HumanMessage(correction)]
         state["failed"] += 1
         return output
 
