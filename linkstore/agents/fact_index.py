@@ -257,16 +257,11 @@ def _prepare_indexing(
         check_embeddings(store, facts)
     with ExitStack() as stack:
         if facts is None:
-            facts = stack.enter_context(_open_or_empty(store) if dry_run else fact_store(store, create=True))
+            try:
+                facts = stack.enter_context(fact_store(store, create=not dry_run))
+            except StoreNotFoundError:
+                facts = stack.enter_context(LinkStore())
         yield _index(store, facts, extractor, variants, dry_run)
-
-
-def _open_or_empty(store: LinkStore) -> LinkStore:
-    """Open the store of facts, or an empty one where there is none."""
-    try:
-        return fact_store(store)
-    except StoreNotFoundError:
-        return LinkStore()
 
 
 MOST_CONCURRENT: Final = 8

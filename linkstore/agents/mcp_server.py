@@ -126,16 +126,18 @@ class StoreServer:
         )
 
     async def _list_tools(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[self._make_tool(spec) for spec in self._specs.values()])
-
-    def _make_tool(self, spec: ToolSpec) -> types.Tool:
-        hints = types.ToolAnnotations(
-            read_only_hint=not spec.writes, destructive_hint=spec.writes, open_world_hint=False
-        )
-        schema = spec.arguments.model_json_schema()
-        return types.Tool(
-            name=spec.name, description=spec.description, input_schema=schema, annotations=hints
-        )
+        tools = [
+            types.Tool(
+                name=spec.name,
+                description=spec.description,
+                input_schema=spec.arguments.model_json_schema(),
+                annotations=types.ToolAnnotations(
+                    read_only_hint=not spec.writes, destructive_hint=spec.writes, open_world_hint=False
+                ),
+            )
+            for spec in self._specs.values()
+        ]
+        return types.ListToolsResult(tools=tools)
 
     async def _call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         spec = self._specs.get(params.name)

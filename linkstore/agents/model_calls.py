@@ -218,8 +218,3 @@ def _format_reply(raw: object) -> str:
         return repr(raw)
     calls = [str(call["args"]) for call in (*raw.tool_calls, *raw.invalid_tool_calls)]
     return "\n".join([str(raw.text), *calls]).strip()
-
-
-def add_correction(messages: Sequence[BaseMessage], problem: str) -> list[BaseMessage]:
-    """Return the same request with a message on output that could not be used."""
-    return [*messages, HumanMessage(f"Your last output could not be used: {problem}\nOutput it again.")]

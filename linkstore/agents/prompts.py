@@ -81,12 +81,6 @@ def format_passages(passages: Sequence[tuple[int, Mapping[str, Any], str]]) -> s
     return "\n\n".join(["Passages:", *framed])
 
 
-def format_candidate(number: int, place: str, text: str, how: str) -> str:
-    """Format a passage that may be read, in a line: number, place, a part of it, and what led to it."""
-    named = f"{place}: " if place and not text.startswith(place) else ""
-    return f"[P{number}] {named}{text}{f' ({how})' if how else ''}"
-
-
 def fold_line(text: str) -> str:
     """Put a text on one line, so that it cannot look like a list or a heading of the prompt."""
     return " ".join(text.split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -259,9 +259,12 @@ def graph_reader(
     require(Budget, "a Budget", budget=limits)
     model = chat_model(model) if isinstance(model, str) else model
     asked = OutputModel(model)
+    found = facts
     if facts is not None:
         check_embeddings(store, facts)
-    found = facts if facts is not None else _open_facts(store)
+    else:
+        with suppress(StoreNotFoundError, CapabilityError):
+            found = fact_store(store)
     sources = ReadingSources(store=store, facts=found, model=asked, budget=limits, counter=counter_of(None))
     return GraphReader(compile_graph(sources, checkpointer), found, limits, owned=facts is None)
 
@@ -282,14 +285,6 @@ def compile_graph(sources: ReadingSources, checkpointer: Checkpointer = None) ->
         builder.add_node(name, _make_node(sources, name))
         builder.add_conditional_edges(name, lambda state: state["next"] or END)
     return builder.compile(checkpointer=checkpointer, name="graph_reader")
-
-
-def _open_facts(store: LinkStore) -> LinkStore | None:
-    """Open the store of facts of a store, or return None if it has none."""
-    try:
-        return fact_store(store)
-    except (StoreNotFoundError, CapabilityError):
-        return None
 
 
 def _make_node(sources: ReadingSources, name: str) -> RunnableLambda[Reading, Reading]:

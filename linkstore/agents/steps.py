@@ -23,13 +23,13 @@ from itertools import accumulate, chain, islice
 from typing import Any, Final, TypeVar
 
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel
 
 from linkstore.agents import lookups, prompts
 from linkstore.agents.answers import ANSWERED, NOT_IN_SOURCES, OUT_OF_BUDGET, UNSUPPORTED
 from linkstore.agents.facts import FACT_SOURCE, make_chunk_url, read_place
-from linkstore.agents.model_calls import CallTimeoutError, MalformedOutput, OutputModel, add_correction
+from linkstore.agents.model_calls import CallTimeoutError, MalformedOutput, OutputModel
 from linkstore.agents.state import (
     ActionRecord,
     Budget,
@@ -172,7 +172,8 @@ class Step:
                 state["failed"] = 0
                 state["stopped"] = "seconds" if output is None else ""
                 return output
-            request = add_correction(messages, output.problem)
+            correction = f"Your last output could not be used: {output.problem}\nOutput it again."
+            request = [*messages, HumanMessage(correction)]
         state["failed"] += 1
         return output
 
@@ -460,7 +461,9 @@ def _format_lists(step: Step, menu: Sequence[str], there: Mapping[str, Document]
         facts = " ".join(one["facts"][:FACTS_OF_CANDIDATE])  # which name their title and heading
         place = "" if facts else ", ".join(read_place(document.metadata))
         shown = facts or make_snippet(document.page_content, state["question"], SNIPPET_CHARACTERS)
-        lines.append(prompts.format_candidate(step.number(id), place, shown, one["how"]))
+        named = f"{place}: " if place and not shown.startswith(place) else ""
+        how = f" ({one['how']})" if one["how"] else ""
+        lines.append(f"[P{step.number(id)}] {named}{shown}{how}")
     shown_facts = (
         prompts.format_list(
             f"Facts of {name!r}, {describe_count(len(found['facts']), found['size'])}:",

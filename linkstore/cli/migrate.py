@@ -12,7 +12,7 @@ from linkstore.cli.commands import JsonOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import format_kinds, note, show, write_json
 from linkstore.cli.stores import is_place_url, open_backend
-from linkstore.errors import EmbeddingError, LinkStoreError
+from linkstore.errors import EmbeddingError, LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.store.migration import MigrationReport, Source
@@ -86,7 +86,10 @@ def _open_source(place: str, embedding: str | None) -> Iterator[Source]:
 
             found = stack.enter_context(open_source(place, embedding))
         else:
-            found = BackendSource(stack.enter_context(open_backend(place, create=False)))
+            try:
+                found = BackendSource(stack.enter_context(open_backend(place, create=False)))
+            except StoreNotFoundError as error:
+                raise StoreNotFoundError(f"there is no store at {place} to copy from") from error
         recorded = found.manifest().embedding
         if embedding is not None and recorded not in {None, find_recorded_name(embedding)}:
             raise EmbeddingError(

@@ -17,6 +17,8 @@ from linkstore.cli.output import note
 from linkstore.cli.stores import open_store, parse_json_option
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from mcp.server.lowlevel import Server
 
     from linkstore.store import LinkStore
@@ -54,7 +56,7 @@ def serve(
     check_token(token)
     if about and not mcp:
         raise UsageError("--about is read by MCP clients; give --mcp, too")
-    from linkstore.core.http_server import HttpLimits, list_allowed_hosts, open_socket, run_server
+    from linkstore.core.http_server import HttpLimits, list_allowed_hosts, run_server
     from linkstore.explorer.server import make_app
     from linkstore.explorer.views import Views
 
@@ -67,10 +69,7 @@ def serve(
             from linkstore.agents.mcp_transport import make_endpoint
 
             endpoint = make_endpoint(tools)
-        try:
-            listening = stack.enter_context(open_socket("127.0.0.1", port))
-        except OSError as error:
-            raise UsageError(f"--port {port}: {error.strerror}; choose another one, or 0") from error
+        listening = stack.enter_context(_open_port("127.0.0.1", port))
         number = listening.getsockname()[1]
         chosen = token or secrets.token_urlsafe(24)
         views = Views(opened, conversations, write=write, name=store)
@@ -117,7 +116,7 @@ def mcp(
     if write and condition:
         raise UsageError("--write with --filter would let clients replace documents that they do not see")
     check_token(token)
-    from linkstore.core.http_server import is_loopback, open_socket
+    from linkstore.core.http_server import is_loopback
 
     if http and not is_loopback(host) and not allow_host:
         raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
@@ -125,15 +124,31 @@ def mcp(
         serving = make_tool_server(opened_store, about, condition, write=write, max_depth=max_depth)
         from linkstore.agents.mcp_transport import log_to_stderr, serve_http, serve_stdio
 
-        log_to_stderr()
         if not http:
+            log_to_stderr()
             serve_stdio(serving)
             return
-        with open_socket(host, port) as listening:
+        with _open_port(host, port) as listening:
             if token is None:
                 token = secrets.token_urlsafe(32)
                 note(f"token: {token}")
+            log_to_stderr()
             serve_http(serving, listening, token, tuple(allow_host or ()))
+
+
+def _open_port(host: str, port: int) -> socket:
+    """Open a socket that listens.
+
+    Raises:
+        UsageError: If the address is not there, or in use.
+    """
+    from linkstore.core.http_server import open_socket
+
+    try:
+        return open_socket(host, port)
+    except OSError as error:
+        where = f"--port {port}" if host == "127.0.0.1" else f"--host {host} --port {port}"
+        raise UsageError(f"{where}: {error.strerror}; choose another one, or --port 0") from error
 
 
 def make_tool_server(

@@ -11,7 +11,7 @@ from rich.text import Text
 from linkstore.cli.output import get_stdout
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.evaluate.link_groups import GoldProfile, Profile, list_size_labels
-from linkstore.evaluate.metrics import Comparison, Estimate, Evaluation
+from linkstore.evaluate.metrics import Comparison, Evaluation
 
 _GAIN_MEASURE: Final = "recall@5"
 _GOLD_TITLES: Final = {
@@ -45,7 +45,8 @@ def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> No
         ]
         rescued = "-" if outcome.rescue_rate is None else format_share(outcome.rescue_rate.value)
         times = (f"{outcome.ms_per_query:.1f}", f"{outcome.ms_without_embedding:.1f}")
-        gain = format_difference(outcome.gains[_GAIN_MEASURE])
+        one = outcome.gains[_GAIN_MEASURE]
+        gain = f"{100 * one.value:+.1f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]"
         table.add_row(escape_unprintable(outcome.name), *values, gain, rescued, *times)
     widen_console(console).print(table)
     console.print(
@@ -61,11 +62,6 @@ def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> No
 def format_share(value: float) -> str:
     """Format a share as a percentage."""
     return f"{100 * value:.1f}"
-
-
-def format_difference(one: Estimate) -> str:
-    """Format a difference in percentage points, with its interval."""
-    return f"{100 * one.value:+.1f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]"
 
 
 def widen_console(console: Console) -> Console:

@@ -226,16 +226,13 @@ def estimate_lexical_weight(store: LinkStore, *, seed: int = 0) -> LexicalWeight
         scores = meaning + np.float32(weight) * words
         found[weight] = 1 / (1 + (scores > np.diag(scores)[:, None]).sum(axis=1))
     best = max(found.values(), key=np.mean)
-    good = [weight for weight, one in found.items() if np.mean(best - one) <= _standard_error(best - one)]
+    worse = {weight: best - one for weight, one in found.items()}
+    good = [weight for weight, by in worse.items() if np.mean(by) <= np.std(by) / math.sqrt(len(by))]
     return LexicalWeight(
         weight=min(good, key=lambda weight: abs(weight - DEFAULT_LEXICAL_WEIGHT)),
         found={weight: float(np.mean(one)) for weight, one in found.items()},
         sentences=len(cloze),
     )
-
-
-def _standard_error(values: Doubles) -> float:
-    return float(np.std(values) / math.sqrt(len(values)))
 
 
 def _take_sentences(documents: list[Record], seed: int) -> list[tuple[str, Record]]:

@@ -259,7 +259,10 @@ def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[Finding]:
     for one in sorted(apart if len(standing) > 1 else ()):
         text = f"no link leads to or from any document of the type {one!r}, so no traversal reaches it"
         yield make_finding("drift", "alarm", text, standing[one].documents)
-    roots = _find_roots(schema) if schema else frozenset[str]()
+    if schema is None:
+        return
+    led = (one.types if one.both_ways else one.to_types for one in schema.relations)
+    roots = schema.types.difference(*led)  # traversals start where no relation leads
     if not roots:
         return
     left, ids = graph.unreached(roots)
@@ -270,16 +273,6 @@ def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[Finding]:
         starts = ", ".join(sorted(roots))
         text = f"no traversal from {starts} reaches {'any' if whole else f'{count:,}'} of the type {name!r}"
         yield make_finding("drift", "alarm" if whole else "note", text, count, ids if len(left) == 1 else ())
-
-
-def _find_roots(schema: Schema) -> frozenset[str]:
-    """Return the types that no relation leads to: where traversals start."""
-    led = {
-        end
-        for relation in schema.relations
-        for end in (relation.types if relation.both_ways else relation.to_types)
-    }
-    return schema.types - led
 
 
 def _check_coverage(survey: Survey, schema: Schema | None, dangling: Mapping[str, int]) -> Iterator[Finding]:

@@ -368,21 +368,11 @@ def compare_with_baseline(evaluation: Evaluation, seed: int = 0) -> Comparison |
     if DEFAULT not in outcomes or not rivals:
         return None
     best = max(rivals, key=lambda one: float(_compute_recalls(one).mean()))
-    return Comparison(
-        best=best.name, gain=_estimate_gain(outcomes[DEFAULT], best, seed), questions=evaluation.questions
-    )
+    difference = _compute_recalls(outcomes[DEFAULT]) - _compute_recalls(best)
+    drawn = resample_means(difference[:, np.newaxis], seed)
+    gain = make_estimate(float(difference.mean()), drawn[:, 0])
+    return Comparison(best=best.name, gain=gain, questions=evaluation.questions)
 
 
 def _compute_recalls(outcome: Outcome) -> Any:
     return compute_recalls(outcome.ranks, COMPARED_CUTOFF)
-
-
-def _estimate_gain(outcome: Outcome, rival: Outcome, seed: int) -> Estimate:
-    difference = _compute_recalls(outcome) - _compute_recalls(rival)
-    drawn = resample_means(difference[:, np.newaxis], seed)
-    return make_estimate(float(difference.mean()), drawn[:, 0])
-
-
-def list_compared(*, lexical: bool) -> Sequence[str]:
-    """Return the names of the strategies to compare, without lexical search those that need none."""
-    return (*WITHOUT_LINKS, DEFAULT) if lexical else (DENSE, DEFAULT)

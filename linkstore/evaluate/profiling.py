@@ -29,7 +29,7 @@ from linkstore.evaluate.link_groups import (
     Profile,
     measure_links,
 )
-from linkstore.evaluate.metrics import Comparison, compare_with_baseline, list_compared
+from linkstore.evaluate.metrics import DEFAULT, DENSE, WITHOUT_LINKS, Comparison, compare_with_baseline
 from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, evaluate, find_gold_units
 from linkstore.extract.protocol import CorpusExtractor, extractor_names, load_extractor
 from linkstore.ingest.relink import CORPUS_LINKS
@@ -263,6 +263,6 @@ def _compare_searches(
 ) -> Comparison | None:
     """Compare the default with the searches without links that the backend can do."""
     try:
-        return compare_with_baseline(evaluate(store, questions, list_compared(lexical=True), gold=gold))
-    except CapabilityError:
-        return compare_with_baseline(evaluate(store, questions, list_compared(lexical=False), gold=gold))
+        return compare_with_baseline(evaluate(store, questions, (*WITHOUT_LINKS, DEFAULT), gold=gold))
+    except CapabilityError:  # it has no search by words
+        return compare_with_baseline(evaluate(store, questions, (DENSE, DEFAULT), gold=gold))

@@ -11,11 +11,14 @@ import urllib.error
 import urllib.request
 
 import pytest
+from documented import linkstore
 from starlette.testclient import TestClient
 
+from linkstore import LinkStore
 from linkstore.agents.mcp_transport import make_endpoint
+from linkstore.cli import exits
 from linkstore.cli.serve import make_tool_server
-from linkstore.core.http_server import Guard
+from linkstore.core.http_server import Guard, open_socket
 from linkstore.explorer import Views, make_app
 from linkstore.explorer.server import MOST_BODY
 
@@ -256,3 +259,15 @@ def test_the_command_serves_the_page_and_mcp_with_one_token(site):
     finally:
         process.terminate()
         process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("words", [("serve", "--no-open"), ("mcp", "--http")], ids=["serve", "mcp"])
+def test_a_port_in_use_is_said_with_what_to_do(tmp_path, words):
+    with LinkStore.open(tmp_path / "kb") as store:
+        store.add_texts(["A hub has many links."])
+    with open_socket("127.0.0.1", 0) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, err = linkstore(*words, "--store", str(tmp_path / "kb"), "--port", port)
+
+    assert code == exits.USAGE
+    assert f"--port {port}: Address already in use; choose another one, or --port 0" in err

@@ -366,7 +366,7 @@ def test_an_interrupted_command_says_how_to_go_on(folder, tmp_path, monkeypatch)
         (("http://h/ks/t", "kb"), exits.USAGE, "no backend is known for http://"),
         (("cassandra://h/only", "new"), exits.USAGE, "cassandra://host:port/keyspace/table"),
         (("kb", "cassandra://h/ks/no-name"), exits.USAGE, "cannot name tables"),
-        (("nothing", "new"), exits.NOT_FOUND, "nothing"),
+        (("nothing", "new"), exits.NOT_FOUND, "there is no store at nothing to copy from"),
         (("kb", "new", "--embedding-name", "other"), exits.EMBEDDING_MISSING, "other"),
     ],
 )
