@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linkstore.cli.ask import note_facts
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import DAMAGED, UsageError
-from linkstore.cli.facts import note_facts
 from linkstore.cli.links import find_documents, list_spellings
 from linkstore.cli.output import get_indexed_page, note, show, write_json
 from linkstore.cli.stores import open_core_store

@@ -15,7 +15,6 @@ from langchain_core.tools import BaseTool
 from linkstore.core.arguments import omit_none, require_at_least
 from linkstore.core.calls import arun, call_plan, run, run_in_thread
 from linkstore.core.plans import Operation, StoredDocument
-from linkstore.memory.background import BackgroundWriter
 from linkstore.memory.distil import distil_session, read_session, summarise_session
 from linkstore.memory.forgetting import ForgetOptions, Forgotten, delete_turns, forget_turns
 from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, make_recall, search_turns
@@ -29,7 +28,15 @@ from linkstore.memory.sessions import (
 )
 from linkstore.memory.settings import MemorySettings
 from linkstore.memory.turns import Turn, find_exchanges
-from linkstore.memory.writing import TurnChanges, TurnFields, TurnInput, record_note, record_turn, update_turn
+from linkstore.memory.writing import (
+    BackgroundWriter,
+    TurnChanges,
+    TurnFields,
+    TurnInput,
+    record_note,
+    record_turn,
+    update_turn,
+)
 
 if TYPE_CHECKING:
     from linkstore.memory.middleware import MemoryMiddleware, SessionSource
@@ -64,7 +71,7 @@ class ConversationMemory(MemorySettings):
         reranker: Scores the texts found: a function, or a cross-encoder or document compressor of LangChain;
             default none.
         entities: Gives the entities that a text mentions; default
-            :func:`~linkstore.memory.entities.find_entities`.
+            :func:`~linkstore.memory.names.find_entities`.
         strategy: How to search the knowledge; default :data:`~linkstore.strategies.DEFAULT_STRATEGY`.
         ttl: Turns that are older are not recalled, and ``forget_expired`` erases them; default None, none
             are.

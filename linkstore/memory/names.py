@@ -1,16 +1,29 @@
-"""The names in a text, in English as people type it, without a model."""
+"""The names in a text, in English as people type it, without a model; entities, and who speaks.
+
+Entities are names, and things with names of their own, such as files and modules. A finder of your own, such
+as one over spaCy or GLiNER, takes the place of :func:`find_entities` by ``ConversationMemory(entities=...)``.
+
+People whose turns begin with their name, as in "Ann: I have moved to Oslo", are speakers. Half of the turns
+contain the name of a speaker, so the name would outweigh the rest of a question. So a question is searched
+for without the names of speakers, and the turns of the speaker that it names count more.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
+from unicodedata import category
 
-from linkstore.core.text import STOP_WORDS, fold, tokenize
+from linkstore.core.arrays import Ints
+from linkstore.core.lexical import extract_terms
+from linkstore.core.plans import Plan, Resolve
+from linkstore.core.text import STOP_WORDS, find_words, fold, tokenize
 from linkstore.embeddings.wordllama import load_wordllama_tokenizer
+from linkstore.memory.turns import SPEAKER, has_words
 
 LONGEST_TEXT: Final = 8_000
 """Characters of a text that are searched for what it names."""
@@ -218,3 +231,121 @@ def _is_noun(tokens: list[_Token], at: int) -> bool:
         and tokens[at].folded not in read_words("no_noun") | STOP_WORDS
         and not tokens[at].text.endswith(("ly", "ing", "ed"))
     )
+
+
+EntityFinder = Callable[[str], Sequence[str]]
+"""Gives the entities that a text mentions, in order."""
+MOST_ENTITIES: Final = 32
+"""How many entities of a turn are linked, the first ones."""
+_IDENTIFIER: Final = re.compile(
+    r"(?<![\w./-])(?=[\w./-]*[a-z])"
+    r"(?:[\w-]+(?:[./_-][\w-]+)*\.(?:[a-z][a-z0-9]{1,4})|\w+(?:\.\w+)+|\w*\d\w*(?:-\w+)+)(?![\w/-])"
+)
+"""A file, a module, a part number: words joined by dots, or by hyphens with a digit in them."""
+_QUOTED: Final = re.compile(r"`([^`\n]{2,60})`|\u201c([^\u201d\n]{2,60})\u201d|\*\*([^*\n]{2,60})\*\*")
+"""What the text itself marks as a name."""
+_TOPIC: Final = re.compile(
+    r"\W*(?:what(?:['\u2019]s| is| are)|how (?:does|do)|(?:please )?(?:tell me (?:more )?about|explain))"
+    r" (?!(?:the|my|our|your|his|her|their|its)\b)"
+    r"(?P<topic>[^\W_][\w+#/-]+(?: (?!work|mean|do\b|use)[\w+#/-]+){0,2}?)"
+    r"(?: works?| means?)?[\s?.!]*",
+    re.IGNORECASE,
+)
+"""A query that asks what something is: what it asks about needs no capital."""
+_LONGEST_TOPIC: Final = 120
+"""Characters of a query that asks what something is."""
+
+
+def find_entities(text: str) -> tuple[str, ...]:
+    """Find the entities that a text mentions, in order, each once.
+
+    An entity is a name ("Ada Lovelace", "PEP 615"), an identifier ("sys.monitoring", "Q4-2023-report.pdf"),
+    what stands in quotation marks or is set off by Markdown, or what a short question asks about ("what is
+    kubernetes?"). Common words are none, nor are parts of these, and a name has no possessive ending.
+    """
+    text = text[:LONGEST_TEXT]
+    found = [(match.start(), match.end(), match[0]) for match in _IDENTIFIER.finditer(text)]
+    found += [
+        (match.start(), match.end(), next(filter(None, match.groups()))) for match in _QUOTED.finditer(text)
+    ]
+    names = [(one.start, one.start + len(one.text), one.text) for one in find_names(text)]
+    topic = None if names or len(text) > _LONGEST_TOPIC else _TOPIC.fullmatch(text)
+    if topic is not None:
+        found.append((topic.start("topic"), topic.end("topic"), topic["topic"]))
+    found += [
+        (start, end, name)
+        for start, end, name in names
+        if not any(start < other_end and other_start < end for other_start, other_end, _ in found)
+    ]
+    return select_distinct_names([name for _, _, name in sorted(found) if any(map(str.isalpha, name))])
+
+
+def select_distinct_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names with a word in them, each spelling once, the first :data:`MOST_ENTITIES`."""
+    spelled: dict[str, str] = {}
+    for name in names:
+        if has_words(name):
+            spelled.setdefault(fold(name), " ".join(name.split()))
+    return tuple(spelled.values())[:MOST_ENTITIES]
+
+
+_SIZES: Final = (2, 3, 4)
+"""Characters of a name in a text without spaces."""
+_MOST_PIECES: Final = 96
+"""How many words and parts of words of a question are looked up."""
+_LONGEST_NAME: Final = 60
+_MOST_WORDS: Final = 3
+"""Words of a name."""
+_HEAD: Final = re.compile(rf"([^:\uff1a\n]{{1,{_LONGEST_NAME}}})(?::\s|\uff1a)")
+"""What stands before a colon; nothing need follow a wide one."""
+_UNSPACED: Final = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+"""Text in scripts that leave no space between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+
+
+def read_speaker(query: str) -> str | None:
+    """Return the speaker of a turn: the name before a colon at its beginning, or None.
+
+    Its words begin with capitals, where their script has capitals.
+    """
+    found = _HEAD.match(query)
+    words = found[1].split(" ") if found else []
+    return " ".join(words) if 0 < len(words) <= _MOST_WORDS and all(map(_may_be_name, words)) else None
+
+
+def _may_be_name(word: str) -> bool:
+    if not word[:1].isalpha() or word[0].islower():
+        return False
+    return all(
+        one.isalnum() or one in ".'\u2019-_\u30fb\u200c\u200d" or category(one)[0] == "M" for one in word
+    )
+
+
+def find_named_speakers(question: str, owner: str) -> Plan[list[str]]:
+    """Return the words of a question that are the name of somebody who speaks to an owner, or part of one.
+
+    Words with capitals are looked up, in scripts without capitals all words, and where words are not told
+    apart by spaces, all short parts of the text.
+    """
+    said = [re.sub(r"['\u2019]s$", "", match[0]) for match in find_words(question)]
+    words = [word for word in said if not word[0].islower() and extract_terms(word)]
+    for run in _UNSPACED.findall(question):
+        words += (run[at : at + size] for at in range(len(run)) for size in _SIZES)
+    words = list(dict.fromkeys(words))[:_MOST_PIECES]
+    groups: Ints = yield Resolve(tags=tuple((SPEAKER, f"{owner}#{fold(word)}") for word in words))
+    return [word for word, group in zip(words, groups.tolist(), strict=True) if group >= 0]
+
+
+def remove_names(question: str, names: Iterable[str]) -> str:
+    """Remove some words from a question. Return it as it is if no other word says anything."""
+    names = list(names)
+    unspaced = [name for name in names if _UNSPACED.search(name)]
+    either = "|".join(map(re.escape, (name for name in names if name not in unspaced)))
+    rest = question
+    if either:
+        rest = re.sub(rf"(?<![\w-])(?:{either})(?:['\u2019]s)?(?![\w-])", " ", rest)
+    for name in unspaced:
+        rest = rest.replace(name, " ")
+    rest = " ".join(rest.split()) if names else question
+    return rest if extract_terms(rest) else question

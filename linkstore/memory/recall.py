@@ -21,9 +21,8 @@ from linkstore.core.plans import Operation, Plan, StoredDocument
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
-from linkstore.memory.entities import select_distinct_names
 from linkstore.memory.facts import says_change
-from linkstore.memory.names import stem_plural
+from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names, stem_plural
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
@@ -34,7 +33,6 @@ from linkstore.memory.references import (
 from linkstore.memory.search import ALONE, QueryView, TurnSearch, fuse_views, make_turn_views, make_views
 from linkstore.memory.sessions import SessionHead, SessionKey, read_head, read_linked
 from linkstore.memory.settings import MemorySettings, ask_model, request_search
-from linkstore.memory.speakers import find_named_speakers, remove_names
 from linkstore.memory.turns import SUPERSEDES, Turn, format_time, format_turn, name_writing, read_turn
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.all_paths import AllPaths

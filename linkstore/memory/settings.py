@@ -16,7 +16,7 @@ from linkstore.core.calls import Call
 from linkstore.core.filters import Filter
 from linkstore.core.plans import Operation
 from linkstore.errors import StrategyError
-from linkstore.memory.entities import EntityFinder, find_entities
+from linkstore.memory.names import EntityFinder, find_entities
 from linkstore.memory.turns import Turn
 from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.store.search import choose_strategy

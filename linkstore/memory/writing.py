@@ -3,26 +3,32 @@
 Its query is read in the light of the turns before it, its entities are those of what it means, and what it
 states may supersede what was stated before. The document of its session only helps to find it; where an
 engine writes a change document by document, as Cassandra does, a turn is stored when its own document is.
+
+Writes in the background are carried out in order by one thread, and whoever reads waits for them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from operator import attrgetter
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, TypeVar
 
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import omit_none, require, require_list
-from linkstore.core.calls import call_plan
+from linkstore.core.calls import Call, call_plan
 from linkstore.core.plans import Operation, StoredDocument, read_documents
+from linkstore.core.processes import Lock
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
-from linkstore.memory.entities import select_distinct_names
 from linkstore.memory.facts import read_statements
+from linkstore.memory.names import read_speaker, select_distinct_names
 from linkstore.memory.references import corrects, depends_on_history, resolve_references
 from linkstore.memory.sessions import (
     SessionHead,
@@ -34,7 +40,6 @@ from linkstore.memory.sessions import (
     read_linked,
 )
 from linkstore.memory.settings import MemorySettings, request_add
-from linkstore.memory.speakers import read_speaker
 from linkstore.memory.turns import (
     STATES,
     SUPERSEDES,
@@ -325,3 +330,50 @@ def store_turn(turn: Turn) -> Document:
     path = turn.session.path
     tag = path if turn.is_note else make_page_tag(path, get_page(turn.ordinal))
     return make_document(turn, tag, read_speaker(turn.query), turn.session.reach)
+
+
+T = TypeVar("T")
+
+
+class BackgroundWriter:
+    """Carries out writes in one thread, in order, and knows those that are not done or have failed."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._pending: dict[Future[Any], None] = {}
+        self._lock = Lock()
+
+    def submit(self, write: Callable[[], T]) -> Future[T]:
+        """Carry out a write after those submitted before."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-memory")
+            future = self._pool.submit(write)
+            self._pending[future] = None
+        future.add_done_callback(self._drop_succeeded)
+        return future
+
+    def _drop_succeeded(self, future: Future[Any]) -> None:
+        if future.cancelled() or future.exception() is None:
+            self._pending.pop(future, None)
+
+    def wait(self) -> Operation[None]:
+        """Wait for all writes. One that failed raises its error, once; another call goes on after it."""
+        for future in list(self._pending):
+            try:
+                yield Call(future.result, partial(_await_write, future))
+            finally:
+                if future.done():
+                    self._pending.pop(future, None)
+
+    def close(self) -> None:
+        """Carry out all writes, and end the thread."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True)
+
+
+async def _await_write(future: Future[T]) -> T:
+    # Shielded: a reader that is cancelled must not cancel a write that waits for its turn.
+    return await asyncio.shield(asyncio.wrap_future(future))

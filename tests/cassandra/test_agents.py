@@ -10,7 +10,7 @@ from rule_facts import RuleExtractor
 
 from linkstore import LinkStore
 from linkstore.agents import ScriptedChatModel, fact_store, graph_reader, index_facts
-from linkstore.cli import facts
+from linkstore.cli import ask
 from linkstore.errors import BackendError, StoreNotFoundError
 
 
@@ -30,7 +30,7 @@ def test_a_name_that_is_too_long_for_a_store_beside_it_has_none(
     cassandra_session, emptied_keyspace, monkeypatch
 ):
     noted = []
-    monkeypatch.setattr(facts, "note", noted.append)
+    monkeypatch.setattr(ask, "note", noted.append)
     with LinkStore.cassandra(session=cassandra_session, keyspace=emptied_keyspace, table="a" * 33) as store:
         with pytest.raises(StoreNotFoundError, match="too long"):
             fact_store(store)
@@ -38,7 +38,7 @@ def test_a_name_that_is_too_long_for_a_store_beside_it_has_none(
             index_facts(store, RuleExtractor())
         with graph_reader(store, ScriptedChatModel(script=[])) as reader:
             assert reader.facts is None
-        facts.note_facts(store, "cassandra://host/ks/a")
+        ask.note_facts(store, "cassandra://host/ks/a")
     assert noted == []
 
 

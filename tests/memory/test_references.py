@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from linkstore.memory.dates import make_time_filter
-from linkstore.memory.entities import find_entities
+from linkstore.memory.names import find_entities
 from linkstore.memory.references import (
     depends_on_history,
     find_answered_name,

@@ -4,7 +4,7 @@ import pytest
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
-from linkstore.memory.speakers import find_named_speakers, read_speaker, remove_names
+from linkstore.memory.names import find_named_speakers, read_speaker, remove_names
 
 
 @pytest.mark.parametrize(

@@ -383,7 +383,7 @@ def test_what_cannot_be_migrated_is_said_and_nothing_is_made(
 
 
 def test_refused_documents_are_named_for_a_person(capsys):
-    from linkstore.cli.migrate import show_migration
+    from linkstore.cli.export import show_migration
 
     target = Refusing({"d1\x1b"}, DocumentError("too \x07long"))
     source = OracleBackend()
