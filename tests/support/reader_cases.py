@@ -30,7 +30,7 @@ from linkstore.agents import (
 )
 from linkstore.agents.state import CitedStatement, Decision, FinalAnswer, RationalPlan
 from linkstore.context import counter_of
-from linkstore.errors import AgentError, StoreUnavailableError
+from linkstore.errors import AgentError, StoreNotFoundError, StoreUnavailableError
 
 QUESTION = "Where was Joan of Arc born?"
 MALFORMED = invalid_tool_call(name=None, args="{not json", id=None, error=None)
@@ -634,8 +634,11 @@ def _without_facts(store: LinkStore, model: ScriptedChatModel) -> GraphReader:
     """A reader that finds no store of facts."""
     from linkstore.agents import reader
 
+    def find_none(_: LinkStore) -> LinkStore:
+        raise StoreNotFoundError("there are no facts")
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "_open_facts", lambda _: None)
+        patch.setattr(reader, "fact_store", find_none)
         return graph_reader(store, model)
 
 
