@@ -1,4 +1,4 @@
-"""``linkstore ask`` answers a question with a chat model and cites its passages; ``facts`` extracts facts for it."""
+"""``linkstore ask``: a chat model answers a question with citations; ``facts``: what it reads them from."""
 
 from __future__ import annotations
 

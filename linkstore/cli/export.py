@@ -1,4 +1,4 @@
-"""``linkstore export`` writes documents as JSON lines or a graph; ``migrate`` copies them to another store."""
+"""``linkstore export`` and ``migrate``: the documents of a store as a file, or in another store."""
 
 from __future__ import annotations
 
