@@ -79,6 +79,8 @@ def _normalize_escape(found: re.Match[str]) -> str:
 
 _NO_BASE: Final = "http://site.invalid/"
 _CACHED_URLS: Final = 65_536
+_LONGEST_CACHED: Final = 512
+"""Longer URLs, in characters, are not cached, so that a cache takes some ten MiB at most."""
 _CACHED_PAGES: Final = 1024
 
 # A URL that is already normal. Most joined links are, and checking is much cheaper than normalizing.
@@ -148,7 +150,8 @@ def normalize_url(url: str, *, base: str | None = None, policy: UrlPolicy = DEFA
         like, a relative URL without a base, a URL that cannot be parsed or is too long.
     """
     address, _, fragment = _scrub_url(url).partition("#")
-    page = _normalize_page(address, base or "", policy)
+    normalize = _normalize_page if len(address) <= _LONGEST_CACHED else _normalize_page.__wrapped__
+    page = normalize(address, base or "", policy)
     if page is None:
         return None
     if fragment and policy.fragment == "keep":
@@ -263,10 +266,13 @@ class Site:
         address, _, fragment = _scrub_url(href).partition("#")
         if self.prefix and not self.bases and _FROM_ROOT.match(address):
             address = f"/{self.prefix}{address}"
-        url = _normalize_page(address, _resolve_origin(self._roots[0], page, base), self.policy)
+        is_long = len(address) > _LONGEST_CACHED
+        normalize = _normalize_page.__wrapped__ if is_long else _normalize_page
+        url = normalize(address, _resolve_origin(self._roots[0], page, base), self.policy)
         if url is None:
             return None
-        tag = _name_page(url, self._mounts, self.policy.index_files, self.query == "keep")
+        name_page = _name_page.__wrapped__ if is_long else _name_page
+        tag = name_page(url, self._mounts, self.policy.index_files, self.query == "keep")
         if fragment and self.policy.fragment == "keep":
             tag = add_fragment(tag, normalize_fragment(fragment))
         return tag if is_short_tag(tag) else None

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stores import times
 
+from linkstore.core import urls
 from linkstore.core.links import MAX_TAG_BYTES, Link
 from linkstore.core.urls import (
     Site,
@@ -315,3 +316,15 @@ def test_a_host_of_characters_that_are_left_out_is_none() -> None:
 )
 def test_slashes_before_the_host_are_two_or_of_a_file_three(url, normal) -> None:
     assert normalize_url(url) == normalize_url(normal) == normal
+
+
+def test_long_urls_are_the_same_and_are_not_kept() -> None:
+    """A page may have thousands of them, each different."""
+    long = "/a/" + "x" * 5_000
+    assert normalize_url(long, base="https://o.org/b") == f"https://o.org{long}"
+    assert Site().tag(long, page="b.html") == long
+    kept = [urls._normalize_page.cache_info().currsize, urls._name_page.cache_info().currsize]
+    for n in range(10):
+        assert normalize_url(f"{long}{n}", base="https://o.org/b") == f"https://o.org{long}{n}"
+        assert Site().tag(f"{long}{n}", page="b.html") == f"{long}{n}"
+    assert [urls._normalize_page.cache_info().currsize, urls._name_page.cache_info().currsize] == kept
