@@ -354,9 +354,12 @@ def _apply_policy(url: str, policy: UrlPolicy) -> str:
 
 def _strip_index(path: str, index_files: tuple[str, ...]) -> str:
     """Return a path without trailing slashes and index files."""
-    path = path.rstrip("/")
-    folder, _, name = path.rpartition("/")
-    return _strip_index(folder, index_files) if name in index_files else path
+    while True:
+        path = path.rstrip("/")
+        folder, _, name = path.rpartition("/")
+        if name not in index_files:
+            return path
+        path = folder
 
 
 @lru_cache(maxsize=_CACHED_PAGES)

@@ -328,3 +328,9 @@ def test_long_urls_are_the_same_and_are_not_kept() -> None:
         assert normalize_url(f"{long}{n}", base="https://o.org/b") == f"https://o.org{long}{n}"
         assert Site().tag(f"{long}{n}", page="b.html") == f"{long}{n}"
     assert [urls._normalize_page.cache_info().currsize, urls._name_page.cache_info().currsize] == kept
+
+
+def test_thousands_of_index_files_in_each_other_are_one_folder() -> None:
+    url = "https://o.org/a" + "/index.html" * 700
+    assert normalize_url(url, policy=UrlPolicy(trailing_slash="strip")) == "https://o.org/a"
+    assert Site().tag("/a" + "/index.html" * 700, page="b.html") == "/a"
