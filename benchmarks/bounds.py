@@ -25,9 +25,10 @@ from linkstore.errors import LinkStoreError
 from linkstore.extract import Page
 from linkstore.extract.blocks import Block
 from linkstore.ingest.chunks import make_chunks
-from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
+from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_content
 from linkstore.ingest.notes.markup import NoteIndex, find_targets, render_note
+from linkstore.ingest.source import UnreadablePageError
 from linkstore.ingest.web.sitemaps import read_sitemap
 from linkstore.ingest.web.targets import FetchError
 from linkstore.ingest.wiki.dump import read_pages, read_siteinfo

@@ -24,9 +24,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from _reader_models import Oracle, StandIn, WordOverlap
 from _report import add_output, record
@@ -47,9 +49,9 @@ from linkstore.agents import (
     index_facts,
 )
 from linkstore.agents.facts import CHUNK_KEY, KEY_ELEMENT
-from linkstore.agents.model_calls import Asker
+from linkstore.agents.model_calls import OutputModel
 from linkstore.agents.reader import compile_graph
-from linkstore.agents.steps import ReadingSources
+from linkstore.agents.steps import ReadingSources, Step
 from linkstore.context import counter_of
 from linkstore.embeddings import get_embedding
 from linkstore.errors import AgentError, EvaluationError, LinkStoreError
@@ -96,17 +98,17 @@ class Measured:
         return {"gold_read": gold, **{name: statistics.fmean(of) for name, of in costs.items()}}
 
 
-class NumberingAsker(Asker):
-    """An asker that tells which passages the reader has numbered."""
+@contextmanager
+def noting_numbers(numbered: list[str]) -> Iterator[None]:
+    """Tell which passages a reader has numbered, each time that its model is asked."""
+    ask = Step.ask
 
-    def __init__(self, model: BaseChatModel, budget: Budget, numbered: list[str]) -> None:
-        super().__init__(model, budget, counter_of(None))
-        self._numbered = numbered
+    def noted(step: Step, *arguments: Any, **options: Any) -> Any:
+        numbered[:] = step.state["shown"]
+        return ask(step, *arguments, **options)
 
-    def ask(self, state: Any, *arguments: Any, **options: Any) -> Any:
-        """Ask as usual."""
-        self._numbered[:] = state["shown"]
-        return super().ask(state, *arguments, **options)
+    with patch.object(Step, "ask", noted):
+        yield
 
 
 def measured(
@@ -118,9 +120,12 @@ def measured(
         numbered: list[str] = []
         budget = Budget(steps=200)
         model = ScriptedChatModel(script=lead(question, number, numbered))
-        asker = NumberingAsker(model, budget, numbered)
-        graph = compile_graph(ReadingSources(store=store, facts=facts, asker=asker))
-        answer = GraphReader(graph, facts, budget, owned=False).invoke(question.question)
+        sources = ReadingSources(
+            store=store, facts=facts, model=OutputModel(model), budget=budget, counter=counter_of(None)
+        )
+        with noting_numbers(numbered):
+            reader = GraphReader(compile_graph(sources), facts, budget, owned=False)
+            answer = reader.invoke(question.question)
         found = [hit.document.id or "" for hit in store.search(question.question, k=max(CUTS))]
         result.add(frozenset(question.gold), answer, found)
     return result

@@ -97,7 +97,8 @@ import json, sys, time
 from pathlib import Path
 from linkstore.extract import Page
 from linkstore.ingest.chunks import make_chunks
-from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
+from linkstore.ingest.html.pages import read_html_page
+from linkstore.ingest.source import UnreadablePageError
 paths = [Path(line) for line in sys.stdin.read().splitlines()]
 def peak():
     status = Path("/proc/self/status").read_text()

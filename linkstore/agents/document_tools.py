@@ -1,4 +1,7 @@
-"""The tools ``search``, ``similar`` and ``read``; and ``add`` and ``delete``, which only a server offers."""
+"""The tools ``search``, ``similar`` and ``read``; and ``add`` and ``delete``, which only a server offers.
+
+A model reads the docstrings of the tools: :mod:`linkstore.agents.tool_specs` says how.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, SearchOptions, Strategy
 from linkstore.strategies.first_stage import Named
 from linkstore.strategies.names import list_names
-from linkstore.strategies.neighbours import Neighbour, Neighbours, find_neighbours
+from linkstore.strategies.neighbours import Neighbour, find_neighbours
 from linkstore.strategies.relations import Relations
 
 LONGEST_QUESTION: Final = 4000
@@ -89,17 +92,24 @@ def search(
     hops: int | None = None,
     start_type: str | None = None,
     result_type: str | None = None,
-    where: Mapping[str, Mapping[str, Any]] | None = None,
+    where: dict[str, dict[str, Any]] | None = None,
 ) -> Operation[ToolAnswer]:
-    """Search the store for a question.
+    """Search the knowledge store for a question.
+
+    ${subject}Use it first, and rather than $follow if you do not know the document yet, or if two relations
+    of a thing lead to the answer: name the thing in the question. Returns at most $results documents, those
+    first where relations of the named thing meet, each with its id, its URL, a part of its text, and the
+    links that lead to it; or says that nothing was found. Changes nothing.$types
 
     Args:
         scope: Of the tools.
-        question: In words.
-        hops: How many links in a row to follow; None: as many as the tools may.
-        start_type: The type of the documents that the question is about.
-        result_type: The type of the documents to find.
-        where: What documents on the way must have, by type.
+        question: In words, for example "Which rules apply to Zalamizole?"
+        hops: How many links in a row may be followed, for example 2. Leave it out, unless only directly
+            linked documents are wanted (1), or only similar texts (0). At most $ceiling.
+        start_type: The type of the thing that the question names, for example "$start".
+        result_type: The type of the documents to find, for example "$end".
+        where: By type, the metadata that documents on the way must have, for example $condition. Without it,
+            what is no longer valid is left out.
 
     Raises:
         StrategyError: If the question is empty, too long or no Unicode, ``hops`` is out of range, the schema
@@ -215,7 +225,14 @@ def _advise_search(hits: Hits) -> list[str]:
 
 
 def similar(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
-    """Find the documents most similar to one, which is not among them.
+    """Find the documents whose texts are most similar to one document.
+
+    Use it rather than $search if you have a document and want others like it. Returns at most $results
+    documents as $search does, without links. Changes nothing.
+
+    Args:
+        scope: Of the tools.
+        id: The document: its id, with or without brackets, its URL or its name, for example "CLS-3".
 
     Raises:
         DocumentError: If there is no such document.
@@ -247,13 +264,18 @@ def _find_nearest(id: str, count: int) -> Plan[list[tuple[StoredDocument, float]
     return [(one, similarity) for one, similarity in rows if one.id != id][:count]
 
 
-def read(scope: ToolScope, id: str | Sequence[str], offset: int = 0) -> Operation[ToolAnswer]:
-    """Read the texts of documents, which share the limit of characters equally.
+def read(scope: ToolScope, id: str | list[str], offset: int = 0) -> Operation[ToolAnswer]:
+    """Read the text of a document, or of up to $results at once.
+
+    Use it rather than $search, which shows parts only, before you quote or rely on a document. Returns at
+    most $text characters in all, between tags, and the ids of the documents before and after it. Changes
+    nothing.
 
     Args:
         scope: Of the tools.
-        id: Of one, or of several: see :func:`find_document`.
-        offset: How many characters to leave out; for one document only.
+        id: Its id, with or without brackets, its URL or its name, for example "CLS-3"; or a list of these,
+            for example ["CLS-3", "CLS-4"].
+        offset: The character to begin with, for example 8000 to read on; for one document.
 
     Raises:
         DocumentError: If there is no such document, or there are too many.
@@ -362,18 +384,15 @@ def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentId
     page = next((one.ids for one in entries if id in one.ids), None)
     if page is None:
         near = yield from scope.answer(find_neighbours(id))
-        return _find_adjacent_by_links(near) if near else (None, None)
+        if near is None:
+            return None, None
+        before = _find_first(near.outgoing, PREVIOUS_KINDS) or _find_first(near.incoming, NEXT_KINDS)
+        return before, _find_first(near.outgoing, NEXT_KINDS) or _find_first(near.incoming, PREVIOUS_KINDS)
     at = page.index(id)
     beside = (page[at - 1] if at else None, page[at + 1] if at + 1 < len(page) else None)
     there = yield from find_documents(scope, [one for one in beside if one])
     previous, following = (one if one in there else None for one in beside)
     return previous, following
-
-
-def _find_adjacent_by_links(near: Neighbours) -> AdjacentIds:
-    """Return the neighbours by links whose kind or label says that they lead to the next or previous one."""
-    previous = _find_first(near.outgoing, PREVIOUS_KINDS) or _find_first(near.incoming, NEXT_KINDS)
-    return previous, _find_first(near.outgoing, NEXT_KINDS) or _find_first(near.incoming, PREVIOUS_KINDS)
 
 
 def _find_first(side: Sequence[Neighbour], names: frozenset[str]) -> str | None:
@@ -385,17 +404,20 @@ def add(
     scope: ToolScope,
     id: str,
     text: str,
-    metadata: Mapping[str, Any] | None = None,
-    links: Sequence[GivenLink] = (),
+    metadata: dict[str, Any] | None = None,
+    links: tuple[GivenLink, ...] = (),
 ) -> Operation[ToolAnswer]:
-    """Add a document with its links, or replace the one with this id.
+    """Add a document with its links, or replace the whole document with this id.
+
+    Use it rather than delete to correct a document. Returns one line, which says whether it was added or
+    replaced. Changes the store.$rules
 
     Args:
         scope: Of the tools.
-        id: Of the document.
-        text: Its text.
-        metadata: A JSON object.
-        links: Of the document.
+        id: Its id, for example "DRG-17". A document that has it is replaced.
+        text: Its text, for example "Zalamizole is an azole."
+        metadata: A JSON object, for example {"type": "Drug", "year": 2019}.
+        links: Its links, for example [{"kind": "BELONGS_TO", "tag": "CLS-3", "direction": "out"}].
 
     Raises:
         DocumentError: If the document cannot be stored.
@@ -417,7 +439,14 @@ def add(
 
 
 def delete(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
-    """Delete a document, by its id alone.
+    """Delete a document.
+
+    Use it rather than add only if nothing should take its place. Returns one line. Changes the store, and
+    cannot be undone.
+
+    Args:
+        scope: Of the tools.
+        id: Its exact id, for example "DRG-17".
 
     Raises:
         DocumentError: If there is no such document.

@@ -187,16 +187,14 @@ def make_fact_page(chunk: Document, digest: str, facts: Sequence[Fact], names: E
     kept = {key: chunk.metadata[key] for key in ("title", "headings", "url") if key in chunk.metadata}
     common = {**kept, "type": "fact", "page": make_chunk_url(id), CHUNK_KEY: id}
     place = {name: fold(name) for name in read_place(chunk.metadata)}
-    written = [(fact, fold(fact.text)) for fact in select_facts(chunk, facts)]
-    documents = tuple(
-        Document(
-            id=f"fact:{id}:{number}",
-            page_content=_prepend_place(fact.text, said, place),
-            metadata={**common, LINKS_KEY: names.links(fact)},
-        )
-        for number, (fact, said) in enumerate(written, 1)
-    )
-    return PageDocuments(url=make_chunk_url(id), digest=digest, documents=documents)
+    documents = []
+    for number, fact in enumerate(select_facts(chunk, facts), 1):
+        said = fold(fact.text)
+        lacking = ", ".join(name for name, folded in place.items() if folded not in said)
+        text = f"{lacking}: {fact.text}" if lacking else fact.text
+        metadata = {**common, LINKS_KEY: names.links(fact)}
+        documents.append(Document(id=f"fact:{id}:{number}", page_content=text, metadata=metadata))
+    return PageDocuments(url=make_chunk_url(id), digest=digest, documents=tuple(documents))
 
 
 def make_element_page(name: str) -> PageDocuments:
@@ -235,7 +233,9 @@ class ElementNames:
             if found is not None:
                 spellings.setdefault(*found)
         return [
-            _make_element_link(name, spelling) for name, spelling in islice(spellings.items(), MOST_ELEMENTS)
+            {"kind": KEY_ELEMENT, "tag": name, "direction": "out"}
+            | ({} if spelling == name else {"label": spelling})
+            for name, spelling in islice(spellings.items(), MOST_ELEMENTS)
         ]
 
     def _normalize(self, written: str) -> tuple[str, str] | None:
@@ -256,23 +256,6 @@ class ElementNames:
             return None
 
 
-def _make_element_link(name: str, spelling: str) -> dict[str, Any]:
-    link = {"kind": KEY_ELEMENT, "tag": name, "direction": "out"}
-    return link if spelling == name else {**link, "label": spelling}
-
-
 def is_text(text: str) -> bool:
     """Say whether a text has neither NUL characters nor lone surrogates."""
     return "\0" not in text and is_unicode(text)
-
-
-def _prepend_place(text: str, said: str, place: Mapping[str, str]) -> str:
-    """Put the title and the heading of a chunk before a fact, as far as the fact does not name them.
-
-    Args:
-        text: Of the fact.
-        said: The same, folded.
-        place: Title and heading, each with its folded form.
-    """
-    names = [name for name, folded in place.items() if folded not in said]
-    return f"{', '.join(names)}: {text}" if names else text

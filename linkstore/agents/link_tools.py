@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator
 
 from linkstore.agents.document_tools import find_document, find_documents
 from linkstore.agents.tool_answers import (
@@ -27,6 +29,10 @@ from linkstore.strategies.base import HopDirection, SearchOptions
 from linkstore.strategies.eager import Eager
 from linkstore.strategies.neighbours import MAX_SHOWN_MEMBERS, Neighbour, Neighbours, find_neighbours
 
+Kinds = Annotated[
+    list[str] | None, BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
+]
+"""Kinds of link, of which a model may name one without a list."""
 MOST_NAMED: Final = 200
 """How many names of a sort are listed."""
 MOST_ENDS: Final = 5
@@ -36,16 +42,21 @@ MOST_ENDS: Final = 5
 def follow(
     scope: ToolScope,
     id: str,
-    kinds: Sequence[str] | None = None,
+    kinds: Kinds = None,
     direction: HopDirection = "forward",
 ) -> Operation[ToolAnswer]:
-    """Show the documents that the links of a document lead to.
+    """Go where the links of one document lead, by one link.
+
+    Use it rather than $search if you know the document and the relation, and rather than $links if you want
+    texts. Returns at most $results documents at the other ends, each with id, URL and a part of its text.
+    Changes nothing.
 
     Args:
         scope: Of the tools.
-        id: Of the document: see :func:`.find_document`.
-        kinds: Kinds of link to follow; None or none: all.
-        direction: ``"forward"``, ``"backward"`` or ``"both"``.
+        id: The document: its id, with or without brackets, its URL or its name, for example "CLS-3".
+        kinds: Only links of these kinds, for example ["cites"]; $schema lists them. Default all.
+        direction: Which way: "forward" along the links, "backward" against them, or "both"; for example
+            "backward".
 
     Raises:
         UnknownNameError: If no document in the store has links of one of the kinds.
@@ -80,13 +91,21 @@ def follow(
         f"{len(results)} of {format_count(len(ends), 'document')} that links of "
         f"[{escape_unprintable(near.id)}] lead to:"
     )
-    return make_results_answer(
-        heading, results, list(_make_notes(len(ends) - len(results), large)), found=len(ends)
-    )
+    rest = len(ends) - len(results)
+    notes = [f"{rest:,} more documents are not shown; name kinds to see fewer."] if rest > 0 else []
+    notes += [f"Not followed: {_describe_hub(one)}." for one in large]
+    return make_results_answer(heading, results, notes, found=len(ends))
 
 
 def links(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
-    """List the links of a document, in both directions.
+    """List the links of one document in both directions, without texts.
+
+    Use it rather than $follow to see which relations there are before you follow one. Returns at most
+    $most_links links, each with its kind, label and the ids at its other end. Changes nothing.
+
+    Args:
+        scope: Of the tools.
+        id: The document: its id, with or without brackets, its URL or its name, for example "CLS-3".
 
     Raises:
         DocumentError: If there is no such document.
@@ -161,12 +180,6 @@ def _advise_links(near: Neighbours) -> list[str]:
     return found or ["it has no links to other documents; search for something else"]
 
 
-def _make_notes(rest: int, large: Iterable[Neighbour]) -> Iterator[str]:
-    if rest > 0:
-        yield f"{rest:,} more documents are not shown; name kinds to see fewer."
-    yield from (f"Not followed: {_describe_hub(one)}." for one in large)
-
-
 def _describe_hub(one: Neighbour) -> str:
     return escape_unprintable(
         f"the link {one.link.kind} {one.link.tag} leads to more than "
@@ -203,10 +216,12 @@ def _make_link_row(one: Neighbour, *, away: bool) -> dict[str, Any]:
 
 
 def schema(scope: ToolScope) -> Operation[ToolAnswer]:
-    """Describe the recorded schema, or without one the kinds of link and metadata fields of the store.
+    """List the types of document, the kinds of link between them and the metadata fields of the store.
 
-    Without a recorded schema, the time may grow with the size of the store.
+    Use it rather than $search to learn which names $search and $follow take. Returns at most $most_named
+    names of each sort. Changes nothing.
     """
+    # Without a recorded schema, the time may grow with the size of the store.
     recorded = yield from read_schema(scope.backend)
     if recorded:
         kinds, fields = sorted(recorded.schema.kinds), [recorded.schema.type_field]
@@ -225,7 +240,11 @@ def schema(scope: ToolScope) -> Operation[ToolAnswer]:
 
 
 def sources(scope: ToolScope) -> Operation[ToolAnswer]:
-    """List the sources that pages were indexed from, unless a filter hides documents."""
+    """List the sources that the store was made from, such as sites and folders.
+
+    Use it rather than $schema to say where answers come from, or whether a source is there at all. Returns at
+    most $most_named sources, each with its number of pages. Changes nothing.
+    """
     if scope.filter is not None:
         return make_empty_answer("these tools see a part of the store, and cannot tell its sources", [])
     pages: dict[str, int] = yield Call(scope.store.sources, scope.store.asources)

@@ -198,26 +198,18 @@ def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[
     known: dict[str, str] = yield Call(facts.pages, facts.apages, (ELEMENT_SOURCE,))
     single: list[str] = []
     for batch in split_batches(sorted(known), _ELEMENTS_AT_ONCE):
-        single += yield from _find_unshared(facts, [read_element_name(url) for url in batch])
+        names = [read_element_name(url) for url in batch]
+        sizes: Ints = yield call_plan(facts.backend, _count_facts(names))
+        single += [name for name, size in zip(names, sizes.tolist(), strict=True) if size < FEWEST_FACTS]
     for batch in () if count_only else split_batches(single, _ELEMENTS_AT_ONCE):
         urls = [make_element_page(name).url for name in batch]
         yield Call(facts.remove_pages, facts.aremove_pages, (ELEMENT_SOURCE, urls))
     survey: Survey = yield Call(facts.survey, facts.asurvey)
     missing = [tag for kind, tag, many in survey.dangling if kind == KEY_ELEMENT and many >= FEWEST_FACTS]
     for batch in () if count_only else split_batches(missing, _ELEMENTS_AT_ONCE):
-        pages = run_without_collector(partial(_make_element_pages, batch))
+        pages: list[PageDocuments] = run_without_collector(partial(list, map(make_element_page, batch)))
         yield Call(facts.put_pages, facts.aput_pages, (ELEMENT_SOURCE, pages))
     return len(missing), len(single)
-
-
-def _make_element_pages(names: Sequence[str]) -> list[PageDocuments]:
-    return [make_element_page(name) for name in names]
-
-
-def _find_unshared(facts: LinkStore, names: Sequence[str]) -> Operation[list[str]]:
-    """Return the key elements that too few facts mention."""
-    sizes: Ints = yield call_plan(facts.backend, _count_facts(names))
-    return [name for name, size in zip(names, sizes.tolist(), strict=True) if size < FEWEST_FACTS]
 
 
 def _count_facts(names: Sequence[str]) -> Plan[Ints]:

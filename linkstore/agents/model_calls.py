@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from contextvars import copy_context
@@ -19,12 +19,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.utils.json import parse_json_markdown
 from pydantic import BaseModel, ValidationError
 
-from linkstore.agents.state import Budget, Reading
-from linkstore.context.compiled import TokenCounter
 from linkstore.core.arguments import require_model
 from linkstore.core.calls import Call, await_call, make_call
 from linkstore.core.plans import Operation
-from linkstore.errors import AgentError, LinkStoreError
 
 Output = TypeVar("Output", bound=BaseModel)
 QUOTED_CHARACTERS: Final = 200
@@ -148,7 +145,7 @@ class OutputModel:
                 self._in_words = True
             else:
                 found = yield from _call_all(structured, given, config, seconds)
-        refused = [at for at, one in enumerate(found) if _is_refusal(one)]
+        refused = [at for at, one in enumerate(found) if getattr(one, "status_code", None) in _REFUSED]
         if refused or self._in_words:
             asked = HumanMessage(_IN_WORDS + json.dumps(schema.model_json_schema(), ensure_ascii=False))
             places = refused or range(len(given))
@@ -182,11 +179,6 @@ def _call_all(
         raise
     except Exception as error:  # noqa: BLE001 - returned
         return [error]
-
-
-def _is_refusal(given: object) -> bool:
-    """Say whether a server refused the form of a request, as of tools that its model does not have."""
-    return isinstance(given, Exception) and getattr(given, "status_code", None) in _REFUSED
 
 
 def _read_reply(given: Any, schema: type[Output]) -> ModelReply[Output] | Exception:
@@ -226,89 +218,6 @@ def _format_reply(raw: object) -> str:
         return repr(raw)
     calls = [str(call["args"]) for call in (*raw.tool_calls, *raw.invalid_tool_calls)]
     return "\n".join([str(raw.text), *calls]).strip()
-
-
-class Asker:
-    """Asks one model, within a budget.
-
-    Args:
-        model: A chat model.
-        budget: Of the whole reading.
-        counter: Counts tokens where the model does not.
-    """
-
-    def __init__(self, model: BaseChatModel, budget: Budget, counter: TokenCounter) -> None:
-        self._model, self._counter = OutputModel(model), counter
-        self.budget = budget
-
-    def find_limit(
-        self,
-        state: Reading,
-        seconds: float,
-        messages: Sequence[BaseMessage],
-        closing: Sequence[BaseMessage] | None,
-    ) -> str:
-        """Return the budget that one more call would exceed, or an empty string if none.
-
-        Args:
-            state: Of the reading.
-            seconds: That it has worked.
-            messages: Of the call.
-            closing: The answer's, which must still be possible; None: the call is the answer's.
-        """
-        budget, last = self.budget, closing is None
-        if state["steps"] + (not last) >= budget.steps:
-            return "steps"
-        if seconds >= budget.seconds_for(last=last):
-            return "seconds"
-        if budget.tokens is not None:
-            needed = self._count_tokens(messages) + self._count_tokens(closing or ())
-            if state["prompt_tokens"] + state["output_tokens"] + needed > budget.tokens:
-                return "tokens"
-        return ""
-
-    def ask(
-        self,
-        state: Reading,
-        clock: Callable[[], float],
-        schema: type[Output],
-        messages: Sequence[BaseMessage],
-        *,
-        last: bool,
-    ) -> Operation[Output | MalformedOutput | None]:
-        """Call the model once, and count the call. Return None if the call was not done in time.
-
-        Args:
-            state: Of the reading.
-            clock: Returns for how many seconds it has worked.
-            schema: What the model may say.
-            messages: Of the call.
-            last: Whether it is the answer's.
-
-        Raises:
-            AgentError: If the model fails.
-        """
-        state["steps"] += 1
-        left = self.budget.seconds_for(last=last) - clock()
-        try:
-            [reply] = yield from self._model.request(schema, [messages], seconds=left)
-        except CallTimeoutError:
-            state["prompt_tokens"] += self._count_tokens(messages)
-            return None
-        if isinstance(reply, LinkStoreError):
-            raise reply
-        if isinstance(reply, Exception):
-            raise AgentError(
-                f"the model failed when it was asked for a {schema.__name__}: {reply};"
-                " with a checkpointer, invoke the reader with None and the same thread_id to go on"
-            ) from reply
-        state["prompt_tokens"] += reply.prompt_tokens or self._count_tokens(messages)
-        state["output_tokens"] += reply.output_tokens or sum(self._counter.count([reply.text]))
-        state["malformed"] += isinstance(reply.output, MalformedOutput)
-        return reply.output
-
-    def _count_tokens(self, messages: Sequence[BaseMessage]) -> int:
-        return sum(self._counter.count([str(message.text) for message in messages]))
 
 
 def add_correction(messages: Sequence[BaseMessage], problem: str) -> list[BaseMessage]:

@@ -13,7 +13,7 @@ from langchain_core.runnables.config import ensure_config
 
 from linkstore.agents.answers import Answer, make_answer
 from linkstore.agents.fact_index import check_embeddings, fact_store
-from linkstore.agents.model_calls import Asker
+from linkstore.agents.model_calls import OutputModel
 from linkstore.agents.state import Budget, Reading, begin_reading
 from linkstore.agents.steps import STEPS, ReadingSources, take_step
 from linkstore.context.compiled import counter_of
@@ -258,11 +258,11 @@ def graph_reader(
     limits = Budget() if budget is None else budget
     require(Budget, "a Budget", budget=limits)
     model = chat_model(model) if isinstance(model, str) else model
-    asker = Asker(model, limits, counter_of(None))
+    asked = OutputModel(model)
     if facts is not None:
         check_embeddings(store, facts)
     found = facts if facts is not None else _open_facts(store)
-    sources = ReadingSources(store=store, facts=found, asker=asker)
+    sources = ReadingSources(store=store, facts=found, model=asked, budget=limits, counter=counter_of(None))
     return GraphReader(compile_graph(sources, checkpointer), found, limits, owned=facts is None)
 
 

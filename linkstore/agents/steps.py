@@ -29,9 +29,10 @@ from pydantic import BaseModel
 from linkstore.agents import lookups, prompts
 from linkstore.agents.answers import ANSWERED, NOT_IN_SOURCES, OUT_OF_BUDGET, UNSUPPORTED
 from linkstore.agents.facts import FACT_SOURCE, make_chunk_url, read_place
-from linkstore.agents.model_calls import Asker, MalformedOutput, add_correction
+from linkstore.agents.model_calls import CallTimeoutError, MalformedOutput, OutputModel, add_correction
 from linkstore.agents.state import (
     ActionRecord,
+    Budget,
     Candidate,
     ChunkSource,
     CitedStatement,
@@ -42,6 +43,7 @@ from linkstore.agents.state import (
     Reading,
     begin_reading,
 )
+from linkstore.context.compiled import TokenCounter
 from linkstore.core.arrays import Floats, normalize_vector
 from linkstore.core.calls import Call, call_plan
 from linkstore.core.display import format_count, make_snippet
@@ -49,7 +51,7 @@ from linkstore.core.hits import Hits
 from linkstore.core.lexical import extract_question_terms
 from linkstore.core.plans import Operation, select_stored
 from linkstore.core.text import tokenize
-from linkstore.errors import AgentError, LinkError
+from linkstore.errors import AgentError, LinkError, LinkStoreError
 from linkstore.extract.names import normalize_name
 from linkstore.store.linkstore import LinkStore
 
@@ -108,12 +110,20 @@ class ReadingSources:
     Args:
         store: Holds the chunks.
         facts: Holds their facts; None: the reader searches and follows links only.
-        asker: Asks the model.
+        model: Is asked.
+        budget: Of the whole reading.
+        counter: Counts tokens where the model does not.
     """
 
     store: LinkStore
     facts: LinkStore | None
-    asker: Asker
+    model: OutputModel
+    budget: Budget
+    counter: TokenCounter
+
+    def count_tokens(self, messages: Sequence[BaseMessage]) -> int:
+        """Count the tokens of messages."""
+        return sum(self.counter.count([str(message.text) for message in messages]))
 
     def vector(self, text: str) -> Operation[Floats]:
         """Compute the unit vector of a text."""
@@ -150,14 +160,14 @@ class Step:
             messages: What it is asked.
             last: Whether this is the last call of a reading, for which the budget has left room.
         """
-        state, asker = self.state, self.sources.asker
+        state = self.state
         output: Output | MalformedOutput | None = None
         request = messages
         for _ in range(TRIES):
             state["stopped"] = self.find_limit(request, last=last)
             if state["stopped"]:
                 return output
-            output = yield from asker.ask(state, self.seconds, schema, request, last=last)
+            output = yield from self._call(schema, request, last=last)
             if not isinstance(output, MalformedOutput):
                 state["failed"] = 0
                 state["stopped"] = "seconds" if output is None else ""
@@ -167,9 +177,49 @@ class Step:
         return output
 
     def find_limit(self, messages: Sequence[BaseMessage], *, last: bool) -> str:
-        """Return the budget that a call with these messages would exceed, or an empty string if none."""
-        closing = None if last else next(prompts.make_answer_prompts(self.state))
-        return self.sources.asker.find_limit(self.state, self.seconds(), messages, closing)
+        """Return the budget that a call with these messages would exceed, or an empty string if none.
+
+        The answer must still be possible after it, unless it is the answer's.
+        """
+        state, budget = self.state, self.sources.budget
+        if state["steps"] + (not last) >= budget.steps:
+            return "steps"
+        if self.seconds() >= budget.seconds_for(last=last):
+            return "seconds"
+        if budget.tokens is not None:
+            closing = () if last else next(prompts.make_answer_prompts(state))
+            needed = self.sources.count_tokens(messages) + self.sources.count_tokens(closing)
+            if state["prompt_tokens"] + state["output_tokens"] + needed > budget.tokens:
+                return "tokens"
+        return ""
+
+    def _call(
+        self, schema: type[Output], messages: Sequence[BaseMessage], *, last: bool
+    ) -> Operation[Output | MalformedOutput | None]:
+        """Call the model once, and count the call. Return None if the call was not done in time.
+
+        Raises:
+            AgentError: If the model fails.
+        """
+        state, sources = self.state, self.sources
+        state["steps"] += 1
+        left = sources.budget.seconds_for(last=last) - self.seconds()
+        try:
+            [reply] = yield from sources.model.request(schema, [messages], seconds=left)
+        except CallTimeoutError:
+            state["prompt_tokens"] += sources.count_tokens(messages)
+            return None
+        if isinstance(reply, LinkStoreError):
+            raise reply
+        if isinstance(reply, Exception):
+            raise AgentError(
+                f"the model failed when it was asked for a {schema.__name__}: {reply};"
+                " with a checkpointer, invoke the reader with None and the same thread_id to go on"
+            ) from reply
+        state["prompt_tokens"] += reply.prompt_tokens or sources.count_tokens(messages)
+        state["output_tokens"] += reply.output_tokens or sum(sources.counter.count([reply.text]))
+        state["malformed"] += isinstance(reply.output, MalformedOutput)
+        return reply.output
 
     def add_candidates(self, found: Iterable[tuple[str, str, str]], weight: float) -> list[str]:
         """Add passages that may be read, best first, and return those that are new.

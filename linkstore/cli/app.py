@@ -10,9 +10,9 @@ from typing import Annotated, Final
 import typer
 
 from linkstore._version import __version__
+from linkstore.cli.commands import add_command
 from linkstore.cli.exits import end_at_once, end_with_reader, get_exit_code, raise_signals
 from linkstore.cli.output import complain, prepare_streams
-from linkstore.cli.verbosity import add_output_options
 from linkstore.core.processes import slow_collector
 from linkstore.errors import LinkStoreError
 
@@ -35,7 +35,7 @@ COMMANDS: Final = {
     "compact": "maintain:compact",
     "doctor": "doctor:doctor",
     "serve": "serve:serve",
-    "mcp": "mcp:mcp",
+    "mcp": "serve:mcp",
     "migrate": "migrate:migrate",
     "demo": "demo:demo",
     "eval": "evaluate:evaluate",
@@ -65,7 +65,7 @@ def make_application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:
-            app.command(name)(add_output_options(command))
+            add_command(app, name, command)
     return app
 
 

@@ -7,26 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption, TextArgument
 from linkstore.cli.exits import NOT_ANSWERED, USAGE
-from linkstore.cli.output import MAX_SHOWN_SECTIONS, note, show, show_pages, write_json
-from linkstore.cli.query import check_question
-from linkstore.cli.stores import JsonOption, StoreOption, TextArgument, open_core_store, open_store
+from linkstore.cli.output import MAX_SHOWN_SECTIONS, note, show, write_json
+from linkstore.cli.query import check_question, show_results
+from linkstore.cli.stores import open_core_store, open_store
 from linkstore.core.display import format_count
 
 if TYPE_CHECKING:
     from linkstore.agents.answers import Answer
 
-ModelOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Chat model, such as openai:gpt-4.1-mini or ollama:qwen3."),
-]
-RateOption = Annotated[
-    float | None, typer.Option(metavar="N", help="Calls of the model per second; default no limit.")
-]
-PriceOption = Annotated[
-    tuple[float, float] | None,
-    typer.Option(metavar="IN OUT", help="Prices of a million tokens, sent and received, to tell the cost."),
-]
 _NO_MODEL = (
     "an answer needs a chat model: give --model openai:gpt-4.1-mini and set OPENAI_API_KEY, or --model"
     " ollama:qwen3 with a local Ollama; any provider of LangChain's init_chat_model will do, once its package"
@@ -37,16 +27,12 @@ _NO_MODEL = (
 def ask(
     text: TextArgument,
     store: StoreOption,
-    model: ModelOption = None,
-    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of calls.")] = 40,
-    tokens: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Maximum number of tokens; default no limit.")
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(min=0.001, metavar="N", help="Maximum time; default no limit.")
-    ] = None,
-    rate: RateOption = None,
-    price: PriceOption = None,
+    model: str | None = None,
+    steps: Annotated[int, typer.Option(min=1)] = 40,
+    tokens: Annotated[int | None, typer.Option(min=1)] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.001)] = None,
+    rate: float | None = None,
+    price: tuple[float, float] | None = None,
     json: JsonOption = False,
 ) -> None:
     """Answer a question from a store.
@@ -54,6 +40,14 @@ def ask(
     A chat model reads: it plans, reads what the searches find, follows links, and answers with its sources,
     or says that they do not have the answer. With --verbose each step is logged. With an index of facts
     (linkstore facts) it also reads by facts and key elements.
+
+    Args:
+        model (NAME): Chat model, such as openai:gpt-4.1-mini or ollama:qwen3.
+        steps (N): Maximum number of calls.
+        tokens (N): Maximum number of tokens; default no limit.
+        seconds (N): Maximum time; default no limit.
+        rate (N): Calls of the model per second; default no limit.
+        price (IN OUT): Prices of a million tokens, sent and received, to tell the cost.
     """
     check_question(text)
     if model is None:
@@ -89,9 +83,7 @@ def _show_passages(text: str, store: str) -> None:
     note(_NO_MODEL)
     with open_core_store(store) as opened_store:
         hits = opened_store.search(text, strategy=PageRank(per_page=MAX_SHOWN_SECTIONS))
-    show_pages(hits, text)
-    if not hits:
-        note(f"no hit: {hits.reason}")
+    show_results(hits, text)
 
 
 def _show_answer(answer: Answer) -> None:

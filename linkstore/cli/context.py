@@ -6,54 +6,41 @@ from typing import Annotated, Literal
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption, TextArgument
 from linkstore.cli.output import get_stderr, note, show, write_json
-from linkstore.cli.query import MAX_RETURNED, FilterOption, check_question
-from linkstore.cli.stores import JsonOption, StoreOption, TextArgument, open_store, parse_json_option
+from linkstore.cli.query import MAX_RETURNED, check_question
+from linkstore.cli.stores import open_store, parse_json_option
 from linkstore.core.display import escape_unprintable
 
 OrderName = Literal["precedence", "relevance", "document", "edges"]
 SelectionName = Literal["rank", "knapsack"]
 
-BudgetOption = Annotated[
-    int, typer.Option("--budget", "-b", min=1, help="Maximum number of tokens of the context.")
-]
-OrderOption = Annotated[
-    OrderName,
-    typer.Option(help="Order of the documents: by links, best first, page by page, or best first and last."),
-]
-CandidatesOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        max=MAX_RETURNED,
-        help="Number of hits of the search to choose from; default 200, or what the budget holds.",
-    ),
-]
-SelectionOption = Annotated[
-    SelectionName, typer.Option(help="By rank, or those of the highest value together.")
-]
-HeadersOption = Annotated[bool, typer.Option("--headers", help="Name the source above each text.")]
-ExplainOption = Annotated[
-    bool, typer.Option("--explain", help="Print the bill on stderr: what was taken, left out, and why.")
-]
-
 
 def context(
     text: TextArgument,
     store: StoreOption,
-    budget: BudgetOption = 2000,
-    order: OrderOption = "precedence",
-    selection: SelectionOption = "rank",
-    candidates: CandidatesOption = None,
-    filter: FilterOption = None,
-    headers: HeadersOption = False,
-    explain: ExplainOption = False,
+    budget: Annotated[int, typer.Option("--budget", "-b", min=1)] = 2000,
+    order: OrderName = "precedence",
+    selection: SelectionName = "rank",
+    candidates: Annotated[int | None, typer.Option(min=1, max=MAX_RETURNED)] = None,
+    filter: str | None = None,
+    headers: bool = False,
+    explain: bool = False,
     json: JsonOption = False,
 ) -> None:
     """Compile the best context for a question, within a budget.
 
     The budget is in tokens, counted by the tokenizer of Llama 2 without a network. Prints the texts of
     documents in the order they are to be read.
+
+    Args:
+        budget: Maximum number of tokens of the context.
+        order: Order of the documents: by links, best first, page by page, or best first and last.
+        selection: By rank, or those of the highest value together.
+        candidates: Number of hits of the search to choose from; default 200, or what the budget holds.
+        filter (JSON): Filter on metadata, for the whole search.
+        headers: Name the source above each text.
+        explain: Print the bill on stderr: what was taken, left out, and why.
     """
     check_question(text)
     condition = parse_json_option(filter, "--filter")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,25 +33,28 @@ DEMO_K: Final = 3
 
 
 def demo(
-    store: Annotated[
-        str | None,
-        typer.Option("--store", "-s", metavar="PLACE", help="Keep the store in this folder or cluster."),
-    ] = None,
-    copy: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", file_okay=False, help="Only copy the site to DIR."),
-    ] = None,
+    store: Annotated[str | None, typer.Option("--store", "-s")] = None,
+    copy: Annotated[Path | None, typer.Option(file_okay=False)] = None,
 ) -> None:
     """Show what links find, on a small site about Seattle.
 
     Indexes the site and asks one question, by similarity alone and with links. Needs no network and no key.
+
+    Args:
+        store (PLACE): Keep the store in this folder or cluster.
+        copy (DIR): Only copy the site to DIR.
     """
     if copy is not None:
-        _copy_site(copy)
+        if copy.exists() and any(copy.iterdir()):
+            raise UsageError(f"--copy: {copy} is not empty; give a new folder")
+        with site() as folder:
+            shutil.copytree(folder, copy, dirs_exist_ok=True)
+        note(f"copied the site to {copy}; index it with: linkstore index {copy} --store STORE")
         return
     from linkstore.ingest import FolderSource, index
 
-    with _choose_place(store) as place, open_store(place, create=True) as opened_store, site() as folder:
+    kept = nullcontext(store) if store is not None else TemporaryDirectory(prefix="linkstore-demo-")
+    with kept as place, open_store(place, create=True) as opened_store, site() as folder:
         index(opened_store, FolderSource(folder), name="linkstore-demo", links=DEMO_LINKS)
         similar, linked = compare(opened_store)
     console, shown = get_stdout(), linked[:MAX_SHOWN_LINKED]
@@ -63,23 +66,6 @@ def demo(
     show_hits(shown, QUESTION)
     if store is not None:
         console.print(f'\nAsk it more: linkstore query "Who built the monorail?" --store {store}')
-
-
-def _copy_site(target: Path) -> None:
-    if target.exists() and any(target.iterdir()):
-        raise UsageError(f"--copy: {target} is not empty; give a new folder")
-    with site() as folder:
-        shutil.copytree(folder, target, dirs_exist_ok=True)
-    note(f"copied the site to {target}; index it with: linkstore index {target} --store STORE")
-
-
-@contextmanager
-def _choose_place(store: str | None) -> Iterator[str]:
-    if store is not None:
-        yield store
-        return
-    with TemporaryDirectory(prefix="linkstore-demo-") as folder:
-        yield folder
 
 
 @contextmanager

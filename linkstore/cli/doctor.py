@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linkstore.cli.commands import JsonOption
 from linkstore.cli.exits import ALARM_FOUND, UsageError
 from linkstore.cli.output import note, show, write_json
 from linkstore.cli.sources import recognize_kind
-from linkstore.cli.stores import JsonOption, open_store, split_names
+from linkstore.cli.stores import open_store, split_names
 from linkstore.core.text import escape_surrogates
 
 if TYPE_CHECKING:
@@ -25,57 +26,15 @@ MAX_SHOWN_QUESTIONS = 20
 _MIN_QUESTIONS = 1
 """Alarms are raised from the first question on, because these questions are asked on purpose."""
 
-PlaceArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="STORE",
-        help="The store: a folder, or cassandra://host:port/keyspace/table.",
-        show_default=False,
-    ),
-]
-OptionalStoreOption = Annotated[
-    str | None,
-    typer.Option("--store", "-s", metavar="PLACE", envvar="LINKSTORE_STORE", help="The same."),
-]
-SourceOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME_OR_PATH",
-        help="A source on disk to compare with its stored pages; NAME=PATH if it has another name in the"
-        " store; repeatable.",
-    ),
-]
-QuestionFileOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        dir_okay=False,
-        exists=True,
-        help="Questions to ask, as JSON lines for linkstore eval: how many find nothing, and how long"
-        " they take.",
-    ),
-]
-NamesOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KINDS", help="Kinds of link whose tags are names; default entity,mention."),
-]
-TrustClaimsOption = Annotated[
-    bool, typer.Option("--trust-claims", help="The sources were indexed with --trust-claims.")
-]
-
-EncodingOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The sources were indexed with this --encoding.")
-]
-
 
 def doctor(
-    place: PlaceArgument = None,
-    store: OptionalStoreOption = None,
-    source: SourceOption = None,
-    questions: QuestionFileOption = None,
-    names: NamesOption = None,
-    trust_claims: TrustClaimsOption = False,
-    encoding: EncodingOption = None,
+    place: Annotated[str | None, typer.Argument(show_default=False)] = None,
+    store: Annotated[str | None, typer.Option("--store", "-s", envvar="LINKSTORE_STORE")] = None,
+    source: list[str] | None = None,
+    questions: Annotated[Path | None, typer.Option(dir_okay=False, exists=True)] = None,
+    names: list[str] | None = None,
+    trust_claims: bool = False,
+    encoding: str | None = None,
     json: JsonOption = False,
 ) -> None:
     """Check what a store holds, and say what needs attention.
@@ -83,6 +42,17 @@ def doctor(
     Reads all documents. Reports what its schema does not allow, types of documents that no traversal reaches,
     pages that changed since they were indexed, links that lead to no document, and different spellings of
     names. The exit code is 10 if there is an alarm; notes alone do not change it. Writes nothing.
+
+    Args:
+        place (STORE): The store: a folder, or cassandra://host:port/keyspace/table.
+        store (PLACE): The same.
+        source (NAME_OR_PATH): A source on disk to compare with its stored pages; NAME=PATH if it has another
+            name in the store; repeatable.
+        questions (FILE): Questions to ask, as JSON lines for linkstore eval: how many find nothing, and how
+            long they take.
+        names (KINDS): Kinds of link whose tags are names; default entity,mention.
+        trust_claims: The sources were indexed with --trust-claims.
+        encoding (NAME): The sources were indexed with this --encoding.
     """
     chosen = place or store
     if chosen is None:

@@ -2,69 +2,35 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import get_stdout, note, write_json
-from linkstore.cli.stores import JsonOption, StoreOption, open_store, split_names
+from linkstore.cli.stores import open_store, split_names
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from linkstore.core.batches import Progress
     from linkstore.evaluate.calibration import LexicalWeight
-    from linkstore.evaluate.metrics import Evaluation
-    from linkstore.evaluate.running import GoldKind, GoldQuestion
     from linkstore.store.linkstore import LinkStore
 
-CorpusOption = Annotated[
-    str | None, typer.Option(metavar="FILE", help='JSON Lines of {"id", "title", "text", "links"?}.')
-]
-GoldQuestionsOption = Annotated[
-    str,
-    typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [pages, sections or ids]}.'),
-]
-StoreInsteadOption = Annotated[
-    str | None,
-    typer.Option("--store", "-s", metavar="PLACE", help="An existing store, instead of --corpus."),
-]
-EvaluationEmbeddingOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="wordllama, minilm or openai:MODEL; default wordllama, or that of the store."
-    ),
-]
-GoldOption = Annotated[
-    Literal["page", "section", "id"] | None,
-    typer.Option(help="What gold answers are; default: recognized. Any chunk of a page or section counts."),
-]
-StrategiesOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAMES", help="Strategies to compare, such as dense,bm25,default; default all."),
-]
-CorpusLinksOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Kinds of links to keep, and extractors to run; default all kinds, else mention,entity.",
-    ),
-]
+GoldName = Literal["page", "section", "id"]
+EXISTING: Final = typer.Option(exists=True, dir_okay=False)
 
 
 def evaluate(
-    questions: GoldQuestionsOption,
-    corpus: CorpusOption = None,
-    store: StoreInsteadOption = None,
-    embedding: EvaluationEmbeddingOption = None,
-    strategies: StrategiesOption = None,
-    links: CorpusLinksOption = None,
-    gold: GoldOption = None,
+    questions: Annotated[Path, EXISTING],
+    corpus: Annotated[Path | None, EXISTING] = None,
+    store: Annotated[str | None, typer.Option("--store", "-s")] = None,
+    embedding: str | None = None,
+    strategies: list[str] | None = None,
+    links: list[str] | None = None,
+    gold: GoldName | None = None,
     json: JsonOption = False,
 ) -> None:
     """Measure how well strategies find answers to questions.
@@ -72,21 +38,41 @@ def evaluate(
     Prints recall among the first 2, 5, 10 and 20 hits and mean reciprocal rank, with 95 % intervals; the gain
     over dense search; the share of the answers missed by 20 hits of dense search that are among the first 10;
     and the time per query.
+
+    Args:
+        questions (FILE): JSON Lines of {"question", "gold": [pages, sections or ids]}.
+        corpus (FILE): JSON Lines of {"id", "title", "text", "links"?}.
+        store (PLACE): An existing store, instead of --corpus.
+        embedding (NAME): wordllama, minilm or openai:MODEL; default wordllama, or that of the store.
+        strategies (NAMES): Strategies to compare, such as dense,bm25,default; default all.
+        links (NAMES): Kinds of links to keep, and extractors to run; default all kinds, else mention,entity.
+        gold: What gold answers are; default: recognized. Any chunk of a page or section counts.
     """
-    _require_one_source(corpus, store, links)
-    _require_file(questions, "--questions")
+    if (corpus is None) == (store is None):
+        raise UsageError("give either --corpus or --store")
+    if store is not None and links:
+        raise UsageError("--links needs --corpus; a store keeps its links")
+    from linkstore.cli.progress import show_progress
+    from linkstore.embeddings.names import DEFAULT_EMBEDDING, get_embedding
+    from linkstore.evaluate import running
     from linkstore.evaluate.metrics import STRATEGIES, compare_with_baseline
-    from linkstore.evaluate.running import read_questions
+    from linkstore.evaluate.profiling import with_links
 
     names = split_names(strategies or STRATEGIES)
     unknown = [name for name in names if name not in STRATEGIES]
     if unknown:
         raise UsageError(f"--strategies: unknown {', '.join(unknown)}; known: {', '.join(STRATEGIES)}")
-    asked = read_questions(questions)
-    if corpus is not None:
-        found = _evaluate_corpus(_read_linked_corpus(corpus, links), asked, names, embedding, gold)
-    else:
-        found = _evaluate_opened(str(store), asked, names, embedding, gold)
+    asked = running.read_questions(questions)
+    with ExitStack() as stack:
+        measured: LinkStore | list[Document]
+        chosen = None
+        if corpus is not None:
+            measured = with_links(running.read_corpus(corpus), None if links is None else split_names(links))
+            chosen = get_embedding(embedding or DEFAULT_EMBEDDING)
+        else:
+            measured = stack.enter_context(open_store(str(store), embedding=embedding))
+        progress = stack.enter_context(show_progress("questions"))
+        found = running.evaluate(measured, asked, names, gold=gold, embedding=chosen, progress=progress)
     comparison = compare_with_baseline(found)
     if json:
         write_json(found.to_dict() | {"comparison": comparison and comparison.to_dict()})
@@ -96,93 +82,14 @@ def evaluate(
         show_evaluation(found, comparison)
 
 
-def _require_one_source(corpus: str | None, store: str | None, links: Sequence[str] | None) -> None:
-    if (corpus is None) == (store is None):
-        raise UsageError("give either --corpus or --store")
-    if store is not None and links:
-        raise UsageError("--links needs --corpus; a store keeps its links")
-    if corpus is not None:
-        _require_file(corpus, "--corpus")
-
-
-def _require_file(path: str, option: str) -> None:
-    if not Path(path).is_file():
-        raise UsageError(f"{option}: the file {path} does not exist")
-
-
-def _read_linked_corpus(corpus: str, links: Sequence[str] | None) -> list[Document]:
-    from linkstore.evaluate.profiling import with_links
-    from linkstore.evaluate.running import read_corpus
-
-    return with_links(read_corpus(corpus), None if links is None else split_names(links))
-
-
-def _evaluate_corpus(
-    documents: Sequence[Document],
-    questions: Sequence[GoldQuestion],
-    names: Sequence[str],
-    embedding: str | None,
-    gold: GoldKind | None,
-) -> Evaluation:
-    from linkstore.embeddings.names import DEFAULT_EMBEDDING, get_embedding
-    from linkstore.evaluate.running import evaluate
-
-    chosen = get_embedding(embedding or DEFAULT_EMBEDDING)
-    with _show_question_progress() as progress:
-        return evaluate(documents, questions, names, gold=gold, embedding=chosen, progress=progress)
-
-
-def _evaluate_opened(
-    place: str,
-    questions: Sequence[GoldQuestion],
-    names: Sequence[str],
-    embedding: str | None,
-    gold: GoldKind | None,
-) -> Evaluation:
-    from linkstore.evaluate.running import evaluate
-
-    with open_store(place, embedding=embedding) as store, _show_question_progress() as progress:
-        return evaluate(store, questions, names, gold=gold, progress=progress)
-
-
-@contextmanager
-def _show_question_progress() -> Iterator[Progress | None]:
-    """Show a progress bar on stderr, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from linkstore.cli.progress import show_progress_bar
-
-    with show_progress_bar(unit="questions") as advance:
-        yield lambda done, total, question: advance(done, total, question)
-
-
-QuestionsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help='JSON Lines of {"question", "gold": [pages, sections or ids]}; default: compare documents.',
-    ),
-]
-NoiseOption = Annotated[
-    float, typer.Option(min=0, max=1, metavar="SHARE", help="Share of noise that may reach the minimum.")
-]
-KeepOption = Annotated[
-    float,
-    typer.Option(min=0, max=1, metavar="SHARE", help="Share of questions of which an answer must reach it."),
-]
-SaveOption = Annotated[bool, typer.Option("--save", help="Record the proposal as the store's default.")]
-ClearOption = Annotated[bool, typer.Option("--clear", help="Remove the store's default instead.")]
-
-
 def calibrate(
     store: StoreOption,
-    questions: QuestionsOption = None,
-    gold: GoldOption = None,
-    noise: NoiseOption = 0.05,
-    keep: KeepOption = 0.99,
-    save: SaveOption = False,
-    clear: ClearOption = False,
+    questions: Annotated[Path | None, EXISTING] = None,
+    gold: GoldName | None = None,
+    noise: Annotated[float, typer.Option(min=0, max=1)] = 0.05,
+    keep: Annotated[float, typer.Option(min=0, max=1)] = 0.99,
+    save: bool = False,
+    clear: bool = False,
     json: JsonOption = False,
 ) -> None:
     """Propose a minimum similarity for the start of searches, and how much words count in them.
@@ -192,9 +99,16 @@ def calibrate(
     answer it; and the shares of gold answers that reach it, and of questions with an answer that does. The
     weight of words is proposed for embeddings of which it is not known, from sentences that are taken out of
     their documents.
+
+    Args:
+        questions (FILE): JSON Lines of {"question", "gold": [pages, sections or ids]}; default: compare
+            documents.
+        gold: What gold answers are; default: recognized. Any chunk of a page or section counts.
+        noise (SHARE): Share of noise that may reach the minimum.
+        keep (SHARE): Share of questions of which an answer must reach it.
+        save: Record the proposal as the store's default.
+        clear: Remove the store's default instead.
     """
-    if questions is not None and not Path(questions).is_file():
-        raise UsageError(f"--questions: the file {questions} does not exist")
     if clear and (save or questions is not None):
         raise UsageError("--clear removes the defaults, and takes neither --save nor --questions")
     with open_store(store) as opened_store:
@@ -253,11 +167,8 @@ def _remove_defaults(store: LinkStore) -> None:
 
 def profile(
     store: StoreOption,
-    questions: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help='JSON Lines of {"question", "gold": [pages, sections or ids]}.'),
-    ] = None,
-    gold: GoldOption = None,
+    questions: Annotated[Path | None, EXISTING] = None,
+    gold: GoldName | None = None,
     json: JsonOption = False,
 ) -> None:
     """Show whether the links of a store can improve results.
@@ -265,9 +176,11 @@ def profile(
     Prints links by kind, link groups by size, hubs, dangling links, and how many documents links reach. With
     questions and their answers, also prints how often links join the answers, and how much they can improve
     results.
+
+    Args:
+        questions (FILE): JSON Lines of {"question", "gold": [pages, sections or ids]}.
+        gold: What gold answers are; default: recognized. Any chunk of a page or section counts.
     """
-    if questions is not None and not Path(questions).is_file():
-        raise UsageError(f"--questions: the file {questions} does not exist")
     from linkstore.evaluate.profiling import profile as profiled
     from linkstore.evaluate.running import read_questions
 

@@ -80,28 +80,24 @@ class Terminated(KeyboardInterrupt):
         self.number = number
 
 
-_CODES: Final[tuple[tuple[type[LinkStoreError], int], ...]] = (
-    (StoreNotFoundError, NOT_FOUND),
-    (StoreBusyError, BUSY),
-    (StoreFormatError, DAMAGED),
-    (EmbeddingError, EMBEDDING_MISSING),
-    (MissingExtraError, EMBEDDING_MISSING),
-    (SourceConflictError, USAGE),
-    (FilterError, USAGE),
-    (UnknownNameError, USAGE),
-    (StrategyError, USAGE),
-    (EvaluationError, USAGE),
-    (BudgetError, USAGE),
-    (UsageError, USAGE),
-    (UnavailableError, UNAVAILABLE),
-)
+_CODES: Final[Mapping[int, tuple[type[LinkStoreError], ...]]] = {
+    NOT_FOUND: (StoreNotFoundError,),
+    BUSY: (StoreBusyError,),
+    DAMAGED: (StoreFormatError,),
+    EMBEDDING_MISSING: (EmbeddingError, MissingExtraError),
+    USAGE: (
+        *(SourceConflictError, FilterError, UnknownNameError, StrategyError),
+        *(EvaluationError, BudgetError, UsageError),
+    ),
+    UNAVAILABLE: (UnavailableError,),
+}
 
 
 def get_exit_code(error: BaseException) -> int:
     """Return the exit code that an error or interrupt ends the command with."""
     if isinstance(error, KeyboardInterrupt):
         return _SIGNALLED + error.number if isinstance(error, Terminated) else INTERRUPTED
-    return next((code for kind, code in _CODES if isinstance(error, kind)), OTHER)
+    return next((code for code, kinds in _CODES.items() if isinstance(error, kinds)), OTHER)
 
 
 def _terminate(number: int, _: object) -> NoReturn:

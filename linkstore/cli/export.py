@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal
 from xml.sax.saxutils import escape, quoteattr
 
 import orjson
 import typer
 import xxhash
 
+from linkstore.cli.commands import StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import note
-from linkstore.cli.stores import StoreOption, open_core_store
+from linkstore.cli.stores import open_core_store
 from linkstore.core.display import escape_unprintable, get_title, get_url
 from linkstore.core.links import LINKS_KEY, get_links
 
@@ -47,49 +47,30 @@ _GRAPHML_HEAD: Final = (
 _GRAPHML_TAIL: Final = "  </graph>\n</graphml>\n"
 
 
-class ExportFormat(StrEnum):
-    """The formats of an export."""
-
-    JSONL = "jsonl"
-    GRAPHML = "graphml"
-    HTML = "html"
-
-
 def export(
     store: StoreOption,
-    format: Annotated[
-        ExportFormat,
-        typer.Option(
-            help="jsonl: one document per line, which index can read; graphml: documents and link groups"
-            " as nodes, links as edges; html: one page that shows the graph of the pages."
-        ),
-    ] = ExportFormat.JSONL,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="Write to FILE; default stdout."),
-    ] = None,
+    format: Literal["jsonl", "graphml", "html"] = "jsonl",
+    output: Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False)] = None,
 ) -> None:
     """Write all documents with their links.
 
     Documents are read in batches, so a store of any size can be exported.
+
+    Args:
+        format: jsonl: one document per line, which index can read; graphml: documents and link groups as
+            nodes, links as edges; html: one page that shows the graph of the pages.
+        output (FILE): Write to FILE; default stdout.
     """
-    writers: dict[ExportFormat, Callable[[CoreStore], Iterator[bytes]]] = {
-        ExportFormat.JSONL: write_json_lines,
-        ExportFormat.GRAPHML: write_graphml,
-        ExportFormat.HTML: lambda opened: iter([render_page(opened, store)]),
-    }
     with open_core_store(store) as opened_store, _open_output(output) as file:
-        for part in writers[format](opened_store):
-            file.write(part)
+        if format == "html":
+            from linkstore.explorer.page import render_store
+
+            file.write(render_store(opened_store, title=store).encode())
+        else:
+            write = write_json_lines if format == "jsonl" else write_graphml
+            file.writelines(write(opened_store))
     if output is not None:
         note(f"wrote {output}")
-
-
-def render_page(store: CoreStore, name: str) -> bytes:
-    """Return a page that shows the graph of a store."""
-    from linkstore.explorer.page import render_store
-
-    return render_store(store, title=name).encode()
 
 
 @contextmanager
@@ -139,15 +120,12 @@ def write_graphml(store: CoreStore) -> Iterator[bytes]:
     seen: set[bytes] = set()
     yield _GRAPHML_HEAD.encode()
     for document in store.scan():
-        parts = [_format_node(f"d:{document.id}", {"type": "document", **_describe_document(document)})]
+        described = {"type": "document", "title": get_title(document), "url": get_url(document)}
+        parts = [_format_node(f"d:{document.id}", described)]
         for link in get_links(document):
             parts.extend(_format_links(document, link, seen))
         yield "".join(parts).encode()
     yield _GRAPHML_TAIL.encode()
-
-
-def _describe_document(document: Document) -> dict[str, str | None]:
-    return {"title": get_title(document), "url": get_url(document)}
 
 
 def _format_links(document: Document, link: Link, seen: set[bytes]) -> Iterator[str]:

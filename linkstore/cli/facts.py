@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import SOURCE_INCOMPLETE, UsageError, get_exit_code
 from linkstore.cli.output import note, show, write_json
-from linkstore.cli.stores import JsonOption, StoreOption, open_store
+from linkstore.cli.stores import open_store
 from linkstore.core.display import format_count
 from linkstore.errors import StoreNotFoundError
 
@@ -23,20 +24,11 @@ MAX_SHOWN_FAILURES = 10
 
 def facts(
     store: StoreOption,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Chat model, such as openai:gpt-4.1-mini.")
-    ] = None,
-    max_concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Calls of the model at once.")] = 8,
-    rate: Annotated[
-        float | None, typer.Option(metavar="N", help="Calls of the model per second; default no limit.")
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Count the calls and tokens that it would cost, and write nothing."),
-    ] = False,
-    report: Annotated[
-        bool, typer.Option("--report", help="Show what the index of facts has, and extract nothing.")
-    ] = False,
+    model: str | None = None,
+    max_concurrency: Annotated[int, typer.Option(min=1)] = 8,
+    rate: float | None = None,
+    dry_run: bool = False,
+    report: bool = False,
     json: JsonOption = False,
 ) -> None:
     """Extract atomic facts and key elements, for linkstore ask.
@@ -44,6 +36,13 @@ def facts(
     They are extracted from the chunks of a store by a chat model, and kept in a second store next to it, so
     searches do not find them. A second run extracts the facts of new and changed chunks only. An interrupted
     run continues where it stopped.
+
+    Args:
+        model (NAME): Chat model, such as openai:gpt-4.1-mini.
+        max_concurrency (N): Calls of the model at once.
+        rate (N): Calls of the model per second; default no limit.
+        dry_run: Count the calls and tokens that it would cost, and write nothing.
+        report: Show what the index of facts has, and extract nothing.
     """
     from linkstore.agents.fact_index import ModelExtractor, describe_facts, fact_store, index_facts
     from linkstore.agents.reader import chat_model

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError, get_exit_code
-from linkstore.cli.output import complain, get_stdout, note, quiet, write_json
-from linkstore.cli.progress import report_run
+from linkstore.cli.output import complain, get_stdout, note, write_json
+from linkstore.cli.progress import report_run, show_progress
 from linkstore.cli.sources import SourceKind, recognize_kind, select_options
 from linkstore.cli.stores import (
-    JsonOption,
-    StoreOption,
     open_core_store,
     open_or_empty,
     open_or_make,
@@ -29,140 +28,36 @@ from linkstore.core.display import escape_unprintable, format_count
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
-    from linkstore.core.batches import Progress
-    from linkstore.ingest import FolderSource, Partition, VaultSource
-    from linkstore.ingest.source import PageStore, Source, Summary
+    from linkstore.ingest import Partition
+    from linkstore.ingest.source import PageStore, Summary
 
-ExtractorsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Link extractors; default hyperlink,section,citation; also mention, entity, keyword.",
-    ),
-]
-StoreEmbeddingOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="wordllama, minilm or openai:MODEL; default that of the store, else wordllama."
-    ),
-]
-
-
-KindOption = Annotated[
-    str | None,
-    typer.Option(
-        "--as",
-        metavar="KIND",
-        help="Kind of SOURCE: website, page, llms, folder, vault, wiki, jsonl or zim; default: recognized.",
-    ),
-]
-PrefixOption = Annotated[
-    str | None,
-    typer.Option(metavar="PATH", help="Store the pages below this path, such as 3.13, next to other sites."),
-]
-AllowOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATTERN", help="Website: index only pages that match, such as /docs/ or /*/en/; repeatable."
-    ),
-]
-DenyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATTERN", help="Website: leave out pages that match, as in robots.txt; repeatable."
-    ),
-]
-MaxPagesOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Website: maximum number of pages; default 10000.")
-]
-CrawlDepthOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Website: maximum number of links from the start page to a page."),
-]
-RateOption = Annotated[
-    float | None, typer.Option(metavar="N", help="Website: requests per second; default 4.")
-]
-AllowPrivateOption = Annotated[
-    bool, typer.Option("--allow-private", help="Website: allow loopback and private addresses.")
-]
-IgnoreNoindexOption = Annotated[
-    bool,
-    typer.Option("--ignore-noindex", help="Website: also index pages that ask robots not to index them."),
-]
-
-SourceLocationArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="A URL, a folder or file of pages, a vault, a wiki dump, a file of JSON lines or ZIM.",
-    ),
-]
-SourceNameOption = Annotated[
-    str | None,
-    typer.Option(
-        "--source", metavar="NAME", help="Name of the source in the store; default its path or URL."
-    ),
-]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and write nothing.")]
-PruneOption = Annotated[
-    bool, typer.Option("--prune", help="Remove missing pages even if more than half are missing.")
-]
-TrustSourceClaimsOption = Annotated[
-    bool, typer.Option("--trust-claims", help="Accept canonical URLs that name other sites.")
-]
-SourceEncodingOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Read all pages in this encoding, such as shift_jis, whatever they declare."
-    ),
-]
-JobsOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Processes that read pages; default one for each core."),
-]
-PartitionOption = Annotated[
-    str | None,
-    typer.Option(metavar="N/M", help="Index part N of M, such as 3/16; other processes index the others."),
-]
-ReportOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", dir_okay=False, help="Write what was skipped to FILE, as JSON lines."),
-]
-WatchOption = Annotated[
-    bool,
-    typer.Option("--watch", help="Folder or vault: index again whenever files change, until Ctrl-C."),
-]
-EveryOption = Annotated[
-    str | None,
-    typer.Option("--every", metavar="TIME", help="Index again each time this has passed: 30m, 1h, 1d."),
-]
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def index(
-    source: SourceLocationArgument,
+    source: str,
     store: StoreOption,
-    kind: KindOption = None,
-    links: ExtractorsOption = None,
-    embedding: StoreEmbeddingOption = None,
-    name: SourceNameOption = None,
-    prefix: PrefixOption = None,
-    allow: AllowOption = None,
-    deny: DenyOption = None,
-    max_pages: MaxPagesOption = None,
-    max_depth: CrawlDepthOption = None,
-    rate: RateOption = None,
-    allow_private: AllowPrivateOption = False,
-    ignore_noindex: IgnoreNoindexOption = False,
-    dry_run: DryRunOption = False,
-    prune: PruneOption = False,
-    trust_claims: TrustSourceClaimsOption = False,
-    encoding: SourceEncodingOption = None,
-    jobs: JobsOption = None,
-    partition: PartitionOption = None,
-    report: ReportOption = None,
-    watch: WatchOption = False,
-    every: EveryOption = None,
+    kind: Annotated[str | None, typer.Option("--as")] = None,
+    links: list[str] | None = None,
+    embedding: str | None = None,
+    name: Annotated[str | None, typer.Option("--source")] = None,
+    prefix: str | None = None,
+    allow: list[str] | None = None,
+    deny: list[str] | None = None,
+    max_pages: int | None = None,
+    max_depth: int | None = None,
+    rate: float | None = None,
+    allow_private: bool = False,
+    ignore_noindex: bool = False,
+    dry_run: bool = False,
+    prune: bool = False,
+    trust_claims: bool = False,
+    encoding: str | None = None,
+    jobs: Annotated[int | None, typer.Option(min=1)] = None,
+    partition: str | None = None,
+    report: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
+    watch: bool = False,
+    every: str | None = None,
     json: JsonOption = False,
 ) -> None:
     """Index a folder, website, page, vault, wiki or file.
@@ -173,6 +68,31 @@ def index(
 
     With --partition, run all parts, at the same time if the store is on Cassandra, then once without it: that
     removes deleted pages and makes the links that need all pages, and embeds nothing again.
+
+    Args:
+        source (SOURCE): A URL, a folder or file of pages, a vault, a wiki dump, a file of JSON lines or ZIM.
+        kind (KIND): Kind of SOURCE: website, page, llms, folder, vault, wiki, jsonl or zim; default:
+            recognized.
+        links (NAMES): Link extractors; default hyperlink,section,citation; also mention, entity, keyword.
+        embedding (NAME): wordllama, minilm or openai:MODEL; default that of the store, else wordllama.
+        name (NAME): Name of the source in the store; default its path or URL.
+        prefix (PATH): Store the pages below this path, such as 3.13, next to other sites.
+        allow (PATTERN): Website: index only pages that match, such as /docs/ or /*/en/; repeatable.
+        deny (PATTERN): Website: leave out pages that match, as in robots.txt; repeatable.
+        max_pages (N): Website: maximum number of pages; default 10000.
+        max_depth (N): Website: maximum number of links from the start page to a page.
+        rate (N): Website: requests per second; default 4.
+        allow_private: Website: allow loopback and private addresses.
+        ignore_noindex: Website: also index pages that ask robots not to index them.
+        dry_run: Print what would be done, and write nothing.
+        prune: Remove missing pages even if more than half are missing.
+        trust_claims: Accept canonical URLs that name other sites.
+        encoding (NAME): Read all pages in this encoding, such as shift_jis, whatever they declare.
+        jobs (N): Processes that read pages; default one for each core.
+        partition (N/M): Index part N of M, such as 3/16; other processes index the others.
+        report (FILE): Write what was skipped to FILE, as JSON lines.
+        watch: Folder or vault: index again whenever files change, until Ctrl-C.
+        every (TIME): Index again each time this has passed: 30m, 1h, 1d.
     """
     from linkstore.ingest import index as index_source
 
@@ -191,7 +111,7 @@ def index(
     }
     if partition is not None and (watch or every is not None):
         raise UsageError("--partition is for a single run, without --watch and --every")
-    repeat = _choose_repetition(found, store, watch=watch, every=every, dry_run=dry_run)
+    seconds = _check_repetition(found, watch=watch, every=every, dry_run=dry_run)
     chosen = choose_extractors(links)
     settings = select_options(found, of_kind)
     if "cite" in found.options:
@@ -212,12 +132,18 @@ def index(
         report_run(report, json=json) as summaries,
         place as opened_store,
         _advise_when_stopped(opened_store),
-        _show_page_progress() as progress,
+        show_progress() as progress,
     ):
-        if repeat is None:
-            summaries.append(index_source(opened_store, pages, **run, progress=progress))
+        if watch:
+            from linkstore.ingest.watch import watch_folder
+
+            watched: Any = pages
+            note(f"watching {watched.path}; Ctrl-C ends it")
+            watch_folder(opened_store, watched, report=_tell_run, ignore=[store], **run)
+        elif seconds is not None:
+            _repeat_every(seconds, partial(index_source, opened_store, pages, **run))
         else:
-            repeat(opened_store, pages, run)
+            summaries.append(index_source(opened_store, pages, **run, progress=progress))
 
 
 def _parse_partition(text: str) -> Partition:
@@ -230,46 +156,28 @@ def _parse_partition(text: str) -> Partition:
         raise UsageError(f"--partition takes the number of a part, such as 3/16, not {text!r}") from error
 
 
-def _choose_repetition(
-    found: SourceKind, store: str, *, watch: bool, every: str | None, dry_run: bool
-) -> Callable[[PageStore, Any, dict[str, Any]], None] | None:
-    """Return what repeats a run until Ctrl-C, or None for a single run.
+def _check_repetition(found: SourceKind, *, watch: bool, every: str | None, dry_run: bool) -> float | None:
+    """Return how many seconds pass between runs, or None without ``--every``.
 
     Raises:
         UsageError: If a source of this kind cannot be watched, or the time is not one.
     """
-    if not watch and every is None:
-        return None
-    if dry_run or (watch and every is not None):
+    if watch + dry_run + (every is not None) > 1 and (watch or every is not None):
         raise UsageError("give one of --watch, --every and --dry-run")
-    if every is not None:
-        seconds = _parse_seconds(every)
-        return lambda opened, pages, run: _repeat_every(seconds, opened, pages, run)
-    if found.name not in {"folder", "vault"}:
+    if watch and found.name not in {"folder", "vault"}:
         raise UsageError(f"--watch is for folders and vaults; for a {found.name}, --every 1h")
-
-    def keep_fresh(opened: PageStore, pages: FolderSource | VaultSource, run: dict[str, Any]) -> None:
-        from linkstore.ingest.watch import watch_folder
-
-        note(f"watching {pages.path}; Ctrl-C ends it")
-        watch_folder(opened, pages, report=_tell_run, ignore=[store], **run)
-
-    return keep_fresh
+    return None if every is None else _parse_seconds(every)
 
 
-def _repeat_every(seconds: float, opened: PageStore, pages: Source, run: dict[str, Any]) -> None:
-    from linkstore.ingest import index as index_source
-
-    first = True
+def _repeat_every(seconds: float, index_once: Callable[[], Summary]) -> None:
+    """Index again and again until Ctrl-C. Only the first run ends the command if it fails."""
+    _tell_run(index_once())
     while True:
-        try:
-            _tell_run(index_source(opened, pages, **run))
-        except LinkStoreError as error:
-            if first:
-                raise
-            _tell_run(error)
-        first = False
         time.sleep(seconds)
+        try:
+            _tell_run(index_once())
+        except LinkStoreError as error:
+            _tell_run(error)
 
 
 def _tell_run(result: Summary | LinkStoreError) -> None:
@@ -323,29 +231,18 @@ def choose_extractors(names: Sequence[str] | None) -> tuple[str, ...]:
     return chosen
 
 
-@contextmanager
-def _show_page_progress() -> Iterator[Progress | None]:
-    """Show a progress bar on stderr, if that is a terminal."""
-    if quiet.get() or not sys.stderr.isatty():
-        yield None
-        return
-    from linkstore.cli.progress import show_progress_bar
-
-    with show_progress_bar() as advance:
-        yield advance
-
-
 def relink(
     store: StoreOption,
-    links: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Link extractors; default mention,entity.")
-    ] = None,
+    links: list[str] | None = None,
     json: JsonOption = False,
 ) -> None:
     """Link the documents of a store by the names in their texts.
 
     Finds titles that texts mention, and names that two or three texts share, in all documents, whichever way
     they were added. Replaces all links of these kinds; embeds nothing.
+
+    Args:
+        links (NAMES): Link extractors; default mention,entity.
     """
     from linkstore.ingest.relink import CORPUS_LINKS, link_corpus
 

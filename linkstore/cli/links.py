@@ -13,9 +13,10 @@ from urllib.parse import quote, unquote
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import get_indexed_page, note, show, write_json
-from linkstore.cli.stores import JsonOption, StoreOption, open_core_store
+from linkstore.cli.stores import open_core_store
 from linkstore.core.display import format_count, format_link_data, get_title, get_url, make_readable
 from linkstore.errors import LinkStoreError
 
@@ -39,24 +40,14 @@ _INDEX_PAGES: Final = frozenset({"index", "readme"})
 _URL_SUFFIX: Final = re.compile(r"\.[a-z][a-z0-9]{0,8}\Z")
 
 
-def find_documents(store: CoreStore, name: str) -> list[Document]:
+def find_documents(store: CoreStore, name: str, *, by_ending: bool = False) -> list[Document]:
     """Return the document with this id, else those that a hyperlink to this URL leads to, with their pages.
 
-    Raises:
-        LinkStoreError: If there is none.
-    """
-    found = _look_up_documents(store, name)
-    if not found:
-        raise LinkStoreError(
-            f"no document has the id or URL {name!r}; find what there is with: linkstore query TEXT"
-        )
-    return found
-
-
-def find_meant_documents(store: CoreStore, name: str) -> list[Document]:
-    """Do as :func:`find_documents`, else return those of the only page whose URL ends with the name.
-
-    The name may leave out the suffix of the URL.
+    Args:
+        store: Where they are.
+        name: An id or URL.
+        by_ending: Whether to look, where there are none, for those of the only page whose URL ends with the
+            name, which may leave out the suffix of the URL.
 
     Raises:
         UsageError: If the URLs of several pages end so.
@@ -65,15 +56,21 @@ def find_meant_documents(store: CoreStore, name: str) -> list[Document]:
     from linkstore.core.urls import add_fragment, split_tag
 
     found = _look_up_documents(store, name)
-    if found:
-        return found
-    page, fragment = split_tag(name)
-    pages = _find_pages_ending(store, page)
-    if len(pages) > 1:
-        listed = "".join(f"\n  {one}" for one in pages[:_MAX_LISTED_PAGES])
-        more = f"\n  and {len(pages) - _MAX_LISTED_PAGES:,} more" if len(pages) > _MAX_LISTED_PAGES else ""
-        raise UsageError(f"{name!r} matches {len(pages):,} pages; name one of them:{listed}{more}")
-    return find_documents(store, add_fragment(pages[0], fragment) if pages else name)
+    if not found and by_ending:
+        page, fragment = split_tag(name)
+        pages = _find_pages_ending(store, page)
+        if len(pages) > 1:
+            listed = "".join(f"\n  {one}" for one in pages[:_MAX_LISTED_PAGES])
+            rest = len(pages) - _MAX_LISTED_PAGES
+            more = f"\n  and {rest:,} more" if rest > 0 else ""
+            raise UsageError(f"{name!r} matches {len(pages):,} pages; name one of them:{listed}{more}")
+        found = _look_up_documents(store, add_fragment(pages[0], fragment)) if pages else []
+        name = add_fragment(pages[0], fragment) if pages else name
+    if not found:
+        raise LinkStoreError(
+            f"no document has the id or URL {name!r}; find what there is with: linkstore query TEXT"
+        )
+    return found
 
 
 def list_spellings(name: str) -> list[str]:
@@ -179,19 +176,16 @@ def _find_broken(store: CoreStore, missing: frozenset[str]) -> Iterator[dict[str
 
 def links(
     store: StoreOption,
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="URL_OR_ID",
-            help="The id of a document, the URL of a page, or a unique end of such a URL.",
-        ),
-    ] = None,
-    broken: Annotated[
-        bool, typer.Option("--broken", help="List hyperlinks without a target instead, by page.")
-    ] = False,
+    name: Annotated[str | None, typer.Argument()] = None,
+    broken: bool = False,
     json: JsonOption = False,
 ) -> None:
-    """Show the links of a document or page, in both directions."""
+    """Show the links of a document or page, in both directions.
+
+    Args:
+        name (URL_OR_ID): The id of a document, the URL of a page, or a unique end of such a URL.
+        broken: List hyperlinks without a target instead, by page.
+    """
     if broken == (name is not None):
         raise UsageError("give the id of a document or the URL of a page, or --broken")
     with open_core_store(store) as opened_store:
@@ -199,7 +193,7 @@ def links(
             show_broken(opened_store, json=json)
             return
         found = []
-        for document in find_meant_documents(opened_store, name):
+        for document in find_documents(opened_store, name, by_ending=True):
             near = opened_store.neighbours(document.id or "")
             found.append(
                 {
@@ -250,24 +244,20 @@ def _format_ids(ids: Sequence[str], *, more: bool) -> str:
     return (", ".join(ids[:MAX_SHOWN_ENDS]) or "nothing here") + (f" and {rest:,} more" if rest > 0 else "")
 
 
-MostOption = Annotated[
-    int, typer.Option("-k", min=1, max=100_000, help="Maximum number of links to suggest.", show_default=True)
-]
-ApplyOption = Annotated[
-    bool,
-    typer.Option(
-        "--apply", help="Write them as links of the kind 'suggested', which a search follows only by name."
-    ),
-]
-
-
 def suggest(
-    store: StoreOption, k: MostOption = 20, apply: ApplyOption = False, json: JsonOption = False
+    store: StoreOption,
+    k: Annotated[int, typer.Option("-k", min=1, max=100_000)] = 20,
+    apply: bool = False,
+    json: JsonOption = False,
 ) -> None:
     """Suggest links that may be missing, best first.
 
     Pages that name another page without a link to it come first, then pages that are near each other in
     meaning and by their links.
+
+    Args:
+        k: Maximum number of links to suggest.
+        apply: Write them as links of the kind 'suggested', which a search follows only by name.
     """
     with open_core_store(store) as opened_store:
         found = opened_store.suggest_links(k)

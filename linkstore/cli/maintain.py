@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import DAMAGED, UsageError
 from linkstore.cli.facts import note_facts
 from linkstore.cli.links import find_documents, list_spellings
 from linkstore.cli.output import get_indexed_page, note, show, write_json
-from linkstore.cli.stores import JsonOption, StoreOption, open_core_store
+from linkstore.cli.stores import open_core_store
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.text import is_unicode
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
-    from linkstore.engines.contract import Report, Survey
+    from linkstore.engines.contract import Report
     from linkstore.store.core import CoreStore
 
 
@@ -70,19 +71,17 @@ def _show_verification(report: Report, *, json: bool, verb: str) -> None:
 
 def delete(
     store: StoreOption,
-    pages: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="PAGES", help="URLs of pages, or ids of documents that belong to no page."),
-    ] = None,
-    chunks: Annotated[
-        list[str] | None,
-        typer.Option("--chunk", metavar="ID", help="Remove only this document of a page; repeatable."),
-    ] = None,
+    pages: Annotated[list[str] | None, typer.Argument()] = None,
+    chunks: Annotated[list[str] | None, typer.Option("--chunk")] = None,
 ) -> None:
     """Remove pages with all their documents and links.
 
     If one of them does not exist, nothing is removed. The next index run of their source restores pages that
     it still has.
+
+    Args:
+        pages (PAGES): URLs of pages, or ids of documents that belong to no page.
+        chunks (ID): Remove only this document of a page; repeatable.
     """
     if not pages and not chunks:
         raise UsageError("there is nothing to delete; give pages, or --chunk ID")
@@ -108,20 +107,17 @@ def _find_targets(
         LinkStoreError: If there is no such page or document.
     """
     whole: list[str] = []
-    single = [_find_chunk(store, name) for name in chunks]
+    single: list[str] = []
+    for id in chunks:
+        found = store.get_by_ids(list_spellings(id))
+        if not found:
+            raise LinkStoreError(f"nothing was deleted: no document has the id {id}")
+        single.append(found[0].id or "")
     for name in pages:
         of_name, loose = _find_named_pages(store, name)
         whole += of_name
         single += loose
     return list(dict.fromkeys(whole)), list(dict.fromkeys(single))
-
-
-def _find_chunk(store: CoreStore, id: str) -> str:
-    """Return the id that a name spells."""
-    found = store.get_by_ids(list_spellings(id))
-    if not found:
-        raise LinkStoreError(f"nothing was deleted: no document has the id {id}")
-    return found[0].id or ""
 
 
 def _find_named_pages(store: CoreStore, name: str) -> tuple[list[str], list[str]]:
@@ -151,29 +147,20 @@ def stats(store: StoreOption, json: JsonOption = False) -> None:
     Prints the number of documents, pages, links by kind and link groups, and of hyperlinks without a target
     in the store.
     """
-    with open_core_store(store) as opened_store:
-        counts = survey_to_dict(opened_store.survey())
-    if json:
-        write_json(counts)
-    else:
-        show_counts(counts)
-
-
-def survey_to_dict(survey: Survey) -> dict[str, Any]:
-    """Return a survey as ``--json`` prints it; dangling are hyperlinks that lead to nothing in the store."""
     from linkstore.ingest.source import count_dangling
 
-    return {
+    with open_core_store(store) as opened_store:
+        survey = opened_store.survey()
+    counts: dict[str, int | Mapping[str, int]] = {
         "documents": survey.documents,
         "pages": survey.pages,
         "links": dict(survey.links),
         "groups": survey.groups,
-        "dangling": asdict(count_dangling(survey)),
+        "dangling": asdict(count_dangling(survey)),  # hyperlinks that lead to nothing in the store
     }
-
-
-def show_counts(counts: Mapping[str, Any]) -> None:
-    """Print counts, one a line, those of a group indented below its name."""
+    if json:
+        write_json(counts)
+        return
     for name, value in counts.items():
         if isinstance(value, Mapping):
             show(f"{name:<14}{sum(value.values()):>10,}")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption, make_group
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import get_stdout, hit_to_dict, note, show_hits, write_json
 from linkstore.cli.query import check_question
-from linkstore.cli.stores import JsonOption, StoreOption, open_store
-from linkstore.cli.verbosity import add_output_options
+from linkstore.cli.stores import open_store
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.errors import LinkStoreError, StoreNotFoundError
 
@@ -23,24 +23,19 @@ if TYPE_CHECKING:
     from linkstore.memory.sessions import SessionKey
     from linkstore.memory.turns import Turn
 
-app = typer.Typer(help="Look at conversations, recall from them, and forget them.", no_args_is_help=True)
-
-SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="The conversation: its run_id.")]
-UserOption = Annotated[str | None, typer.Option("--user", metavar="ID", help="The user of the session.")]
-AgentOption = Annotated[str | None, typer.Option("--agent", metavar="ID", help="The agent of the session.")]
-
 
 def sessions(
     store: StoreOption,
-    user: Annotated[
-        str | None, typer.Option("--user", metavar="ID", help="Only sessions of this user.")
-    ] = None,
-    agent: Annotated[
-        str | None, typer.Option("--agent", metavar="ID", help="Only sessions with this agent.")
-    ] = None,
+    user: str | None = None,
+    agent: str | None = None,
     json: JsonOption = False,
 ) -> None:
-    """List the sessions that have turns."""
+    """List the sessions that have turns.
+
+    Args:
+        user (ID): Only sessions of this user.
+        agent (ID): Only sessions with this agent.
+    """
     with _open_memory(store) as memory:
         found = memory.sessions(user_id=user, agent_id=agent)
     rows = [{"user": key.user_id, "agent": key.agent_id, "session": key.run_id} for key in found]
@@ -55,16 +50,21 @@ def sessions(
 
 
 def show(
-    session: SessionArgument,
+    session: str,
     store: StoreOption,
-    user: UserOption = None,
-    agent: AgentOption = None,
-    last: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Only the last N turns; default all.")
-    ] = None,
+    user: str | None = None,
+    agent: str | None = None,
+    last: Annotated[int | None, typer.Option(min=1)] = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the turns of a session in order."""
+    """Show the turns of a session in order.
+
+    Args:
+        session (SESSION): The conversation: its run_id.
+        user (ID): The user of the session.
+        agent (ID): The agent of the session.
+        last (N): Only the last N turns; default all.
+    """
     key = _make_session_key(session, user, agent)
     with _open_memory(store) as memory:
         turns = _fetch_turns(memory, key, last)
@@ -75,27 +75,31 @@ def show(
 
 
 def recall(
-    session: SessionArgument,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.")],
+    session: str,
+    question: str,
     store: StoreOption,
-    knowledge: Annotated[
-        str | None, typer.Option(metavar="PLACE", help="The store of knowledge to recall chunks from.")
-    ] = None,
-    user: UserOption = None,
-    agent: AgentOption = None,
-    everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="Also recall other sessions of the same user and agent.")
-    ] = False,
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of turns and of chunks, at most.")] = 5,
-    as_of: Annotated[
-        str | None, typer.Option(metavar="TIME", help="What was known at this day or time; in UTC.")
-    ] = None,
+    knowledge: str | None = None,
+    user: str | None = None,
+    agent: str | None = None,
+    everywhere: bool = False,
+    k: Annotated[int, typer.Option("-k", min=1)] = 5,
+    as_of: str | None = None,
     json: JsonOption = False,
 ) -> None:
     """Recall the turns and chunks that answer a question.
 
     Chunks come from the store that --knowledge names. Nothing is stored. A question is searched for
     together with the last turns of the session.
+
+    Args:
+        session (SESSION): The conversation: its run_id.
+        question (QUESTION): The question.
+        knowledge (PLACE): The store of knowledge to recall chunks from.
+        user (ID): The user of the session.
+        agent (ID): The agent of the session.
+        everywhere: Also recall other sessions of the same user and agent.
+        k: Number of turns and of chunks, at most.
+        as_of (TIME): What was known at this day or time; in UTC.
     """
     check_question(question)
     key = _make_session_key(session, user, agent)
@@ -112,18 +116,11 @@ def recall(
 
 def forget(
     store: StoreOption,
-    session: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="Turns of this conversation: its run_id.")
-    ] = None,
-    user: Annotated[str | None, typer.Option("--user", metavar="ID", help="Turns of this user.")] = None,
-    agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="Turns with this agent.")] = None,
-    entity: Annotated[
-        str | None, typer.Option("--entity", metavar="NAME", help="Turns that mention this.")
-    ] = None,
-    before: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Turns before this day or time, such as 2026-03-31; in UTC."),
-    ] = None,
+    session: Annotated[str | None, typer.Argument()] = None,
+    user: str | None = None,
+    agent: str | None = None,
+    entity: str | None = None,
+    before: str | None = None,
     json: JsonOption = False,
 ) -> None:
     """Forget turns, and erase them from the files of the store.
@@ -131,6 +128,13 @@ def forget(
     Forgets the turns to which all options apply, with turns that can only be understood from them, and notes
     made from them. With SESSION, --user and --agent name the session; without
     it, all sessions of the user or agent.
+
+    Args:
+        session (SESSION): Turns of this conversation: its run_id.
+        user (ID): Turns of this user.
+        agent (ID): Turns with this agent.
+        entity (NAME): Turns that mention this.
+        before (TIME): Turns before this day or time, such as 2026-03-31; in UTC.
     """
     moment = None if before is None else _parse_moment("--before", before)
     if session is None and user is None and agent is None and entity is None and moment is None:
@@ -226,13 +230,14 @@ def _show_recall(found: Recall) -> None:
     show_hits(found.chunks, found.resolved)
 
 
-def _format(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
-
-
 def _recall_to_dict(found: Recall) -> dict[str, Any]:
     turns = [
-        {**turn.to_dict(), "session": turn.session.run_id, "score": score, "until": _format(turn.until)}
+        {
+            **turn.to_dict(),
+            "session": turn.session.run_id,
+            "score": score,
+            "until": turn.until and turn.until.isoformat(),
+        }
         for turn, score in zip(found.turns, found.scores, strict=True)
     ]
     return {
@@ -245,5 +250,4 @@ def _recall_to_dict(found: Recall) -> dict[str, Any]:
     }
 
 
-for _command in (sessions, show, recall, forget):
-    app.command()(add_output_options(_command))
+app = make_group("Look at conversations, recall from them, and forget them.", sessions, show, recall, forget)

@@ -3,66 +3,49 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from linkstore.cli.commands import JsonOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import format_kinds, note, show, write_json
-from linkstore.cli.stores import JsonOption, is_place_url, open_backend
+from linkstore.cli.stores import is_place_url, open_backend
 from linkstore.errors import EmbeddingError, LinkStoreError
 
 if TYPE_CHECKING:
     from linkstore.store.migration import MigrationReport, Source
 
-SourceArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="A folder, or cassandra://host:port/keyspace/table: a linkstore, or a table of"
-        " langchain-community's CassandraGraphVectorStore or Cassandra.",
-    ),
-]
-TargetArgument = Annotated[
-    str,
-    typer.Argument(metavar="TARGET", help="A folder or URL; the store is created if it does not exist."),
-]
-EmbeddingNameOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Embedding of the vectors in a table of langchain-community, such as"
-        " openai:text-embedding-3-small; a linkstore has its own.",
-    ),
-]
-
 
 def migrate(
-    source: SourceArgument,
-    target: TargetArgument,
-    embedding_name: EmbeddingNameOption = None,
+    source: str,
+    target: str,
+    embedding_name: str | None = None,
     json: JsonOption = False,
 ) -> None:
     """Copy a store with its vectors and links.
 
     Nothing is embedded again. To continue an interrupted migration, run the same command again. Documents
     that cannot be copied are listed with the reason, and skipped.
+
+    Args:
+        source (SOURCE): A folder, or cassandra://host:port/keyspace/table: a linkstore, or a table of
+            langchain-community's CassandraGraphVectorStore or Cassandra.
+        target (TARGET): A folder or URL; the store is created if it does not exist.
+        embedding_name (NAME): Embedding of the vectors in a table of langchain-community, such as
+            openai:text-embedding-3-small; a linkstore has its own.
     """
     checkpoint = _check_places(source, target)
-    from linkstore.cli.progress import show_progress_bar
+    from linkstore.cli.progress import show_progress
     from linkstore.store import migration
 
-    shown = show_progress_bar(unit="documents") if sys.stderr.isatty() else nullcontext()
     with _open_source(source, embedding_name) as origin:
         if is_place_url(target):
             from linkstore.store.community import check_free_for_store
 
             check_free_for_store(target)
-        with open_backend(target, create=True) as goal, shown as progress:
+        with open_backend(target, create=True) as goal, show_progress("documents") as progress:
             try:
                 report = migration.migrate(origin, goal, progress=progress, checkpoint=checkpoint)
             except BaseException:
@@ -82,11 +65,6 @@ def _check_places(source: str, target: str) -> str:
     Raises:
         UsageError: If one is invalid, or both are equal. The message names it.
     """
-    for place in (source, target):
-        if not place.strip():
-            raise UsageError(
-                "SOURCE and TARGET must each be a folder or cassandra://host:port/keyspace/table"
-            )
     spelled = [
         place if is_place_url(place, of_store=place == target) else os.path.realpath(place)
         for place in (source, target)
@@ -98,31 +76,23 @@ def _check_places(source: str, target: str) -> str:
 
 @contextmanager
 def _open_source(place: str, embedding: str | None) -> Iterator[Source]:
-    """Open the source of the migration, and close it at the end."""
-    if is_place_url(place, of_store=False):
-        from linkstore.store.community import open_source
+    """Open the source of the migration, and close it at the end. Refuse a name that it does not record."""
+    from linkstore.store.migration import BackendSource, find_recorded_name
 
-        with open_source(place, embedding) as found:
-            _check_embedding_name(found, embedding)
-            yield found
-        return
-    from linkstore.store.migration import BackendSource
+    with ExitStack() as stack:
+        found: Source
+        if is_place_url(place, of_store=False):
+            from linkstore.store.community import open_source
 
-    with open_backend(place, create=False) as backend:
-        found = BackendSource(backend)
-        _check_embedding_name(found, embedding)
+            found = stack.enter_context(open_source(place, embedding))
+        else:
+            found = BackendSource(stack.enter_context(open_backend(place, create=False)))
+        recorded = found.manifest().embedding
+        if embedding is not None and recorded not in {None, find_recorded_name(embedding)}:
+            raise EmbeddingError(
+                f"--embedding-name {embedding}: the source records that its vectors are from {recorded!r}"
+            )
         yield found
-
-
-def _check_embedding_name(source: Source, named: str | None) -> None:
-    """Refuse a name that is not the one that the source records."""
-    from linkstore.store.migration import find_recorded_name
-
-    recorded = source.manifest().embedding
-    if named is not None and recorded not in {None, find_recorded_name(named)}:
-        raise EmbeddingError(
-            f"--embedding-name {named}: the source records that its vectors are from {recorded!r}"
-        )
 
 
 def show_migration(report: MigrationReport) -> None:

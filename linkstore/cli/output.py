@@ -188,7 +188,7 @@ def show_pages(hits: Hits, query: str) -> None:
                 part for part in (_get_section(hit.document), fragment and f"#{fragment}") if part
             )
             score = _format_score(hit, with_score=place > 0)  # that of the first is the page's
-            _print_indented(console, _make_heading("- ", section or "beginning", "cyan", score))
+            _show_indented(console, _make_heading("- ", section or "beginning", "cyan", score))
             _show_passage(console, hit, query, _INDENT + 2)
 
 
@@ -217,7 +217,7 @@ def _show_passage(console: Console, hit: Hit, query: str, width: int = _INDENT) 
     snippet = Text(escape_unprintable(make_snippet(get_body(hit.document), query)))
     for (start, end), _ in find_query_spans(snippet.plain, query):
         snippet.stylize("bold", start, end)
-    _print_indented(console, snippet, width)
+    _show_indented(console, snippet, width=width)
     for before, step in pairwise(hit.path):
         label = f" “{step.label}”" if step.label else ""
         data = f" {format_link_data(step.data)}" if step.data else ""
@@ -225,21 +225,17 @@ def _show_passage(console: Console, hit: Hit, query: str, width: int = _INDENT) 
         _show_indented(console, line, "yellow", width)
 
 
-def _show_indented(console: Console, line: str, style: str, width: int = _INDENT) -> None:
-    from rich.text import Text
-
-    _print_indented(console, Text(escape_unprintable(line), style=style), width)
-
-
-def _print_indented(console: Console, line: Text, width: int = _INDENT) -> None:
+def _show_indented(console: Console, line: str | Text, style: str = "", width: int = _INDENT) -> None:
     """Print a line indented, and in a terminal also the lines that it is wrapped to."""
     from rich.padding import Padding
+    from rich.text import Text
 
+    shown = Text(escape_unprintable(line), style=style) if isinstance(line, str) else line
     if console.is_terminal:
-        console.print(Padding(line, (0, 0, 0, width), expand=False), soft_wrap=False)
+        console.print(Padding(shown, (0, 0, 0, width), expand=False), soft_wrap=False)
     else:
-        line.pad_left(width)
-        console.print(line)
+        shown.pad_left(width)
+        console.print(shown)
 
 
 def _get_section(document: Document) -> str:

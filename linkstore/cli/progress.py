@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -52,13 +53,18 @@ class RateColumn(ProgressColumn):
 
 
 @contextmanager
-def show_progress_bar(console: Console | None = None, unit: str = "pages") -> Iterator[Advance]:
-    """Show a bar while the context lasts, and yield the function that moves it.
+def show_progress(unit: str = "pages", console: Console | None = None) -> Iterator[Advance | None]:
+    """Show a bar on stderr while the context lasts, and yield the function that moves it.
+
+    Yield None where nobody would see it: stderr is no terminal, or ``--quiet`` is given.
 
     Args:
-        console: Where it is shown; default stderr.
         unit: What is counted.
+        console: Where it is shown; default stderr.
     """
+    if console is None and (quiet.get() or not sys.stderr.isatty()):
+        yield None
+        return
     columns = (BarColumn(), MofNCompleteColumn(), RateColumn(unit), TimeRemainingColumn())
     with Progress(*columns, console=console or Console(stderr=True), transient=True) as bar:
         task = bar.add_task(unit, total=None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from linkstore.cli.commands import JsonOption, StoreOption, TextArgument
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import (
     MAX_SHOWN_SECTIONS,
@@ -17,14 +18,7 @@ from linkstore.cli.output import (
     show_pages,
     write_json,
 )
-from linkstore.cli.stores import (
-    JsonOption,
-    StoreOption,
-    TextArgument,
-    open_core_store,
-    parse_json_option,
-    parse_weights,
-)
+from linkstore.cli.stores import open_core_store, parse_json_option, parse_weights
 from linkstore.core.text import is_unicode
 
 if TYPE_CHECKING:
@@ -40,70 +34,40 @@ MAX_RETURNED: Final = 10_000
 MAX_QUERY_DEPTH: Final = 32
 """Links in a row, at most: no store is so wide that more would reach anything new."""
 
-KindsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="KINDS", help="Kinds of links to follow, such as hyperlink,section=0.5; default all."
-    ),
-]
-
-KOption = Annotated[int, typer.Option("-k", min=1, max=MAX_RETURNED, help="Number of documents to return.")]
-StartKOption = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=MAX_RETURNED,
-        help="Number of documents to start from; default: eager 4, pagerank 16, mmr 100.",
-    ),
-]
-DepthOption = Annotated[
-    int | None,
-    typer.Option(min=0, max=MAX_QUERY_DEPTH, help="Number of hops; default: eager 1, mmr 2, all-paths 3."),
-]
-StrategyOption = Annotated[
-    StrategyName | None, typer.Option(help="How to search; default pagerank, with --depth eager.")
-]
-DirectionOption = Annotated[
-    DirectionName | None,
-    typer.Option(help="Direction in which to follow links; default: pagerank both, else forward."),
-]
-FilterOption = Annotated[
-    str | None, typer.Option(metavar="JSON", help="Filter on metadata, for the whole search.")
-]
-LinkFilterOption = Annotated[
-    str | None,
-    typer.Option("--link-filter", metavar="JSON", help="Filter on the data of links that are followed."),
-]
-MinSimilarityOption = Annotated[
-    float | None,
-    typer.Option(
-        min=-1, max=1, help="Minimum similarity to start from; default that of the store, -1 for none."
-    ),
-]
-ExplainOption = Annotated[bool, typer.Option("--explain", help="Also print what was left out, and why.")]
-ChunksOption = Annotated[bool, typer.Option("--chunks", help="Print each hit separately instead of by page.")]
-
 
 def query(
     text: TextArgument,
     store: StoreOption,
-    k: KOption = 10,
-    start_k: StartKOption = None,
-    depth: DepthOption = None,
-    strategy: StrategyOption = None,
-    kinds: KindsOption = None,
-    direction: DirectionOption = None,
-    filter: FilterOption = None,
-    link_filter: LinkFilterOption = None,
-    min_similarity: MinSimilarityOption = None,
-    explain: ExplainOption = False,
-    chunks: ChunksOption = False,
+    k: Annotated[int, typer.Option("-k", min=1, max=MAX_RETURNED)] = 10,
+    start_k: Annotated[int | None, typer.Option(min=0, max=MAX_RETURNED)] = None,
+    depth: Annotated[int | None, typer.Option(min=0, max=MAX_QUERY_DEPTH)] = None,
+    strategy: StrategyName | None = None,
+    kinds: list[str] | None = None,
+    direction: DirectionName | None = None,
+    filter: str | None = None,
+    link_filter: str | None = None,
+    min_similarity: Annotated[float | None, typer.Option(min=-1, max=1)] = None,
+    explain: bool = False,
+    chunks: bool = False,
     json: JsonOption = False,
 ) -> None:
     """Search a store.
 
     Finds the documents most similar to the question, follows their links, and ranks all documents reached.
     Prints each page once with up to 3 of its sections; --chunks and --json print every hit.
+
+    Args:
+        k: Number of documents to return.
+        start_k: Number of documents to start from; default: eager 4, pagerank 16, mmr 100.
+        depth: Number of hops; default: eager 1, mmr 2, all-paths 3.
+        strategy: How to search; default pagerank, with --depth eager.
+        kinds (KINDS): Kinds of links to follow, such as hyperlink,section=0.5; default all.
+        direction: Direction in which to follow links; default: pagerank both, else forward.
+        filter (JSON): Filter on metadata, for the whole search.
+        link_filter (JSON): Filter on the data of links that are followed.
+        min_similarity: Minimum similarity to start from; default that of the store, -1 for none.
+        explain: Also print what was left out, and why.
+        chunks: Print each hit separately instead of by page.
     """
     check_question(text)
     chosen = make_strategy(
@@ -121,7 +85,7 @@ def query(
         chosen = replace(chosen, per_page=MAX_SHOWN_SECTIONS)
     with open_core_store(store) as opened_store:
         hits = opened_store.search(text, strategy=chosen, filter=condition, link_filter=links)
-    _show_results(hits, text, chunks=chunks, json=json)
+    show_results(hits, text, chunks=chunks, json=json)
     if explain:
         show_explanation(hits, to_stderr=json)
 
@@ -133,11 +97,7 @@ def make_strategy(name: StrategyName, **given: Any) -> Strategy:
         StrategyError: If a setting is out of range.
         UsageError: If the strategy has no such setting.
     """
-    from linkstore.strategies.all_paths import AllPaths
-    from linkstore.strategies.eager import Eager
-    from linkstore.strategies.first_stage import Similarity
-    from linkstore.strategies.mmr import Mmr
-    from linkstore.strategies.pagerank import PageRank
+    from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
 
     kinds: dict[StrategyName, type[Strategy]] = {
         "eager": Eager, "mmr": Mmr, "all-paths": AllPaths, "pagerank": PageRank, "similarity": Similarity
@@ -162,7 +122,8 @@ def make_strategy(name: StrategyName, **given: Any) -> Strategy:
     return kinds[name](**settings)
 
 
-def _show_results(hits: Hits, text: str, *, chunks: bool, json: bool) -> None:
+def show_results(hits: Hits, text: str, *, chunks: bool = False, json: bool = False) -> None:
+    """Print hits by page or one by one, and why there are none."""
     if json:
         write_json([hit_to_dict(hit, text) for hit in hits])
     elif hits and chunks:

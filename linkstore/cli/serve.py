@@ -1,48 +1,55 @@
-"""``linkstore serve``: shows a store in the browser."""
+"""``linkstore serve`` and ``linkstore mcp``: a store for the browser, and its tools for models."""
 
 from __future__ import annotations
 
 import secrets
 import webbrowser
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
 
 import typer
 
+from linkstore.cli.commands import StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.mcp import AboutOption, check_token, make_tool_server
 from linkstore.cli.output import note
-from linkstore.cli.stores import StoreOption, open_store
+from linkstore.cli.stores import open_store, parse_json_option
 
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from linkstore.store import LinkStore
+
+MIN_TOKEN_LENGTH: Final = 16
+"""Characters that a token must have."""
 _SECONDS: Final = 600.0
 """How long the page may wait for an answer, such as the report on a large store."""
 
 
 def serve(
     store: StoreOption,
-    memory: Annotated[
-        str | None, typer.Option(metavar="PLACE", help="A store of conversations to show as well.")
-    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0: a free one.")] = 8766,
-    token: Annotated[
-        str | None,
-        typer.Option(envvar="LINKSTORE_SERVE_TOKEN", help="The token of the address; default a new one."),
-    ] = None,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
-    write: Annotated[
-        bool,
-        typer.Option("--write", help="Let the page add links that it suggests, and MCP clients write."),
-    ] = False,
-    mcp: Annotated[
-        bool, typer.Option("--mcp", help="Serve MCP clients too, at /mcp with the same token.")
-    ] = False,
-    about: AboutOption = "",
+    memory: str | None = None,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
+    token: Annotated[str | None, typer.Option(envvar="LINKSTORE_SERVE_TOKEN")] = None,
+    no_open: bool = False,
+    write: bool = False,
+    mcp: bool = False,
+    about: str = "",
 ) -> None:
     """Show a store in the browser: ask it, read documents, and see all links.
 
     Prints the address of the page, which only this machine can reach, and opens it. The token in the address
     is needed to see anything. Ends with Ctrl-C. Needs the extra serve, and with --mcp also mcp.
+
+    Args:
+        memory (PLACE): A store of conversations to show as well.
+        port: The port on 127.0.0.1; 0: a free one.
+        token: The token of the address; default a new one.
+        no_open: Do not open a browser.
+        write: Let the page add links that it suggests, and MCP clients write.
+        mcp: Serve MCP clients too, at /mcp with the same token.
+        about: What the store is about; models read it.
     """
     check_token(token)
     if about and not mcp:
@@ -75,3 +82,85 @@ def serve(
         if not no_open:
             webbrowser.open(address)
         run_server(app, listening, HttpLimits(answer=_SECONDS))
+
+
+def mcp(
+    store: StoreOption,
+    http: bool = False,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
+    token: Annotated[str | None, typer.Option(envvar="LINKSTORE_MCP_TOKEN")] = None,
+    allow_host: list[str] | None = None,
+    about: str = "",
+    filter: str | None = None,
+    write: bool = False,
+    max_depth: Annotated[int, typer.Option(min=0)] = 3,
+) -> None:
+    """Serve the tools of a store to MCP clients.
+
+    Clients of the Model Context Protocol, such as Claude or an editor, can search, follow links and read;
+    with --write they can add and delete documents. Without --http, the client starts this command and
+    communicates with it over stdin and stdout. Needs the extra mcp.
+
+    Args:
+        http: Serve over HTTP, not stdin and stdout.
+        host: With --http: the address to listen at.
+        port: With --http: the port; 0: a free one.
+        token: With --http: the bearer token that clients must send; default a new one, shown on stderr.
+        allow_host (HOST): With --http: a further allowed value of the header Host; repeatable.
+        about: What the store is about; models read it.
+        filter (JSON): Filter on metadata; clients see only documents that pass.
+        write: Let clients add and delete documents.
+        max_depth: Maximum number of hops of a search.
+    """
+    condition = parse_json_option(filter, "--filter")
+    if write and condition:
+        raise UsageError("--write with --filter would let clients replace documents that they do not see")
+    check_token(token)
+    from linkstore.core.http_server import is_loopback, open_socket
+
+    if http and not is_loopback(host) and not allow_host:
+        raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
+    with open_store(store) as opened_store:
+        serving = make_tool_server(opened_store, about, condition, write=write, max_depth=max_depth)
+        from linkstore.agents.mcp_transport import log_to_stderr, serve_http, serve_stdio
+
+        log_to_stderr()
+        if not http:
+            serve_stdio(serving)
+            return
+        with open_socket(host, port) as listening:
+            if token is None:
+                token = secrets.token_urlsafe(32)
+                note(f"token: {token}")
+            serve_http(serving, listening, token, tuple(allow_host or ()))
+
+
+def make_tool_server(
+    store: LinkStore,
+    about: str = "",
+    condition: Mapping[str, Any] | None = None,
+    *,
+    write: bool = False,
+    max_depth: int = 3,
+) -> Server[Any]:
+    """Return the SDK's server of the tools of a store."""
+    from linkstore.agents.mcp_server import StoreServer
+    from linkstore.agents.tool_answers import ToolLimits, ToolScope
+    from linkstore.agents.tool_specs import make_specs, make_writing_specs
+
+    scope = ToolScope(store, ToolLimits(max_depth=max_depth), condition)
+    specs = (*make_specs(scope, about), *(make_writing_specs(scope) if write else ()))
+    return StoreServer(scope, specs, about).server()
+
+
+def check_token(token: str | None) -> None:
+    """Refuse a token that could be guessed.
+
+    Raises:
+        UsageError: If it is too short.
+    """
+    if token is not None and len(token) < MIN_TOKEN_LENGTH:
+        raise UsageError(
+            f"--token must have at least {MIN_TOKEN_LENGTH} characters; or leave it out for a new one"
+        )

@@ -17,7 +17,7 @@ _CRAWL: Final = ("allow", "deny", "max_pages", "max_depth", "rate", "allow_priva
 _READING: Final = ("prefix", "claims", "encoding")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SourceKind:
     """A kind of source.
 
@@ -25,23 +25,26 @@ class SourceKind:
         name: Its name, as for ``--as``.
         title: A description in a few words.
         fits: Says whether a place is of this kind, by its name and what lies there.
-        source: Its class, and the module that defines it, which is imported when it is used.
+        source: Its class below ``linkstore.ingest``, which is imported when it is used.
         options: The options that not all kinds take.
         settings: What is passed to the class besides.
-        remote: Whether it is a URL.
     """
 
     name: str
     title: str
     fits: Callable[[str], bool]
-    source: tuple[str, str]
+    source: str
     options: tuple[str, ...] = _READING
     settings: Mapping[str, Any] = field(default_factory=dict)
-    remote: bool = False
+
+    @property
+    def remote(self) -> bool:
+        """Whether it is a URL."""
+        return self.fits is _is_url
 
     def make(self, place: str, options: Mapping[str, Any]) -> Source:
         """Return the source at a place, with options of this kind."""
-        module, name = self.source
+        module, _, name = f"linkstore.ingest.{self.source}".rpartition(".")
         source: Source = getattr(import_module(module), name)(place, **self.settings, **options)
         return source
 
@@ -70,66 +73,41 @@ def _is_page_file(place: str) -> bool:
 
 SOURCE_KINDS: Final = (
     SourceKind(
-        name="website",
-        title="a website, sitemap or llms.txt, as https://…",
-        fits=_is_url,
-        source=("linkstore.ingest.web", "WebsiteSource"),
-        options=("prefix", *_CRAWL, "encoding"),
-        remote=True,
+        "website",
+        "a website, sitemap or llms.txt, as https://…",
+        _is_url,
+        "web.WebsiteSource",
+        ("prefix", *_CRAWL, "encoding"),
+    ),
+    SourceKind("jsonl", "a file of JSON lines", _make_suffix_test(".jsonl", ".ndjson"), "JsonLinesSource"),
+    SourceKind("zim", "a ZIM file", _make_suffix_test(".zim"), "ZimSource"),
+    SourceKind(
+        "wiki",
+        "a MediaWiki XML dump",
+        _make_suffix_test(".xml", ".xml.bz2"),
+        "WikiDumpSource",
+        ("prefix", "cite"),
+    ),
+    SourceKind("vault", "a vault of Markdown notes", _is_vault, "VaultSource"),
+    SourceKind(
+        "folder",
+        "a folder of HTML, Markdown, text or notebooks",
+        lambda place: Path(place).is_dir(),
+        "FolderSource",
     ),
     SourceKind(
-        name="jsonl",
-        title="a file of JSON lines",
-        fits=_make_suffix_test(".jsonl", ".ndjson"),
-        source=("linkstore.ingest", "JsonLinesSource"),
+        "llms", "an llms.txt beside the pages it names", _make_suffix_test("llms.txt"), "LlmsTxtSource"
     ),
-    SourceKind(
-        name="zim",
-        title="a ZIM file",
-        fits=_make_suffix_test(".zim"),
-        source=("linkstore.ingest", "ZimSource"),
-    ),
-    SourceKind(
-        name="wiki",
-        title="a MediaWiki XML dump",
-        fits=_make_suffix_test(".xml", ".xml.bz2"),
-        source=("linkstore.ingest", "WikiDumpSource"),
-        options=("prefix", "cite"),
-    ),
-    SourceKind(
-        name="vault",
-        title="a vault of Markdown notes",
-        fits=_is_vault,
-        source=("linkstore.ingest", "VaultSource"),
-    ),
-    SourceKind(
-        name="folder",
-        title="a folder of HTML, Markdown, text or notebooks",
-        fits=lambda place: Path(place).is_dir(),
-        source=("linkstore.ingest", "FolderSource"),
-    ),
-    SourceKind(
-        name="llms",
-        title="an llms.txt beside the pages it names",
-        fits=_make_suffix_test("llms.txt"),
-        source=("linkstore.ingest", "LlmsTxtSource"),
-    ),
-    SourceKind(
-        name="page",
-        title="a single page, as a file or https://…",
-        fits=_is_page_file,
-        source=("linkstore.ingest", "PageSource"),
-    ),
+    SourceKind("page", "a single page, as a file or https://…", _is_page_file, "PageSource"),
 )
 """The first one that fits a place is taken."""
 _WEB_PAGE: Final = SourceKind(
-    name="page",
-    title="a single page of the web",
-    fits=_is_url,
-    source=("linkstore.ingest.web", "WebsiteSource"),
-    options=("prefix", "allow_private", "encoding"),
+    "page",
+    "a single page of the web",
+    _is_url,
+    "web.WebsiteSource",
+    ("prefix", "allow_private", "encoding"),
     settings={"follow_links": False},
-    remote=True,
 )
 
 

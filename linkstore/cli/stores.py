@@ -1,4 +1,4 @@
-"""Options that commands share, and the store that ``--store`` names, opened for a command."""
+"""The store that ``--store`` names, opened for a command, and values of options that many commands have."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
-
-import typer
+from typing import TYPE_CHECKING, Any, cast
 
 from linkstore.cli.exits import UsageError, end_at_once
 from linkstore.errors import BackendError, LinkStoreError, StoreNotFoundError
@@ -19,20 +17,6 @@ if TYPE_CHECKING:
     from linkstore.ingest.source import PageStore
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
-
-
-StoreOption = Annotated[
-    str,
-    typer.Option(
-        "--store",
-        "-s",
-        metavar="PLACE",
-        envvar="LINKSTORE_STORE",
-        help="The store: a folder, or cassandra://host:port/keyspace/table.",
-    ),
-]
-TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @contextmanager
@@ -64,7 +48,6 @@ def open_store(place: str, *, create: bool = False, embedding: str | None = None
         EmbeddingError: If there is no such embedding, or the store was built with another.
         MissingExtraError: If ``place`` needs an extra that is not installed.
     """
-    _is_store_url(place)
     with end_at_once():
         from linkstore.embeddings.names import get_embedding
         from linkstore.store.linkstore import LinkStore
@@ -155,7 +138,7 @@ def open_backend(place: str, *, create: bool) -> Iterator[Backend]:
     Raises:
         As :func:`open_store`.
     """
-    at_url = _is_store_url(place)
+    at_url = is_place_url(place, option="--store")
     try:
         if at_url:
             from linkstore.store.cassandra import make_url_backend
@@ -175,43 +158,35 @@ def open_backend(place: str, *, create: bool) -> Iterator[Backend]:
         backend.close()
 
 
-def _is_store_url(place: str) -> bool:
-    """Say whether the value of ``--store`` is a URL, and not a folder.
-
-    Raises:
-        UsageError: If it is neither.
-    """
-    if not place.strip():
-        raise UsageError("--store is empty; give the store's folder")
-    try:
-        return is_place_url(place)
-    except UsageError as error:
-        raise UsageError(f"--store: {error}") from error
-
-
-def is_place_url(place: str, *, of_store: bool = True) -> bool:
+def is_place_url(place: str, *, option: str = "", of_store: bool = True) -> bool:
     """Say whether a place is a URL, and not a folder.
 
     Args:
         place: The place of a store or a table.
+        option: The option that names it, for messages.
         of_store: Whether the table's name must be one for a store.
 
     Raises:
-        UsageError: If the place is of an unknown scheme, or a URL of another form.
+        UsageError: If the place is empty, of an unknown scheme, or a URL of another form.
     """
+    told = f"{option}: " if option else ""
+    if not place.strip():
+        raise UsageError(
+            f"{option or 'a place'} is empty; give a folder, or cassandra://host:port/keyspace/table"
+        )
     scheme, separator, _ = place.partition("://")
     if not separator:
         return False
     if scheme != "cassandra":
         raise UsageError(
-            f"no backend is known for {scheme}://; give a folder, or cassandra://host:port/keyspace/table"
+            f"{told}no backend is known for {scheme}://; give a folder, or cassandra://host:port/keyspace/table"
         )
     from linkstore.store.cassandra import parse_store_url
 
     try:
         parse_store_url(place, of_store=of_store)
     except BackendError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(f"{told}{error}") from error
     return True
 
 

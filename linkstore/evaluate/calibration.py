@@ -6,7 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -79,15 +79,7 @@ class Floor:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the proposal as plain JSON."""
-        return {
-            "min_similarity": self.min_similarity,
-            "noise": self.noise,
-            "pairs": self.pairs,
-            "gold": self.gold,
-            "answers": self.answers,
-            "asked": self.asked,
-            "questions": self.questions,
-        }
+        return asdict(self)
 
     def __str__(self) -> str:
         told = f"min_similarity {self.min_similarity:.3f}: {format_percent(self.noise)} of {self.pairs:,} "
@@ -352,7 +344,7 @@ def _sample_documents(store: LinkStore, seed: int) -> list[Record]:
     chance = random.Random(seed)  # noqa: S311 - a sample, no secret
     drawn: list[Record] = []
     seen, after = 0, None
-    while batch := _scan_batch(store, after):
+    while batch := store.backend.run(store.backend.scan(after, _SAMPLE_BATCH)):
         for record in batch:
             seen += 1
             if len(drawn) < SAMPLE_SIZE:
@@ -376,10 +368,6 @@ def _compare_keywords(store: LinkStore, documents: Sequence[Record], seed: int) 
             asked = store.embeddings.embed_query(" ".join(words[at] for at in chosen))
             found.append(cosine_similarities(record.vector[None], normalize_vector(asked))[0])
     return np.array(found, dtype=np.float32)
-
-
-def _scan_batch(store: LinkStore, after: str | None) -> list[Record]:
-    return store.backend.run(store.backend.scan(after, _SAMPLE_BATCH))
 
 
 def _compare_documents(vectors: Floats, seed: int) -> Floats:

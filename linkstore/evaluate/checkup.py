@@ -126,65 +126,39 @@ MIN_CONFIDENCE: Final = 0.6
 """A link with less confidence is doubtful."""
 
 
-class NameCheck:
-    """The names on the links of documents, gathered one by one.
+def _check_names(kinds: Collection[str], named: Iterable[tuple[str, Link]]) -> Iterator[Finding]:
+    """Yield names with several spellings, and links of whose names an extractor was unsure.
 
     Args:
         kinds: Kinds of link whose tags are names.
+        named: The links of these kinds, each with the id of its document.
     """
-
-    def __init__(self, kinds: Collection[str]) -> None:
-        self._kinds = frozenset(kinds)
-        self._spellings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        self._scored: Counter[str] = Counter()
-        self._doubtful: Counter[str] = Counter()
-        self._examples: dict[str, list[str]] = defaultdict(list)
-
-    def add(self, id: str, links: Iterable[Link]) -> None:
-        """Add the links of a document."""
-        for link in links:
-            if link.kind in self._kinds:
-                self._spellings[link.kind, normalize_name(link.tag)][link.tag] += 1
-                self._count_confidence(id, link)
-
-    def findings(self) -> Iterator[Finding]:
-        """Yield the findings about names."""
-        for kind in sorted(self._kinds):
-            yield from self._find_split(kind)
-            yield from self._unsure(kind)
-
-    def _count_confidence(self, id: str, link: Link) -> None:
-        """Count how sure the extractor of a link was, if the link records it."""
+    spellings: dict[tuple[str, str], set[str]] = defaultdict(set)
+    scored: Counter[str] = Counter()
+    doubtful: dict[str, list[str]] = defaultdict(list)
+    for id, link in named:
+        spellings[link.kind, normalize_name(link.tag)].add(link.tag)
         confidence = (link.data or {}).get(CONFIDENCE_KEY)
         if isinstance(confidence, int | float) and not isinstance(confidence, bool):
-            self._scored[link.kind] += 1
+            scored[link.kind] += 1
             if confidence < MIN_CONFIDENCE:
-                self._doubtful[link.kind] += 1
-                if len(self._examples[link.kind]) < MAX_EXAMPLES:
-                    self._examples[link.kind].append(f"{link.label or link.tag} in {id}")
-
-    def _find_split(self, kind: str) -> Iterator[Finding]:
-        """Yield names whose spellings are different tags, so that they do not meet."""
-        split = [tags for (of, _), tags in sorted(self._spellings.items()) if of == kind and len(tags) > 1]
+                doubtful[link.kind].append(f"{link.label or link.tag} in {id}")
+    for kind in sorted(kinds):
+        split = [tags for (of, _), tags in sorted(spellings.items()) if of == kind and len(tags) > 1]
         if split:
             text = (
                 f"names of the kind {kind!r} with several spellings, which do not meet: {len(split):,};"
                 " join them with linkstore.extract.names"
             )
-            yield make_finding(
-                "names", "alarm", text, len(split), (" = ".join(map(repr, sorted(tags))) for tags in split)
-            )
-
-    def _unsure(self, kind: str) -> Iterator[Finding]:
-        """Links of which their extractor was unsure."""
-        count = self._doubtful[kind]
-        if count:
-            share = count / self._scored[kind]
+            examples = (" = ".join(map(repr, sorted(tags))) for tags in split)
+            yield make_finding("names", "alarm", text, len(split), examples)
+        if doubtful[kind]:
+            count = len(doubtful[kind])
             text = (
                 f"links of the kind {kind!r} with a confidence below {MIN_CONFIDENCE}: {count:,},"
-                f" {format_percent(share)} of those that have one"
+                f" {format_percent(count / scored[kind])} of those that have one"
             )
-            yield make_finding("confidence", "note", text, count, self._examples[kind])
+            yield make_finding("confidence", "note", text, count, doubtful[kind])
 
 
 MAX_VERIFIED: Final = 20_000
@@ -215,14 +189,21 @@ def examine(
         ArgumentError: If an argument has the wrong type.
         SourceNotFoundError: If a source does not exist.
     """
-    _check_arguments(store, sources, names, watch)
+    require_store(store=store)
+    require_list("kinds", names=names)
+    require(Mapping, "a dict of sources by their names", **omit_none(sources=sources))
+    require(Watch, "a Watch", **omit_none(watch=watch))
     schema = store.schema()
     graph = TypedGraph(schema.type_field if schema else TYPE_FIELD)
-    named = NameCheck(names)
-    for document in store.scan():
-        links = get_links(document)
-        graph.add(document.id or "", document.metadata, links)
-        named.add(document.id or "", links)
+    kinds = frozenset(names)
+
+    def read_named() -> Iterator[tuple[str, Link]]:
+        for document in store.scan():
+            links = get_links(document)
+            graph.add(document.id or "", document.metadata, links)
+            yield from ((document.id or "", link) for link in links if link.kind in kinds)
+
+    named = list(_check_names(kinds, read_named()))
     survey = store.survey()
     dangling = _count_dangling_links(survey)
     alarms, searches = (watch.alarms(), watch.vitals().searches) if watch else ((), 0)
@@ -236,7 +217,7 @@ def examine(
             for name, source in (sources or {}).items()
             for finding in _check_stale(store, source, name)
         ),
-        *named.findings(),
+        *named,
         *(_check_sound(store) if survey.documents <= MAX_VERIFIED else ()),
         *(make_finding("searches", "alarm", one.text, searches) for one in alarms),
     ]
@@ -261,14 +242,6 @@ async def aexamine(
 ) -> Checkup:
     """Check a store in a thread of its own: see :func:`examine`."""
     return await run_in_thread(examine, store, sources=sources, names=names, watch=watch)
-
-
-def _check_arguments(store: object, sources: object, names: object, watch: object) -> None:
-    """Raise ArgumentError unless the arguments of :func:`examine` have the right types."""
-    require_store(store=store)
-    require_list("kinds", names=names)
-    require(Mapping, "a dict of sources by their names", **omit_none(sources=sources))
-    require(Watch, "a Watch", **omit_none(watch=watch))
 
 
 def _check_schema_problems(store: LinkStore, schema: Schema) -> Iterator[Finding]:

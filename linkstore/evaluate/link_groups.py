@@ -1,120 +1,26 @@
-"""Counts the link groups of a store of any size, for a profile of its links.
-
-The store is read in passes. A pass holds the link groups of one part, chosen by a hash of kind and tag, as
-columns of some 30 bytes a link: about 0.5 GiB at most while it is counted. A store with more links is read
-several times.
-"""
+"""The links of a store in numbers: by kind, by the size of link groups, and by what they join."""
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from heapq import nsmallest
 from typing import Any, Final
 
 import numpy as np
-import xxhash
 
-from linkstore.core.arrays import Bools, Ints
-from linkstore.core.links import Link
-from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.contract import Record
+from linkstore.core.arrays import Ints
+from linkstore.engines.contract import StoredLinks, Survey
 from linkstore.evaluate.metrics import Comparison
 from linkstore.strategies.base import DEFAULT_HUB_CAP
 from linkstore.strategies.results import SECTION_KINDS
 
-LINKS_AT_ONCE: Final = 5_000_000
-"""How many links a pass holds, about."""
 HUB_CAP: Final = DEFAULT_HUB_CAP
 """A side of a link group with more documents is a hub: searches do not arrive there."""
 SIZE_BOUNDS: Final = (1, 2, 5, 10, 20, 50, 100, HUB_CAP)
 """The largest link group of each class of sizes; larger ones are the last class."""
 _MAX_LARGEST: Final = 5
-_BATCH: Final = 500
-_OUT: Final = 1
-_IN: Final = 2
-_INT64_MASK: Final = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MembershipBlock:
-    """The memberships of some link groups, by group, then document; each document once in a group.
-
-    Args:
-        documents: How many documents the store has; they are numbered in the order read.
-        kinds: The kinds that occur.
-        group: (m,) a number for each link group: see :func:`hash_group`.
-        kind: (m,) positions in ``kinds``.
-        document: (m,) documents.
-        leaves: (m,) whether the document is on the out side.
-        arrives: (m,) whether it lies on the in side.
-    """
-
-    documents: int
-    kinds: tuple[str, ...]
-    group: Ints
-    kind: Ints
-    document: Ints
-    leaves: Bools
-    arrives: Bools
-
-
-def read_membership_blocks(backend: Backend, links: int) -> Iterator[MembershipBlock]:
-    """Return all memberships of a store with about this number of links, reading it once for each part."""
-    count = max(1, -(-links // LINKS_AT_ONCE))
-    return (_read_block(backend, number, count) for number in range(count))
-
-
-def read_records(backend: Backend) -> Iterator[Record]:
-    """Yield all records of a store, in the engine's order, read in batches."""
-    after: str | None = None
-    while batch := backend.run(backend.scan(after, _BATCH)):
-        yield from batch
-        after = batch[-1].id
-
-
-def hash_group(link: Link) -> int:
-    """Return a number for a link's group. Of n groups, two share one with a probability of n² / 2⁶⁴."""
-    return xxhash.xxh3_64_intdigest(f"{link.kind}\0{link.tag}".encode()) & _INT64_MASK
-
-
-def _read_block(backend: Backend, number: int, count: int) -> MembershipBlock:
-    kinds: dict[str, int] = {}
-    blocks: list[Ints] = [np.zeros((0, 4), dtype=np.int64)]
-    rows: list[tuple[int, int, int, int]] = []
-    documents = 0
-    for record in read_records(backend):
-        for link in record.links:
-            key = hash_group(link)
-            if key % count == number:
-                side = (_OUT if link.leads_out else 0) | (_IN if link.leads_in else 0)
-                rows.append((key, documents, kinds.setdefault(link.kind, len(kinds)), side))
-        documents += 1
-        if documents % _BATCH == 0 and rows:
-            blocks.append(np.array(rows, dtype=np.int64))
-            rows = []
-    if rows:
-        blocks.append(np.array(rows, dtype=np.int64))
-    return _sort_rows(np.concatenate(blocks), documents, tuple(kinds))
-
-
-def _sort_rows(rows: Ints, documents: int, kinds: tuple[str, ...]) -> MembershipBlock:
-    """Return rows of (group, document, kind, side) as a part, with one row for each document and group."""
-    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-    fresh = np.ones(len(rows), dtype=np.bool_)
-    fresh[1:] = (rows[1:, :2] != rows[:-1, :2]).any(axis=1)
-    starts = np.flatnonzero(fresh)
-    side = np.bitwise_or.reduceat(rows[:, 3], starts) if len(starts) else rows[:, 3]
-    return MembershipBlock(
-        documents=documents,
-        kinds=kinds,
-        group=rows[starts, 0],
-        kind=rows[starts, 2],
-        document=rows[starts, 1],
-        leaves=(side & _OUT) > 0,
-        arrives=(side & _IN) > 0,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,22 +115,16 @@ class GoldProfile:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as plain JSON."""
+        shares = {
+            kind: {"precision": one.precision, "linked_share": one.linked_share}
+            for kind, one in self.kinds.items()
+        }
         return {
             "questions": self.questions,
             "dense_recall@5": self.recall_at_5,
             "missed": self.missed,
             "within_reach": self.within_reach,
-            "kinds": {
-                kind: {
-                    "edges": one.edges,
-                    "joining": one.joining,
-                    "precision": one.precision,
-                    "gold": one.gold,
-                    "linked": one.linked,
-                    "linked_share": one.linked_share,
-                }
-                for kind, one in self.kinds.items()
-            },
+            "kinds": {kind: asdict(one) | shares[kind] for kind, one in self.kinds.items()},
         }
 
     @property
@@ -262,10 +162,10 @@ class Profile:
     largest: tuple[LinkGroup, ...]
     isolated: int
     reached: int
-    gold: GoldProfile | None
-    gold_kind: str | None
-    comparison: Comparison | None
-    verdict: str
+    gold: GoldProfile | None = None
+    gold_kind: str | None = None
+    comparison: Comparison | None = None
+    verdict: str = ""
 
     @property
     def reached_share(self) -> float:
@@ -299,97 +199,55 @@ def list_size_labels() -> tuple[str, ...]:
     return (*(str(low) if low == high else f"{low}-{high}" for low, high in ranges), f">{SIZE_BOUNDS[-1]}")
 
 
-@dataclass(slots=True)
-class GroupCounts:
-    """The counts of the parts of a store.
+def measure_links(stored: StoredLinks, survey: Survey) -> Profile:
+    """Describe the links of a store, without a verdict.
 
     Args:
-        sizes: Link groups by class of size: see :class:`~linkstore.evaluate.Profile`.
-        groups: Link groups by kind.
-        hubs: Link groups with a side that is a hub, by kind.
-        edges: Pairs of documents of which the one leads to the other, by kind.
-        joined: (n,) whether a link other than ``section`` joins each document to another one.
-        reached: (n,) whether another document leads to each by such a link.
-        largest: (documents on the larger side, number of the group, out, in) of the largest groups.
+        stored: All links.
+        survey: Counts of the same store.
     """
-
-    sizes: Ints = field(default_factory=lambda: np.zeros(len(SIZE_BOUNDS) + 1, dtype=np.int64))
-    groups: Counter[str] = field(default_factory=Counter)
-    hubs: Counter[str] = field(default_factory=Counter)
-    edges: Counter[str] = field(default_factory=Counter)
-    joined: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    reached: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    largest: list[tuple[int, int, int, int]] = field(default_factory=list)
-
-    def add(self, part: MembershipBlock) -> None:
-        """Count a part."""
-        self.joined, self.reached = (
-            _extend_marks(part.documents, one) for one in (self.joined, self.reached)
-        )
-        if not len(part.group):
-            return
-        starts = np.flatnonzero(np.concatenate(([True], part.group[1:] != part.group[:-1])))
-        both = part.leaves & part.arrives
-        out, in_, alike = (
-            np.add.reduceat(one.astype(np.int64), starts) for one in (part.leaves, part.arrives, both)
-        )
-        self._tally(part, starts, np.maximum(out, in_), np.where(in_ <= HUB_CAP, out * in_ - alike, 0))
-        self._keep_largest(part.group[starts], out, in_)
-        members = np.diff(np.append(starts, len(part.group)))
-        self._mark(part, np.repeat(out, members), np.repeat(in_, members))
-
-    def _tally(self, part: MembershipBlock, starts: Ints, larger: Ints, edges: Ints) -> None:
-        self.sizes += np.bincount(np.searchsorted(SIZE_BOUNDS, larger), minlength=len(self.sizes))
-        kinds = part.kind[starts]
-        for code, kind in enumerate(part.kinds):
-            own = kinds == code
-            self.groups[kind] += int(own.sum())
-            self.hubs[kind] += int((larger[own] > HUB_CAP).sum())
-            self.edges[kind] += int(edges[own].sum())
-
-    def _keep_largest(self, group: Ints, out: Ints, in_: Ints) -> None:
-        top = np.lexsort((group, np.maximum(out, in_)))[-_MAX_LARGEST:]
-        found = zip(*(one[top].tolist() for one in (np.maximum(out, in_), group, out, in_)), strict=True)
-        self.largest = heapq.nlargest(_MAX_LARGEST, [*self.largest, *found])
-
-    def _mark(self, part: MembershipBlock, out: Ints, in_: Ints) -> None:
-        """Mark who has a partner across a link group, whose sizes are ``out`` and ``in_``, (m,).
-
-        Links between the sections of one page say nothing about how pages are linked, and do not count.
-        """
-        leads = part.leaves & (in_ > part.arrives)
-        led_to = part.arrives & (out > part.leaves)
-        kinds = [code for code, kind in enumerate(part.kinds) if kind not in SECTION_KINDS]
-        between = np.isin(part.kind, kinds)
-        self.reached[part.document[between & led_to & (in_ <= HUB_CAP)]] = True
-        self.joined[part.document[between & (leads | led_to) & (np.minimum(in_, out) <= HUB_CAP)]] = True
-
-
-def count_groups(backend: Backend, links: int) -> GroupCounts:
-    """Count the link groups, edges and documents of a store with about this number of links."""
-    counts = GroupCounts()
-    for part in read_membership_blocks(backend, links):
-        counts.add(part)
-    return counts
-
-
-def find_largest_groups(backend: Backend, counts: GroupCounts) -> tuple[LinkGroup, ...]:
-    """Return the largest link groups by name, largest first, reading the store until all tags were seen."""
-    wanted = {group for _, group, _, _ in counts.largest}
-    names: dict[int, tuple[str, str]] = {}
-    for record in read_records(backend) if wanted else ():
-        names |= {key: (one.kind, one.tag) for one in record.links if (key := hash_group(one)) in wanted}
-        if len(names) == len(wanted):
-            break
-    return tuple(
-        LinkGroup(kind=names[group][0], tag=names[group][1], out=out, in_=in_)
-        for _, group, out, in_ in counts.largest
-        if group in names
+    documents, groups = len(stored.ids), len(stored.groups)
+    member, row = np.unique(stored.group * max(documents, 1) + stored.document, return_inverse=True)
+    group, document = np.divmod(member, max(documents, 1))
+    leaves, arrives = np.zeros((2, len(member)), dtype=np.bool_)
+    leaves[row[stored.leads_out]] = True
+    arrives[row[stored.leads_in]] = True
+    out, in_, both = (
+        np.bincount(group[side], minlength=groups) for side in (leaves, arrives, leaves & arrives)
     )
-
-
-def _extend_marks(length: int, marks: Bools) -> Bools:
-    """Return marks for this many documents, since a concurrent writer may add more."""
-    longer = np.zeros(max(length, len(marks)), dtype=np.bool_)
-    longer[: len(marks)] = marks
-    return longer
+    larger = np.maximum(out, in_)
+    edges = np.where(in_ <= HUB_CAP, out * in_ - both, 0)
+    counts = defaultdict[str, Ints](lambda: np.zeros(3, dtype=np.int64))
+    for at in np.flatnonzero(larger).tolist():
+        counts[stored.groups[at][0]] += (1, larger[at] > HUB_CAP, edges[at])
+    dangling = Counter[str]()
+    for kind, _, many in survey.dangling:
+        dangling[kind] += many
+    # Links between the sections of one page say nothing about how pages are linked.
+    between = np.array([kind not in SECTION_KINDS for kind, _ in stored.groups], dtype=np.bool_)[group]
+    led_to = between & arrives & (out[group] > leaves)
+    leads = between & leaves & (in_[group] > arrives)
+    reached = np.unique(document[led_to & (in_[group] <= HUB_CAP)])
+    joined = np.unique(document[(leads | led_to) & (np.minimum(in_, out)[group] <= HUB_CAP)])
+    largest = nsmallest(_MAX_LARGEST, range(groups), key=lambda at: (-larger[at], stored.groups[at]))
+    return Profile(
+        documents=documents,
+        links={
+            kind: KindProfile(links=links, groups=one[0], hubs=one[1], edges=one[2], dangling=dangling[kind])
+            for kind, links in sorted(survey.links.items())
+            for one in (counts[kind].tolist(),)
+        },
+        sizes=tuple(
+            np.bincount(
+                np.searchsorted(SIZE_BOUNDS, larger[larger > 0]), minlength=len(SIZE_BOUNDS) + 1
+            ).tolist()
+        ),
+        largest=tuple(
+            LinkGroup(kind=kind, tag=tag, out=int(out[at]), in_=int(in_[at]))
+            for at in largest
+            if larger[at]
+            for kind, tag in (stored.groups[at],)
+        ),
+        isolated=documents - len(joined),
+        reached=len(reached),
+    )

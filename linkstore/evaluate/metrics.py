@@ -8,7 +8,7 @@ Evaluation Metrics based on the Bootstrap", SIGIR 2006.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
@@ -17,11 +17,7 @@ import numpy.typing as npt
 from linkstore.core.arguments import require_list
 from linkstore.errors import EvaluationError
 from linkstore.store.search import DEFAULT_RETURNED_K, choose_strategy
-from linkstore.strategies.base import Strategy
-from linkstore.strategies.eager import Eager
-from linkstore.strategies.first_stage import Similarity, Words
-from linkstore.strategies.mmr import Mmr
-from linkstore.strategies.pagerank import PageRank
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Strategy, Words
 
 DENSE: Final = "dense"
 """Similarity search alone."""
@@ -175,31 +171,40 @@ MEASURES: Final = (*map(name_recall, CUTOFFS), MRR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The measures and times of one strategy.
+class StrategyRun:
+    """The ranks and times of one strategy.
 
     Args:
         name: The name of the strategy.
         settings: The strategy, as text.
         ranks: For each question the rank of each gold document, in the order of its gold; None for one
             that is not among the first 20.
-        measures: ``recall@2``, ``recall@5``, ``recall@10``, ``recall@20`` and ``mrr``, each in [0, 1],
-            averaged over questions.
-        gains: The same, minus those of dense search.
-        rescue_rate: Of the gold documents that dense search misses among its first 20, in all questions
-            together, the share that are among this strategy's first 10; None if dense search misses none.
         ms_per_query: Median time of a query in milliseconds, with its embedding.
         ms_without_embedding: Median time of a query whose vector is known.
     """
 
     name: str
     settings: str
-    ranks: tuple[tuple[int | None, ...], ...]
+    ranks: Ranks
+    ms_per_query: float
+    ms_without_embedding: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome(StrategyRun):
+    """The ranks, times and measures of one strategy.
+
+    Args:
+        measures: ``recall@2``, ``recall@5``, ``recall@10``, ``recall@20`` and ``mrr``, each in [0, 1],
+            averaged over questions.
+        gains: The same, minus those of dense search.
+        rescue_rate: Of the gold documents that dense search misses among its first 20, in all questions
+            together, the share that are among this strategy's first 10; None if dense search misses none.
+    """
+
     measures: Mapping[str, Estimate]
     gains: Mapping[str, Estimate]
     rescue_rate: Estimate | None
-    ms_per_query: float
-    ms_without_embedding: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as plain JSON, with recalls from 0 to 1, and intervals as [low, high]."""
@@ -249,25 +254,6 @@ class Evaluation:
         return {"gold": self.gold, "strategies": strategies}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrategyRun:
-    """The ranks and times of one strategy.
-
-    Args:
-        name: The name of the strategy.
-        settings: The strategy, as text.
-        ranks: The ranks of the gold documents of each question.
-        ms_per_query: Median time of a query in milliseconds, with its embedding.
-        ms_without_embedding: Median time of a query whose vector is known.
-    """
-
-    name: str
-    settings: str
-    ranks: Ranks
-    ms_per_query: float
-    ms_without_embedding: float
-
-
 def compute_outcomes(runs: Sequence[StrategyRun], baseline: Ranks, seed: int) -> tuple[Outcome, ...]:
     """Return the outcome of each run, where all intervals come from the same draws of questions.
 
@@ -302,14 +288,10 @@ def _stack_measures(ranks: Ranks, baseline: Ranks) -> Doubles:
 
 def _make_outcome(run: StrategyRun, own: _MeasuredMeans, dense: _MeasuredMeans) -> Outcome:
     return Outcome(
-        name=run.name,
-        settings=run.settings,
-        ranks=tuple(tuple(one) for one in run.ranks),
+        **{one.name: getattr(run, one.name) for one in fields(run)},
         measures=_make_estimates(own.means, own.samples),
         gains=_make_estimates(own.means - dense.means, own.samples - dense.samples),
         rescue_rate=_estimate_rescue_rate(own),
-        ms_per_query=run.ms_per_query,
-        ms_without_embedding=run.ms_without_embedding,
     )
 
 
@@ -385,14 +367,10 @@ def compare_with_baseline(evaluation: Evaluation, seed: int = 0) -> Comparison |
     rivals = [outcomes[name] for name in WITHOUT_LINKS if name in outcomes]
     if DEFAULT not in outcomes or not rivals:
         return None
-    best = max(rivals, key=_mean_recall)
+    best = max(rivals, key=lambda one: float(_compute_recalls(one).mean()))
     return Comparison(
         best=best.name, gain=_estimate_gain(outcomes[DEFAULT], best, seed), questions=evaluation.questions
     )
-
-
-def _mean_recall(outcome: Outcome) -> float:
-    return float(_compute_recalls(outcome).mean())
 
 
 def _compute_recalls(outcome: Outcome) -> Any:

@@ -8,10 +8,10 @@ link from another page leads to.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from langchain_core.documents import Document
@@ -26,14 +26,12 @@ from linkstore.evaluate.link_groups import (
     HUB_CAP,
     GoldEdges,
     GoldProfile,
-    KindProfile,
     Profile,
-    count_groups,
-    find_largest_groups,
+    measure_links,
 )
 from linkstore.evaluate.metrics import Comparison, compare_with_baseline, list_compared
 from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, evaluate, find_gold_units
-from linkstore.extract.protocol import CorpusExtractor, LinkExtractor, extractor_names, load_extractor
+from linkstore.extract.protocol import CorpusExtractor, extractor_names, load_extractor
 from linkstore.ingest.relink import CORPUS_LINKS
 from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.strategies.base import HOP_SIDES
@@ -67,28 +65,18 @@ def with_links(documents: Sequence[Document], links: Sequence[str] | None = None
             f"no document carries links of kind {', '.join(unknown)}, and no extractor of that name is"
             f" installed; carried: {', '.join(sorted(carried)) or 'none'}; installed: {', '.join(installed)}"
         )
-    extractors = [load_extractor(name) for name in dict.fromkeys(wanted) if name not in carried]
-    kept = [_keep_kinds(document, frozenset(wanted)) for document in documents]
-    return _derive_links(kept, [one for one in extractors if getattr(one, "source", Document) is Document])
-
-
-def _keep_kinds(document: Document, kinds: frozenset[str]) -> Document:
-    """Return a copy of a document with its links of some kinds."""
-    links = [link for link in document.metadata.get(LINKS_KEY, ()) if link["kind"] in kinds]
-    return document.model_copy(update={"metadata": {**document.metadata, LINKS_KEY: links}})
-
-
-def _derive_links(documents: list[Document], extractors: Sequence[LinkExtractor[Any]]) -> list[Document]:
-    """Return copies with the links that extractors find, after they have observed the whole corpus."""
+    loaded = [load_extractor(name) for name in dict.fromkeys(wanted) if name not in carried]
+    extractors = [one for one in loaded if getattr(one, "source", Document) is Document]
+    kept = []
+    for document in documents:
+        links = [link for link in document.metadata.get(LINKS_KEY, ()) if link["kind"] in wanted]
+        kept.append(document.model_copy(update={"metadata": {**document.metadata, LINKS_KEY: links}}))
     for extractor in extractors:
         if isinstance(extractor, CorpusExtractor):
-            extractor.observe(documents)
+            extractor.observe(kept)
     if not extractors:
-        return documents
-    return [
-        copy_with_links(document, *(extractor.extract(document) for extractor in extractors))
-        for document in documents
-    ]
+        return kept
+    return [copy_with_links(one, *(extractor.extract(one) for extractor in extractors)) for one in kept]
 
 
 WELL_LINKED: Final = 0.5
@@ -142,12 +130,34 @@ def profile_gold(store: LinkStore, questions: Sequence[GoldQuestion], units: Gol
         questions: Questions with their answers.
         units: The documents of each answer.
     """
-    tally = _GoldTally()
+    found = []
     for question in questions:
         answers = [units.documents[answer] for answer in question.gold]
         vector = normalize_vector(store.embeddings.embed_query(question.question))
-        tally.add(store.backend.run(store.backend.answer(_examine_question(answers, vector))))
-    return tally.profile(len(questions))
+        found.append(store.backend.run(store.backend.answer(_examine_question(answers, vector))))
+    several = [one for one in found if one.answers > 1]
+    kinds = sorted(
+        {kind for one in several for kind in one.edges}, key=lambda kind: (kind != ALL_KINDS, kind)
+    )
+    joining = {kind: [one.joining(kind) for one in several] for kind in kinds}
+    return GoldProfile(
+        questions=len(questions),
+        recall_at_5=float(np.mean([1 - len(one.missed) / one.answers for one in found])),
+        missed=sum(len(one.missed) for one in found),
+        within_reach=sum(len(one.within_reach) for one in found),
+        kinds={
+            kind: GoldEdges(
+                edges=sum(len(one.edges.get(kind, ())) for one in several),
+                joining=sum(map(len, joining[kind])),
+                gold=sum(one.answers for one in several),
+                linked=sum(
+                    len({one.answer[ref] for edge in edges for ref in edge})
+                    for one, edges in zip(several, joining[kind], strict=True)
+                ),
+            )
+            for kind in kinds
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,48 +179,9 @@ class _QuestionLinks:
     missed: frozenset[int]
     within_reach: frozenset[int]
 
-
-@dataclass(slots=True)
-class _GoldTally:
-    """Counts over questions."""
-
-    recalls: list[float] = field(default_factory=list)
-    missed: int = 0
-    within_reach: int = 0
-    gold: int = 0
-    edges: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    joining: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    linked: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-
-    def add(self, one: _QuestionLinks) -> None:
-        self.recalls.append(1 - len(one.missed) / one.answers)
-        self.missed += len(one.missed)
-        self.within_reach += len(one.within_reach)
-        if one.answers < 2:
-            return
-        self.gold += one.answers
-        for kind, edges in one.edges.items():
-            joining = {edge for edge in edges if one.answer.keys() >= set(edge)}
-            self.edges[kind] += len(edges)
-            self.joining[kind] += len(joining)
-            self.linked[kind] += len({one.answer[ref] for edge in joining for ref in edge})
-
-    def profile(self, questions: int) -> GoldProfile:
-        return GoldProfile(
-            questions=questions,
-            recall_at_5=float(np.mean(self.recalls)),
-            missed=self.missed,
-            within_reach=self.within_reach,
-            kinds={
-                kind: GoldEdges(
-                    edges=self.edges[kind],
-                    joining=self.joining[kind],
-                    gold=self.gold,
-                    linked=self.linked[kind],
-                )
-                for kind in sorted(self.edges, key=lambda kind: (kind != ALL_KINDS, kind))
-            },
-        )
+    def joining(self, kind: str) -> list[Edge]:
+        """Return the edges of a kind that join two answers."""
+        return [edge for edge in self.edges.get(kind, ()) if self.answer.keys() >= set(edge)]
 
 
 def _examine_question(answers: Sequence[frozenset[str]], vector: Floats) -> Plan[_QuestionLinks]:
@@ -262,8 +233,7 @@ def profile(
 ) -> Profile:
     """Describe the links of a store.
 
-    Reads the store three times (more often where it has many millions of links), in batches, on any
-    backend. What is written meanwhile may or may not be counted.
+    Reads all links of the store into memory, twice. What is written meanwhile may or may not be counted.
 
     Args:
         store: The store, which is not changed.
@@ -275,36 +245,16 @@ def profile(
         EvaluationError: If a gold answer is not in the store.
     """
     require_store(store=store)
-    survey = store.survey()
-    counts = count_groups(store.backend, sum(survey.links.values()))
-    dangling = Counter[str]()
-    for kind, _, links in survey.dangling:
-        dangling[kind] += links
+    found = measure_links(store.backend.run(store.backend.links()), store.survey())
     units = find_gold_units(store, questions, gold) if questions else None
-    found = profile_gold(store, questions, units) if units else None
+    measured = profile_gold(store, questions, units) if units else None
     comparison = _compare_searches(store, questions, units.kind) if units else None
-    joined, reached = int(counts.joined.sum()), int(counts.reached.sum())
-    documents = len(counts.joined)
-    return Profile(
-        documents=documents,
-        links={
-            kind: KindProfile(
-                links=links,
-                groups=counts.groups[kind],
-                hubs=counts.hubs[kind],
-                edges=counts.edges[kind],
-                dangling=dangling[kind],
-            )
-            for kind, links in sorted(survey.links.items())
-        },
-        sizes=tuple(counts.sizes.tolist()),
-        largest=find_largest_groups(store.backend, counts),
-        isolated=documents - joined,
-        reached=reached,
-        gold=found,
+    return replace(
+        found,
+        gold=measured,
         gold_kind=units.kind if units else None,
         comparison=comparison,
-        verdict=describe_verdict(reached / documents if documents else 0.0, found, comparison),
+        verdict=describe_verdict(found.reached_share, measured, comparison),
     )
 
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
 
-import orjson
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from pydantic import BaseModel, Field, ValidationError
 
 from linkstore.core.arguments import as_path, require, require_list
 from linkstore.core.arrays import normalize_vector
@@ -42,6 +43,8 @@ from linkstore.strategies.base import Question, Strategy
 from linkstore.strategies.first_stage import Similarity
 
 T = TypeVar("T")
+MOST_QUOTED: Final = 80
+"""Characters of a row that a message quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ def read_corpus(path: str | Path) -> list[Document]:
     """
     documents = []
     line_of: dict[str, int] = {}
-    for line, document in _read_rows(as_path("path", path), _parse_document):
+    for line, document in _read_rows(as_path("path", path), _DocumentRow):
         id = str(document.id)
         if id in line_of:
             raise EvaluationError(f"{path}, line {line}: the id {id!r} is already on line {line_of[id]}")
@@ -87,77 +90,64 @@ def read_questions(path: str | Path) -> list[GoldQuestion]:
         EvaluationError: If a row cannot be used. The message names file and line.
         OSError: If the file cannot be read.
     """
-    questions = [question for _, question in _read_rows(as_path("path", path), _parse_question)]
+    questions = [question for _, question in _read_rows(as_path("path", path), _QuestionRow)]
     if not questions:
         raise EvaluationError(f"{path} has no rows; an evaluation needs at least one question")
     return questions
 
 
-def _read_rows(path: Path, read: Callable[[Mapping[str, Any]], T]) -> Iterator[tuple[int, T]]:
-    """Yield the value of each row, with its line number from 1."""
+class _Row(BaseModel, ABC, Generic[T], strict=True):
+    """A row of a file, and what it stands for."""
+
+    @abstractmethod
+    def make(self) -> T: ...
+
+
+class _DocumentRow(_Row[Document]):
+    """A row of a corpus."""
+
+    id: str
+    title: str
+    text: str
+    links: list[dict[str, Any]] = []
+
+    def make(self) -> Document:
+        if not self.id or "\0" in self.id:
+            raise EvaluationError(f"'id' must not be empty or hold a NUL, but is {self.id!r}")
+        whole = f"{self.title}\n{self.text}".strip()
+        if not whole:
+            raise EvaluationError(f"document {self.id!r} has neither a title nor a text")
+        carried = [link.to_dict() for link in merge_links(self.links)]
+        return Document(id=self.id, page_content=whole, metadata={"title": self.title, LINKS_KEY: carried})
+
+
+class _QuestionRow(_Row[GoldQuestion]):
+    """A row of questions."""
+
+    question: str
+    gold: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1)
+
+    def make(self) -> GoldQuestion:
+        if not self.question.strip():
+            raise EvaluationError("'question' is empty")
+        return GoldQuestion(question=self.question, gold=tuple(dict.fromkeys(self.gold)))
+
+
+def _read_rows(path: Path, kind: type[_Row[T]]) -> Iterator[tuple[int, T]]:
+    """Yield what each row stands for, with its line number from 1."""
     with path.open("rb") as file:
         for line, text in enumerate(file, 1):
-            if not text.strip():
-                continue
             try:
-                value = read(_check_object(orjson.loads(text)))
-            except orjson.JSONDecodeError as error:
-                raise EvaluationError(f"{path}, line {line}: invalid JSON: {error}") from error
+                if text.strip():
+                    yield line, kind.model_validate_json(text).make()
+            except ValidationError as error:
+                wrong = error.errors(include_url=False)[0]
+                named = f"{'.'.join(map(str, wrong['loc']))!r}: " if wrong["loc"] else ""
+                found = repr(wrong["input"])[:MOST_QUOTED]
+                problem = f"{named}{wrong['msg']}, but this is {found}"
+                raise EvaluationError(f"{path}, line {line}: {problem}") from error
             except (EvaluationError, LinkError) as error:
                 raise EvaluationError(f"{path}, line {line}: {error}") from error
-            yield line, value
-
-
-def _check_object(row: object) -> Mapping[str, Any]:
-    if not isinstance(row, dict):
-        raise EvaluationError(f"expected a JSON object, but this is {_quote_row_value(row)}")
-    return row
-
-
-def _parse_document(row: Mapping[str, Any]) -> Document:
-    id, title, text = _get_row_string(row, "id"), _get_row_string(row, "title"), _get_row_string(row, "text")
-    if not id or "\0" in id:
-        raise EvaluationError(f"'id' must not be empty or hold a NUL, but is {id!r}")
-    whole = f"{title}\n{text}".strip()
-    if not whole:
-        raise EvaluationError(f"document {id!r} has neither a title nor a text")
-    links = row.get("links", [])
-    if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
-        raise EvaluationError(
-            "'links' must be a list of objects with kind, tag and direction, but is "
-            + _quote_row_value(links)
-        )
-    carried = [link.to_dict() for link in merge_links(links)]
-    return Document(id=id, page_content=whole, metadata={"title": title, LINKS_KEY: carried})
-
-
-def _parse_question(row: Mapping[str, Any]) -> GoldQuestion:
-    question, gold = _get_row_string(row, "question"), row.get("gold")
-    if not question.strip():
-        raise EvaluationError("'question' is empty")
-    if (
-        not isinstance(gold, list)
-        or not gold
-        or not all(isinstance(answer, str) and answer for answer in gold)
-    ):
-        raise EvaluationError(
-            "'gold' must be a list of at least one answer, but is " + _quote_row_value(gold)
-        )
-    return GoldQuestion(question=question, gold=tuple(dict.fromkeys(gold)))
-
-
-def _get_row_string(row: Mapping[str, Any], key: str) -> str:
-    if key not in row:
-        raise EvaluationError(f"the row has no {key!r}")
-    value = row[key]
-    if not isinstance(value, str):
-        raise EvaluationError(f"{key!r} must be a string, but is {_quote_row_value(value)}")
-    return value
-
-
-def _quote_row_value(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 GoldKind = Literal["page", "section", "id"]
@@ -335,10 +325,10 @@ class _TimedStrategy:
 
     def ranks(self, questions: Sequence[GoldQuestion], units: GoldUnits) -> Ranks:
         """Return the rank of the first document of each gold answer."""
-        return [
+        return tuple(
             tuple(_find_rank(units.documents[answer], hits) for answer in question.gold)
             for hits, question in zip(self.hits, questions, strict=True)
-        ]
+        )
 
     def run(
         self, name: str, questions: Sequence[GoldQuestion], units: GoldUnits, embedding_ms: Sequence[float]

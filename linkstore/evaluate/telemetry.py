@@ -114,7 +114,10 @@ class Telemetry(StoreObserver):
         hits, reached = searched.hits, sum(searched.reached)
         span.set_attribute("linkstore.reached", reached)
         if hits is None:
-            self._report_failure(span, searched.error)
+            if isinstance(searched.error, Exception):
+                span.record_exception(searched.error)
+            span.set_attribute("error.type", _name_error(searched.error))
+            span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, type(searched.error).__name__))
         else:
             span.set_attribute("linkstore.hits", len(hits))
             span.set_attribute("linkstore.depth", max((hit.depth for hit in hits), default=0))
@@ -127,13 +130,6 @@ class Telemetry(StoreObserver):
         self._seconds.record(searched.seconds, attributes)
         self._hits.record(len(hits or ()), attributes)
         self._reached.record(reached, attributes)
-
-    def _report_failure(self, span: Span, error: BaseException | None) -> None:
-        status = self._trace.StatusCode.ERROR
-        if isinstance(error, Exception):
-            span.record_exception(error)
-        span.set_attribute("error.type", _name_error(error))
-        span.set_status(self._trace.Status(status, type(error).__name__))
 
 
 def _name_error(error: BaseException | None) -> str:

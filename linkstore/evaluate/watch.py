@@ -232,7 +232,15 @@ class Watch(StoreObserver):
     def _record(self, searched: CompletedSearch) -> None:
         if searched.error is not None and not isinstance(searched.error, Exception):
             return  # interrupted: it is no evidence about the store
-        search = _make_record(searched)
+        found = searched.hits
+        search = SearchRecord(
+            question=searched.question,
+            strategy=searched.strategy,
+            began=searched.began,
+            seconds=searched.seconds,
+            reason=None if found else str(searched.error if found is None else found.reason),
+            failed=found is None,
+        )
         with self._lock:
             self._searches.append(search)
             if search.reason is not None:
@@ -268,15 +276,3 @@ class Watch(StoreObserver):
 
     def __repr__(self) -> str:
         return f"<Watch over {self.store!r}: {self.vitals()}>"
-
-
-def _make_record(searched: CompletedSearch) -> SearchRecord:
-    found = searched.hits
-    return SearchRecord(
-        question=searched.question,
-        strategy=searched.strategy,
-        began=searched.began,
-        seconds=searched.seconds,
-        reason=None if found else str(searched.error if found is None else found.reason),
-        failed=found is None,
-    )

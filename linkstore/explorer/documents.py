@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from linkstore.core.links import Link
     from linkstore.store import LinkStore
     from linkstore.strategies.neighbours import Neighbour
 
@@ -72,17 +71,15 @@ def describe_document(store: LinkStore, id: str, hops: int = 1) -> dict[str, Any
 def _list_links(neighbours: Iterable[Neighbour], titles: dict[str, str]) -> list[dict[str, Any]]:
     return [
         {
-            **_describe_link(one.link),
+            "kind": one.link.kind,
+            "tag": one.link.tag,
+            "label": one.link.label,
             "more": one.more,
             "documents": [{"id": id, "title": titles.get(id, id)} for id in one.ids[:_MOST_LISTED]],
             "count": len(one.ids),
         }
         for one in neighbours
     ]
-
-
-def _describe_link(link: Link) -> dict[str, Any]:
-    return {"kind": link.kind, "tag": link.tag, "label": link.label}
 
 
 def _describe_surroundings(store: LinkStore, id: str, hops: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from linkstore.evaluate import examine
 from linkstore.explorer.answers import STRATEGIES, AskSettings, answer, explain_absence, list_depths
 from linkstore.explorer.corpus import read_corpus
 from linkstore.explorer.documents import describe_document, find_documents
-from linkstore.memory import ConversationMemory, SessionKey, Turn
+from linkstore.memory import ConversationMemory, SessionKey
 
 if TYPE_CHECKING:
     from linkstore.store import LinkStore
@@ -156,7 +156,7 @@ def _show_sessions(views: Views, _: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _show_turns(views: Views, given: Mapping[str, Any]) -> list[dict[str, Any]]:
     session = SessionKey.from_path(_take(given, "session", str))
-    return [_describe_turn(turn) for turn in _get_memory(views).turns(session, _MOST_TURNS)]
+    return [turn.to_dict() for turn in _get_memory(views).turns(session, _MOST_TURNS)]
 
 
 def _show_recall(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,23 +167,11 @@ def _show_recall(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
         "resolved": found.resolved,
         "entities": list(found.entities),
         "turns": [
-            {"score": score, "turn": _describe_turn(turn)}
+            {"score": score, "turn": turn.to_dict()}
             for score, turn in zip(found.scores, found.turns, strict=True)
         ],
         "prompt": found.prompt,
         "reason": found.reason,
-    }
-
-
-def _describe_turn(turn: Turn) -> dict[str, Any]:
-    return {
-        "id": turn.id,
-        "ordinal": turn.ordinal,
-        "time": turn.time.isoformat(),
-        "query": turn.query,
-        "response": turn.response,
-        "entities": list(turn.entities),
-        "sources": list(turn.sources),
     }
 
 

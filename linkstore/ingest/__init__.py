@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from linkstore.ingest.chunks import ChunkLimits
     from linkstore.ingest.files import SourceNotFoundError
     from linkstore.ingest.html.folder import FolderSource
-    from linkstore.ingest.html.pages import UnreadablePageError
     from linkstore.ingest.notes.vault import VaultSource
     from linkstore.ingest.page import LlmsTxtSource, PageSource
     from linkstore.ingest.partition import Partition
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
         SourcePage,
         Staleness,
         Summary,
+        UnreadablePageError,
         staleness,
     )
     from linkstore.ingest.watch import watch_folder

@@ -37,9 +37,9 @@ from linkstore.extract.blocks import count_letters
 from linkstore.extract.html import decode_html, find_canonical_href, forbids_indexing, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.files import MARKDOWN_SUFFIXES, Folder, Listing, PageFile
-from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.notes.frontmatter import split_front_matter
 from linkstore.ingest.notes.markdown import render_markdown
+from linkstore.ingest.source import UnreadablePageError
 
 COPIES: Final = "other names of pages"
 MENUS: Final = "menus shown in frames"

@@ -32,8 +32,8 @@ from linkstore.errors import ExtractionError, LinkError
 from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.protocol import Chunk, CorpusExtractor, LinkExtractor, UpkeepExtractor, load_extractor
 from linkstore.ingest.chunks import choose_unused_name
-from linkstore.ingest.html.pages import PageContent, UnreadablePageError
-from linkstore.ingest.source import BadInput
+from linkstore.ingest.html.pages import PageContent
+from linkstore.ingest.source import BadInput, UnreadablePageError
 
 _SITE_AWARE: Final = frozenset({"hyperlink", "section"})
 """Installed extractors that are told how the site names its pages."""

@@ -29,8 +29,7 @@ from linkstore.errors import LinkStoreError
 from linkstore.extract.html import find_canonical_href, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.documents import get_origin
-from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.source import BadInput
+from linkstore.ingest.source import BadInput, UnreadablePageError
 
 HTML_SUFFIXES: Final = frozenset({".html", ".htm", ".xhtml", ".xht", ".shtml"})
 _NO_PAGES_IN: Final = frozenset(

@@ -29,9 +29,8 @@ from linkstore.ingest.files import (
     quote_path,
 )
 from linkstore.ingest.html.folder import FolderPages
-from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.settings import PathSettings
-from linkstore.ingest.source import BadInput
+from linkstore.ingest.source import BadInput, UnreadablePageError
 
 _LONGEST_LIST: Final = 16 * 2**20
 LIST_NAME: Final = "llms.txt"

@@ -29,9 +29,8 @@ from linkstore.errors import DocumentError, LinkError
 from linkstore.extract.html import UTF_8, DecodedText, decode_as, find_encoding
 from linkstore.ingest.documents import ClaimPolicy, Claims
 from linkstore.ingest.files import SourceNotFoundError, name_path
-from linkstore.ingest.html.pages import UnreadablePageError
 from linkstore.ingest.notes.frontmatter import NotPlainError, make_plain
-from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 
 HYPERLINK: Final = "hyperlink"
 """Kind of the links that authors wrote, whatever the syntax."""

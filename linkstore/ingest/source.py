@@ -22,7 +22,6 @@ from linkstore.core.text import escape_surrogates
 from linkstore.core.urls import Site, is_internal_tag
 from linkstore.errors import LinkError, LinkStoreError
 from linkstore.extract.protocol import Chunk
-from linkstore.ingest.html.pages import UnreadablePageError
 
 if TYPE_CHECKING:
     from linkstore.engines.contract import LinkedPage, Survey
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
 PageReader = Callable[[], Sequence[Chunk] | Sequence[Document]]
 """Reads a page: chunks, or documents that are stored as they are."""
 _MOST: Final = 10
+
+
+class UnreadablePageError(ValueError):
+    """A page cannot be read; the message says why, for the report on skipped pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

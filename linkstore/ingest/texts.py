@@ -20,12 +20,12 @@ from linkstore.extract.blocks import Block
 from linkstore.extract.protocol import Hyperlink
 from linkstore.ingest.html.pages import (
     PageContent,
-    UnreadablePageError,
     decode_page,
     parse_page,
     read_page_content,
 )
 from linkstore.ingest.notes.markdown import read_markdown_page
+from linkstore.ingest.source import UnreadablePageError
 
 _BETWEEN_PARAGRAPHS: Final = re.compile(r"\n(?:[ \t]*\n)+")
 _URL: Final = re.compile(r"https?://[^\s<>\"'`|{}\\^\[\]]{1,2048}")

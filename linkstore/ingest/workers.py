@@ -36,8 +36,7 @@ from linkstore.core.urls import Site
 from linkstore.errors import LinkError, LinkStoreError
 from linkstore.extract.protocol import Chunk, LinkExtractor, Page
 from linkstore.ingest.documents import Linkers, make_page_documents
-from linkstore.ingest.html.pages import UnreadablePageError
-from linkstore.ingest.source import BadInput, PageReader, SourcePage
+from linkstore.ingest.source import BadInput, PageReader, SourcePage, UnreadablePageError
 
 SECONDS_A_PAGE: Final = 10.0
 """A page that takes more processor time to read is given up."""

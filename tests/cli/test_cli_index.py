@@ -8,15 +8,16 @@ import json
 import logging
 
 import pytest
+import typer
 from documented import linkstore
 from langchain_core.documents import Document
 from rich.console import Console
 
 from linkstore import LinkStore
 from linkstore.cli import exits
-from linkstore.cli.progress import show_progress_bar
+from linkstore.cli.commands import add_command
+from linkstore.cli.progress import show_progress
 from linkstore.cli.stores import open_or_make
-from linkstore.cli.verbosity import add_output_options
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import EmbeddingError
 
@@ -164,7 +165,7 @@ def test_a_wrong_path_makes_no_store(folder):
 def test_the_progress_bar_counts_where_the_end_is_not_known():
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
 
-    with show_progress_bar(console) as advance:
+    with show_progress(console=console) as advance:
         advance(7, 0, "a")
 
     assert "7/?" in console.file.getvalue()
@@ -174,7 +175,7 @@ def test_the_progress_bar_counts_where_the_end_is_not_known():
 def test_the_progress_bar_shows_how_far_it_is():
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
 
-    with show_progress_bar(console) as advance:
+    with show_progress(console=console) as advance:
         advance(1, 2, "a.html")
         advance(2, 2, "b.html")
 
@@ -325,12 +326,13 @@ def test_a_command_can_be_quiet_or_tell_all(folder, tmp_path):
     ids=["as it is", "verbose", "quiet"],
 )
 def test_who_waits_for_an_index_is_told_how_far_it_is(capsys, quietly, verbose, told) -> None:
-    @add_output_options
     def waiting() -> None:
         logging.getLogger("linkstore.index").info("1 of 2")
         logging.getLogger("linkstore.index").warning("it failed")
 
-    waiting(quietly=quietly, verbose=verbose, log_file=None)
+    app = typer.Typer()
+    add_command(app, "waiting", waiting)
+    app(["--quiet"] * quietly + ["--verbose"] * verbose, standalone_mode=False)
     assert capsys.readouterr().err.splitlines() == told
 
 

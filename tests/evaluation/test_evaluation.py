@@ -295,18 +295,21 @@ class TestRows:
     @pytest.mark.parametrize(
         ("row", "says"),
         [
-            ("{", "invalid JSON"),
-            ("[]", "expected a JSON object"),
-            ('{"title": "", "text": "x"}', "no 'id'"),
-            ('{"id": 7, "title": "", "text": "x"}', "'id' must be a string, but is 7"),
+            ("{", "Invalid JSON"),
+            ("[]", "should be an object, but this is []"),
+            ('{"title": "", "text": "x"}', "'id': Field required"),
+            ('{"id": 7, "title": "", "text": "x"}', "'id': Input should be a valid string, but this is 7"),
             ('{"id": "", "title": "", "text": "x"}', "'id' must not be empty"),
-            ('{"id": "b", "text": "x"}', "no 'title'"),
-            ('{"id": "b", "title": "x", "text": null}', "'text' must be a string, but is None"),
+            ('{"id": "b", "text": "x"}', "'title': Field required"),
+            (
+                '{"id": "b", "title": "x", "text": null}',
+                "'text': Input should be a valid string",
+            ),
             ('{"id": "b", "title": " ", "text": ""}', "neither a title nor a text"),
-            ('{"id": "b", "title": "", "text": "x", "links": ["u"]}', "'links' must be a list of objects"),
+            ('{"id": "b", "title": "", "text": "x", "links": ["u"]}', "'links.0': Input should be"),
             ('{"id": "b", "title": "", "text": "x", "links": [{"kind": "k"}]}', "invalid link"),
             ('{"id": "a", "title": "", "text": "x"}', "the id 'a' is already on line 1"),
-            ('{"id": "\\ud800", "title": "", "text": "x"}', "invalid JSON"),
+            ('{"id": "\\ud800", "title": "", "text": "x"}', "Invalid JSON"),
         ],
     )
     def test_a_bad_row_is_an_error_that_names_file_and_line(self, tmp_path, row, says):
@@ -321,11 +324,11 @@ class TestRows:
     @pytest.mark.parametrize(
         ("row", "says"),
         [
-            ('{"gold": ["a"]}', "no 'question'"),
+            ('{"gold": ["a"]}', "'question': Field required"),
             ('{"question": " ", "gold": ["a"]}', "'question' is empty"),
-            ('{"question": "a?"}', "'gold' must be a list"),
-            ('{"question": "a?", "gold": []}', "'gold' must be a list"),
-            ('{"question": "a?", "gold": [1]}', "'gold' must be a list"),
+            ('{"question": "a?"}', "'gold': Field required"),
+            ('{"question": "a?", "gold": []}', "'gold': List should have at least 1 item"),
+            ('{"question": "a?", "gold": [1]}', "'gold.0': Input should be a valid string"),
         ],
     )
     def test_so_is_a_bad_question(self, tmp_path, row, says):
@@ -420,15 +423,15 @@ class TestCommand:
             ((), "either --corpus or --store"),
             (("--corpus", "CORPUS", "--store", "kb"), "either --corpus or --store"),
             (("--store", "kb", "--links", "mention"), "--links needs --corpus"),
-            (("--corpus", "nowhere"), "--corpus: the file nowhere does not exist"),
+            (("--corpus", "nowhere"), "'--corpus': file 'nowhere' does not exist"),
             (
                 ("--corpus", "CORPUS", "--questions", "nowhere"),
-                "--questions: the file nowhere",
+                "'--questions': file 'nowhere' does not exist",
             ),
             (("--corpus", "CORPUS", "--strategies", "x"), "--strategies: unknown x; known: dense,"),
             (("--corpus", "CORPUS", "--links", "x"), "no document carries links of kind x"),
-            (("--corpus", "QUESTIONS"), "line 1: the row has no 'id'"),
-            (("--corpus", "CORPUS", "--questions", "CORPUS"), "line 1: the row has no 'question'"),
+            (("--corpus", "QUESTIONS"), "line 1: 'id': Field required"),
+            (("--corpus", "CORPUS", "--questions", "CORPUS"), "line 1: 'question': Field required"),
         ],
     )
     def test_what_makes_no_sense_is_a_usage_error(self, corpus, questions, words, says):

@@ -15,7 +15,7 @@ from linkstore import Link, LinkStore
 from linkstore.cli import exits
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import EvaluationError
-from linkstore.evaluate import GoldQuestion, link_groups, profile
+from linkstore.evaluate import GoldQuestion, profile
 from linkstore.evaluate.link_groups import HUB_CAP, list_size_labels
 from linkstore.evaluate.profiling import describe_verdict
 
@@ -98,13 +98,6 @@ class TestCounts:
             ("red", 3, 3),
             ("2", 3, 1),
         }
-
-    def test_a_store_read_in_parts_has_the_same_profile(self, store, monkeypatch):
-        whole = profile(store)
-        monkeypatch.setattr(link_groups, "LINKS_AT_ONCE", 3)
-        monkeypatch.setattr(link_groups, "_BATCH", 2)
-
-        assert profile(store) == whole
 
     def test_an_empty_store_has_nothing_to_follow(self):
         with LinkStore.open(":memory:", Numbered()) as empty:
@@ -234,7 +227,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("words", "says"),
         [
-            (("--questions", "nowhere"), "the file nowhere does not exist"),
+            (("--questions", "nowhere"), "file 'nowhere' does not exist"),
         ],
     )
     def test_what_makes_no_sense_is_a_usage_error(self, kb, words, says):

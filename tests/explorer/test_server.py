@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from linkstore.agents.mcp_transport import make_endpoint
-from linkstore.cli.mcp import make_tool_server
+from linkstore.cli.serve import make_tool_server
 from linkstore.core.http_server import Guard
 from linkstore.explorer import Views, make_app
 from linkstore.explorer.server import MOST_BODY

@@ -12,7 +12,8 @@ from growing import grows_with_length
 from linkstore.errors import StrategyError
 from linkstore.extract.html import decode_html
 from linkstore.ingest import PageSettings
-from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
+from linkstore.ingest.html.pages import read_html_page
+from linkstore.ingest.source import UnreadablePageError
 from linkstore.ingest.web import WebSettings
 
 TEXT = "<p>Grüße, 東京</p>"

@@ -10,7 +10,8 @@ from linkstore.extract import Page
 from linkstore.extract.html import find_page_links, parse_html
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.html.folder import find_refresh_target
-from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
+from linkstore.ingest.html.pages import read_html_page
+from linkstore.ingest.source import UnreadablePageError
 from linkstore.ingest.web import crawl as web_pages
 from linkstore.ingest.web.fetching import Response
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from linkstore.extract import Page
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
-from linkstore.ingest.html.pages import UnreadablePageError, read_html_page
+from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page, slug
+from linkstore.ingest.source import UnreadablePageError
 
 
 def test_headings_of_the_same_name_take_time_with_their_number_and_no_more():

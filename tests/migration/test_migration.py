@@ -362,7 +362,7 @@ def test_an_interrupted_command_says_how_to_go_on(folder, tmp_path, monkeypatch)
     [
         (("kb", "kb"), exits.USAGE, "the same"),
         (("kb", "x/../kb"), exits.USAGE, "the same"),
-        (("kb", ""), exits.USAGE, "must each be"),
+        (("kb", ""), exits.USAGE, "a place is empty"),
         (("http://h/ks/t", "kb"), exits.USAGE, "no backend is known for http://"),
         (("cassandra://h/only", "new"), exits.USAGE, "cassandra://host:port/keyspace/table"),
         (("kb", "cassandra://h/ks/no-name"), exits.USAGE, "cannot name tables"),

@@ -54,10 +54,10 @@ from linkstore.ingest.html.chrome import (
     has_suffixless_links,
     read_inventory,
 )
-from linkstore.ingest.html.pages import PageContent, UnreadablePageError, read_html_page
+from linkstore.ingest.html.pages import PageContent, read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.settings import PageSettings, PathSettings
-from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
 
 REDIRECT_FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")

@@ -29,6 +29,7 @@ from linkstore.extract.noise import (
     is_prose,
 )
 from linkstore.extract.visibility import apply_visibility
+from linkstore.ingest.source import UnreadablePageError
 
 _MAIN: Final = "main, [role=main], article, .body, .document"
 """Elements in which site builders put the main content."""
@@ -46,10 +47,6 @@ _MOST_NO_TEXT: Final = 0.01
 _TAGS: Final = re.compile(r"<[^<>]*+>|\s++")
 _AFTER_TITLE: Final = re.compile(r"[^\w+#]|\Z")
 """Stands behind a heading that ``<title>`` begins with: a heading "C" does not begin "C++ Annotations"."""
-
-
-class UnreadablePageError(ValueError):
-    """A page cannot be read; the message says why, for the report on skipped pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.documents import Claims, PageTitles
 from linkstore.ingest.files import NOTE_SUFFIXES, Listing, PageFile, list_pages, open_folder
 from linkstore.ingest.html.folder import read_file_content, read_file_titles
-from linkstore.ingest.html.pages import UnreadablePageError, decode_page
+from linkstore.ingest.html.pages import decode_page
 from linkstore.ingest.notes.frontmatter import (
     LONGEST_FRONT_MATTER,
     NO_FRONT_MATTER,
@@ -42,7 +42,7 @@ from linkstore.ingest.notes.markup import (
     render_note,
 )
 from linkstore.ingest.settings import PageSettings, PathSettings
-from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 
 _HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
 """Bytes that may have to be read for all of the front matter."""

@@ -21,14 +21,13 @@ from linkstore.ingest.documents import PageTitles
 from linkstore.ingest.html.folder import find_refresh_target
 from linkstore.ingest.html.pages import (
     PageContent,
-    UnreadablePageError,
     decode_page,
     parse_page,
     read_page_content,
 )
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.page import find_original
-from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 from linkstore.ingest.texts import read_text_page
 from linkstore.ingest.web.client import Client, Robots
 from linkstore.ingest.web.fetching import Response, get_media_type
