@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Final, Literal
+from functools import lru_cache, wraps
+from typing import Final, Literal, TypeVar, TypeVarTuple
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
 from linkstore.core.display import make_readable
@@ -13,6 +14,8 @@ from linkstore.core.links import MAX_TAG_BYTES
 from linkstore.core.text import replace_surrogates
 from linkstore.errors import LinkError
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 SCHEMES: Final = frozenset({"http", "https", "ftp", "file"})
 """Schemes with pages behind them; every other, such as ``mailto:``, is skipped."""
 _LONGEST_HOST: Final = 253
@@ -80,7 +83,7 @@ def _normalize_escape(found: re.Match[str]) -> str:
 _NO_BASE: Final = "http://site.invalid/"
 _CACHED_URLS: Final = 65_536
 _LONGEST_CACHED: Final = 512
-"""Longer URLs, in characters, are not cached, so that a cache takes some ten MiB at most."""
+"""Longer URLs, in characters, are not cached: else a page of them could fill the memory."""
 _CACHED_PAGES: Final = 1024
 
 # A URL that is already normal. Most joined links are, and checking is much cheaper than normalizing.
@@ -150,8 +153,7 @@ def normalize_url(url: str, *, base: str | None = None, policy: UrlPolicy = DEFA
         like, a relative URL without a base, a URL that cannot be parsed or is too long.
     """
     address, _, fragment = _scrub_url(url).partition("#")
-    normalize = _normalize_page if len(address) <= _LONGEST_CACHED else _normalize_page.__wrapped__
-    page = normalize(address, base or "", policy)
+    page = _normalize_page(address, base or "", policy)
     if page is None:
         return None
     if fragment and policy.fragment == "keep":
@@ -266,13 +268,10 @@ class Site:
         address, _, fragment = _scrub_url(href).partition("#")
         if self.prefix and not self.bases and _FROM_ROOT.match(address):
             address = f"/{self.prefix}{address}"
-        is_long = len(address) > _LONGEST_CACHED
-        normalize = _normalize_page.__wrapped__ if is_long else _normalize_page
-        url = normalize(address, _resolve_origin(self._roots[0], page, base), self.policy)
+        url = _normalize_page(address, _resolve_origin(self._roots[0], page, base), self.policy)
         if url is None:
             return None
-        name_page = _name_page.__wrapped__ if is_long else _name_page
-        tag = name_page(url, self._mounts, self.policy.index_files, self.query == "keep")
+        tag = _name_page(url, self._mounts, self.policy.index_files, self.query == "keep")
         if fragment and self.policy.fragment == "keep":
             tag = add_fragment(tag, normalize_fragment(fragment))
         return tag if is_short_tag(tag) else None
@@ -327,7 +326,18 @@ def _format_prefix(prefix: str) -> str:
     return f"{prefix}/" if prefix else ""
 
 
-@lru_cache(maxsize=_CACHED_URLS)
+def _cache_urls(function: Callable[[str, *Ts], T]) -> Callable[[str, *Ts], T]:
+    """Cache what a function makes of a URL, its first argument, unless that is long."""
+    cached = lru_cache(maxsize=_CACHED_URLS)(function)
+
+    @wraps(cached)
+    def call(url: str, *rest: *Ts) -> T:
+        return (cached if len(url) <= _LONGEST_CACHED else function)(url, *rest)
+
+    return call
+
+
+@_cache_urls
 def _normalize_page(url: str, base: str, policy: UrlPolicy) -> str | None:
     """Return an absolute URL without fragment, in its one spelling, or None if no page lies behind it."""
     if _NORMAL.fullmatch(url):
@@ -369,7 +379,7 @@ def _resolve_origin(root: str, page: str, base: str | None) -> str:
     return _join_leniently(origin, _scrub_url(base)) if base else origin
 
 
-@lru_cache(maxsize=_CACHED_URLS)
+@_cache_urls
 def _name_page(
     url: str, mounts: tuple[tuple[str, str], ...], index_files: tuple[str, ...], with_query: bool
 ) -> str:

@@ -323,11 +323,12 @@ def test_long_urls_are_the_same_and_are_not_kept() -> None:
     long = "/a/" + "x" * 5_000
     assert normalize_url(long, base="https://o.org/b") == f"https://o.org{long}"
     assert Site().tag(long, page="b.html") == long
-    kept = [urls._normalize_page.cache_info().currsize, urls._name_page.cache_info().currsize]
+    caches = urls._normalize_page.__wrapped__, urls._name_page.__wrapped__
+    kept = [one.cache_info().currsize for one in caches]
     for n in range(10):
         assert normalize_url(f"{long}{n}", base="https://o.org/b") == f"https://o.org{long}{n}"
         assert Site().tag(f"{long}{n}", page="b.html") == f"{long}{n}"
-    assert [urls._normalize_page.cache_info().currsize, urls._name_page.cache_info().currsize] == kept
+    assert [one.cache_info().currsize for one in caches] == kept
 
 
 def test_thousands_of_index_files_in_each_other_are_one_folder() -> None:
