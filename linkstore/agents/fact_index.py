@@ -260,6 +260,8 @@ def _prepare_indexing(
             try:
                 facts = stack.enter_context(fact_store(store, create=not dry_run))
             except StoreNotFoundError:
+                if not dry_run:
+                    raise
                 facts = stack.enter_context(LinkStore())
         yield _index(store, facts, extractor, variants, dry_run)
 

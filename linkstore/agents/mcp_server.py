@@ -22,6 +22,15 @@ from linkstore.core.plans import Operation
 from linkstore.errors import LinkStoreError, MissingExtraError
 from linkstore.store.documents import as_document
 
+try:
+    import mcp_types as types
+    from mcp import MCPError
+    from mcp.server.lowlevel import Server
+except ImportError as error:
+    raise MissingExtraError("linkstore mcp", "mcp") from error
+
+PROMPT_NAME: Final = "answer_with_sources"
+STORE_FAILED: Final = "The store failed; the log of the server says how."
 ADDRESS_PREFIX: Final = "linkstore:///documents/"
 """The beginning of the address of a document; its id follows, percent-encoded."""
 _ADDRESS: Final = re.compile(
@@ -30,6 +39,7 @@ _ADDRESS: Final = re.compile(
 MOST_LISTED: Final = 100
 """How many documents are listed at once."""
 _SCANNED_AT_ONCE: Final = 500
+_LOG: Final = logging.getLogger(__name__)
 
 
 def make_address(id: str) -> str:
@@ -52,18 +62,6 @@ def list_resources(scope: ToolScope, after: str | None) -> Operation[tuple[list[
             return found[:MOST_LISTED], found[MOST_LISTED - 1].id
         after = records[-1].id
     return found, None
-
-
-try:
-    import mcp_types as types
-    from mcp import MCPError
-    from mcp.server.lowlevel import Server
-except ImportError as error:
-    raise MissingExtraError("linkstore mcp", "mcp") from error
-
-PROMPT_NAME: Final = "answer_with_sources"
-STORE_FAILED: Final = "The store failed; the log of the server says how."
-_LOG = logging.getLogger(__name__)
 
 
 def read_resource(scope: ToolScope, address: str, most: int) -> Operation[list[types.TextResourceContents]]:

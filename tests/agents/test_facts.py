@@ -31,6 +31,7 @@ from linkstore.agents import (
     ScriptedChatModel,
     chat_model,
     describe_facts,
+    fact_index,
     fact_store,
     index_facts,
 )
@@ -94,6 +95,15 @@ with LinkStore.open({str(tmp_path / "kb")!r}) as store:
         assert index_facts(store, RuleExtractor()).extracted == 600 - 256
         with fact_store(store) as facts:
             assert contents(facts) == fresh(many)
+
+
+def test_facts_are_kept_nowhere_else_where_their_store_cannot_be_made(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise StoreNotFoundError("no place for a store")
+
+    monkeypatch.setattr(fact_index, "fact_store", refuse)
+    with LinkStore.open(tmp_path / "kb") as store, pytest.raises(StoreNotFoundError, match="no place"):
+        index_facts(store, RuleExtractor())
 
 
 def test_a_dry_run_makes_no_store_of_facts(tmp_path):
