@@ -298,7 +298,7 @@ def test_no_connection_is_used_unless_a_fork_waits_for_it(tmp_path, monkeypatch)
     def watch(connection: apsw.Connection) -> None:
         def trace(cursor, sql: str, bindings) -> bool:
             own = threading.get_ident()
-            if all(thread != own for thread, _ in FORKS.under_way.values()):
+            if all(thread != own for thread, *_ in FORKS.under_way.values()):
                 used.append(sql)
             return True
 

@@ -10,7 +10,6 @@ import json
 import zipfile
 from pathlib import Path
 
-import apsw
 import numpy as np
 import pytest
 from stores import SNAPSHOTS, backend, put, sql, vectors
@@ -155,6 +154,6 @@ def test_a_format_that_was_never_released_is_refused_and_left_alone(tmp_path, mo
     sql(folder, "PRAGMA user_version = 4")
     before = (folder / "linkstore.db").read_bytes()
     monkeypatch.setattr(Place, "writable", property(lambda _: writable))
-    with pytest.raises(StoreFormatError, match="has format 4; .* index the documents again"):
+    with pytest.raises(StoreFormatError, match=r"has format 4; .* index the documents again"):
         EmbeddedBackend(folder)
     assert (folder / "linkstore.db").read_bytes() == before
