@@ -44,7 +44,6 @@ from linkstore.engines.embedded.schema import (
     convert_row_errors,
     exchange_note,
     read_notes,
-    read_raw_settings,
     read_settings,
     write_settings,
 )
@@ -285,8 +284,7 @@ class EmbeddedBackend(Backend):
         return found
 
     def _inspect_tables(self, connection: apsw.Connection) -> list[Finding]:
-        recorded = parse_snapshot(read_raw_settings(connection))
-        damaged = self._store.find_damaged(recorded) if recorded else None
+        damaged = self._store.find_damaged()
         with convert_row_errors("tables"):
             return list(verification.inspect_tables(connection, damaged))
 

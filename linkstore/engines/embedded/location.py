@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DATABASE_NAME: Final = "linkstore.db"
-_REMAINS: Final = ("writer.pid", *DERIVED_FILES)
+_REMAINS: Final = ("writer.pid", DERIVED_FILES)
 """Files that a store creates after its database; if they exist without it, the database was lost."""
 FileIdentity = tuple[int, int]
 PATIENCE_SECONDS: Final = 5.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 import apsw
@@ -73,14 +72,14 @@ _CHECKS = {
 }
 
 
-def inspect_tables(connection: apsw.Connection, damaged: Path | None) -> Iterator[Finding]:
-    """Yield the problems of the store; ``damaged`` is its derived file, if that is damaged."""
+def inspect_tables(connection: apsw.Connection, damaged: str | None) -> Iterator[Finding]:
+    """Yield the problems of the store; ``damaged`` names its derived file, if that is damaged."""
     state = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
     if state != ["ok"]:
         yield Finding(problem="SQLite finds the database damaged", count=len(state), examples=tuple(state))
         return  # the tables may not be readable
     if damaged:
-        yield Finding(problem="derived files that are damaged", count=1, examples=(damaged.name,))
+        yield Finding(problem="derived files that are damaged", count=1, examples=(damaged,))
     yield from _make_finding("counters that do not fit the tables", find_counter_problems(connection))
     try:
         read_snapshot(read_raw_settings(connection))
