@@ -73,7 +73,6 @@ def test_words_are_found_before_the_store_is_locked(tmp_path, monkeypatch) -> No
 
     monkeypatch.setattr(lexical, "join_words", joined)
     put(store, 0, 20)
-    put(store, 0, 20)  # nothing is new
     put(store, 10, 15, version=1)
     assert len(asked) == 25
     assert store.run(store.verify()).sound

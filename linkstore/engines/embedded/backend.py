@@ -6,7 +6,6 @@ import ctypes
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,8 +48,6 @@ from linkstore.engines.embedded.schema import (
 )
 from linkstore.engines.embedded.writing import (
     ChangeWriter,
-    PreparedRecord,
-    find_changed_words,
     prepare_records,
     prepare_relinked,
 )
@@ -167,18 +164,14 @@ class EmbeddedBackend(Backend):
     @immediate
     def write(self, change: Change) -> Written:
         """Write in one transaction."""
-        prepared, found = run_without_collector(lambda: self._prepare(change))
+        self._current()
+        prepared = run_without_collector(lambda: prepare_records(change.put))
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             check_dimension(change.put, read_settings(connection).get("dimension"))
-            return writer.apply(change, prepared, found)
+            return writer.apply(change, prepared)
 
         return self._write(apply)
-
-    def _prepare(self, change: Change) -> tuple[list[PreparedRecord], dict[str, str]]:
-        prepared = prepare_records(change.put)
-        find = partial(find_changed_words, prepared=prepared)
-        return prepared, self._current().read(find) if prepared else {}
 
     @immediate
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:

@@ -41,7 +41,6 @@ from linkstore.engines.embedded.schema import (
     write_settings,
 )
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall
-from linkstore.errors import StoreFormatError
 
 SNAPSHOT_FORMAT: Final = 6
 """The format of the file. It changes with what it holds and what ``verify`` compares it with.
@@ -77,35 +76,20 @@ class Snapshot:
     unused: int = 0
 
 
-def read_snapshot(settings: Mapping[str, Any]) -> Snapshot | None:
-    """Return the recorded snapshot, or None if there is none, or its file has another format.
-
-    Raises:
-        StoreFormatError: If the record cannot be read.
-    """
-    text = settings.get(SNAPSHOT)
-    if text is None:
-        return None
-    with convert_row_errors("settings"):
-        given = orjson.loads(text)
-        if given["format"] != SNAPSHOT_FORMAT:
-            return None
-        made = Snapshot(**given)
-    for one in fields(made):
-        value = getattr(made, one.name)
-        if type(value).__name__ != one.type or (one.type == "int" and value < 0):
-            raise StoreFormatError(f"the setting {SNAPSHOT!r} is not a record of a snapshot: {text!r}")
-    if made.dimension != settings.get("dimension"):
-        raise StoreFormatError(f"the snapshot is of vectors of another dimension: {made.dimension}")
-    return made
-
-
 def parse_snapshot(settings: Mapping[str, Any]) -> Snapshot | None:
-    """Return the snapshot that the settings record, or None if there is none that this version can use."""
+    """Return the snapshot that the settings record, or None if there is none that this version can use.
+
+    Another one is then made, as if its file were damaged.
+    """
     try:
-        return read_snapshot(settings)
-    except StoreFormatError:
-        return None  # the snapshot is made again, like any damaged derived file; verify reports it
+        made = Snapshot(**orjson.loads(settings.get(SNAPSHOT) or "null"))
+    except (TypeError, ValueError):
+        return None
+    values = [(getattr(made, one.name), one.type) for one in fields(made)]
+    if any(type(value).__name__ != kind or (kind == "int" and value < 0) for value, kind in values):
+        return None
+    usable = made.format == SNAPSHOT_FORMAT and made.dimension == settings.get("dimension")
+    return made if usable else None
 
 
 def record_snapshot(connection: apsw.Connection, snapshot: Snapshot) -> None:

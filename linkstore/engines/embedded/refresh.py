@@ -181,6 +181,7 @@ def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
     document, group = mirror.link_document.rows(0, end), mirror.link_group.rows(0, end)
     entries = chosen[document] & living[group]
     document, group = _number_chosen(chosen)[document[entries]], _number_chosen(living)[group[entries]]
+    number = _number_chosen(entries)
     kinds = sorted({mirror.kinds[code] for code in np.unique(mirror.group_kind.take(groups)).tolist()})
     codes = {kind: code for code, kind in enumerate(kinds)}
     new_code = np.array([codes.get(kind, 0) for kind in mirror.kinds], np.int32)
@@ -196,8 +197,9 @@ def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
     }
     for side in SIDES:
         arrays[side] = mirror.sides[side].weight.rows(0, end)[entries]
-        there = np.flatnonzero(arrays[side] >= 0)
-        run = SortedRun.of(group[there], there.astype(np.int32))
+        owner, entry = mirror.sides[side].runs.gather(groups)
+        kept = entries[entry]
+        run = SortedRun.of(owner[kept].astype(np.int32), number[entry[kept]])
         arrays |= {f"{side}_groups": run.groups, f"{side}_starts": run.starts, f"{side}_entries": run.entries}
     return arrays
 
