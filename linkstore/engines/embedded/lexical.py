@@ -9,7 +9,7 @@ which omits deleted documents, and adds up the terms of a score in the same orde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -45,11 +45,6 @@ _INSTANCES: Final = (
 _PAGE: Final = 65_536
 
 
-def join_words(text: str, metadata: Mapping[str, Any]) -> str:
-    """Return the words of a document, joined as the index expects them."""
-    return " ".join(extract_document_terms(text, metadata))
-
-
 def rebuild_word_index(connection: apsw.Connection) -> None:
     """Rebuild the index of words from all documents."""
     connection.execute("DROP TABLE IF EXISTS word")
@@ -66,7 +61,7 @@ def optimize_word_index(connection: apsw.Connection) -> None:
 
 def _make_word_rows(documents: Iterable[Any]) -> Iterator[tuple[int, str]]:
     for key, text, metadata in documents:
-        yield key, join_words(text, orjson.loads(metadata))
+        yield key, " ".join(extract_document_terms(text, orjson.loads(metadata)))
 
 
 def count_documents(connection: apsw.Connection, words: Sequence[str]) -> dict[str, int]:

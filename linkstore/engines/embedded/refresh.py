@@ -27,7 +27,7 @@ from linkstore.errors import BackendError
 
 _MOST_ENTRIES: Final = np.iinfo(np.int32).max
 _LINKS: Final = (
-    "SELECT document, link_group, iif(direction = 'in', -1, weight), iif(direction = 'out', -1, weight)"
+    "SELECT document, link_group, CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END, weight"
     " FROM link WHERE document > ? ORDER BY document, link_group"
 )
 LEAST_REMOVED: Final = 500
@@ -48,9 +48,11 @@ def load_links(connection: apsw.Connection, after: int) -> Array:
     rows = fetch_rows(connection, _LINKS, (after,))
     with convert_row_errors("links"):
         flat = np.fromiter(chain.from_iterable(rows), np.float64, 4 * len(rows)).reshape(-1, 4)
-    first = np.ones(len(flat), np.bool_)
-    first[1:] = (flat[1:, :2] != flat[:-1, :2]).any(axis=1)
-    return np.maximum.reduceat(flat, np.flatnonzero(first)) if len(flat) else flat
+    sides, weight = flat[:, 2].astype(np.int64), flat[:, 3]
+    entries = np.column_stack((flat[:, :2], *(np.where(sides & bit, weight, -1) for bit in (1, 2))))
+    first = np.ones(len(entries), np.bool_)
+    first[1:] = (entries[1:, :2] != entries[:-1, :2]).any(axis=1)
+    return np.maximum.reduceat(entries, np.flatnonzero(first)) if len(entries) else entries
 
 
 def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> Mirror:
@@ -101,9 +103,10 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
     with convert_row_errors("documents"):
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
     links = load_links(connection, after)
-    group, known = mirror.group_keys.find(links[:, 1].astype(np.int64))
-    known &= np.isin(links[:, 0], keys)  # all of them, unless the store is damaged
-    document = np.searchsorted(keys, links[known, 0])
+    document, group = links[:, :2].T.astype(np.int64)
+    group, known = mirror.group_keys.find(group)
+    known &= np.isin(document, keys)  # all of them, unless the store is damaged
+    document = np.searchsorted(keys, document[known])
     start, counts = len(mirror.link_group), np.bincount(document, minlength=len(keys))
     if start + len(document) > _MOST_ENTRIES:
         raise BackendError(

@@ -14,6 +14,7 @@ import orjson
 import xxhash
 
 from linkstore.core.documents import replace_kinds
+from linkstore.core.lexical import extract_document_terms
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.engines.bookkeeping import collect_record_names
 from linkstore.engines.contract import Change, PageEntry, Record, Written
@@ -54,7 +55,7 @@ class PreparedRecord:
         record: The record as given.
         metadata: The metadata without links, as JSON.
         links: The links as JSON; None if the metadata has none.
-        words: See :func:`~linkstore.engines.embedded.lexical.join_words`.
+        words: The words of text and metadata, joined as :mod:`~linkstore.engines.embedded.lexical` expects.
         digest: Hash of text, metadata, links and vector, which shows whether it changed.
     """
 
@@ -97,7 +98,7 @@ def _prepare_record(record: Record) -> PreparedRecord:
         raise DocumentError(
             f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
         ) from error
-    words = lexical.join_words(record.text, record.metadata)
+    words = " ".join(extract_document_terms(record.text, record.metadata))
     check_sizes(record.id, text=len(text), metadata=len(body), links=len(linked or b""), words=len(words))
     hashed = b"".join((text, b"\0%d\0" % len(text), body, b"\0", linked or b"", record.vector.data))
     digest = xxhash.xxh3_128_digest(hashed)
