@@ -21,8 +21,7 @@ from linkstore.agents.facts import (
 )
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints
-from linkstore.core.batches import split_batches
-from linkstore.core.calls import Call, call_plan
+from linkstore.core.calls import Call, call_plan, split_batches
 from linkstore.core.documents import PageDocuments
 from linkstore.core.filters import Condition, parse_filter
 from linkstore.core.links import LINKS_KEY, SECTION, parse_links
