@@ -241,7 +241,7 @@ def test_a_database_that_cannot_be_left_to_the_parent_does_not_keep_others_from_
 def test_a_connection_that_an_interrupted_close_has_closed_is_left_as_it_is(tmp_path) -> None:
     store = backend(tmp_path / "kb")
     put(store, 0, 10)
-    store._database._writer.close()
+    store._database._pool.idle[0].close()
     in_child(lambda: len(nearest(store, ASKED, 100)) == 10)
 
 
@@ -267,7 +267,7 @@ def test_no_connection_is_used_unless_a_fork_waits_for_it(tmp_path, monkeypatch)
     def watch(connection: apsw.Connection) -> None:
         def trace(cursor, sql: str, bindings) -> bool:
             own = threading.get_ident()
-            if all(thread != own for thread, _ in FORKS.under_way.values()):
+            if all(thread != own for thread, *_ in FORKS.under_way.values()):
                 used.append(sql)
             return True
 
