@@ -16,7 +16,7 @@ from linkstore.core.calls import answer_plan, run, run_in_thread
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.links import Link
 from linkstore.core.plans import Operation, Plan
-from linkstore.core.processes import run_without_collector
+from linkstore.core.processes import slow_collector
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import (
@@ -162,10 +162,11 @@ class EmbeddedBackend(Backend):
         return self._current().write(record_once)
 
     @immediate
+    @slow_collector()
     def write(self, change: Change) -> Written:
         """Write in one transaction."""
         self._current()
-        prepared = run_without_collector(lambda: prepare_records(change.put))
+        prepared = prepare_records(change.put)
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             check_dimension(change.put, read_settings(connection).get("dimension"))
@@ -174,6 +175,7 @@ class EmbeddedBackend(Backend):
         return self._write(apply)
 
     @immediate
+    @slow_collector()
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
         """Read the documents and write them again, in one transaction."""
 
@@ -189,9 +191,7 @@ class EmbeddedBackend(Backend):
         def work(connection: apsw.Connection) -> tuple[Written, dict[str, Any]]:
             return apply(connection, ChangeWriter(connection)), read_settings(connection)
 
-        written, settings = self._current().write(
-            lambda connection: run_without_collector(lambda: work(connection))
-        )
+        written, settings = self._current().write(work)
         if not self._closed:  # a signal handler may have closed the store meanwhile; the change is committed
             self._store.after_write(settings)
         return written
