@@ -13,16 +13,17 @@ from linkstore.context.compiled import Compiled, counter_of, frame_parts
 from linkstore.context.compiler import ContextCompiler
 from linkstore.context.decay import Decay
 from linkstore.core.arguments import omit_none, require, require_at_least
-from linkstore.core.calls import Call, call_plan
+from linkstore.core.calls import Call
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_terms
-from linkstore.core.plans import Operation, Plan, StoredDocument
+from linkstore.core.plans import Operation, Plan
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
 from linkstore.memory.facts import says_change
 from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names, stem_plural
+from linkstore.memory.pages import read_head, read_turns
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
@@ -31,7 +32,7 @@ from linkstore.memory.references import (
     resolve_references,
 )
 from linkstore.memory.search import ALONE, QueryView, TurnSearch, fuse_views, make_turn_views, make_views
-from linkstore.memory.sessions import SessionHead, SessionKey, read_head, read_linked
+from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, ask_model, request_search
 from linkstore.memory.turns import SUPERSEDES, Turn, format_time, format_turn, name_writing, read_turn
 from linkstore.store.linkstore import LinkStore
@@ -154,7 +155,7 @@ class Recall:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RecallRequest:
     """The request of a caller to a memory: see :class:`RecallOptions`."""
 
@@ -206,8 +207,8 @@ class RecallRequest:
 
 def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recall]:
     """Recall what answers a question."""
-    head: SessionHead = yield call_plan(memory.store.backend, read_head(asked.session, memory.window))
-    recent = [turn for turn in head.recent if asked.knows(turn, memory)]
+    _, recent = yield from memory.read(read_head(asked.session, memory.window))
+    recent = [turn for turn in recent if asked.knows(turn, memory)]
     resolved = yield from _resolve_question(memory, asked.question, recent)
     about = make_turn_views(asked.question, resolved, recent)
     turns, scores = yield from find_turns(memory, about, asked)
@@ -284,15 +285,14 @@ def find_turns(
 ) -> Operation[tuple[list[Turn], list[float]]]:
     """Return the turns for the views of a question, best first, each fact in its newest form, and scores."""
     scope = asked.make_scope(memory)
-    plan = find_named_speakers(asked.question, asked.session.owner)
-    named: list[str] = yield call_plan(memory.store.backend, plan)
+    named = yield from memory.read(find_named_speakers(asked.question, asked.session.owner))
     bare = [replace(view, text=remove_names(view.text, named)) for view in views]
     strategy = TurnSearch(
         speaker=named[0] if len(named) == 1 else None, times=make_near_filters(asked.question, asked.moment)
     )
     hits = yield from _search_views(memory, memory.store, bare, asked, strategy, scope)
     found = [
-        (read_turn(str(hit.document.id), hit.document.metadata), hit.score * strength)
+        (read_turn(hit.document), hit.score * strength)
         for hit, strength in zip(hits, (yield from _measure_strengths(memory, hits, asked)), strict=True)
     ]
     found.sort(key=lambda pair: -pair[1])
@@ -378,8 +378,8 @@ def _find_newer(
         if not asking:
             break
         tags = [(SUPERSEDES, id) for id in asking]
-        stored: list[StoredDocument] = yield call_plan(memory.store.backend, read_linked(tags, "out"))
-        fresh = [turn for one in stored if asked.knows(turn := read_turn(one.id, one.metadata), memory)]
+        linked = yield from memory.read(read_turns(tags, "out"))
+        fresh = [turn for turn in linked if asked.knows(turn, memory)]
         for turn in sorted(fresh, key=lambda turn: (turn.time, turn.id)):
             newer |= {id: turn for id in turn.supersedes if id in asking and id != turn.id}
         asking = [turn.id for turn in fresh if turn.id not in newer]

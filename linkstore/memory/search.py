@@ -25,9 +25,10 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms, extract_terms
 from linkstore.core.plans import Groups, Matching, Memberships, Plan, Side, rank_refs
-from linkstore.memory.names import find_names
+from linkstore.memory.names import SPEAKER, find_names
 from linkstore.memory.references import ResolvedQuestion, says_little
-from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, PAGE, SPEAKER, Turn
+from linkstore.memory.sessions import PAGE
+from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, Turn
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.first_stage import run_first_stage
 from linkstore.strategies.results import make_best_hits, report_none_found

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage
@@ -15,15 +15,12 @@ from linkstore.context.compiled import is_from_user
 from linkstore.core.arguments import require
 from linkstore.core.documents import MEMORY_KEY
 from linkstore.core.links import LINKS_KEY, Link
+from linkstore.core.plans import StoredDocument
 from linkstore.core.text import fold
 from linkstore.errors import DocumentError
+from linkstore.memory.names import SPEAKER, make_speaker_tags, read_speaker
+from linkstore.memory.sessions import HAS_NOTE, NOTE, PAGE, TURN, SessionKey, get_page, make_page_tag
 
-if TYPE_CHECKING:
-    from linkstore.memory.sessions import SessionKey
-
-TURN: Final = "turn"
-NOTE: Final = "note"
-PAGE: Final = "has_turn"
 NEXT_TURN: Final = "next_turn"
 MENTIONS: Final = "mentions"
 SOURCED_FROM: Final = "sourced_from"
@@ -41,8 +38,6 @@ EXCERPT_CHARACTERS: Final = 300
 """Characters of a turn's query or response that the conversation part of a prompt shows."""
 WORDLESS: Final = "(nothing was said)"
 """The text of a turn without any word or sign, which no embedding takes."""
-SPEAKER: Final = "speaker"
-"""The key of a turn's metadata that names who speaks."""
 _OWN_KEYS: Final = frozenset(
     f"type session owner ordinal time query response meaning leans {SPEAKER} {MEMORY_KEY} {LINKS_KEY}".split()
 )
@@ -156,31 +151,31 @@ def find_exchanges(messages: Sequence[BaseMessage]) -> list[Exchange]:
     return exchanges
 
 
-def make_document(turn: Turn, page_tag: str, speaker: str | None, reach: str) -> Document:
-    """Make the document that stores a turn or a note, whole.
-
-    Args:
-        turn: The turn.
-        page_tag: The tag of its page, or the path of its session for a note.
-        speaker: Who speaks.
-        reach: What facts are compared within.
-    """
-    links = [Link.incoming(kind="has_note" if turn.is_note else PAGE, tag=page_tag)]
-    if not turn.is_note:
-        links.append(Link.outgoing(kind=NEXT_TURN, tag=turn.id, weight=_weigh_next_turn(turn)))
+def make_document(turn: Turn) -> Document:
+    """Make the document that stores a turn or a note, whole."""
+    path, speaker = turn.session.path, read_speaker(turn.query)
+    if turn.is_note:
+        links = [Link.incoming(kind=HAS_NOTE, tag=path)]
+    else:
+        links = [
+            Link.incoming(kind=PAGE, tag=make_page_tag(path, get_page(turn.ordinal))),
+            Link.outgoing(kind=NEXT_TURN, tag=turn.id, weight=_weigh_next_turn(turn)),
+        ]
     if turn.follows is not None:
         links.append(Link.incoming(kind=NEXT_TURN, tag=turn.follows, weight=BACK_WEIGHT))
     links += (Link.bidir(kind=MENTIONS, tag=fold(name), label=name) for name in turn.entities)
     links += (Link.outgoing(kind=SOURCED_FROM, tag=id) for id in turn.sources)
     links += (Link.outgoing(kind=SUPERSEDES, tag=id) for id in turn.supersedes)
-    links += (Link.incoming(kind=STATES, tag=f"{reach}#{one}", label=one) for one in turn.statements)
+    links += (
+        Link.incoming(kind=STATES, tag=f"{turn.session.reach}#{one}", label=one) for one in turn.statements
+    )
     links += (Link.incoming(kind=SPEAKER, tag=tag) for tag in make_speaker_tags(turn.session.owner, speaker))
     if turn.writing.startswith(_KEYED_PREFIX):
         links.append(Link.incoming(kind=WRITTEN, tag=make_written_tag(turn.session, turn.writing)))
     metadata = {
         **turn.metadata,
         "type": NOTE if turn.is_note else TURN,
-        "session": turn.session.path,
+        "session": path,
         "owner": turn.session.owner,
         "ordinal": turn.ordinal,
         "time": format_time(turn.time),
@@ -196,17 +191,16 @@ def make_document(turn: Turn, page_tag: str, speaker: str | None, reach: str) ->
     return Document(id=turn.id, page_content=turn.text, metadata=metadata)
 
 
-def read_turn(id: str, metadata: Mapping[str, Any]) -> Turn:
+def read_turn(document: StoredDocument | Document) -> Turn:
     """Return the turn or note that a document stores."""
-    from linkstore.memory.sessions import SessionKey
-
+    metadata = document.metadata
     links = [(one["kind"], one["tag"], one["direction"], one.get("label")) for one in metadata[LINKS_KEY]]
 
     def tags(wanted: str, direction: str) -> tuple[str, ...]:
         return tuple(tag for kind, tag, way, _ in links if kind == wanted and way == direction)
 
     return Turn(
-        id=id,
+        id=str(document.id),
         session=SessionKey.from_path(metadata["session"]),
         ordinal=metadata["ordinal"],
         query=metadata["query"],
@@ -236,17 +230,6 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
         raise DocumentError(
             f"metadata must not have the keys {', '.join(taken)}, which a memory writes itself"
         )
-
-
-def make_speaker_tags(owner: str, speaker: str | None) -> tuple[str, ...]:
-    """Return the tags by which a speaker is found: the whole name, and each word of it."""
-    words = [] if speaker is None else [speaker, *speaker.split()]
-    return tuple(dict.fromkeys(f"{owner}#{fold(word)}" for word in words))
-
-
-def has_words(text: str) -> bool:
-    """Say whether a text has anything to recall or to remember."""
-    return any(map(str.isalnum, text))
 
 
 def name_writing(key: str, query: str) -> str:
