@@ -28,7 +28,7 @@ from linkstore.errors import DocumentError
 from linkstore.memory.facts import read_statements
 from linkstore.memory.names import has_words, read_speaker, select_distinct_names
 from linkstore.memory.pages import read_head, read_turns
-from linkstore.memory.references import corrects, depends_on_history, resolve_references
+from linkstore.memory.references import depends_on_history
 from linkstore.memory.sessions import SessionKey, get_page, make_session_document
 from linkstore.memory.settings import MemorySettings, request_add
 from linkstore.memory.turns import (
@@ -170,10 +170,8 @@ def understand(
     memory: MemorySettings, said: TurnInput, recent: Sequence[Turn], ordinal: int, writing: str
 ) -> Turn:
     """Make a turn of what was said in the light of the turns before it."""
-    # The rules read what a user asks and an assistant answers; "Ann: …" is what people say to each other.
-    alone = read_speaker(said.query) is not None and said.response is None
-    resolved = said.meaning or (said.query if alone else resolve_references(said.query, recent).text)
-    meaning = resolved if resolved != said.query else None
+    meaning = said.meaning if said.meaning != said.query else None
+    refers = depends_on_history(said.query) or "i mean" in said.query.lower()
     return Turn(
         id=f"{said.session.path}/{ordinal:07d}-{writing}",
         session=said.session,
@@ -181,9 +179,9 @@ def understand(
         query=said.query,
         response=said.response,
         time=datetime.now(UTC) if said.time is None else said.time,
-        meaning=meaning,
-        leans=meaning is None and bool(recent) and (depends_on_history(said.query) or corrects(said.query)),
-        entities=_name_entities(memory, said, resolved),
+        meaning=meaning or None,
+        leans=not meaning and bool(recent) and refers,
+        entities=_name_entities(memory, said, meaning or said.query),
         sources=tuple(dict.fromkeys(said.sources)),
         supersedes=tuple(said.supersedes or ()),
         statements=tuple(one.key for one in read_statements(said.query)),
