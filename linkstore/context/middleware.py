@@ -45,8 +45,8 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
         alone = compiler.counter.count([frame_context("")])[0]
         if alone >= compiler.budget:
             raise BudgetError(
-                f"what stands above a context needs {alone} tokens, and the budget is {compiler.budget}; raise"
-                " the budget"
+                f"what stands above a context needs {alone} tokens, and the budget is {compiler.budget};"
+                " raise the budget"
             )
 
     def wrap_model_call(

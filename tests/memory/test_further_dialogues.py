@@ -16,7 +16,7 @@ from linkstore.memory.references import find_answered_name, has_name, resolve_re
 
 
 def outcome(dialogue):
-    """What a search is to read a question with, besides what was said: the name that was answered, or nothing."""
+    """Whether the name that was answered is rightly taken for what the question means, or is left alone."""
     with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
         turns = [memory.add("chat", query, response) for query, response in dialogue["turns"]]
     name = find_answered_name(turns[-1])
