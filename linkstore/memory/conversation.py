@@ -17,11 +17,10 @@ from linkstore.core.calls import arun, run, run_in_thread
 from linkstore.core.plans import Operation
 from linkstore.memory.distil import distil_session, read_session, summarise_session
 from linkstore.memory.forgetting import ForgetOptions, Forgotten, delete_turns, forget_turns
-from linkstore.memory.pages import read_head, read_session_documents, select_filled
 from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, make_recall, search_turns
 from linkstore.memory.sessions import SessionKey, check_parts
 from linkstore.memory.settings import MemorySettings
-from linkstore.memory.turns import Turn, find_exchanges
+from linkstore.memory.turns import Turn, find_exchanges, read_head, read_session_documents, select_filled
 from linkstore.memory.writing import (
     BackgroundWriter,
     TurnChanges,
@@ -61,7 +60,7 @@ class ConversationMemory(MemorySettings):
         model: Distils and summarises; any model of LangChain. None: ``distil`` needs one, and summaries are
             extracted.
         rewriter: Rewrites questions so that they stand alone: a model, or a function of the question and the
-            last turns. None: rules, which leave alone what they are not certain of.
+            last turns. None: questions stay as they are, and are searched for with what was said.
         reranker: Scores the texts found: a function, or a cross-encoder or document compressor of LangChain;
             default none.
         entities: Gives the entities that a text mentions; default

@@ -24,10 +24,9 @@ from linkstore.core.plans import Operation, read_documents
 from linkstore.core.text import fold, split_sentences
 from linkstore.errors import ExtractionError
 from linkstore.memory.names import has_words
-from linkstore.memory.pages import read_all
 from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, ask_model
-from linkstore.memory.turns import Turn, format_turn
+from linkstore.memory.turns import Turn, format_turn, read_all
 from linkstore.memory.writing import SUMMARY, record_note
 
 _TURNS_AT_ONCE: Final = 20

@@ -23,10 +23,9 @@ from linkstore.core.plans import Operation, StoredDocument, read_documents
 from linkstore.core.text import fold, tokenize
 from linkstore.errors import DocumentError
 from linkstore.memory.names import stem_plural
-from linkstore.memory.pages import read_all, read_session_documents
 from linkstore.memory.sessions import SessionKey, check_parts
 from linkstore.memory.settings import MemorySettings, request_add, request_delete
-from linkstore.memory.turns import Turn, format_time, read_turn
+from linkstore.memory.turns import Turn, format_time, read_all, read_session_documents, read_turn
 from linkstore.store.documents import as_document
 
 _REACH_BACK: Final = 3

@@ -23,18 +23,26 @@ from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
 from linkstore.memory.facts import says_change
 from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names, stem_plural
-from linkstore.memory.pages import read_head, read_turns
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
     find_answered_name,
     has_name,
-    resolve_references,
+    may_mean_answer,
 )
 from linkstore.memory.search import ALONE, QueryView, TurnSearch, fuse_views, make_turn_views, make_views
 from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, ask_model, request_search
-from linkstore.memory.turns import SUPERSEDES, Turn, format_time, format_turn, name_writing, read_turn
+from linkstore.memory.turns import (
+    SUPERSEDES,
+    Turn,
+    format_time,
+    format_turn,
+    name_writing,
+    read_head,
+    read_turn,
+    read_turns,
+)
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy, rerank_hits
@@ -99,7 +107,7 @@ class Recall:
 
     Args:
         question: As it was asked.
-        resolved: The question with its references resolved where they are certain, else the same text.
+        resolved: The question as the rewriter wrote it; the same text without one.
         entities: What the resolved question names.
         recent: The last turns of the session, in order, without those that state what is no longer so.
         turns: The turns and notes found for the question, best first; of facts the newest.
@@ -249,9 +257,12 @@ def search_turns(memory: MemorySettings, asked: RecallRequest) -> Operation[list
 def _resolve_question(
     memory: MemorySettings, question: str, recent: Sequence[Turn]
 ) -> Operation[ResolvedQuestion]:
-    """Resolve the references of the question: by the rewriter if there is one, else by rules."""
+    """Say what a question refers to; the rewriter resolves it, if there is one."""
+    depends = bool(recent) and depends_on_history(question)
     if memory.rewriter is None or not recent:
-        return resolve_references(question, recent, (yield from _confirm_name(memory, question, recent)))
+        name = (yield from _find_answered_name(memory, recent)) if depends else None
+        named = name is not None and may_mean_answer(question, recent[-1].query)
+        return ResolvedQuestion(text=question, depends=depends, name=name, named=named)
     if isinstance(memory.rewriter, BaseLanguageModel):
         conversation = "\n".join(map(format_turn, recent))
         prompt = _REWRITING_PROMPT.strip().format(conversation=conversation, question=question)
@@ -260,18 +271,13 @@ def _resolve_question(
         answer = yield Call(memory.rewriter, None, (question, recent))
         require(str, "a string", rewritten=answer)
     text = " ".join(answer.split()) or question
-    return ResolvedQuestion(text=text, depends=text != question or depends_on_history(question))
+    return ResolvedQuestion(text=text, depends=text != question or depends)
 
 
-def _confirm_name(memory: MemorySettings, question: str, recent: Sequence[Turn]) -> Operation[str | None]:
-    """Return the name that the last answer was, if an earlier turn or the knowledge has the name too.
-
-    It is looked up only for a question that depends on what was said.
-    """
-    name = find_answered_name(recent[-1]) if recent and depends_on_history(question) else None
-    if name is None:
-        return None
-    if has_name((turn.text for turn in recent[:-1]), name):
+def _find_answered_name(memory: MemorySettings, recent: Sequence[Turn]) -> Operation[str | None]:
+    """Return the name that the last answer was, if an earlier turn or the knowledge has the name too."""
+    name = find_answered_name(recent[-1])
+    if name is None or has_name((turn.text for turn in recent[:-1]), name):
         return name
     if memory.knowledge is None:
         return None

@@ -9,7 +9,7 @@ it is searched for together with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,19 +61,10 @@ class ResolvedQuestion:
     named: bool = False
 
 
-def resolve_references(question: str, recent: Sequence[Turn], name: str | None = None) -> ResolvedQuestion:
-    """Say what a question refers to in the light of the last turns, in order.
-
-    Args:
-        question: As it was asked.
-        recent: The last turns.
-        name: The name that the last answer was; None if it was none.
-    """
-    if not recent or not depends_on_history(question):
-        return ResolvedQuestion(text=question)
-    meant = _PERSONS if _WHO.search(recent[-1].query) else _THINGS
-    named = name is not None and meant.search(question) is not None
-    return ResolvedQuestion(text=question, depends=True, name=name, named=named)
+def may_mean_answer(question: str, asked: str) -> bool:
+    """Say whether a pronoun of a question may mean the name that was answered to another question."""
+    meant = _PERSONS if _WHO.search(asked) else _THINGS
+    return meant.search(question) is not None
 
 
 def depends_on_history(question: str) -> bool:

@@ -1,25 +1,39 @@
-"""Turns and notes: what was said and what was made of it, as values and as documents of a store."""
+"""Turns and notes: what was said and what was made of it, as values, as documents, and read from a store."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any, Final
 
+import numpy as np
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage
 
 from linkstore.context.compiled import is_from_user
 from linkstore.core.arguments import require
+from linkstore.core.arrays import Ints
 from linkstore.core.documents import MEMORY_KEY
 from linkstore.core.links import LINKS_KEY, Link
-from linkstore.core.plans import StoredDocument
+from linkstore.core.plans import Documents, Ids, Plan, Side, StoredDocument, read_documents
 from linkstore.core.text import fold
 from linkstore.errors import DocumentError
 from linkstore.memory.names import SPEAKER, make_speaker_tags, read_speaker
-from linkstore.memory.sessions import HAS_NOTE, NOTE, PAGE, TURN, SessionKey, get_page, make_page_tag
+from linkstore.memory.sessions import (
+    HAS_NOTE,
+    HAS_SESSION,
+    NOTE,
+    PAGE,
+    TURN,
+    SessionKey,
+    get_page,
+    make_group_tag,
+    make_page_tag,
+)
+from linkstore.strategies.traversal import NO_REFS, follow_tags
 
 NEXT_TURN: Final = "next_turn"
 MENTIONS: Final = "mentions"
@@ -34,6 +48,10 @@ ASKING_WEIGHT: Final = 0.9
 BACK_WEIGHT: Final = 0.4
 ANSWERED_WEIGHT: Final = 0.1
 """Weights of ``next_turn``: of a turn that asks, of any other and backwards, of one with an answer."""
+PROBED_PAGES: Final = 16
+"""How many pages of a session are looked for at once."""
+_ALL: Final = 2**31 - 2
+"""More documents than a group has."""
 EXCERPT_CHARACTERS: Final = 300
 """Characters of a turn's query or response that the conversation part of a prompt shows."""
 WORDLESS: Final = "(nothing was said)"
@@ -55,8 +73,8 @@ class Turn:
         query: What the user said, or the text of a note.
         response: What was answered; None if there was no answer.
         time: When, in UTC.
-        meaning: The query with its references resolved; None where that is the same or not certain.
-        leans: Whether the query refers to something said before, and no rule is certain to what.
+        meaning: The query so that it stands alone; None where that is the same or not known.
+        leans: Whether the query refers to something said before, and it is not known to what.
         entities: What it means, as it is written there.
         sources: Ids of the chunks of knowledge that the answer came from, or of the turns of a note.
         supersedes: Ids of turns and notes that state what is no longer so.
@@ -279,3 +297,82 @@ def format_turn(turn: Turn) -> str:
 def _cut_excerpt(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= EXCERPT_CHARACTERS else f"{flat[:EXCERPT_CHARACTERS]}…"
+
+
+def read_head(session: SessionKey, take: int) -> Plan[tuple[int, list[Turn]]]:
+    """Return the end of a session.
+
+    Returns:
+        The page that its document names, 0 without one; and up to ``take`` latest turns, in order.
+    """
+    documents = yield from read_documents([session.path])
+    recorded = int(documents[0].metadata["page"]) if documents else 0
+    page, refs, start = 0, NO_REFS, max(recorded, 1)
+    while True:
+        numbers = range(start, start + PROBED_PAGES)
+        owner, members = yield from _read_pages(session, numbers)
+        if not len(owner):
+            break
+        page, refs = numbers[int(owner.max())], members[owner == owner.max()]
+        start = page + 1
+    recent = yield from _read_latest(refs, take)
+    before = (page or start) - 1
+    while len(recent) < take and before > 0 and before > start - 2 * PROBED_PAGES:
+        _, earlier = yield from _read_pages(session, [before])
+        recent = [*(yield from _read_latest(earlier, take - len(recent))), *recent]
+        before -= 1
+    return recorded, recent
+
+
+def _read_pages(session: SessionKey, pages: Sequence[int]) -> Plan[tuple[Ints, Ints]]:
+    """Return the turns of pages: positions in ``pages``, and refs."""
+    tags = [(PAGE, make_page_tag(session.path, page)) for page in pages]
+    hop = yield from follow_tags(tags, "in", take=_ALL, cap=_ALL)
+    return hop.edges.source, hop.edges.target
+
+
+def read_turns(tags: Sequence[tuple[str, str]], side: Side = "in") -> Plan[list[Turn]]:
+    """Return all turns and notes that link groups have on one side, in order of their ids."""
+    stored = yield from _read_linked(tags, side)
+    return sorted(map(read_turn, stored), key=attrgetter("id"))
+
+
+def _read_linked(tags: Sequence[tuple[str, str]], side: Side = "in") -> Plan[list[StoredDocument]]:
+    hop = yield from follow_tags(tags, side, take=_ALL, cap=_ALL)
+    return (yield Documents(refs=np.unique(hop.edges.target)))  # type: ignore[no-any-return]
+
+
+def _read_latest(refs: Ints, take: int) -> Plan[list[Turn]]:
+    """Return the ``take`` latest of some turns, in order."""
+    ids: list[str] = yield Ids(refs=refs)
+    order = sorted(range(len(ids)), key=ids.__getitem__)[-take:] if take else []
+    stored: list[StoredDocument] = yield Documents(refs=refs[np.asarray(order, np.int64)])
+    return sorted(map(read_turn, stored), key=attrgetter("order"))
+
+
+def read_session_documents(user_id: str | None, agent_id: str | None) -> Plan[list[StoredDocument]]:
+    """Return the documents of the sessions of a user, with an agent, both, or all."""
+    return (yield from _read_linked([(HAS_SESSION, make_group_tag(user_id, agent_id))]))
+
+
+def _list_tags(sessions: Iterable[StoredDocument], further: int) -> list[tuple[str, str]]:
+    """Return the tags of the pages that sessions name, of so many further ones, and of their notes."""
+    tags: list[tuple[str, str]] = []
+    for one in sessions:
+        pages = range(1, int(one.metadata["page"]) + further + 1)
+        tags += [(HAS_NOTE, one.id), *((PAGE, make_page_tag(one.id, page)) for page in pages)]
+    return tags
+
+
+def read_all(sessions: Iterable[StoredDocument]) -> Plan[list[Turn]]:
+    """Return all turns and notes of sessions, given by their documents, in order of their ids."""
+    return (yield from read_turns(_list_tags(sessions, PROBED_PAGES)))
+
+
+def select_filled(sessions: Iterable[StoredDocument]) -> Plan[list[SessionKey]]:
+    """Return the keys of the sessions that have a turn or a note, sorted."""
+    tags = _list_tags(sessions, 0)
+    hop = yield from follow_tags(tags, "in", take=1, cap=1)
+    filled = {tags[at] for at in hop.source[hop.size > 0].tolist()}
+    paths = {tag.rpartition("/")[0] if kind == PAGE else tag for kind, tag in filled}
+    return [SessionKey.from_path(path) for path in sorted(paths)]

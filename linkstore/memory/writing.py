@@ -27,7 +27,6 @@ from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
 from linkstore.memory.facts import read_statements
 from linkstore.memory.names import has_words, read_speaker, select_distinct_names
-from linkstore.memory.pages import read_head, read_turns
 from linkstore.memory.references import depends_on_history
 from linkstore.memory.sessions import SessionKey, get_page, make_session_document
 from linkstore.memory.settings import MemorySettings, request_add
@@ -41,7 +40,9 @@ from linkstore.memory.turns import (
     make_document,
     make_written_tag,
     name_writing,
+    read_head,
     read_turn,
+    read_turns,
 )
 
 SUMMARY: Final = "summary"
@@ -62,7 +63,7 @@ class TurnFields(TypedDict, total=False):
             other is written. Default: each message is new.
         metadata: What the application keeps with the turn, for filters of ``search``.
         supersedes: Ids of turns that state what is no longer so; default: what a rule finds.
-        meaning: The query with its references resolved; default: what a rule is certain of.
+        meaning: The query so that it stands alone; default: not known.
     """
 
     entities: Sequence[str] | None

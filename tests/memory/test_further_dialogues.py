@@ -12,7 +12,7 @@ import pytest
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
-from linkstore.memory.references import find_answered_name, has_name, resolve_references
+from linkstore.memory.references import find_answered_name, has_name, may_mean_answer
 
 
 def outcome(dialogue):
@@ -22,7 +22,7 @@ def outcome(dialogue):
     name = find_answered_name(turns[-1])
     if name is None or not has_name((turn.text for turn in turns[:-1]), name):
         return "left alone"
-    if not resolve_references(dialogue["ask"], turns, name).named:
+    if not may_mean_answer(dialogue["ask"], turns[-1].query):
         return "left alone"
     right = all(one.lower() in name.lower() for one in dialogue["all_of"])
     return "right" if right and not dialogue.get("alone") else "wrong"

@@ -8,7 +8,7 @@ from pep_dialogues import FILE, Dialogue, dialogues, share_resolved
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
-from linkstore.memory.references import find_answered_name, has_name, resolve_references
+from linkstore.memory.references import find_answered_name, has_name, may_mean_answer
 
 
 def test_there_are_sixty_dialogues_of_five_kinds_in_two_halves():
@@ -54,7 +54,7 @@ def by_rules(told: Sequence[Dialogue]) -> tuple[int, int]:
             turns = [memory.add(one.id, query, response) for query, response in one.said]
             name = find_answered_name(turns[-1]) if turns else None
             known = name is not None and has_name((turn.text for turn in turns[:-1]), name)
-            return name if known and resolve_references(one.ask, turns, name).named else None
+            return name if known and may_mean_answer(one.ask, turns[-1].query) else None
 
         changed = [(one, name) for one in told if (name := named(one)) is not None]
     right = sum(one.is_resolved(f"{one.ask} {name}") for one, name in changed)
