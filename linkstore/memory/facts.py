@@ -60,6 +60,11 @@ _SAME: Final = {
     "staying at": "stay at",
 }
 """Relations that are the same."""
+_HOME: Final = re.compile(
+    r"\b(?:address|apartment|city|country|countryside|flat|home|house|island|landlord|neighbou?rhood|rent|suburb"
+    r"|town|village)s?\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +98,7 @@ def read_statements(text: str) -> tuple[Statement, ...]:
         said = " ".join(sentence.split())
         if said.endswith("?") or len(said) > _LONGEST:
             continue
-        changes = says_change(said)
-        stated = (_read_statement(part.rstrip(".! "), changes) for part in _CLAUSES.split(said))
+        stated = (_read_statement(part.rstrip(".! "), said) for part in _CLAUSES.split(said))
         found += (one for one in stated if one is not None)
     return tuple(found)
 
@@ -104,11 +108,11 @@ def says_change(text: str) -> bool:
     return _CHANGE.search(text) is not None
 
 
-def _read_statement(clause: str, changes: bool) -> Statement | None:
+def _read_statement(clause: str, sentence: str) -> Statement | None:
     match = _SELF.match(clause)
     if match is not None:
         verb, value = fold(match["verb"]), fold(match["value"])
-        if verb == "moved to" and not _is_place(match["value"]):
+        if verb == "moved to" and not _is_home(match["value"], sentence):
             return None
         return Statement(f"{fold(match['subject'])} {_SAME.get(verb, verb)}", value, False, "one")
     match = _STATE.match(clause)
@@ -118,17 +122,21 @@ def _read_statement(clause: str, changes: bool) -> Statement | None:
     if not re.match(_OWN_WORDS, subject, re.IGNORECASE) and not _is_name(subject):
         return None
     verb = re.sub(r"^(?:is|are|was|were|has been|have been|will)\b.*", "is", verb)
-    return Statement(f"{fold(subject)} {verb}", fold(match["value"]), changes, _find_shape(match["value"]))
+    shape, changes = _find_shape(match["value"]), says_change(sentence)
+    return Statement(f"{fold(subject)} {verb}", fold(match["value"]), changes, shape)
 
 
-def _is_place(value: str) -> bool:
-    """Say whether what somebody moved to is a place that the time zone database of this machine names."""
+def _is_home(value: str, sentence: str) -> bool:
+    """Say whether somebody who moved to this lives there now: it is a name, and surely that of a place."""
     named = find_names(f"to {value}")
-    return bool(named) and value.startswith(named[0].text) and fold(named[0].text) in _list_places()
+    if not named or not value.startswith(named[0].text):
+        return False
+    return fold(named[0].text) in _list_places() or _HOME.search(sentence) is not None
 
 
 @cache
 def _list_places() -> frozenset[str]:
+    """Return the names of places in the time zone database of this machine, folded."""
     keys = zoneinfo.available_timezones()
     return frozenset(fold(part.replace("_", " ")) for key in keys for part in key.split("/"))
 

@@ -101,7 +101,7 @@ class KnowingCases:
             ("I live in Bergen and I need a dentist", "btw I moved to Helsinki last week"),
             ("I live in Bergen.", "oh hey, I've just moved to Rome"),
             ("I live in Bergen.", "We live in a flat, and I now live in Oslo."),
-            ("We live in Bergen.", "We've moved to Athens, to a house by the sea."),
+            ("We live in Bergen.", "We've moved to Voss, to a house by the lake."),
             ("my budget is 1800", "actually my budget is 1500"),
             ("her teacher is Mrs. Keller", "sorry, her teacher is Mr. Brandt."),
         ],
