@@ -20,7 +20,6 @@ from linkstore.cli.progress import report_run, show_progress
 from linkstore.cli.sources import SourceKind, recognize_kind, select_options
 from linkstore.cli.stores import (
     open_core_store,
-    open_or_empty,
     open_or_make,
     split_names,
 )
@@ -127,7 +126,7 @@ def index(
         "jobs": jobs,
         "partition": None if partition is None else _parse_partition(partition),
     }
-    place = open_or_empty(store) if dry_run else open_or_make(store, embedding=embedding)
+    place = open_or_make(store, embedding=None if dry_run else embedding)
     with (
         report_run(report, json=json) as summaries,
         place as opened_store,

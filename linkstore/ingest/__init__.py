@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from linkstore.ingest.html.folder import FolderSource
     from linkstore.ingest.notes.vault import VaultSource
     from linkstore.ingest.page import LlmsTxtSource, PageSource
-    from linkstore.ingest.partition import Partition
     from linkstore.ingest.pipeline import DEFAULT_LINKS, IndexOptions, aindex, index
     from linkstore.ingest.records import DocumentsSource, JsonLinesSource
     from linkstore.ingest.relink import CORPUS_LINKS, Relinked, link_corpus
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         OpenedSource,
         PageCounts,
         PageStore,
+        Partition,
         RemovalRefusedError,
         Source,
         SourcePage,
@@ -95,14 +95,13 @@ __getattr__, __dir__ = lazy(
         "linkstore.ingest.html.pages": "UnreadablePageError",
         "linkstore.ingest.notes.vault": "VaultSource",
         "linkstore.ingest.page": "LlmsTxtSource PageSource",
-        "linkstore.ingest.partition": "Partition",
         "linkstore.ingest.pipeline": "DEFAULT_LINKS IndexOptions aindex index",
         "linkstore.ingest.records": "DocumentsSource JsonLinesSource",
         "linkstore.ingest.relink": "CORPUS_LINKS Relinked link_corpus",
         "linkstore.ingest.settings": "PageSettings",
         "linkstore.ingest.source": (
             "BadInput Dangling Encodings IndexingError LeftOut NothingIndexedError OpenedSource PageCounts "
-            "PageStore RemovalRefusedError Source SourcePage Staleness Summary staleness"
+            "PageStore Partition RemovalRefusedError Source SourcePage Staleness Summary staleness"
         ),
         "linkstore.ingest.watch": "watch_folder",
         "linkstore.ingest.wiki.source": "WikiDumpSource",

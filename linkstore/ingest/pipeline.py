@@ -32,10 +32,10 @@ from linkstore.errors import DocumentError, ExtractionError, LinkError
 from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
 from linkstore.ingest.files import describe_unread
-from linkstore.ingest.partition import Partition, divide_source
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.source import (
     BadInput,
+    Divisible,
     Encodings,
     LeftOut,
     NothingIndexedError,
@@ -43,6 +43,7 @@ from linkstore.ingest.source import (
     PageCounts,
     PageStore,
     PageWriter,
+    Partition,
     RemovalRefusedError,
     Source,
     SourcePage,
@@ -174,16 +175,32 @@ def _run(stop: Event, store: PageStore, source: Source, options: IndexOptions) -
     name, partition = name_source(source, options.get("name")), options.get("partition")
     if partition is not None:
         require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
-        source = divide_source(source, partition)
+        if isinstance(source, Divisible):
+            source, partition = source.divide(partition), None
     with source.open() as opened:
-        return _IngestRun(store, opened, name, options, stop).run()
+        return _IngestRun(store, opened, name, options, stop, partition).run()
 
 
 class _IngestRun:
-    """One run: reads and writes pages, and counts."""
+    """One run: reads and writes pages, and counts.
+
+    Args:
+        store: Where pages go.
+        source: Where they come from.
+        name: Of the source in the store.
+        options: See :func:`index`.
+        stop: Ends the run, once it is set.
+        chosen: Has the pages of the source that are read; None: all.
+    """
 
     def __init__(
-        self, store: PageStore, source: OpenedSource, name: str, options: IndexOptions, stop: Event
+        self,
+        store: PageStore,
+        source: OpenedSource,
+        name: str,
+        options: IndexOptions,
+        stop: Event,
+        chosen: Partition | None,
     ) -> None:
         links = options.get("links", DEFAULT_LINKS)
         self.store = store
@@ -193,6 +210,7 @@ class _IngestRun:
         prune = options.get("prune", False)
         self.prune: Callable[[str], bool] = prune if callable(prune) else lambda _: prune
         self.partition = options.get("partition")
+        self.chosen = chosen
         self.progress = options.get("progress")
         self.stop = stop
         self.linkers = Linkers(links, source.site)
@@ -292,11 +310,13 @@ class _IngestRun:
     def _read_changed(self) -> Generator[PageDocuments, None, None]:
         """Read and yield the pages that are new or changed, and count the others."""
         source, last = self.source, self.last
-        about = len(source)
-        offers = self.ahead.pages(source.pages(last.known), last.lacks, about)
-        with closing(offers):
-            for done, (offered, found) in enumerate(offers, start=1):
-                name = offered.name if isinstance(offered, BadInput) else offered.url
+        about, offers = len(source), source.pages(last.known)
+        if (chosen := self.chosen) is not None:
+            about //= chosen.count
+            offers = (one for one in offers if chosen.has(one.name))
+        with closing(self.ahead.pages(offers, last.lacks, about)) as read:
+            for done, (offered, found) in enumerate(read, start=1):
+                name = offered.name
                 url = source.site.placed(name)
                 last.left.discard(url)
                 if isinstance(offered, BadInput):

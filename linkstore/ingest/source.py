@@ -3,6 +3,10 @@
 A source lists its pages and reads each of them. :class:`linkstore.store.LinkStore` is what pages are indexed
 into. A run calls back after each page, and gives a summary at the end. :func:`staleness` says how the stored
 pages of a source differ from what it has now.
+
+A source can be indexed in parts, each by a process of its own: ``linkstore index --partition 3/16``. A part
+has its pages, and reports what is wrong with them. What needs all pages is left to a run of the whole source:
+to remove those that are gone, and to make the links of the corpus.
 """
 
 from __future__ import annotations
@@ -11,16 +15,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
+import xxhash
 from langchain_core.documents import Document
 
-from linkstore.core.arguments import require, require_having
+from linkstore.core.arguments import require, require_at_least, require_having
 from linkstore.core.documents import PageDocuments
 from linkstore.core.links import Link
 from linkstore.core.text import escape_surrogates
 from linkstore.core.urls import Site, is_internal_tag
-from linkstore.errors import LinkError, LinkStoreError
+from linkstore.errors import LinkError, LinkStoreError, StrategyError
 from linkstore.extract.protocol import Chunk
 
 if TYPE_CHECKING:
@@ -55,6 +60,11 @@ class SourcePage:
     read: PageReader
     again: bool = False
     size: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name by which it is reported: its URL."""
+        return self.url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +132,47 @@ class Source(Protocol):
         Raises:
             SourceNotFoundError: If there is no such source.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One of several parts of a source.
+
+    Args:
+        number: Which of them, from 1.
+        count: How many there are.
+
+    Raises:
+        StrategyError: If there is no such part.
+    """
+
+    number: int
+    count: int
+
+    def __post_init__(self) -> None:
+        require_at_least(1, number=self.number, count=self.count)
+        if self.number > self.count:
+            raise StrategyError(f"there is no part {self.number} of {self.count}; parts are numbered from 1")
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def has(self, url: str) -> bool:
+        """Say whether a page belongs to this part, by a hash of what it is called."""
+        return xxhash.xxh3_64_intdigest(url.encode(errors="replace")) % self.count == self.number - 1
+
+    def slice(self, length: int) -> slice:
+        """Return the part of a sequence of this length that belongs to this part."""
+        return slice(length * (self.number - 1) // self.count, length * self.number // self.count)
+
+
+@runtime_checkable
+class Divisible(Source, Protocol):
+    """A source that divides itself, so that a part reads less than the whole."""
+
+    def divide(self, partition: Partition) -> Source:
+        """Return a part of it."""
         ...
 
 
@@ -403,7 +454,7 @@ def _compare(pages: Mapping[str, str], source: OpenedSource, name: str) -> Stale
     left, hidden, unchanged = set(stored), set[str](), 0
     changed, added, unread = set[str](), set[str](), set[tuple[str, str]]()
     for offered in source.pages(known):
-        page = site.placed(offered.url if isinstance(offered, SourcePage) else offered.name)
+        page = site.placed(offered.name)
         if isinstance(offered, SourcePage):
             left.discard(page)
             if page in stored and stored[page] == offered.digest:

@@ -20,6 +20,7 @@ from linkstore.cli.progress import show_progress
 from linkstore.cli.stores import open_or_make
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import EmbeddingError
+from linkstore.store.core import CoreStore
 
 
 @pytest.fixture
@@ -261,7 +262,7 @@ def test_an_embedding_that_fails_leaves_no_store(folder, monkeypatch):
     def fail(self, source, pages):
         raise EmbeddingError("no key")
 
-    monkeypatch.setattr(LinkStore, "put_pages", fail)
+    monkeypatch.setattr(CoreStore, "put_pages", fail)
     assert run(folder)[0] == exits.EMBEDDING_MISSING
     assert not (folder.parent / "kb").exists()
 

@@ -19,7 +19,7 @@ import xxhash
 
 from linkstore.core.urls import Site, drop_tracking, is_internal_tag, split_tag
 from linkstore.ingest.html.pages import PageContent
-from linkstore.ingest.partition import Partition
+from linkstore.ingest.source import Partition
 from linkstore.ingest.web.targets import WebSettings
 
 _LISTS: Final = ("moved", "aliases", "children")

@@ -13,8 +13,7 @@ from linkstore.core.urls import Site
 from linkstore.extract.html import decode_html
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.page import find_named_pages, is_page_list
-from linkstore.ingest.partition import Partition
-from linkstore.ingest.source import BadInput, SourcePage
+from linkstore.ingest.source import BadInput, Partition, SourcePage
 from linkstore.ingest.web.client import Client, Robots
 from linkstore.ingest.web.crawl import Crawl, Visitor, is_page
 from linkstore.ingest.web.fetching import Fetcher, Network, Response
