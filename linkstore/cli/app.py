@@ -20,7 +20,7 @@ COMMANDS: Final = {
     "index": "index:index",
     "query": "query:query",
     "ask": "ask:ask",
-    "context": "context:context",
+    "context": "query:context",
     "links": "links:links",
     "suggest": "links:suggest",
     "stats": "maintain:stats",

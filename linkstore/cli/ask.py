@@ -17,8 +17,6 @@ from linkstore.errors import StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.agents.answers import Answer
-
-if TYPE_CHECKING:
     from linkstore.agents.fact_index import FactReport, FactSummary
     from linkstore.store.core import CoreStore
 

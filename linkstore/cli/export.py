@@ -17,7 +17,7 @@ import xxhash
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import format_kinds, note, show, write_json
+from linkstore.cli.output import format_kinds, note, show, show_progress, write_json
 from linkstore.cli.stores import is_place_url, open_backend, open_core_store
 from linkstore.core.display import escape_unprintable, get_title, get_url
 from linkstore.core.links import LINKS_KEY, get_links
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from linkstore.core.links import Link
     from linkstore.store.core import CoreStore
-
-if TYPE_CHECKING:
     from linkstore.store.migration import MigrationReport, Source
 
 _GRAPHML_KEYS: Final = (
@@ -192,7 +190,6 @@ def migrate(
             openai:text-embedding-3-small; a linkstore has its own.
     """
     checkpoint = _check_places(source, target)
-    from linkstore.cli.progress import show_progress
     from linkstore.store import migration
 
     with _open_source(source, embedding_name) as origin:

@@ -1,4 +1,4 @@
-"""Writes results to stdout, and everything else to stderr: JSON, lines, and hits for a person."""
+"""Writes results to stdout, and everything else to stderr: JSON, lines, hits for a person, and progress."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import codecs
 import errno
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from itertools import pairwise
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from linkstore.core.batches import Progress
     from linkstore.core.hits import Hit, Hits
 
 MAX_SHOWN_SECTIONS: Final = 3
@@ -114,6 +116,34 @@ def complain(message: str) -> None:
         get_stderr().print(line)
     else:
         sys.stderr.write(f"{line}\n")
+
+
+@contextmanager
+def show_progress(unit: str = "pages", console: Console | None = None) -> Iterator[Progress | None]:
+    """Show a bar on stderr while the context lasts, and yield the function that moves it.
+
+    Yield None where nobody would see it: stderr is no terminal, or ``--quiet`` is given.
+
+    Args:
+        unit: What is counted.
+        console: Where it is shown; default stderr.
+    """
+    if console is None and (quiet.get() or not sys.stderr.isatty()):
+        yield None
+        return
+    from rich import progress
+
+    rate = progress.TextColumn("{task.fields[rate]}")
+    columns = (progress.BarColumn(), progress.MofNCompleteColumn(), rate, progress.TimeRemainingColumn())
+    with progress.Progress(*columns, console=console or get_stderr(), transient=True) as bar:
+        task = bar.add_task(unit, total=None, rate="")
+
+        def advance(done: int, total: int, page: str) -> None:
+            speed = bar.tasks[0].speed
+            told = "" if speed is None else f"{speed:,.0f} {unit}/s"
+            bar.update(task, completed=done, total=total or None, description=page, rate=told)
+
+        yield advance
 
 
 @lru_cache(maxsize=2)

@@ -16,7 +16,7 @@ from rich.console import Console
 from linkstore import LinkStore
 from linkstore.cli import exits
 from linkstore.cli.commands import add_command
-from linkstore.cli.progress import show_progress
+from linkstore.cli.output import show_progress
 from linkstore.cli.stores import open_or_make
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import EmbeddingError
