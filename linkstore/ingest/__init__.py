@@ -8,6 +8,7 @@ from linkstore.core.lazy import lazy
 
 if TYPE_CHECKING:
     from linkstore.core.batches import Progress
+    from linkstore.engines.contract import Written
     from linkstore.ingest.chunks import ChunkLimits
     from linkstore.ingest.files import SourceNotFoundError
     from linkstore.ingest.html.folder import FolderSource
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
         LeftOut,
         NothingIndexedError,
         OpenedSource,
-        PageCounts,
         PageStore,
         Partition,
         RemovalRefusedError,
@@ -39,13 +39,12 @@ if TYPE_CHECKING:
     from linkstore.ingest.watch import watch_folder
     from linkstore.ingest.wiki.source import WikiDumpSource
     from linkstore.ingest.wiki.zim import MissingLibzimError, ZimSource
-    from linkstore.ingest.writer import Counts, Finished, Writer
+    from linkstore.ingest.writer import Finished, Writer
 
 __all__ = [
     "BadInput",
     "CORPUS_LINKS",
     "ChunkLimits",
-    "Counts",
     "DEFAULT_LINKS",
     "Dangling",
     "DocumentsSource",
@@ -60,7 +59,6 @@ __all__ = [
     "MissingLibzimError",
     "NothingIndexedError",
     "OpenedSource",
-    "PageCounts",
     "PageSettings",
     "PageSource",
     "PageStore",
@@ -77,6 +75,7 @@ __all__ = [
     "VaultSource",
     "WikiDumpSource",
     "Writer",
+    "Written",
     "ZimSource",
     "aindex",
     "index",
@@ -89,6 +88,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "linkstore.core.batches": "Progress",
+        "linkstore.engines.contract": "Written",
         "linkstore.ingest.chunks": "ChunkLimits",
         "linkstore.ingest.files": "SourceNotFoundError",
         "linkstore.ingest.html.folder": "FolderSource",
@@ -100,12 +100,12 @@ __getattr__, __dir__ = lazy(
         "linkstore.ingest.relink": "CORPUS_LINKS Relinked link_corpus",
         "linkstore.ingest.settings": "PageSettings",
         "linkstore.ingest.source": (
-            "BadInput Dangling Encodings IndexingError LeftOut NothingIndexedError OpenedSource PageCounts "
+            "BadInput Dangling Encodings IndexingError LeftOut NothingIndexedError OpenedSource "
             "PageStore Partition RemovalRefusedError Source SourcePage Staleness Summary staleness"
         ),
         "linkstore.ingest.watch": "watch_folder",
         "linkstore.ingest.wiki.source": "WikiDumpSource",
         "linkstore.ingest.wiki.zim": "MissingLibzimError ZimSource",
-        "linkstore.ingest.writer": "Counts Finished Writer",
+        "linkstore.ingest.writer": "Finished Writer",
     },
 )

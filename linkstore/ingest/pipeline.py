@@ -28,6 +28,7 @@ from linkstore.core.documents import PageDocuments
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.processes import slow_collector
 from linkstore.core.urls import Site
+from linkstore.engines.contract import Written
 from linkstore.errors import DocumentError, ExtractionError, LinkError
 from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
@@ -40,7 +41,6 @@ from linkstore.ingest.source import (
     LeftOut,
     NothingIndexedError,
     OpenedSource,
-    PageCounts,
     PageStore,
     PageWriter,
     Partition,
@@ -292,7 +292,7 @@ class _IngestRun:
             self.links.update(self.upkeep.settle().links)
         survey, linked = self.store.survey_pages() if complete else (None, ())
         return Summary(
-            pages=PageCounts(
+            pages=Written(
                 added=self.added, updated=self.updated, unchanged=self.unchanged, removed=len(gone)
             ),
             chunks=self.chunks,

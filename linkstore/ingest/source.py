@@ -29,7 +29,7 @@ from linkstore.errors import LinkError, LinkStoreError, StrategyError
 from linkstore.extract.protocol import Chunk
 
 if TYPE_CHECKING:
-    from linkstore.engines.contract import LinkedPage, Survey
+    from linkstore.engines.contract import LinkedPage, Survey, Written
 
 PageReader = Callable[[], Sequence[Chunk] | Sequence[Document]]
 """Reads a page: chunks, or documents that are stored as they are."""
@@ -244,21 +244,6 @@ class PageStore(PageWriter, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageCounts:
-    """The numbers of pages by outcome; skipped pages are in :attr:`Summary.skipped`."""
-
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    removed: int = 0
-
-    @property
-    def total(self) -> int:
-        """The number of pages of the source that are stored."""
-        return self.added + self.updated + self.unchanged
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Dangling:
     """Links that lead to no document of the store.
 
@@ -336,7 +321,7 @@ class Summary:
     """The result of a run of :func:`~linkstore.ingest.index`.
 
     Args:
-        pages: Counts of the source's pages.
+        pages: How many pages of the source were added, updated, and removed.
         chunks: Documents written.
         links: Links written, by kind.
         dangling: Hyperlinks that lead to nothing, in the whole store. None for a dry run and for a part of a
@@ -355,7 +340,7 @@ class Summary:
         dry_run: Whether nothing was written: the counts are of what would have been.
     """
 
-    pages: PageCounts
+    pages: Written
     chunks: int
     links: Mapping[str, int]
     skipped: Mapping[str, str]
