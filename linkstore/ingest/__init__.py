@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from linkstore.ingest.pipeline import DEFAULT_LINKS, IndexOptions, aindex, index
     from linkstore.ingest.records import DocumentsSource, JsonLinesSource
     from linkstore.ingest.relink import CORPUS_LINKS, Relinked, link_corpus
-    from linkstore.ingest.settings import PageSettings
+    from linkstore.ingest.settings import PageSettings, PathSettings
     from linkstore.ingest.source import (
         BadInput,
         Dangling,
@@ -60,6 +60,7 @@ __all__ = [
     "NothingIndexedError",
     "OpenedSource",
     "PageSettings",
+    "PathSettings",
     "PageSource",
     "PageStore",
     "Partition",
@@ -98,7 +99,7 @@ __getattr__, __dir__ = lazy(
         "linkstore.ingest.pipeline": "DEFAULT_LINKS IndexOptions aindex index",
         "linkstore.ingest.records": "DocumentsSource JsonLinesSource",
         "linkstore.ingest.relink": "CORPUS_LINKS Relinked link_corpus",
-        "linkstore.ingest.settings": "PageSettings",
+        "linkstore.ingest.settings": "PageSettings PathSettings",
         "linkstore.ingest.source": (
             "BadInput Dangling Encodings IndexingError LeftOut NothingIndexedError OpenedSource "
             "PageStore Partition RemovalRefusedError Source SourcePage Staleness Summary staleness"

@@ -33,54 +33,77 @@ _READ: Final = 500 * 1024
 
 
 class Client:
-    """Makes the requests of one crawl, one after the other.
+    """Makes the requests of one crawl, one after the other, as the robots.txt of each host allows.
+
+    A robots.txt is read once. Without one (status 400 to 499) everything is allowed; where it cannot be read,
+    nothing is. A redirect is followed wherever it leads, as long as that may be asked.
 
     Args:
         fetcher: Makes a single request.
-        settings: How often requests are made, and made again.
+        settings: How often requests are made, and made again, and as whom.
         network: Tells the time and waits.
     """
 
     def __init__(self, fetcher: Fetcher, settings: WebSettings, network: Network | None = None) -> None:
         self._fetcher = fetcher
-        self._interval = 1.0 / settings.rate
-        self._retries = settings.retries
-        self._patience = settings.patience
+        self._settings = settings
         self._network = network or Network()
+        self._interval = 1.0 / settings.rate
         self._last = -math.inf
         self._failures = 0
+        self._robots: dict[str, Protego | str] = {}
 
-    def slow_down(self, interval: float) -> None:
-        """Leave at least this many seconds between requests from now on.
-
-        Raises:
-            FetchError: If that takes more patience than there is.
-        """
-        if not interval <= self._patience:
-            raise FetchError(
-                f"it asks for {interval:,.0f} s between requests, more than {self._patience:,.0f}"
-            )
-        self._interval = max(self._interval, interval)
-
-    def get(
+    def ask(
         self,
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
-        follow: Callable[[str], bool] | None = None,
+        follow: Callable[[str], bool] = lambda _: True,
         wanted: Callable[[Mapping[str, str]], bool] | None = None,
         max_bytes: int | None = None,
-    ) -> Response:
-        """Ask for a URL, see :meth:`Fetcher.fetch`, after waiting for its turn, and ask again if need be.
+    ) -> Response | None:
+        """Ask for a URL, see :meth:`Fetcher.fetch`, or return None if its robots.txt does not allow that.
+
+        Redirects are followed to where both ``follow`` and the robots.txt there allow.
 
         Raises:
             ForbiddenUrlError: If it must not be asked.
+            RobotsError: If the robots.txt cannot be read, or asks for a longer delay than allowed.
             FetchError: If there is no acceptable answer after all tries.
             SiteUnavailableError: If this is the tenth URL in a row without an answer.
         """
+        if not self._allows(url):
+            return None
+        return self._get(
+            url, headers, lambda location: follow(location) and self._allows(location), wanted, max_bytes
+        )
 
-        def paced(location: str) -> bool:
-            going = follow is None or follow(location)
+    def _allows(self, url: str) -> bool:
+        target = read_target(url, self._fetcher.ports)
+        return self._read_rules(target.origin).can_fetch(target.url, self._settings.user_agent)
+
+    def sitemaps(self, url: str) -> tuple[str, ...]:
+        """Return the sitemaps that the robots.txt of a URL's host names, as written.
+
+        Raises:
+            ForbiddenUrlError: If the URL must not be requested.
+            RobotsError: If the robots.txt cannot be read, or asks for a longer delay than allowed.
+        """
+        origin = read_target(url, self._fetcher.ports).origin
+        return tuple(dict.fromkeys(self._read_rules(origin).sitemaps))
+
+    def _get(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        follow: Callable[[str], bool] = lambda _: True,
+        wanted: Callable[[Mapping[str, str]], bool] | None = None,
+        max_bytes: int | None = None,
+    ) -> Response:
+        """Ask for a URL after waiting for its turn, and ask again if need be."""
+
+        def follow_in_turn(location: str) -> bool:
+            going = follow(location)
             if going:
                 self._wait_for_turn()
             return going
@@ -91,22 +114,27 @@ class Client:
             found: Response | None = None
             try:
                 found = self._fetcher.fetch(
-                    url, headers=headers, follow=paced, wanted=wanted, max_bytes=max_bytes
+                    url, headers=headers, follow=follow_in_turn, wanted=wanted, max_bytes=max_bytes
                 )
+                problem = FetchError(f"the server answers {found.status}", again=True)
             except FetchError as error:
                 if not error.again:
                     raise
                 problem = error
-            else:
-                problem = FetchError(f"the server answers {found.status}", again=True)
             answered = found is not None and found.status not in _OVERLOADED
             self._failures = 0 if answered else self._failures
             if found is not None and found.status not in _RETRIED:
                 return found
-            retry_after = found.headers.get("retry-after") if found is not None else None
-            if not self._waited(attempt, retry_after):
-                raise problem if answered else self._failed(problem)
+            if not self._waited(attempt, found):
+                break
             attempt += 1
+        self._failures += not answered
+        if answered or self._failures < _FAILURES:
+            raise problem
+        raise SiteUnavailableError(
+            f"the site has not answered {_FAILURES} requests in a row, the last time because: {problem}."
+            " What was stored stays; run the same again later to go on"
+        )
 
     def _wait_for_turn(self) -> None:
         now = self._network.clock()
@@ -115,99 +143,51 @@ class Client:
             self._network.sleep(turn - now)
         self._last = turn
 
-    def _waited(self, attempt: int, retry_after: str | None) -> bool:
-        """Wait before the next try, or return False if there is to be none."""
-        if attempt >= self._retries:
+    def _waited(self, attempt: int, found: Response | None) -> bool:
+        """Wait before the next try as long as the answer asks, or return False if there is to be none."""
+        asked = 0.0 if found is None else _parse_retry_after(found.headers.get("retry-after", ""))
+        if attempt >= self._settings.retries or asked > self._settings.patience:
             return False
-        seconds = min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT)
-        asked = _parse_retry_after(retry_after)
-        if asked is not None:
-            if asked > self._patience:
-                return False
-            seconds = max(seconds, asked)
-        self._network.sleep(seconds)
+        self._network.sleep(max(asked, min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT)))
         return True
 
-    def _failed(self, error: FetchError) -> FetchError | SiteUnavailableError:
-        self._failures += 1
-        if self._failures < _FAILURES:
-            return error
-        return SiteUnavailableError(
-            f"the site has not answered {_FAILURES} requests in a row, the last time because: {error}."
-            " What was stored stays; run the same again later to go on"
-        )
-
-
-def _parse_retry_after(retry_after: str | None) -> float | None:
-    """Return how long a ``Retry-After`` (RFC 9110, section 10.2.3) asks to wait, None if it does not say."""
-    written = (retry_after or "").strip()
-    if written.isdecimal():
-        return float(written)
-    try:
-        moment = parsedate_to_datetime(written)
-    except (ValueError, OverflowError):
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.fromtimestamp(time.time(), UTC)).total_seconds())
-
-
-class Robots:
-    """The robots.txt of each host that is visited, read once.
-
-    Without one (status 400 to 499) everything is allowed; where it cannot be read, nothing is. A redirect
-    is followed wherever it leads, as long as that may be asked.
-
-    Args:
-        client: Asks for the files, and is slowed down as they wish.
-        user_agent: The user agent that they apply to.
-        ports: Allowed ports besides 80 and 443.
-    """
-
-    def __init__(self, client: Client, user_agent: str, ports: frozenset[int] = frozenset()) -> None:
-        self._client = client
-        self._user_agent = user_agent
-        self._ports = ports
-        self._read: dict[str, Protego | str] = {}
-
-    def allows(self, url: str) -> bool:
-        """Say whether a URL may be asked.
-
-        Raises:
-            ForbiddenUrlError: If the URL must not be requested.
-            FetchError: If the robots.txt cannot be read, or asks for a longer delay than allowed.
-        """
-        target = read_target(url, self._ports)
-        return self._rules(target.origin).can_fetch(target.url, self._user_agent)
-
-    def sitemaps(self, url: str) -> tuple[str, ...]:
-        """Return the sitemaps that the robots.txt of a URL's host names.
-
-        Raises:
-            ForbiddenUrlError: If the URL must not be requested.
-            FetchError: If the robots.txt cannot be read, or asks for a longer delay than allowed.
-        """
-        return tuple(dict.fromkeys(self._rules(read_target(url, self._ports).origin).sitemaps))
-
-    def _rules(self, origin: str) -> Protego:
-        if origin not in self._read:
-            self._read[origin] = self._fetched(origin)
-        rules = self._read[origin]
+    def _read_rules(self, origin: str) -> Protego:
+        if origin not in self._robots:
+            self._robots[origin] = self._fetch_rules(f"{origin}/robots.txt")
+        rules = self._robots[origin]
         if isinstance(rules, Protego):
             return rules
         raise RobotsError(f"{origin}/robots.txt cannot be followed, so nothing is allowed: {rules}")
 
-    def _fetched(self, origin: str) -> Protego | str:
+    def _fetch_rules(self, url: str) -> Protego | str:
+        """Read a robots.txt and slow down as it wishes, or return why it cannot be followed."""
         try:
-            found = self._client.get(f"{origin}/robots.txt")
-            if found.status >= _SERVER_ERROR:
-                return f"the server answers {found.status}"
-            rules = Protego.parse(found.body[:_READ].decode("utf-8-sig", "replace"))
-            rate = rules.request_rate(self._user_agent)
-            by_rate = rate.seconds / rate.requests if rate is not None and rate.requests else 0.0
-            self._client.slow_down(max(rules.crawl_delay(self._user_agent) or 0.0, by_rate))
+            found = self._get(url)
         except ForbiddenUrlError:
             raise
         except FetchError as error:
             return str(error)
+        if found.status >= _SERVER_ERROR:
+            return f"the server answers {found.status}"
+        rules = Protego.parse(found.body[:_READ].decode("utf-8-sig", "replace"))
+        agent, patience = self._settings.user_agent, self._settings.patience
+        rate = rules.request_rate(agent)
+        by_rate = rate.seconds / rate.requests if rate is not None and rate.requests else 0.0
+        interval = max(rules.crawl_delay(agent) or 0.0, by_rate)
+        if not interval <= patience:
+            return f"it asks for {interval:,.0f} s between requests, more than {patience:,.0f}"
+        self._interval = max(self._interval, interval)
         return rules
+
+
+def _parse_retry_after(written: str) -> float:
+    """Return how long a ``Retry-After`` (RFC 9110, section 10.2.3) asks to wait, 0 if it does not say."""
+    if written.strip().isdecimal():
+        return float(written)
+    try:
+        moment = parsedate_to_datetime(written)
+    except (ValueError, OverflowError):
+        return 0.0
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - datetime.fromtimestamp(time.time(), UTC)).total_seconds()

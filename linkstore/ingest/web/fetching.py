@@ -155,7 +155,7 @@ class Fetcher:
         network: Network | None = None,
     ) -> None:
         self._settings = settings
-        self._ports = ports
+        self.ports: Final = ports
         network = network or Network()
         self._guard = Guard(network, allow_private=settings.allow_private)
         self._pool = ConnectionPool(
@@ -198,7 +198,7 @@ class Fetcher:
         hops: list[str] = []
         limit = self._settings.max_bytes if max_bytes is None else max_bytes
         while True:
-            target = read_target(url, self._ports)
+            target = read_target(url, self.ports)
             asked = self._ask(target, (headers or {}) if not hops else {}, wanted, limit)
             location = _find_location(asked)
             if location is None or not follow(location):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -86,14 +86,13 @@ def read_sitemap(body: bytes) -> Sitemap:
 
 
 def list_sitemap_urls(
-    client: Client, urls: Iterable[str], *, allowed: Callable[[str], bool], given: Response | None = None
+    client: Client, urls: Iterable[str] = (), *, given: Response | None = None
 ) -> Iterator[str | BadInput]:
     """Yield the URLs of pages that sitemaps list, and those of the sitemaps they refer to.
 
     Args:
         client: Asks for them.
         urls: Where to start. One that a sitemap names must lie on the same host as that.
-        allowed: Whether a URL may be asked.
         given: A sitemap that has been fetched already.
     """
     seen = set(urls if given is None else (given.url, *urls))
@@ -105,7 +104,7 @@ def list_sitemap_urls(
             yield BadInput(name=url, reason=f"only {_MOST:,} sitemaps are read; {left}", hides=())
             return
         try:
-            found = given if given is not None and url == given.url else _fetch_sitemap(client, url, allowed)
+            found = given if given is not None and url == given.url else _fetch_sitemap(client, url)
             sitemap = Sitemap() if found is None else read_sitemap(found.body)
         except FetchError as error:
             yield BadInput(name=url, reason=str(error), hides=())
@@ -139,12 +138,10 @@ def resolve_urls(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:
             yield BadInput(name=base, reason=str(error))
 
 
-def _fetch_sitemap(client: Client, url: str, allowed: Callable[[str], bool]) -> Response | None:
+def _fetch_sitemap(client: Client, url: str) -> Response | None:
     """Fetch a sitemap, or return None if there is none, or it may not be asked."""
-    if not allowed(url):
-        return None
-    found = client.get(url, follow=allowed, max_bytes=MAX_BYTES)
-    if found.status in (404, 410) or found.location is not None:
+    found = client.ask(url, max_bytes=MAX_BYTES)
+    if found is None or found.status in (404, 410) or found.location is not None:
         return None
     if found.status != 200:
         raise FetchError(f"the server answers {found.status}")

@@ -14,8 +14,8 @@ from linkstore.extract.html import decode_html
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.page import find_named_pages, is_page_list
 from linkstore.ingest.source import BadInput, Partition, SourcePage
-from linkstore.ingest.web.client import Client, Robots
-from linkstore.ingest.web.crawl import Crawl, Visitor, is_page
+from linkstore.ingest.web.client import Client
+from linkstore.ingest.web.crawl import Crawl, is_page
 from linkstore.ingest.web.fetching import Fetcher, Network, Response
 from linkstore.ingest.web.frontier import Scope, find_site_roots
 from linkstore.ingest.web.sitemaps import MAX_BYTES, is_sitemap, list_sitemap_urls, resolve_urls
@@ -83,38 +83,42 @@ class WebsiteSource(WebSettings):
         ports = frozenset({_find_port(one) for one in (start, *self.allow) if "://" in one} - {0})
         with Fetcher(self, ports=ports, network=self.network) as fetcher:
             client = Client(fetcher, self, self.network)
-            robots = Robots(client, self.user_agent, ports)
-            found = _fetch_start(client, robots, start)
+            found = _fetch_start(client, start)
             roots = find_site_roots(start, found.url)
-            site = Site(bases=(*roots, *self.bases), policy=self.policy, prefix=self.prefix, query="keep")
+            site = Site(
+                bases=(*roots, *(self.bases or ())), policy=self.policy, prefix=self.prefix, query="keep"
+            )
             is_listed = is_page_list(found.url) or (is_sitemap(found.body) and self.max_depth == 0)
             if self.partition is not None and not is_listed:
                 raise WebSettingsError(
                     f"{start} cannot be divided, because pages are found by following links; give its"
                     " sitemap, and max_depth=0 (--max-depth 0), so that only its pages are indexed"
                 )
-            scope = Scope(site, roots, found.url, self, self.partition)
-            yield WebsitePages(Visitor(client=client, robots=robots, scope=scope, settings=self), site, found)
+            yield WebsitePages(self, client, site, Scope(site, roots, found.url, self, self.partition), found)
 
 
 class WebsitePages:
     """The pages of a website, in one run.
 
     Args:
-        visitor: Asks for them.
+        settings: Say how they are found and read.
+        client: Asks for them.
         site: Names pages below the start page's folder by their path from there, with the query.
+        scope: Says which belong to the site.
         start: The answer for the URL that was given: a page, a sitemap, or a list of pages.
     """
 
-    def __init__(self, visitor: Visitor, site: Site, start: Response) -> None:
+    def __init__(
+        self, settings: WebSettings, client: Client, site: Site, scope: Scope, start: Response
+    ) -> None:
         self.site: Final = site
+        self._client = client
+        self._scope = scope
         self._start = start
         self._crawl: Crawl | None = None
         self._is_list = is_page_list(start.url)
-        if self._is_list or not visitor.settings.follow_links:
-            named = replace(visitor.settings, max_depth=0, ignore_noindex=True)
-            visitor = replace(visitor, settings=named)
-        self._visitor = visitor
+        is_named = self._is_list or not settings.follow_links
+        self._settings = replace(settings, max_depth=0, ignore_noindex=True) if is_named else settings
 
     @property
     def unread(self) -> Mapping[str, int]:
@@ -137,24 +141,26 @@ class WebsitePages:
             name if name.isascii() else make_absolute_url(name, ""): digest for name, digest in known.items()
         }
         is_page = not self._is_list and not is_sitemap(self._start.body)
-        self._crawl = Crawl(self._visitor, asked, self._start if is_page else None, self._seeds())
+        self._crawl = Crawl(
+            self._client, self._scope, self._settings, asked, self._start if is_page else None, self._seeds()
+        )
         yield from map(_name_in_letters, self._crawl.run())
 
     def _seeds(self) -> Iterator[str | BadInput]:
         """Yield what the given list or sitemap names, else the sitemaps of robots.txt, or /sitemap.xml."""
-        client, robots, url = self._visitor.client, self._visitor.robots, self._start.url
+        url = self._start.url
         if self._is_list:
             yield from self._named()
         elif is_sitemap(self._start.body):
-            yield from list_sitemap_urls(client, (), allowed=robots.allows, given=self._start)
-        elif self._visitor.settings.follow_links:
+            yield from list_sitemap_urls(self._client, given=self._start)
+        elif self._settings.follow_links:
             named = []
-            for one in resolve_urls(robots.sitemaps(url), make_absolute_url("/robots.txt", url)):
+            for one in resolve_urls(self._client.sitemaps(url), make_absolute_url("/robots.txt", url)):
                 if isinstance(one, BadInput):
                     yield one
                 else:
                     named.append(one)
-            yield from list_sitemap_urls(client, named, allowed=robots.allows)
+            yield from list_sitemap_urls(self._client, named)
             if not named:
                 yield from self._guessed(make_absolute_url("/sitemap.xml", url))
 
@@ -163,7 +169,7 @@ class WebsitePages:
         outside = 0
         hrefs = find_named_pages(decode_html(self._start.body).text)
         for one in resolve_urls(hrefs, self._start.url):
-            if isinstance(one, BadInput) or self._visitor.scope.key(one) is not None:
+            if isinstance(one, BadInput) or self._scope.key(one) is not None:
                 yield one
             else:
                 outside += 1
@@ -172,14 +178,13 @@ class WebsitePages:
             yield BadInput(name=self._start.url, reason=reason)
 
     def _guessed(self, url: str) -> Iterator[str | BadInput]:
-        client, robots = self._visitor.client, self._visitor.robots
         try:
-            found = client.get(url, follow=robots.allows, max_bytes=MAX_BYTES) if robots.allows(url) else None
+            found = self._client.ask(url, max_bytes=MAX_BYTES)
         except FetchError as error:
             yield BadInput(name=url, reason=str(error))
             return
         if found is not None and found.status == 200 and is_sitemap(found.body):
-            yield from list_sitemap_urls(client, (), allowed=robots.allows, given=found)
+            yield from list_sitemap_urls(self._client, given=found)
 
 
 def _name_in_letters(offered: SourcePage | BadInput) -> SourcePage | BadInput:
@@ -196,11 +201,9 @@ def _find_port(url: str) -> int:
     return int(port) if port.isdecimal() else 0
 
 
-def _fetch_start(client: Client, robots: Robots, url: str) -> Response:
+def _fetch_start(client: Client, url: str) -> Response:
     try:
-        if not robots.allows(url):
-            raise SourceNotFoundError(f"{url}: robots.txt does not allow indexing it")
-        found = client.get(url, follow=robots.allows)
+        found = client.ask(url)
     except ForbiddenUrlError:
         raise
     except RobotsError as error:
@@ -208,6 +211,8 @@ def _fetch_start(client: Client, robots: Robots, url: str) -> Response:
     except FetchError as error:
         kind = SiteUnavailableError if error.again else FetchError
         raise kind(f"{url} cannot be read: {error}") from error
+    if found is None:
+        raise SourceNotFoundError(f"{url}: robots.txt does not allow indexing it")
     if found.location is not None:
         raise SourceNotFoundError(f"{url} redirects to {found.location}, which robots.txt does not allow")
     if found.status != 200:
