@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -99,6 +100,7 @@ def index(
     prune: bool | Callable[[str], bool] = False,
     jobs: int | None = None,
     partition: Partition | None = None,
+    stop: Event | None = None,
 ) -> Summary:
     """Bring a store up to date with a source of pages.
 
@@ -130,6 +132,7 @@ def index(
         partition: Index one of several parts of the source, while other processes index the others. Nothing
             is removed, and the links of ``"mention"`` and ``"entity"`` are not made: run once more without
             ``partition`` for that. Pages that have not changed are not embedded again.
+        stop: Ends the run once it is set, after the pages in hand are stored.
 
     Returns:
         What was done, or for a dry run what would have been done.
@@ -143,17 +146,28 @@ def index(
         ExtractionError: If an extractor is not installed, or cannot be used here, as ``"keyword"`` in a part.
         FetchError: If a website cannot be started; see :mod:`linkstore.ingest.web` for its kinds.
         SiteUnavailableError: If a website does not answer, or stops answering.
+        CancelledError: That of ``concurrent.futures``, if ``stop`` was set.
     """
-    options = IndexOptions(
-        name=name,
-        links=links,
-        progress=progress,
-        dry_run=dry_run,
-        prune=prune,
-        jobs=jobs,
-        partition=partition,
-    )
-    return _run(Event(), store, source, options)
+    require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
+    name, chosen = name_source(source, name), partition
+    if partition is not None:
+        require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
+        if isinstance(source, Divisible):
+            source, chosen = source.divide(partition), None
+    with slow_collector(), source.open() as opened:
+        return _IngestRun(
+            store=store,
+            source=opened,
+            name=name,
+            links=links,
+            progress=progress,
+            dry_run=dry_run,
+            prune=prune if callable(prune) else lambda _: bool(prune),
+            jobs=jobs,
+            is_part=partition is not None,
+            chosen=chosen,
+            stop=stop or Event(),
+        ).run()
 
 
 async def aindex(store: PageStore, source: Source, **options: Unpack[IndexOptions]) -> Summary:
@@ -166,65 +180,50 @@ async def aindex(store: PageStore, source: Source, **options: Unpack[IndexOption
         source: Where they come from.
         options: Those of :func:`index`.
     """
-    return await run_until_stopped(_run, store, source, options)
+    return await run_until_stopped(lambda stop: index(store, source, stop=stop, **options))
 
 
-@slow_collector()
-def _run(stop: Event, store: PageStore, source: Source, options: IndexOptions) -> Summary:
-    require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
-    name, partition = name_source(source, options.get("name")), options.get("partition")
-    if partition is not None:
-        require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
-        if isinstance(source, Divisible):
-            source, partition = source.divide(partition), None
-    with source.open() as opened:
-        return _IngestRun(store, opened, name, options, stop, partition).run()
-
-
+@dataclass(kw_only=True, eq=False)
 class _IngestRun:
     """One run: reads and writes pages, and counts.
 
     Args:
-        store: Where pages go.
-        source: Where they come from.
-        name: Of the source in the store.
-        options: See :func:`index`.
-        stop: Ends the run, once it is set.
-        chosen: Has the pages of the source that are read; None: all.
+        is_part: Whether other runs index the rest of the source.
+        chosen: Has the pages of ``source`` that are read; None: all.
+
+    The others are those of :func:`index`.
     """
 
-    def __init__(
-        self,
-        store: PageStore,
-        source: OpenedSource,
-        name: str,
-        options: IndexOptions,
-        stop: Event,
-        chosen: Partition | None,
-    ) -> None:
-        links = options.get("links", DEFAULT_LINKS)
-        self.store = store
-        self.source = source
-        self.name = name
-        self.dry_run = options.get("dry_run", False)
-        prune = options.get("prune", False)
-        self.prune: Callable[[str], bool] = prune if callable(prune) else lambda _: prune
-        self.partition = options.get("partition")
-        self.chosen = chosen
-        self.progress = options.get("progress")
-        self.stop = stop
-        self.linkers = Linkers(links, source.site)
-        if self.partition is not None and self.linkers.need_corpus:
+    store: PageStore
+    source: OpenedSource
+    name: str
+    links: Sequence[str | LinkExtractor[Any]]
+    progress: Progress | None
+    dry_run: bool
+    prune: Callable[[str], bool]
+    jobs: int | None
+    is_part: bool
+    chosen: Partition | None
+    stop: Event
+
+    def __post_init__(self) -> None:
+        site = self.source.site
+        self.linkers = Linkers(self.links, site)
+        names = [name_extractor(one) for one in self.links]
+        if self.is_part and self.linkers.need_corpus:
             raise ExtractionError(
-                f"a part of a source cannot be indexed with links of {', '.join(map(name_extractor, links))},"
-                " one of which needs all documents; index the whole source, or leave that one out"
+                f"a part of a source cannot be indexed with links of {', '.join(names)}, one of which needs"
+                " all documents; index the whole source, or leave that one out"
             )
-        self.last = _LastRun(store.pages(name), _make_salt(source.site, links), source.site)
-        self.upkeep = Upkeep(store, () if self.dry_run else self.linkers.kept_up)
-        self.ahead = ReadAhead(self.linkers, links, options.get("jobs"))
+        said = repr((PIPELINE_VERSION, site, names)).encode(errors="replace")
+        salt = f"{xxhash.xxh3_64(said).hexdigest()}:"
+        self.last = _LastRun(self.store.pages(self.name), salt, site)
+        self.upkeep = Upkeep(self.store, () if self.dry_run else self.linkers.kept_up)
+        self.ahead = ReadAhead(self.linkers, self.links, self.jobs)
         self.refusals = Refusals()
-        self.added = self.updated = self.unchanged = self.chunks = self.guessed = 0
-        self.links = Counter[str]()
+        self.pages = Counter[str]()
+        self.chunks = self.guessed = 0
+        self.written = Counter[str]()
         self.skipped: dict[str, str] = {}
         self.left_out: dict[str, Mapping[str, int]] = {}
         self.replaced: dict[str, int] = {}
@@ -236,7 +235,7 @@ class _IngestRun:
             self._store(changed)
         if self.stop.is_set():
             raise CancelledError(f"indexing {self.name} was cancelled")
-        if self.partition is not None:
+        if self.is_part:
             return self._end([])
         gone, doubted = self.last.gone(self.prune)
         stored = self.last.stored
@@ -261,7 +260,7 @@ class _IngestRun:
         outcomes = (
             preview_pages(self.store, self.name, pages)
             if self.dry_run
-            else write_pages(self.upkeep, self.name, pages, 0 if self.partition is None else PATIENCE)
+            else write_pages(self.upkeep, self.name, pages, PATIENCE if self.is_part else 0)
         )
         for page, problem in outcomes:
             if problem is not None:
@@ -270,33 +269,28 @@ class _IngestRun:
             _LOG.info("stored %s: %s", page.url, format_count(len(page.documents), "document"))
             if page.digest in self.again:  # it was counted when it was offered first
                 continue
-            if self.last.had(page.url):
-                self.updated += 1
-            else:
-                self.added += 1
+            self.pages["updated" if self.last.had(page.url) else "added"] += 1
             self.chunks += len(page.documents)
             links = chain.from_iterable(document.metadata[LINKS_KEY] for document in page.documents)
-            self.links.update(map(itemgetter("kind"), links))
+            self.written.update(map(itemgetter("kind"), links))
 
     def _end(self, gone: Sequence[str]) -> Summary:
         """Remove what is gone, bring the links of the corpus up to date, and return what was done.
 
         A part leaves that to the run of the whole source: it stays recorded as begun.
         """
-        complete = not self.dry_run and self.partition is None
+        complete = not self.dry_run and not self.is_part
         self.skipped.update(self.last.hiding(gone))
         for batch in () if self.dry_run else split_batches(gone, _REMOVED_AT_ONCE):
             self.upkeep.remove_pages(self.name, batch)
             _LOG.info("removed %s", ", ".join(batch))
         if complete:
-            self.links.update(self.upkeep.settle().links)
+            self.written.update(self.upkeep.settle().links)
         survey, linked = self.store.survey_pages() if complete else (None, ())
         return Summary(
-            pages=Written(
-                added=self.added, updated=self.updated, unchanged=self.unchanged, removed=len(gone)
-            ),
+            pages=Written(**self.pages, removed=len(gone)),
             chunks=self.chunks,
-            links=dict(sorted(self.links.items())),
+            links=dict(sorted(self.written.items())),
             skipped=self.skipped,
             unseen=tuple(sorted(self.last.unseen)),
             left_out=LeftOut.of(self.left_out),
@@ -322,7 +316,7 @@ class _IngestRun:
                 if isinstance(offered, BadInput):
                     self._take_down(offered)
                 elif found is None:
-                    self.unchanged += not offered.again
+                    self.pages["unchanged"] += not offered.again
                 elif self._note(found, name):
                     digest = f"{last.salt}{offered.digest}"
                     if offered.again:
@@ -373,12 +367,6 @@ def _explain_nothing(summary: Summary) -> str:
     (name, reason), *others = summary.skipped.items()
     more = f" (and {len(others):,} more like this)" if others else ""
     return f"{reason}{more}" if name == "." else f"{name}: {reason}{more}"
-
-
-def _make_salt(site: Site, links: Sequence[str | LinkExtractor[Any]]) -> str:
-    """Return the prefix of stored digests: a hash of the settings by which pages become documents."""
-    said = repr((PIPELINE_VERSION, site, [name_extractor(one) for one in links]))
-    return f"{xxhash.xxh3_64(said.encode(errors='replace')).hexdigest()}:"
 
 
 class _LastRun:

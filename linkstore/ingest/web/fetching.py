@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from itertools import chain
 from typing import Any, Final, Self
 
@@ -60,49 +60,35 @@ _ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)
 """Bits 64 to 96 of an address that holds an IPv4 address by RFC 5214."""
 
 
-def _parse_networks(*pairs: tuple[str, str]) -> tuple[tuple[IPv4Network | IPv6Network, str], ...]:
-    return tuple(
-        (IPv6Network(block) if ":" in block else IPv4Network(block), meaning) for block, meaning in pairs
-    )
+def _parse_networks(blocks: Mapping[str, str]) -> Mapping[IPv4Network | IPv6Network, str]:
+    return {ip_network(block): meaning for meaning, listed in blocks.items() for block in listed.split()}
 
 
 _PRIVATE: Final = _parse_networks(
-    ("127.0.0.0/8", "loopback"),
-    ("10.0.0.0/8", "private"),
-    ("172.16.0.0/12", "private"),
-    ("192.168.0.0/16", "private"),
-    ("100.64.0.0/10", "shared by a provider"),
-    ("::1/128", "loopback"),
-    ("fc00::/7", "private"),
+    {
+        "loopback": "127.0.0.0/8 ::1/128",
+        "private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7",
+        "shared by a provider": "100.64.0.0/10",
+    }
 )
 """Allowed on demand."""
 
 _NEVER: Final = _parse_networks(
-    ("0.0.0.0/8", "this host"),
-    ("169.254.0.0/16", "link-local"),
-    ("192.0.0.0/24", "reserved"),
-    ("192.0.2.0/24", "for documentation"),
-    ("192.31.196.0/24", "reserved"),
-    ("192.52.193.0/24", "reserved"),
-    ("192.88.99.0/24", "6to4"),
-    ("192.175.48.0/24", "reserved"),
-    ("198.18.0.0/15", "for benchmarks"),
-    ("198.51.100.0/24", "for documentation"),
-    ("203.0.113.0/24", "for documentation"),
-    ("224.0.0.0/4", "multicast"),
-    ("240.0.0.0/4", "reserved"),
-    ("::ffff:0:0/96", "an IPv4 address inside IPv6"),
-    ("64:ff9b::/96", "NAT64"),
-    ("64:ff9b:1::/48", "NAT64"),
-    ("2001::/23", "reserved"),
-    ("2001:db8::/32", "for documentation"),
-    ("2002::/16", "6to4"),
-    ("2620:4f:8000::/48", "reserved"),
-    ("3fff::/20", "for documentation"),
-    ("fe80::/10", "link-local"),
-    ("fec0::/10", "site-local"),
-    ("ff00::/8", "multicast"),
+    {
+        "this host": "0.0.0.0/8",
+        "link-local": "169.254.0.0/16 fe80::/10",
+        "site-local": "fec0::/10",
+        "for documentation": "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20",
+        "for benchmarks": "198.18.0.0/15",
+        "multicast": "224.0.0.0/4 ff00::/8",
+        "6to4": "192.88.99.0/24 2002::/16",
+        "NAT64": "64:ff9b::/96 64:ff9b:1::/48",
+        "an IPv4 address inside IPv6": "::ffff:0:0/96",
+        "reserved": "192.0.0.0/24 192.31.196.0/24 192.52.193.0/24 192.175.48.0/24 240.0.0.0/4 2001::/23"
+        " 2620:4f:8000::/48",
+    }
 )
+"""No two of them overlap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,12 +378,12 @@ def explain_refusal(address: str, *, allow_private: bool = False) -> str | None:
         return "it is not an IP address"
     if isinstance(one, IPv6Address) and one.scope_id:
         return "it is link-local"
-    for network, meaning in _PRIVATE:
+    for network, meaning in _PRIVATE.items():
         if one in network:
             return (
                 None if allow_private else f"it is {meaning}; --allow-private (allow_private) would allow it"
             )
-    for network, meaning in _NEVER:
+    for network, meaning in _NEVER.items():
         if one in network:
             return f"it is {meaning}"
     if isinstance(one, IPv6Address):
