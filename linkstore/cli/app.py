@@ -33,7 +33,7 @@ COMMANDS: Final = {
     "verify": "maintain:verify",
     "repair": "maintain:repair",
     "compact": "maintain:compact",
-    "doctor": "doctor:doctor",
+    "doctor": "maintain:doctor",
     "serve": "serve:serve",
     "mcp": "serve:mcp",
     "migrate": "export:migrate",

@@ -10,7 +10,7 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_stdout, note, show_progress, write_json
+from linkstore.cli.output import get_stdout, note, print_result, show_progress, write_json
 from linkstore.cli.stores import open_store, split_names
 from linkstore.core.display import escape_unprintable, format_count
 
@@ -197,10 +197,7 @@ def profile(
     asked = () if questions is None else read_questions(questions)
     with open_store(store) as opened_store:
         found = profiled(opened_store, asked, gold=gold)
-    if json:
-        write_json(found.to_dict())
-    else:
-        show_profile(found)
+    print_result(found, show_profile, json=json)
 
 
 def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> None:

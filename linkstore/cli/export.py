@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal
 from xml.sax.saxutils import escape, quoteattr
@@ -17,7 +16,7 @@ import xxhash
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import format_kinds, note, show, show_progress, write_json
+from linkstore.cli.output import format_kinds, note, print_result, show, show_progress
 from linkstore.cli.stores import is_place_url, open_backend, open_core_store
 from linkstore.core.display import escape_unprintable, get_title, get_url
 from linkstore.core.links import LINKS_KEY, get_links
@@ -205,10 +204,7 @@ def migrate(
                     if migration.is_begun(goal, checkpoint):
                         note("not done; the same command goes on from where it stopped")
                 raise
-    if json:
-        write_json(asdict(report))
-    else:
-        show_migration(report)
+    print_result(report, show_migration, json=json)
 
 
 def _check_places(source: str, target: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,8 +17,8 @@ from linkstore.cli.exits import NOTHING_TO_INDEX, SOURCE_INCOMPLETE, UsageError,
 from linkstore.cli.output import (
     complain,
     format_kinds,
-    get_stdout,
     note,
+    print_result,
     quiet,
     show,
     show_progress,
@@ -31,12 +30,13 @@ from linkstore.cli.stores import (
     open_or_make,
     split_names,
 )
-from linkstore.core.display import escape_unprintable, format_count
+from linkstore.core.display import format_count
 from linkstore.core.text import escape_surrogates
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
     from linkstore.ingest import Partition
+    from linkstore.ingest.relink import Relinked
     from linkstore.ingest.source import LeftOut, PageStore, Summary
 
 MAX_SHOWN_SKIPPED: Final = 10
@@ -268,7 +268,7 @@ def _report_summary(summary: Summary, report: Path | None, *, json: bool, briefl
     if report is not None:
         _write_report(report, summary)
     if json:
-        write_json(asdict(summary))
+        write_json(summary)
     elif not briefly and not quiet.get():
         show_summary(summary)
 
@@ -369,9 +369,9 @@ def relink(
     chosen = choose_extractors(links or CORPUS_LINKS)
     with open_core_store(store) as opened_store:
         done = link_corpus(opened_store, chosen)
-    if json:
-        write_json(asdict(done))
-        return
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in done.links.items())
-    get_stdout().print(f"documents {done.documents:,}, {done.changed:,} with other links than before")
-    get_stdout().print(f"links     {escape_unprintable(kinds) or 'none'} written")
+    print_result(done, _show_relinked, json=json)
+
+
+def _show_relinked(done: Relinked) -> None:
+    show(f"documents {done.documents:,}, {done.changed:,} with other links than before")
+    show(f"links     {format_kinds(done.links)} written")

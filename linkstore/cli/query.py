@@ -192,7 +192,7 @@ def context(
             header=source_header if headers else None,
         ).compile(text)
     if json:
-        write_json(compiled.to_dict())
+        write_json(compiled)
     elif compiled.text:
         for line in compiled.text.split("\n"):
             show(line)
