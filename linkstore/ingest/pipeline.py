@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -280,7 +280,7 @@ class _IngestRun:
         A part leaves that to the run of the whole source: it stays recorded as begun.
         """
         complete = not self.dry_run and not self.is_part
-        self.skipped.update(self.last.hiding(gone))
+        self.skipped.update(self.last.keep(gone))
         for batch in () if self.dry_run else split_batches(gone, _REMOVED_AT_ONCE):
             self.upkeep.remove_pages(self.name, batch)
             _LOG.info("removed %s", ", ".join(batch))
@@ -292,7 +292,7 @@ class _IngestRun:
             chunks=self.chunks,
             links=dict(sorted(self.written.items())),
             skipped=self.skipped,
-            unseen=tuple(sorted(self.last.unseen)),
+            unseen=tuple(sorted(self.last.hidden)),
             left_out=LeftOut.of(self.left_out),
             encodings=Encodings.of(self.replaced, self.guessed),
             unread=self.source.unread,
@@ -330,13 +330,11 @@ class _IngestRun:
             self._take_down(refused)
 
     def _take_down(self, bad: BadInput) -> None:
-        leads = tuple(self.source.site.placed(one) if one else "" for one in bad.hides or ())
-        if bad.guessed:
-            self.last.guessed[bad.name] = (leads, bad.reason)
-            return
-        self._skip(bad.name, bad.reason)
         if bad.hides is not None:
-            self.last.unseen[bad.name] = leads
+            leads = tuple(self.source.site.placed(one) if one else "" for one in bad.hides)
+            self.last.hidden[bad.name] = replace(bad, hides=leads)
+        if not bad.guessed:
+            self._skip(bad.name, bad.reason)
 
     def _skip(self, name: str, reason: str) -> None:
         self.skipped[name] = reason
@@ -390,10 +388,8 @@ class _LastRun:
             if page.startswith(self.lead) or "://" in page
         }
         """URL within the source → the source's digest, empty for a page that would be indexed otherwise."""
-        self.unseen: dict[str, tuple[str, ...]] = {}
-        """Name of what could not be seen → what the names of pages there begin with; empty: any page."""
-        self.guessed: dict[str, tuple[tuple[str, ...], str]] = {}
-        """The same of what may as well be gone, with the reason to keep it."""
+        self.hidden: dict[str, BadInput] = {}
+        """What could not be seen, by name, with what the names of pages there begin with in the store."""
 
     def lacks(self, page: SourcePage) -> bool:
         """Say whether a page is not stored as it would be now."""
@@ -405,23 +401,26 @@ class _LastRun:
 
     def gone(self, known: Callable[[str], bool]) -> tuple[list[str], int]:
         """Return the stored pages that go, in order, and how many of them are not known to be gone."""
-        hidden = tuple(lead for leads in self.unseen.values() for lead in leads)
-        doubtful = tuple(lead for leads, _ in self.guessed.values() for lead in leads)
+        hidden, doubtful = (
+            tuple(lead for bad in self.hidden.values() if bad.guessed == guessed for lead in bad.hides or ())
+            for guessed in (False, True)
+        )
         missing = sorted(page for page in self.left if not page.startswith(hidden))
         sure = {page for page in missing if known(page.removeprefix(self.lead))}
         gone = [page for page in missing if page in sure or not page.startswith(doubtful)]
         return gone, len(gone) - len(sure)
 
-    def hiding(self, gone: Collection[str]) -> dict[str, str]:
-        """Return the parts whose pages may be gone but stay stored, with the reason to keep them."""
+    def keep(self, gone: Collection[str]) -> dict[str, str]:
+        """Take the parts whose pages may be gone, and stay stored, for unseen; return them with the reason.
+
+        The other parts that may be gone are forgotten.
+        """
         kept = self.left.difference(gone)
-        found = {
-            name: (leads, reason)
-            for name, (leads, reason) in self.guessed.items()
-            if any(page.startswith(leads) for page in kept)
-        }
-        self.unseen.update({name: leads for name, (leads, _) in found.items()})
-        return {name: reason for name, (_, reason) in found.items()}
+        doubtful = {name: bad for name, bad in self.hidden.items() if bad.guessed}
+        for name, bad in doubtful.items():
+            if not any(page.startswith(bad.hides or ()) for page in kept):
+                del self.hidden[name]
+        return {name: bad.reason for name, bad in doubtful.items() if name in self.hidden}
 
 
 def write_pages(
