@@ -108,7 +108,7 @@ def test_the_collector_looks_seldom_while_a_command_runs_and_as_before_afterward
     seen = []
     monkeypatch.setattr("linkstore.cli.output.prepare_streams", lambda: None)
     monkeypatch.setattr(
-        "linkstore.cli.app.make_application", lambda names: lambda **_: seen.append(get_threshold())
+        "linkstore.cli.commands.make_application", lambda names: lambda **_: seen.append(get_threshold())
     )
     before = get_threshold()
     main(["stats"])

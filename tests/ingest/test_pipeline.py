@@ -7,6 +7,7 @@ import gc
 import json
 import threading
 from collections import Counter
+from concurrent.futures import CancelledError
 
 import pytest
 from langchain_core.documents import Document
@@ -420,6 +421,23 @@ async def test_it_is_indexed_the_same_without_blocking_a_loop(store):
     assert index(store, offering(("a",), ("b",)), links=()).pages == Written(unchanged=2)
     with pytest.raises(NothingIndexedError):
         await aindex(store, offering(), name="other", links=())
+
+
+async def test_an_unknown_option_is_refused_in_both_forms(store):
+    unknown = {"dry_rum": True}
+    with pytest.raises(TypeError, match="dry_rum"):
+        await aindex(store, offering(("a",)), links=(), **unknown)
+    with pytest.raises(TypeError, match="dry_rum"):
+        index(store, offering(("a",)), links=(), **unknown)
+    assert store.pages("listed") == {}
+
+
+def test_an_event_ends_a_run_which_the_next_one_goes_on_with(store):
+    stop = threading.Event()
+    with pytest.raises(CancelledError):
+        index(store, offering(("a",), ("b",)), links=(), stop=stop, progress=lambda *_: stop.set())
+    assert list(store.pages("listed")) == ["a"]
+    assert index(store, offering(("a",), ("b",)), links=()).pages == Written(added=1, unchanged=1)
 
 
 async def test_a_task_that_is_cancelled_ends_as_an_interrupted_run_does(store):
