@@ -37,7 +37,8 @@ from linkstore.errors import LinkStoreError
 if TYPE_CHECKING:
     from linkstore.ingest import Partition
     from linkstore.ingest.relink import Relinked
-    from linkstore.ingest.source import LeftOut, PageStore, Summary
+    from linkstore.ingest.source import LeftOut, Summary
+    from linkstore.store.core import CoreStore
 
 MAX_SHOWN_SKIPPED: Final = 10
 """Number of skipped pages that are listed; ``--report`` lists all."""
@@ -215,7 +216,7 @@ def _parse_seconds(text: str) -> float:
 
 
 @contextmanager
-def _advise_when_stopped(store: PageStore) -> Iterator[None]:
+def _advise_when_stopped(store: CoreStore) -> Iterator[None]:
     """Tell how to continue after Ctrl-C, SIGTERM or SIGHUP.
 
     Raises:

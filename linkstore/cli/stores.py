@@ -14,7 +14,6 @@ from linkstore.errors import BackendError, LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.engines.bookkeeping import Backend
-    from linkstore.ingest.source import PageStore
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
 
@@ -64,7 +63,7 @@ def open_store(place: str, *, create: bool = False, embedding: str | None = None
 
 
 @contextmanager
-def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[PageStore]:
+def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[CoreStore]:
     """Open the store at a place, where the first page makes a store that does not exist yet.
 
     Args:
@@ -76,11 +75,11 @@ def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[PageSt
     """
     with ExitStack() as stack:
         try:
-            store = cast("PageStore", stack.enter_context(open_core_store(place, embedding=embedding)))
+            store = stack.enter_context(open_core_store(place, embedding=embedding))
         except StoreNotFoundError:
             empty = stack.enter_context(open_core_store(":memory:", create=True, embedding=embedding))
             make = partial(_make_store, place, embedding)
-            store = cast("PageStore", _UnmadeStore(empty, lambda: stack.enter_context(make())))
+            store = cast("CoreStore", _UnmadeStore(empty, lambda: stack.enter_context(make())))
         yield store
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         LeftOut,
         NothingIndexedError,
         OpenedSource,
-        PageStore,
         Partition,
         RemovalRefusedError,
         Source,
@@ -62,7 +61,6 @@ __all__ = [
     "PageSettings",
     "PathSettings",
     "PageSource",
-    "PageStore",
     "Partition",
     "Progress",
     "Relinked",
@@ -102,7 +100,7 @@ __getattr__, __dir__ = lazy(
         "linkstore.ingest.settings": "PageSettings PathSettings",
         "linkstore.ingest.source": (
             "BadInput Dangling Encodings IndexingError LeftOut NothingIndexedError OpenedSource "
-            "PageStore Partition RemovalRefusedError Source SourcePage Staleness Summary staleness"
+            "Partition RemovalRefusedError Source SourcePage Staleness Summary staleness"
         ),
         "linkstore.ingest.watch": "watch_folder",
         "linkstore.ingest.wiki.source": "WikiDumpSource",

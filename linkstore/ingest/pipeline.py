@@ -17,7 +17,7 @@ from functools import partial
 from itertools import chain
 from operator import itemgetter
 from threading import Event
-from typing import Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import xxhash
 
@@ -42,8 +42,6 @@ from linkstore.ingest.source import (
     LeftOut,
     NothingIndexedError,
     OpenedSource,
-    PageStore,
-    PageWriter,
     Partition,
     RemovalRefusedError,
     Source,
@@ -54,6 +52,9 @@ from linkstore.ingest.source import (
 )
 from linkstore.ingest.workers import ReadAhead, ReadPage
 from linkstore.store.base import PATIENCE, retry
+
+if TYPE_CHECKING:
+    from linkstore.store.core import CoreStore
 
 PIPELINE_VERSION: Final = 14
 """Raised whenever the same page would give other documents, so that all are read again."""
@@ -90,7 +91,7 @@ class IndexOptions(TypedDict, total=False):
 
 
 def index(
-    store: PageStore,
+    store: CoreStore,
     source: Source,
     *,
     name: str | None = None,
@@ -170,7 +171,7 @@ def index(
         ).run()
 
 
-async def aindex(store: PageStore, source: Source, **options: Unpack[IndexOptions]) -> Summary:
+async def aindex(store: CoreStore, source: Source, **options: Unpack[IndexOptions]) -> Summary:
     """Do as :func:`index`, in a thread of its own; ``progress`` is called there.
 
     A task that is cancelled ends as a run that is interrupted, once the pages in hand are stored.
@@ -194,7 +195,7 @@ class _IngestRun:
     The others are those of :func:`index`.
     """
 
-    store: PageStore
+    store: CoreStore
     source: OpenedSource
     name: str
     links: Sequence[str | LinkExtractor[Any]]
@@ -424,7 +425,7 @@ class _LastRun:
 
 
 def write_pages(
-    store: PageWriter, source: str, pages: Iterator[PageDocuments], patience: float = 0
+    store: Upkeep, source: str, pages: Iterator[PageDocuments], patience: float = 0
 ) -> Iterator[Outcome]:
     """Write pages, and yield each once the store has acknowledged or refused it.
 
@@ -480,7 +481,7 @@ def _try_batch(
         return [outcome for page in batch for outcome in _try_batch(change, [page])]
 
 
-def preview_pages(store: PageStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
+def preview_pages(store: CoreStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
     """Yield the results of :func:`write_pages`, as far as they are known without writing."""
     for batch in batch_pages(pages):
         store.check_pages(source, [page.url for page in batch])
@@ -508,7 +509,7 @@ def batch_pages(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]
 
 
 def add_corpus_links(
-    store: PageStore, linkers: Linkers, pages: Iterator[PageDocuments]
+    store: CoreStore, linkers: Linkers, pages: Iterator[PageDocuments]
 ) -> Iterator[PageDocuments]:
     """Yield the pages with the links that need the corpus, which is the stored pages and the new ones."""
     read = list({page.url: page for page in pages}.values())

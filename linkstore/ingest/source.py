@@ -1,4 +1,4 @@
-"""The protocols of ingest: sources, the store that pages go to, and what a run reports.
+"""The protocols of ingest: sources, their pages, and what a run reports.
 
 A source lists its pages and reads each of them. :class:`linkstore.store.LinkStore` is what pages are indexed
 into. A run calls back after each page, and gives a summary at the end. :func:`staleness` says how the stored
@@ -12,7 +12,7 @@ to remove those that are gone, and to make the links of the corpus.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
@@ -21,8 +21,6 @@ import xxhash
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import require, require_at_least, require_having
-from linkstore.core.documents import PageDocuments
-from linkstore.core.links import Link
 from linkstore.core.text import escape_surrogates
 from linkstore.core.urls import Site, is_internal_tag
 from linkstore.errors import LinkError, LinkStoreError, StrategyError
@@ -30,6 +28,7 @@ from linkstore.extract.protocol import Chunk
 
 if TYPE_CHECKING:
     from linkstore.engines.contract import LinkedPage, Survey, Written
+    from linkstore.store.core import CoreStore
 
 PageReader = Callable[[], Sequence[Chunk] | Sequence[Document]]
 """Reads a page: chunks, or documents that are stored as they are."""
@@ -190,57 +189,6 @@ def name_source(source: Source, given: str | None) -> str:
     if given is not None:
         require(str, "a string", source=given)
     return escape_surrogates(source.name if given is None else given)
-
-
-class PageWriter(Protocol):
-    """Takes pages in."""
-
-    def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
-        """Return pages with the vectors of their documents, so that ``put_pages`` embeds nothing.
-
-        It is called by one thread, while another puts pages.
-        """
-        ...
-
-    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
-        """Add pages, each replaced as a whole, in one transaction."""
-        ...
-
-    def remove_pages(self, source: str, urls: Sequence[str]) -> object:
-        """Remove pages with their documents, in one transaction."""
-        ...
-
-
-class PageStore(PageWriter, Protocol):
-    """A store that remembers which documents make up a page."""
-
-    def pages(self, source: str | None = None) -> dict[str, str]:
-        """Return the pages stored for a source, default all: URL → digest of what was indexed."""
-        ...
-
-    def check_pages(self, source: str, urls: Sequence[str]) -> None:
-        """Raise SourceConflictError if another source has one of these pages."""
-        ...
-
-    def page_ids(self, source: str, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the documents of those of these pages that are there: URL → ids, in order."""
-        ...
-
-    def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> object:
-        """Replace the links of these kinds in documents, by id, and keep everything else."""
-        ...
-
-    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents with these ids, leaving out unknown ids."""
-        ...
-
-    def scan(self) -> Iterator[Document]:
-        """Yield all stored documents, by id."""
-        ...
-
-    def survey_pages(self, kind: str = ..., take: int = ...) -> tuple[Survey, Sequence[LinkedPage]]:
-        """Count what is stored, and return the pages that most links of a kind lead to, most first."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -409,7 +357,7 @@ class Staleness:
         return not (self.changed or self.added or self.gone or self.unread)
 
 
-def staleness(store: PageStore, source: Source, name: str | None = None) -> Staleness:
+def staleness(store: CoreStore, source: Source, name: str | None = None) -> Staleness:
     """Compare the digests of a source's pages with those of the last run.
 
     The settings by which pages become documents are not compared, since the store does not record them.

@@ -292,11 +292,6 @@ class Response:
     hops: tuple[str, ...] = ()
     location: str | None = None
 
-    @property
-    def media_type(self) -> str:
-        """The media type without parameters, in lower case, empty if none is declared."""
-        return get_media_type(self.headers)
-
 
 def get_media_type(headers: Mapping[str, str]) -> str:
     """Return the media type that headers declare, without parameters, in lower case, empty if none."""

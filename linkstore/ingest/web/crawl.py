@@ -275,17 +275,19 @@ class Crawl:
         self._start = start
         self._seeds = seeds
         self._digests = known
-        key_of = scope.key
-        self._stored = {key: url for url in known if (key := key_of(url)) is not None}
-        memories = {url: recall_page(digest) for url, digest in known.items()}
-        self._memories = {
-            key: (url, memory) for key, url in self._stored.items() if (memory := memories[url]) is not None
+        self._known: Final = {
+            key: (url, recall_page(digest))
+            for url, digest in known.items()
+            if (key := scope.key(url)) is not None
         }
-        self._texts = {(_cut_query(key), memory.text): key for key, (_, memory) in self._memories.items()}
+        """Key of a stored page → its URL, and what the last run recorded of it."""
+        self._texts = {
+            (_cut_query(key), record.text): key for key, (_, record) in self._known.items() if record
+        }
         self._copies: Counter[str] = Counter()
         self._unasked: Counter[str] = Counter()
         self._ends = UrlOutcomes()
-        self._frontier = Frontier(scope, memories, max_depth=settings.max_depth)
+        self._frontier = Frontier(scope, self._known, max_depth=settings.max_depth)
         self._offered: dict[str, tuple[str, PageRecord]] = {}
         self._broken: dict[str, BadInput] = {}
         self._pending: set[str] = set()
@@ -324,7 +326,7 @@ class Crawl:
     def _is_copy(self, key: str) -> bool:
         """Say whether a URL is left out, for those that differ from it in the query alone were all copies."""
         path = _cut_query(key)
-        if path == key or key in self._stored or self._copies[path] < _MOST_COPIES:
+        if path == key or key in self._known or self._copies[path] < _MOST_COPIES:
             return False
         self._ends.add_nothing(key)
         self._unasked[path] += 1
@@ -361,12 +363,12 @@ class Crawl:
                 yield from self._answered(other, found)
                 return
             self._ends.add_nothing(one.key)
-            if one.key not in self._stored:
+            if one.key not in self._known:
                 self._broken[one.key] = self._bad(one, f"the server answers {found.status}")
             other = self._frontier.other_spelling(other)
 
     def _ask(self, one: Candidate) -> Response | None:
-        _, memory = self._memories.get(one.key, ("", None))
+        _, memory = self._known.get(one.key, ("", None))
         as_before = (
             memory is not None
             and memory.how == self._how
@@ -382,10 +384,11 @@ class Crawl:
         key = self._scope.key(location)
         if key is None or key in self._pending:
             return False
-        return key == one.key or (key not in self._ends and key not in self._memories)
+        _, memory = self._known.get(key, ("", None))
+        return key == one.key or (key not in self._ends and memory is None)
 
     def _answered(self, one: Candidate, found: Response) -> Iterator[Offer]:
-        url, memory = self._memories.get(one.key, (one.url, None))
+        url, memory = self._known.get(one.key, (one.url, None))
         if found.status == 304 and memory is not None and not found.hops:
             self._ends.add_page(one.key)
             self._offered[one.key] = (url, memory)
@@ -397,7 +400,7 @@ class Crawl:
             yield self._bad(one, f"the server answers {found.status}", failed=found.status >= _SERVER_ERROR)
         elif not is_page(found.url, found.headers):
             self._ends.add_nothing(one.key)
-            yield self._bad(one, f"it is {found.media_type[:80]}, not HTML")
+            yield self._bad(one, f"it is {get_media_type(found.headers)[:80]}, not HTML")
         else:
             yield from self._page(one, found)
 
@@ -405,7 +408,7 @@ class Crawl:
         target = self._scope.key(found.location or "")
         if target is None or self._ends.final(target) == one.key:
             self._ends.add_nothing(one.key)
-            if one.key not in self._stored:
+            if one.key not in self._known:
                 yield self._bad(one, f"it redirects to {found.location}, which does not belong to the crawl")
             return
         self._move((*found.hops, found.url), target)
@@ -463,7 +466,7 @@ class Crawl:
                 and len(self._pending) < _CANONICAL_CHAIN
             ):
                 self._pending.add(key)
-                asked = self._stored.get(other, named or "")
+                asked, _ = self._known.get(other, (named or "", None))
                 yield from self._visit(Candidate(url=asked, key=other, depth=one.depth, via=url))
                 self._pending.remove(key)
             final = self._ends.final(other)
@@ -475,7 +478,7 @@ class Crawl:
 
     def _read(self, key: str, depth: int, found: Response, page: WebPage, content: PageContent) -> SourcePage:
         """Return the page, with the digest of the last run if it still says the same."""
-        url, old = self._memories.get(key, (self._stored.get(key, drop_tracking(found.url)), None))
+        url, old = self._known.get(key, (drop_tracking(found.url), None))
         keys = {one: self._scope.key(one) for one in old.children} if old else {}
         children = (one for one, name in keys.items() if name is not None and not self._ends.is_nothing(name))
         moved, aliases = self._moved(key, old.moved if old else ()), self._aliases(found.url, content)
@@ -528,10 +531,10 @@ class Crawl:
             reason: What is wrong with it.
             failed: Whether there may be a page all the same.
         """
-        name = self._stored.get(one.key, one.url)
+        name, _ = self._known.get(one.key, (one.url, None))
         reason = f"{reason}; linked from {one.via}" if one.via else reason
         return BadInput(
-            name=name, reason=reason, hides=(name,) if failed and one.key in self._stored else None
+            name=name, reason=reason, hides=(name,) if failed and one.key in self._known else None
         )
 
     def _left_out(self) -> Iterator[BadInput]:
@@ -542,7 +545,7 @@ class Crawl:
         count = len(waiting) + self._frontier.left_out
         if count:
             why = f"after {len(self._offered):,} pages and {self._requests:,} requests (max_pages)"
-            hides = tuple(sorted(self._stored[key] for key in waiting & self._stored.keys()))
+            hides = tuple(sorted(self._known[key][0] for key in waiting & self._known.keys()))
             yield BadInput(name="further URLs", reason=f"{count:,} were left out, {why}", hides=hides)
 
 

@@ -19,7 +19,7 @@ from linkstore.extract.html import decode_html
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.page import find_named_pages, is_page_list
 from linkstore.ingest.source import BadInput, Partition, SourcePage
-from linkstore.ingest.web.client import GZIP, Client, Fetcher, Network, Response, read_body
+from linkstore.ingest.web.client import GZIP, Client, Fetcher, Network, Response, get_media_type, read_body
 from linkstore.ingest.web.crawl import Crawl, is_page
 from linkstore.ingest.web.frontier import Scope, find_site_roots
 from linkstore.ingest.web.targets import (
@@ -222,7 +222,9 @@ def _fetch_start(client: Client, url: str) -> Response:
     if found.status != 200:
         raise SourceNotFoundError(f"{url} cannot be read: the server answered {found.status}")
     if not is_page(found.url, found.headers) and not is_sitemap(found.body):
-        raise SourceNotFoundError(f"{url} is {found.media_type}; give a page of HTML or a sitemap")
+        raise SourceNotFoundError(
+            f"{url} is {get_media_type(found.headers)}; give a page of HTML or a sitemap"
+        )
     return found
 
 
