@@ -213,14 +213,15 @@ class Writer:
 
     def _write(self, batch: Batch) -> Written:
         store = _STORES.get(self)
-        documents, vectors = batch.documents, batch.vectors
+        given, vectors = batch
+        documents = given
         if vectors is None:
             stored = {
                 one.id: pack_document(one) for one in store.get_by_ids([one.id or "" for one in documents])
             }
             documents = [one for one in documents if stored.get(one.id) != pack_document(one)]
         written = store.put_documents(documents, vectors=vectors)
-        return written + Written(unchanged=len(batch.documents) - len(documents))
+        return written + Written(unchanged=len(given) - len(documents))
 
 
 def _find_problems(store: LinkStore, sampled: Sequence[Record]) -> Iterator[tuple[str, str]]:
@@ -329,17 +330,11 @@ VECTOR: Final = "vector"
 """The field of a row for what the store's embedding gives for its text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """Documents that are written together.
+Batch: TypeAlias = tuple[list[Document], Floats | None]
+"""Documents that are written together, as they will be stored, and their vectors.
 
-    Args:
-        documents: As they will be stored.
-        vectors: Of shape (documents, dimension); None if the documents are to be embedded.
-    """
-
-    documents: list[Document]
-    vectors: Floats | None
+These are of shape (documents, dimension); None if the documents are to be embedded.
+"""
 
 
 def split_rows(
@@ -366,7 +361,7 @@ def split_rows(
 
     def take() -> Batch:
         nonlocal documents, given, size
-        batch = Batch(documents=documents, vectors=as_matrix(given) if given else None)
+        batch = documents, as_matrix(given) if given else None
         documents, given, size = [], [], 0
         return batch
 

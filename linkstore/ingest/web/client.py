@@ -93,10 +93,20 @@ class Client:
         follow: Callable[[str], bool] = lambda _: True,
         wanted: Callable[[Mapping[str, str]], bool] | None = None,
         max_bytes: int | None = None,
+        heed: bool = True,
     ) -> Response | None:
-        """Ask for a URL, see :meth:`Fetcher.fetch`, or return None if its robots.txt does not allow that.
+        """Ask for a URL after waiting for its turn, and ask again if need be; see :meth:`Fetcher.fetch`.
 
-        Redirects are followed to where both ``follow`` and the robots.txt there allow.
+        Args:
+            url: See :meth:`Fetcher.fetch`.
+            headers: See :meth:`Fetcher.fetch`.
+            follow: See :meth:`Fetcher.fetch`.
+            wanted: See :meth:`Fetcher.fetch`.
+            max_bytes: See :meth:`Fetcher.fetch`.
+            heed: Whether to ask for nothing that a robots.txt does not allow, also not after a redirect.
+
+        Returns:
+            The answer, or None if it is not allowed to ask.
 
         Raises:
             ForbiddenUrlError: If it must not be asked.
@@ -104,42 +114,15 @@ class Client:
             FetchError: If there is no acceptable answer after all tries.
             SiteUnavailableError: If this is the tenth URL in a row without an answer.
         """
-        if not self._allows(url):
-            return None
-        return self._get(
-            url, headers, lambda location: follow(location) and self._allows(location), wanted, max_bytes
-        )
-
-    def _allows(self, url: str) -> bool:
-        target = read_target(url, self._fetcher.ports)
-        return self._read_rules(target.origin).can_fetch(target.url, self._settings.user_agent)
-
-    def sitemaps(self, url: str) -> tuple[str, ...]:
-        """Return the sitemaps that the robots.txt of a URL's host names, as written.
-
-        Raises:
-            ForbiddenUrlError: If the URL must not be requested.
-            RobotsError: If the robots.txt cannot be read, or asks for a longer delay than allowed.
-        """
-        origin = read_target(url, self._fetcher.ports).origin
-        return tuple(dict.fromkeys(self._read_rules(origin).sitemaps))
-
-    def _get(
-        self,
-        url: str,
-        headers: Mapping[str, str] | None = None,
-        follow: Callable[[str], bool] = lambda _: True,
-        wanted: Callable[[Mapping[str, str]], bool] | None = None,
-        max_bytes: int | None = None,
-    ) -> Response:
-        """Ask for a URL after waiting for its turn, and ask again if need be."""
 
         def follow_in_turn(location: str) -> bool:
-            going = follow(location)
+            going = follow(location) and (not heed or self._allows(location))
             if going:
                 self._wait_for_turn()
             return going
 
+        if heed and not self._allows(url):
+            return None
         attempt = 0
         while True:
             self._wait_for_turn()
@@ -168,6 +151,20 @@ class Client:
             " What was stored stays; run the same again later to go on"
         )
 
+    def _allows(self, url: str) -> bool:
+        target = read_target(url, self._fetcher.ports)
+        return self._read_rules(target.origin).can_fetch(target.url, self._settings.user_agent)
+
+    def sitemaps(self, url: str) -> tuple[str, ...]:
+        """Return the sitemaps that the robots.txt of a URL's host names, as written.
+
+        Raises:
+            ForbiddenUrlError: If the URL must not be requested.
+            RobotsError: If the robots.txt cannot be read, or asks for a longer delay than allowed.
+        """
+        origin = read_target(url, self._fetcher.ports).origin
+        return tuple(dict.fromkeys(self._read_rules(origin).sitemaps))
+
     def _wait_for_turn(self) -> None:
         now = self._network.clock()
         turn = max(now, self._last + self._interval)
@@ -194,11 +191,12 @@ class Client:
     def _fetch_rules(self, url: str) -> Protego | str:
         """Read a robots.txt and slow down as it wishes, or return why it cannot be followed."""
         try:
-            found = self._get(url)
+            found = self.ask(url, heed=False)
         except ForbiddenUrlError:
             raise
         except FetchError as error:
             return str(error)
+        assert found is not None, "it is asked for in any case"
         if found.status >= _SERVER_ERROR:
             return f"the server answers {found.status}"
         rules = Protego.parse(found.body[:_READ].decode("utf-8-sig", "replace"))

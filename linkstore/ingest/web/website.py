@@ -374,24 +374,17 @@ class _SitemapReader:
         self.found = Sitemap()
         self._path: list[str] = []
         self._text: list[str] = []
-        self._room = 0
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
+        parser.CharacterDataHandler = self._text.append
         self.parser = BoundedParser(parser)
 
     def _start(self, name: str, _: dict[str, str]) -> None:
         self.parser.enter()
         self._path.append(name.rpartition(" ")[2].lower())
         self._text.clear()
-        self._room = _LONGEST_URL
-
-    def _characters(self, text: str) -> None:
-        if self._room >= 0:
-            self._text.append(text[: self._room])
-            self._room -= len(text)
 
     def _end(self, _: str) -> None:
         self.parser.leave()
@@ -402,5 +395,5 @@ class _SitemapReader:
         urls = self.found.pages if within[0] == "url" else self.found.sitemaps
         if len(urls) >= MOST_URLS:
             raise _FullError
-        if self._room >= 0:  # a longer one could not be followed
-            urls.append("".join(self._text).strip())
+        if len(url := "".join(self._text).strip()) <= _LONGEST_URL:  # a longer one could not be followed
+            urls.append(url)
