@@ -24,8 +24,8 @@ import typer
 from linkstore._version import __version__
 from linkstore.cli.exits import UsageError, end_at_once, end_with_reader, get_exit_code, raise_signals
 from linkstore.cli.output import complain, note, prepare_streams, quiet
+from linkstore.core.arguments import ArgumentText, read_docstring
 from linkstore.core.display import escape_unprintable
-from linkstore.core.docstrings import ArgumentText, read_docstring
 from linkstore.core.processes import slow_collector
 from linkstore.errors import LinkStoreError
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from linkstore.core.batches import Progress
+    from linkstore.core.calls import Progress
     from linkstore.core.hits import Hit, Hits
 
 T = TypeVar("T")
