@@ -29,7 +29,7 @@ from linkstore.core.documents import PageDocuments
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.processes import slow_collector
 from linkstore.core.urls import Site
-from linkstore.engines.contract import Written
+from linkstore.engines.contract import Written as Written
 from linkstore.errors import DocumentError, ExtractionError, LinkError
 from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor

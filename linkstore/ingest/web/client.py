@@ -26,22 +26,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_netw
 from itertools import chain
 from typing import Any, Final, Self
 
-from httpcore2 import (
-    SOCKET_OPTION,
-    URL,
-    ConnectError,
-    ConnectionPool,
-    ConnectTimeout,
-    NetworkBackend,
-    NetworkError,
-    NetworkStream,
-    ProtocolError,
-    ReadTimeout,
-    SyncBackend,
-    TimeoutException,
-)
-from protego import Protego
-
+from linkstore.errors import MissingExtraError
 from linkstore.ingest.web.targets import (
     FetchError,
     ForbiddenUrlError,
@@ -52,6 +37,25 @@ from linkstore.ingest.web.targets import (
     make_absolute_url,
     read_target,
 )
+
+try:
+    from httpcore2 import (
+        SOCKET_OPTION,
+        URL,
+        ConnectError,
+        ConnectionPool,
+        ConnectTimeout,
+        NetworkBackend,
+        NetworkError,
+        NetworkStream,
+        ProtocolError,
+        ReadTimeout,
+        SyncBackend,
+        TimeoutException,
+    )
+    from protego import Protego
+except ModuleNotFoundError as error:
+    raise MissingExtraError("indexing a website", "web") from error
 
 _RETRIED: Final = frozenset({429, 500, 502, 503, 504})
 _OVERLOADED: Final = frozenset({429, 503})
