@@ -35,7 +35,7 @@ from linkstore.core.processes import Lock, count_cores, slow_collector
 from linkstore.core.urls import Site
 from linkstore.errors import LinkError, LinkStoreError
 from linkstore.extract.protocol import Chunk, LinkExtractor, Page
-from linkstore.ingest.documents import Linkers, make_page_documents
+from linkstore.ingest.documents import Linkers
 from linkstore.ingest.source import BadInput, PageReader, SourcePage, UnreadablePageError
 
 SECONDS_A_PAGE: Final = 10.0
@@ -97,7 +97,7 @@ def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
     try:
         with slow_collector():
             found = read()
-            documents = make_page_documents(found, linkers)
+            documents = linkers.make_documents(found)
     except (UnreadablePageError, LinkError) as error:
         return ReadPage(problem=str(error))
     except LinkStoreError:
