@@ -63,9 +63,6 @@ class FetchError(LinkStoreError):
 class ForbiddenUrlError(FetchError):
     """A URL is not requested: another scheme than http(s), a private address, a user name, an odd port."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-
 
 class RobotsError(FetchError, UnavailableError):
     """The robots.txt of a host cannot be read or followed, so nothing is requested from the host."""
