@@ -148,9 +148,9 @@ def is_from_user(message: BaseMessage) -> bool:
     return isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
 
 
-def frame_context(text: str, introduction: str = CONTEXT_INTRODUCTION) -> str:
+def frame_context(text: str) -> str:
     """Format a context for a system message: the sentence that it is data, and its frame."""
-    return "\n\n".join(filter(None, (introduction, _enclose([(CONTEXT_TAG, text)]))))
+    return f"{CONTEXT_INTRODUCTION}\n\n{_enclose([(CONTEXT_TAG, text)])}"
 
 
 def _enclose(parts: Sequence[tuple[str, str]]) -> str:

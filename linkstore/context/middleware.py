@@ -8,12 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 from langchain_core.messages import AnyMessage, SystemMessage
 
-from linkstore.context.compiled import CONTEXT_INTRODUCTION, Compiled, frame_context, is_from_user
+from linkstore.context.compiled import Compiled, frame_context, is_from_user
 from linkstore.context.compiler import ContextCompiler
 from linkstore.errors import BudgetError, MissingExtraError
 
@@ -33,23 +32,21 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
     fits into the budget, with a warning in the log ``linkstore``.
 
     Args:
-        compiler: Compiles the contexts; its budget is for all that is added, with introduction and frame.
-        introduction: Stands above the context; by default it says that the context is data.
+        compiler: Compiles the contexts; its budget is for all that is added, with the sentence above the
+            context and its frame.
 
     Raises:
-        BudgetError: If the budget is too small for the introduction.
+        BudgetError: If the budget is too small for the sentence and the frame.
     """
 
-    def __init__(self, compiler: ContextCompiler, introduction: str = CONTEXT_INTRODUCTION) -> None:
+    def __init__(self, compiler: ContextCompiler) -> None:
         super().__init__()
-        self._framed = partial(frame_context, introduction=introduction)
-        self.compiler = replace(compiler, frame=self._framed)
-        self.introduction = introduction
-        alone = compiler.counter.count([self._framed("")])[0]
+        self.compiler = replace(compiler, frame=frame_context)
+        alone = compiler.counter.count([frame_context("")])[0]
         if alone >= compiler.budget:
             raise BudgetError(
                 f"what stands above a context needs {alone} tokens, and the budget is {compiler.budget};"
-                " raise the budget, or give a shorter introduction"
+                " raise the budget"
             )
 
     def wrap_model_call(
@@ -75,7 +72,7 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
             if compiled is not None and compiled.left_out:
                 _LOG.warning("a model is called without a context: %s", compiled.reason)
             return request
-        added = self._framed(compiled.text)
+        added = frame_context(compiled.text)
         return request.override(system_message=extend_message(request.system_message, added))
 
 
@@ -90,9 +87,5 @@ def extend_message(message: SystemMessage | None, text: str) -> SystemMessage:
     if message is None:
         return SystemMessage(text)
     if isinstance(message.content, str):
-        content: str | list[str | dict[Any, Any]] = (
-            f"{message.content}\n\n{text}" if message.content else text
-        )
-    else:
-        content = [*message.content, {"type": "text", "text": text}]
-    return message.model_copy(update={"content": content})
+        return message.model_copy(update={"content": "\n\n".join(filter(None, (message.content, text)))})
+    return message.model_copy(update={"content": [*message.content, {"type": "text", "text": text}]})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from langchain_core.language_models import BaseLanguageModel
@@ -17,14 +18,15 @@ from pydantic import BaseModel, Field, ValidationError
 
 from linkstore.context.decay import Memory
 from linkstore.core.arguments import omit_none, require_model
-from linkstore.core.calls import Call, call_plan
+from linkstore.core.calls import Call
 from linkstore.core.documents import HALF_LIFE_KEY
-from linkstore.core.plans import Operation, StoredDocument, read_documents
+from linkstore.core.plans import Operation, read_documents
 from linkstore.core.text import fold, split_sentences
 from linkstore.errors import ExtractionError
-from linkstore.memory.sessions import SessionKey, read_all
+from linkstore.memory.names import has_words
+from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, ask_model
-from linkstore.memory.turns import Turn, format_turn, has_words, read_turn
+from linkstore.memory.turns import Turn, format_turn, read_all
 from linkstore.memory.writing import SUMMARY, record_note
 
 _TURNS_AT_ONCE: Final = 20
@@ -127,10 +129,8 @@ def summarise_session(memory: MemorySettings, session: SessionKey) -> Operation[
 
 def read_session(memory: MemorySettings, session: SessionKey) -> Operation[tuple[list[Turn], list[Turn]]]:
     """Return all turns of a session in order, and its notes by time."""
-    backend = memory.store.backend
-    documents: list[StoredDocument] = yield call_plan(backend, read_documents([session.path]))
-    stored: list[StoredDocument] = yield call_plan(backend, read_all(documents))
-    known = sorted((read_turn(one.id, one.metadata) for one in stored), key=lambda turn: turn.order)
+    documents = yield from memory.read(read_documents([session.path]))
+    known = sorted((yield from memory.read(read_all(documents))), key=attrgetter("order"))
     return [turn for turn in known if not turn.is_note], [turn for turn in known if turn.is_note]
 
 

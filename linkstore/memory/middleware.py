@@ -18,9 +18,10 @@ from linkstore.core.arguments import omit_none, require_at_least
 from linkstore.core.calls import Call, arun, run
 from linkstore.core.plans import Operation
 from linkstore.errors import BudgetError, MissingExtraError, StrategyError
-from linkstore.memory.recall import Recall
+from linkstore.memory.names import has_words
+from linkstore.memory.recall import Recall, RecallOptions
 from linkstore.memory.sessions import SessionKey
-from linkstore.memory.turns import Exchange, Turn, find_exchanges, has_words, name_writing
+from linkstore.memory.turns import Exchange, Turn, find_exchanges, name_writing
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -76,15 +77,14 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         session: The conversation; a function of LangGraph's runtime where one agent serves several.
         k: How many turns and how many chunks to recall at most.
         everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
-        budget: The most tokens that the message and what is added for it may have, with the introduction and
-            frames; None, no budget. A run with a longer message raises BudgetError.
-        introduction: Stands above what is recalled.
+        budget: The most tokens that the message and what is added for it may have, with the sentence above
+            it and frames; None, no budget. A run with a longer message raises BudgetError.
         place: ``"system"`` (default) or ``"message"``: where it stands.
 
     Raises:
         DocumentError: If the session cannot be one.
         StrategyError: If ``place`` is neither, or ``k`` or ``budget`` is not an integer of at least 1.
-        BudgetError: If the budget is too small for the introduction.
+        BudgetError: If the budget is too small for the sentence above a recall.
     """
 
     state_schema = MemoryState
@@ -97,7 +97,6 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         k: int = 5,
         everywhere: bool = False,
         budget: int | None = None,
-        introduction: str = RECALL_INTRODUCTION,
         place: Literal["system", "message"] = "system",
     ) -> None:
         super().__init__()
@@ -108,19 +107,16 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         require_at_least(1, k=k, **omit_none(budget=budget))
         self.memory = memory
         self.session = session
-        self.k = k
-        self.everywhere = everywhere
-        self.budget = budget
-        self.introduction = introduction
         self.place = place
-        above = f"{introduction}\n\n" if introduction and budget is not None else ""
-        alone = counter_of(None).count([above])[0] if above else 0
-        if budget is not None and alone >= budget:
-            raise BudgetError(
-                f"what stands above a recall needs {alone} tokens, and the budget is {budget}; raise the"
-                " budget, or give a shorter introduction"
-            )
-        self._room = None if budget is None else budget - alone
+        self.options: RecallOptions = {"k": k, "everywhere": everywhere}
+        if budget is not None:
+            alone = counter_of(None).count([f"{RECALL_INTRODUCTION}\n\n"])[0]
+            self.options["budget"] = budget - alone
+            if alone >= budget:
+                raise BudgetError(
+                    f"what stands above a recall needs {alone} tokens, and the budget is {budget}; raise the"
+                    " budget"
+                )
         self._recalls: dict[tuple[SessionKey, str, str], Recall] = {}
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -181,7 +177,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             return None
         about = (session, exchange.name, exchange.query)
         if again or about not in self._recalls:
-            options = {"k": self.k, "everywhere": self.everywhere, "budget": self._room, "key": exchange.name}
+            options = {**self.options, "key": exchange.name}
             memory = self.memory
             recall: Recall = yield Call(memory.recall, memory.arecall, (session, exchange.query), options)
             self._recalls[about] = recall
@@ -215,7 +211,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         text = "" if recall is None else format_recall(recall, request.messages)
         if not text:
             return request
-        added = f"{self.introduction}\n\n{text}" if self.introduction else text
+        added = f"{RECALL_INTRODUCTION}\n\n{text}"
         if self.place == "system":
             return request.override(system_message=extend_message(request.system_message, added))
         messages = list(request.messages)

@@ -23,7 +23,6 @@ from linkstore.core.lexical import extract_terms
 from linkstore.core.plans import Plan, Resolve
 from linkstore.core.text import STOP_WORDS, find_words, fold, tokenize
 from linkstore.embeddings.wordllama import load_wordllama_tokenizer
-from linkstore.memory.turns import SPEAKER, has_words
 
 LONGEST_TEXT: Final = 8_000
 """Characters of a text that are searched for what it names."""
@@ -41,10 +40,6 @@ _WORD: Final = (
 _TOKEN: Final = re.compile(rf"({_WORD})|(\n+|[.!?:;…](?=\s|$)|[^\w\s])")
 PARTICLES: Final = frozenset(("da", "de", "del", "der", "di", "du", "la", "le", "of", "van", "von", "y", "&"))
 """Words inside names."""
-_WEAK_INSIDE: Final = frozenset(("and", "for", "the", "to", "without"))
-"""Words that stand more often between two names than inside one."""
-_QUANTIFIERS: Final = frozenset(("a", "an", "any", "each", "every", "no", "some", "what", "which"))
-"""Words before which a word in capitals is of a kind, and no name: "which PEP"."""
 _DETERMINERS: Final = frozenset(
     ("a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "this", "that", "these", "those")
 )
@@ -129,7 +124,7 @@ def find_names(text: str) -> tuple[Name, ...]:
             continue
         one = tokens[at].text
         unsure = not english and (tokens[at].first or (plain and one.istitle()))
-        if not unsure and not (loud and one.isupper() and one.isalpha()) and _is_of_one(tokens, at, end):
+        if not unsure and not (loud and one.isupper() and one.isalpha()):
             written = text[tokens[at].start : tokens[end - 1].end]
             found.append(Name(re.sub(r"['\u2019]s$", "", written), tokens[at].start))
         at = end
@@ -162,32 +157,19 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
     end = at + 1
     while end < len(tokens) and end - at < _MOST_NAME_WORDS and tokens[end].sentence == one.sentence:
         after = tokens[end]
-        gap = tokens[end - 1].text.lower() in read_words("titles")
         if not after.is_word or tokens[end - 1].text.endswith(("'s", "\u2019s")):
             break
-        if after.is_capital and after.folded not in read_words("times") and (not after.first or gap):
+        if after.is_capital and after.folded not in read_words("times") and not after.first:
             end += 1
-        elif (
-            after.folded in PARTICLES | _WEAK_INSIDE
-            and end + 1 < len(tokens)
-            and tokens[end + 1].is_capital
-            and (after.folded not in _WEAK_INSIDE or _is_joined(tokens, end))
-        ):
+        elif after.folded in PARTICLES and end + 1 < len(tokens) and tokens[end + 1].is_capital:
             end += 2
         else:
             break
     if one.first and (one.folded in read_words("openers") or one.folded in STOP_WORDS):
         return None  # a name after it is found by itself
-    if one.first and end == at + 1 and _says_something(tokens, end):
+    if one.first and end == at + 1 and (_says_something(tokens, end) or _is_common(one.folded)):
         return None
-    if end == at + 1 and (
-        one.folded in read_words("origins") or (at and tokens[at - 1].folded in _QUANTIFIERS)
-    ):
-        return None
-    doubtful = (
-        one.first and one.folded not in read_words("no_person") and one.folded not in read_words("titles")
-    )
-    return None if doubtful and (end == at + 1 or one.text.isalpha()) and _is_common(one.folded) else end
+    return None if all(token.folded in STOP_WORDS for token in tokens[at:end]) else end
 
 
 def _says_something(tokens: list[_Token], end: int) -> bool:
@@ -204,35 +186,8 @@ def _is_common(word: str) -> bool:
     return known and word not in read_words("given")
 
 
-def _is_joined(tokens: list[_Token], end: int) -> bool:
-    """Say whether a weak word stands inside a name, as in "Couch to 5K" and "Doctors Without Borders"."""
-    word = tokens[end].text
-    return word[0].isupper() or (word in {"to", "the"} and tokens[end + 1].text[0].isdigit())
-
-
-def _is_of_one(tokens: list[_Token], at: int, end: int) -> bool:
-    """Say whether words with capitals name one thing, and no kind, as "a traditional IRA" does."""
-    if all(token.folded in STOP_WORDS for token in tokens[at:end]):
-        return False
-    before = [one.folded for one in tokens[max(0, at - 3) : at] if one.sentence == tokens[at].sentence]
-    role = before[-1:] and before[-1] in read_words("roles")  # "the band Abba"
-    if not role and len(before) > 1 and before[-2] in {"a", "an", "the"} and _is_noun(tokens, at - 1):
-        return False
-    return not (before[-1:] and before[-1] in {"a", "an", "my", "our", "your"} and _is_noun(tokens, end))
-
-
-def _is_noun(tokens: list[_Token], at: int) -> bool:
-    """Say whether a word may go on with a phrase, as a noun does."""
-    return (
-        at < len(tokens)
-        and tokens[at].is_word
-        and not tokens[at].first
-        and not tokens[at].is_capital
-        and tokens[at].folded not in read_words("no_noun") | STOP_WORDS
-        and not tokens[at].text.endswith(("ly", "ing", "ed"))
-    )
-
-
+SPEAKER: Final = "speaker"
+"""The kind of the links by which turns are found by who speaks, and the key of metadata with the name."""
 EntityFinder = Callable[[str], Sequence[str]]
 """Gives the entities that a text mentions, in order."""
 MOST_ENTITIES: Final = 32
@@ -280,6 +235,11 @@ def find_entities(text: str) -> tuple[str, ...]:
     return select_distinct_names([name for _, _, name in sorted(found) if any(map(str.isalpha, name))])
 
 
+def has_words(text: str) -> bool:
+    """Say whether a text has anything to recall or to remember."""
+    return any(map(str.isalnum, text))
+
+
 def select_distinct_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return names with a word in them, each spelling once, the first :data:`MOST_ENTITIES`."""
     spelled: dict[str, str] = {}
@@ -320,6 +280,12 @@ def _may_be_name(word: str) -> bool:
     return all(
         one.isalnum() or one in ".'\u2019-_\u30fb\u200c\u200d" or category(one)[0] == "M" for one in word
     )
+
+
+def make_speaker_tags(owner: str, speaker: str | None) -> tuple[str, ...]:
+    """Return the tags by which a speaker is found: the whole name, and each word of it."""
+    words = [] if speaker is None else [speaker, *speaker.split()]
+    return tuple(dict.fromkeys(f"{owner}#{fold(word)}" for word in words))
 
 
 def find_named_speakers(question: str, owner: str) -> Plan[list[str]]:

@@ -13,11 +13,11 @@ from linkstore.context.compiled import Compiled, counter_of, frame_parts
 from linkstore.context.compiler import ContextCompiler
 from linkstore.context.decay import Decay
 from linkstore.core.arguments import omit_none, require, require_at_least
-from linkstore.core.calls import Call, call_plan
+from linkstore.core.calls import Call
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_terms
-from linkstore.core.plans import Operation, Plan, StoredDocument
+from linkstore.core.plans import Operation, Plan
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
@@ -28,12 +28,21 @@ from linkstore.memory.references import (
     depends_on_history,
     find_answered_name,
     has_name,
-    resolve_references,
+    may_mean_answer,
 )
 from linkstore.memory.search import ALONE, QueryView, TurnSearch, fuse_views, make_turn_views, make_views
-from linkstore.memory.sessions import SessionHead, SessionKey, read_head, read_linked
+from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, ask_model, request_search
-from linkstore.memory.turns import SUPERSEDES, Turn, format_time, format_turn, name_writing, read_turn
+from linkstore.memory.turns import (
+    SUPERSEDES,
+    Turn,
+    format_time,
+    format_turn,
+    name_writing,
+    read_head,
+    read_turn,
+    read_turns,
+)
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy, rerank_hits
@@ -98,7 +107,7 @@ class Recall:
 
     Args:
         question: As it was asked.
-        resolved: The question with its references resolved where they are certain, else the same text.
+        resolved: The question as the rewriter wrote it; the same text without one.
         entities: What the resolved question names.
         recent: The last turns of the session, in order, without those that state what is no longer so.
         turns: The turns and notes found for the question, best first; of facts the newest.
@@ -154,7 +163,7 @@ class Recall:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RecallRequest:
     """The request of a caller to a memory: see :class:`RecallOptions`."""
 
@@ -206,8 +215,8 @@ class RecallRequest:
 
 def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recall]:
     """Recall what answers a question."""
-    head: SessionHead = yield call_plan(memory.store.backend, read_head(asked.session, memory.window))
-    recent = [turn for turn in head.recent if asked.knows(turn, memory)]
+    _, recent = yield from memory.read(read_head(asked.session, memory.window))
+    recent = [turn for turn in recent if asked.knows(turn, memory)]
     resolved = yield from _resolve_question(memory, asked.question, recent)
     about = make_turn_views(asked.question, resolved, recent)
     turns, scores = yield from find_turns(memory, about, asked)
@@ -248,9 +257,12 @@ def search_turns(memory: MemorySettings, asked: RecallRequest) -> Operation[list
 def _resolve_question(
     memory: MemorySettings, question: str, recent: Sequence[Turn]
 ) -> Operation[ResolvedQuestion]:
-    """Resolve the references of the question: by the rewriter if there is one, else by rules."""
+    """Say what a question refers to; the rewriter resolves it, if there is one."""
+    depends = bool(recent) and depends_on_history(question)
     if memory.rewriter is None or not recent:
-        return resolve_references(question, recent, (yield from _confirm_name(memory, question, recent)))
+        name = (yield from _find_answered_name(memory, recent)) if depends else None
+        named = name is not None and may_mean_answer(question, recent[-1].query)
+        return ResolvedQuestion(text=question, depends=depends, name=name, named=named)
     if isinstance(memory.rewriter, BaseLanguageModel):
         conversation = "\n".join(map(format_turn, recent))
         prompt = _REWRITING_PROMPT.strip().format(conversation=conversation, question=question)
@@ -259,18 +271,13 @@ def _resolve_question(
         answer = yield Call(memory.rewriter, None, (question, recent))
         require(str, "a string", rewritten=answer)
     text = " ".join(answer.split()) or question
-    return ResolvedQuestion(text=text, depends=text != question or depends_on_history(question))
+    return ResolvedQuestion(text=text, depends=text != question or depends)
 
 
-def _confirm_name(memory: MemorySettings, question: str, recent: Sequence[Turn]) -> Operation[str | None]:
-    """Return the name that the last answer was, if an earlier turn or the knowledge has the name too.
-
-    It is looked up only for a question that depends on what was said.
-    """
-    name = find_answered_name(recent[-1]) if recent and depends_on_history(question) else None
-    if name is None:
-        return None
-    if has_name((turn.text for turn in recent[:-1]), name):
+def _find_answered_name(memory: MemorySettings, recent: Sequence[Turn]) -> Operation[str | None]:
+    """Return the name that the last answer was, if an earlier turn or the knowledge has the name too."""
+    name = find_answered_name(recent[-1])
+    if name is None or has_name((turn.text for turn in recent[:-1]), name):
         return name
     if memory.knowledge is None:
         return None
@@ -284,15 +291,14 @@ def find_turns(
 ) -> Operation[tuple[list[Turn], list[float]]]:
     """Return the turns for the views of a question, best first, each fact in its newest form, and scores."""
     scope = asked.make_scope(memory)
-    plan = find_named_speakers(asked.question, asked.session.owner)
-    named: list[str] = yield call_plan(memory.store.backend, plan)
+    named = yield from memory.read(find_named_speakers(asked.question, asked.session.owner))
     bare = [replace(view, text=remove_names(view.text, named)) for view in views]
     strategy = TurnSearch(
         speaker=named[0] if len(named) == 1 else None, times=make_near_filters(asked.question, asked.moment)
     )
     hits = yield from _search_views(memory, memory.store, bare, asked, strategy, scope)
     found = [
-        (read_turn(str(hit.document.id), hit.document.metadata), hit.score * strength)
+        (read_turn(hit.document), hit.score * strength)
         for hit, strength in zip(hits, (yield from _measure_strengths(memory, hits, asked)), strict=True)
     ]
     found.sort(key=lambda pair: -pair[1])
@@ -378,8 +384,8 @@ def _find_newer(
         if not asking:
             break
         tags = [(SUPERSEDES, id) for id in asking]
-        stored: list[StoredDocument] = yield call_plan(memory.store.backend, read_linked(tags, "out"))
-        fresh = [turn for one in stored if asked.knows(turn := read_turn(one.id, one.metadata), memory)]
+        linked = yield from memory.read(read_turns(tags, "out"))
+        fresh = [turn for turn in linked if asked.knows(turn, memory)]
         for turn in sorted(fresh, key=lambda turn: (turn.time, turn.id)):
             newer |= {id: turn for id in turn.supersedes if id in asking and id != turn.id}
         asking = [turn.id for turn in fresh if turn.id not in newer]

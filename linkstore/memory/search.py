@@ -25,9 +25,10 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms, extract_terms
 from linkstore.core.plans import Groups, Matching, Memberships, Plan, Side, rank_refs
-from linkstore.memory.names import find_names
+from linkstore.memory.names import SPEAKER, find_names
 from linkstore.memory.references import ResolvedQuestion, says_little
-from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, PAGE, SPEAKER, Turn
+from linkstore.memory.sessions import PAGE
+from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, Turn
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.first_stage import run_first_stage
 from linkstore.strategies.results import make_best_hits, report_none_found
@@ -250,19 +251,15 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
     last = _find_last_said(recent, resolved)
     if last is None:
         return [QueryView(resolved.text)]
-    answer = (last.response or "").strip()
-    behind = QueryView(
-        f"{question}\n{answer[:ANSWER_CHARACTERS]}", "previous answer", without=frozenset(last.sources)
-    )
+    behind = _join_answer(question, last)
     if resolved.named:
         return [behind]
     refers = resolved.depends and resolved.text == question and not find_names(question)
-    alone = ALONE_WEIGHT if refers else 1.0
     views = [
-        QueryView(resolved.text, weight=alone),
+        QueryView(resolved.text, weight=ALONE_WEIGHT if refers else 1.0),
         QueryView(f"{last.query}\n{question}", "previous query"),
     ]
-    return views if says_little(answer) and resolved.name is None else [*views, behind]
+    return views if says_little(last.response or "") and resolved.name is None else [*views, behind]
 
 
 def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]) -> list[QueryView]:
@@ -272,12 +269,18 @@ def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[
     would find that turn and those around it, whatever is asked.
     """
     last = _find_last_said(recent, resolved)
-    if last is None or resolved.named:
+    if last is None or not resolved.depends:
         return [QueryView(resolved.text)]
-    if not resolved.depends:
-        return [QueryView(question)]
+    if resolved.named:
+        return [_join_answer(question, last)]
     behind = QueryView(f"{last.query}\n{question}", "previous query", weight=CARRIED_WEIGHT)
     return [QueryView(resolved.text), behind]
+
+
+def _join_answer(question: str, last: Turn) -> QueryView:
+    """Return the view of a question before the last answer, without what this came from."""
+    answer = (last.response or "").strip()[:ANSWER_CHARACTERS]
+    return QueryView(f"{question}\n{answer}", "previous answer", without=frozenset(last.sources))
 
 
 def _find_last_said(recent: Sequence[Turn], resolved: ResolvedQuestion) -> Turn | None:

@@ -14,9 +14,10 @@ from linkstore.core.calls import Call, arun, run
 from linkstore.core.display import format_count
 from linkstore.core.plans import Operation
 from linkstore.memory.forgetting import Forgotten
+from linkstore.memory.names import has_words
 from linkstore.memory.recall import Recall
 from linkstore.memory.sessions import SessionKey
-from linkstore.memory.turns import Turn, has_words
+from linkstore.memory.turns import Turn
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
