@@ -105,7 +105,7 @@ def forget_snapshot(connection: apsw.Connection) -> None:
 class StoreState(NamedTuple):
     """A state of a store to make a snapshot of; it needs no transaction, so others may write meanwhile.
 
-    Args:
+    Attributes:
         mirror: A mirror of that state.
         groups: (g,) whether each link group of the mirror was in the table.
         settings: The settings.
