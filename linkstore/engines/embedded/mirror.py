@@ -355,23 +355,26 @@ def make_empty_mirror(dimension: int) -> Mirror:
     return Mirror.of(arrays, 0)
 
 
-def load_links(connection: apsw.Connection, after: int) -> Array:
+def load_links(connection: apsw.Connection, after: int) -> tuple[Array, Array, list[Array]]:
     """Load the link entries of documents with keys greater than ``after``, by document, then by link group.
 
     A document may have, say, an incoming and a bidirectional link with the same tag, which are one entry.
 
     Returns:
-        (m, 4) float64: document key, link group key, and for each side the highest weight of the links that
+        (m,) document keys, (m,) link group keys, and for each side (m,) the highest weight of the links that
         are on it, or -1 if none is.
     """
     rows = fetch_rows(connection, _LINKS, (after,))
     with convert_row_errors("links"):
         flat = np.fromiter(chain.from_iterable(rows), np.float64, 4 * len(rows)).reshape(-1, 4)
-    sides, weight = flat[:, 2].astype(np.int64), flat[:, 3]
-    entries = np.column_stack((flat[:, :2], *(np.where(sides & bit, weight, -1) for bit in (1, 2))))
-    first = np.ones(len(entries), np.bool_)
-    first[1:] = (entries[1:, :2] != entries[:-1, :2]).any(axis=1)
-    return np.maximum.reduceat(entries, np.flatnonzero(first)) if len(entries) else entries
+    document, group, sides = flat[:, :3].T.astype(np.int32)
+    new = np.ones(len(rows), np.bool_)
+    new[1:] = (document[1:] != document[:-1]) | (group[1:] != group[:-1])
+    first, weight = np.flatnonzero(new), flat[:, 3].astype(np.float32)
+    weights = [np.where(sides & bit, weight, np.float32(-1)) for bit in (1, 2)]
+    if len(rows):
+        weights = [np.maximum.reduceat(one, first) for one in weights]
+    return document[first], group[first], weights
 
 
 def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> Mirror:
@@ -421,8 +424,7 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
     keys = np.array(numbers, dtype=np.int64)
     with convert_row_errors("documents"):
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
-    links = load_links(connection, after)
-    document, group = links[:, :2].T.astype(np.int64)
+    document, group, weights = load_links(connection, after)
     group, known = mirror.group_keys.find(group)
     known &= np.isin(document, keys)  # all of them, unless the store is damaged
     document = np.searchsorted(keys, document[known])
@@ -432,7 +434,7 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
             f"the store holds more than {_MOST_ENTRIES} links; an embedded store cannot follow so many:"
             " split it, or use Cassandra"
         )
-    group, weights = group[known].astype(np.int32), links[known, 2:].astype(np.float32).T
+    group = group[known].astype(np.int32)
     return replace(
         mirror,
         keys=mirror.keys.extended(keys),
@@ -443,7 +445,7 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
         link_group=mirror.link_group.extended(group),
         link_document=mirror.link_document.extended((len(mirror.keys) + document).astype(np.int32)),
         sides={
-            side: mirror.sides[side].extended(weight, group)
+            side: mirror.sides[side].extended(weight[known], group)
             for side, weight in zip(SIDES, weights, strict=True)
         },
     )
