@@ -418,17 +418,13 @@ def _search_views(
 ) -> Operation[tuple[Hit, ...]]:
     """Return the hits of a store for the views of a question, best first: at least ``k``, if there are.
 
-    Whether a question that stands alone is off the subject is for the store's search to judge; views are read
-    together, and "Why?" is none by itself. What was said before names much that is not meant.
+    What was said before names much that is not meant.
     """
     pool = max(RECALL_POOL, 2 * asked.k)
     found: list[Hits] = []
-    several = len(views) > 1
-    if several and store.min_similarity is None:
-        strategy = strategy.with_floor(-1.0)
     for view in views:
         chosen = strategy
-        if several and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
+        if len(views) > 1 and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
             chosen = replace(strategy, named=0)
         hits: Hits = yield request_search(store, view.text, strategy=chosen, k=pool, filter=scope)
         found.append(hits)
