@@ -152,13 +152,14 @@ class ConversationMemory(MemorySettings):
             text: The fact, as a sentence that makes sense by itself.
             supersedes: Ids of turns and notes that are no longer so; default: what a rule finds.
         """
-        return self._run(record_note(self, SessionKey.of(session), text, supersedes=supersedes))
+        return self._run(record_note(self, TurnInput(SessionKey.of(session), text, supersedes=supersedes)))
 
     async def aremember(
         self, session: SessionKey | str, text: str, *, supersedes: Sequence[str] | None = None
     ) -> Turn:
         """Write a fact: see :meth:`remember`."""
-        return await self._arun(record_note(self, SessionKey.of(session), text, supersedes=supersedes))
+        said = TurnInput(SessionKey.of(session), text, supersedes=supersedes)
+        return await self._arun(record_note(self, said))
 
     def recall(self, session: SessionKey | str, question: str, **options: Unpack[RecallOptions]) -> Recall:
         """Recall the turns and the chunks of knowledge that answer a question.

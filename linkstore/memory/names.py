@@ -38,6 +38,8 @@ _WORD: Final = (
     r"|[^\W\d_][\w\u2019'&-]*(?:\.(?=\w)[\w\u2019'-]+)*|\d[\w.,/-]*\w|\d"
 )
 _TOKEN: Final = re.compile(rf"({_WORD})|(\n+|[.!?:;…](?=\s|$)|[^\w\s])")
+_ENDS: Final = ".!?:;…\n"
+"""Signs that end a sentence."""
 PARTICLES: Final = frozenset(("da", "de", "del", "der", "di", "du", "la", "le", "of", "van", "von", "y", "&"))
 """Words inside names."""
 _DETERMINERS: Final = frozenset(
@@ -71,8 +73,6 @@ class Name(NamedTuple):
 class _Token:
     text: str
     start: int
-    end: int
-    sentence: int
     first: bool
 
     @property
@@ -125,26 +125,24 @@ def find_names(text: str) -> tuple[Name, ...]:
         one = tokens[at].text
         unsure = not english and (tokens[at].first or (plain and one.istitle()))
         if not unsure and not (loud and one.isupper() and one.isalpha()):
-            written = text[tokens[at].start : tokens[end - 1].end]
+            written = text[tokens[at].start : tokens[end - 1].start + len(tokens[end - 1].text)]
             found.append(Name(re.sub(r"['\u2019]s$", "", written), tokens[at].start))
         at = end
     return tuple(found)
 
 
 def _split(text: str) -> Iterator[_Token]:
-    sentence, first = 0, True
+    """Yield the words and signs of a text; the first words of its sentences may have capitals as any may."""
+    first = True
     for match in _TOKEN.finditer(text):
         if match[1]:
             word = match[1].rstrip("\u2019'-.") if len(match[1]) > 2 else match[1]
-            yield _Token(word, match.start(), match.start() + len(word), sentence, first)
+            yield _Token(word, match.start(), first)
             first = False
-        elif match[2][0] in ".!?:;…\n":
-            if not first:
-                sentence += 1
-            first = True
         else:
-            yield _Token(match[2][0], match.start(), match.end(), sentence, first)
-            first = first and match[2][0] in "*_\"'“”„«(-•"
+            sign = match[2][0]
+            yield _Token(sign, match.start(), first)
+            first = sign in _ENDS or (first and sign in "*_\"'“”„«(-•")
 
 
 def _end_name(tokens: list[_Token], at: int) -> int | None:
@@ -155,11 +153,11 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
     if one.text[0].isdigit() and not any(map(str.isalpha, one.text)) and "-" not in one.text:
         return None
     end = at + 1
-    while end < len(tokens) and end - at < _MOST_NAME_WORDS and tokens[end].sentence == one.sentence:
+    while end < len(tokens) and end - at < _MOST_NAME_WORDS:
         after = tokens[end]
         if not after.is_word or tokens[end - 1].text.endswith(("'s", "\u2019s")):
             break
-        if after.is_capital and after.folded not in read_words("times") and not after.first:
+        if after.is_capital and after.folded not in read_words("times"):
             end += 1
         elif after.folded in PARTICLES and end + 1 < len(tokens) and tokens[end + 1].is_capital:
             end += 2
@@ -174,7 +172,7 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
 
 def _says_something(tokens: list[_Token], end: int) -> bool:
     """Say whether the first word of a sentence is all of it, as "Lovely!", or has an object: "Undo it"."""
-    if end == len(tokens) or tokens[end].sentence != tokens[end - 1].sentence:
+    if end == len(tokens) or tokens[end].text in _ENDS:
         return True
     return tokens[end].folded in _DETERMINERS | _OBJECTS
 

@@ -351,8 +351,9 @@ def _measure_strengths(
     fading = [str(hit.document.id) for hit in hits if decay.may_fade(hit.document.metadata)]
     accessed = yield from memory.accesses[0].read(fading)
     return [
-        decay.strength_of(str(hit.document.id), hit.document.metadata, asked.moment, last_access=accessed)
+        decay.strength_of(id, hit.document.metadata, asked.moment, accessed=accessed.get(id))
         for hit in hits
+        for id in [str(hit.document.id)]
     ]
 
 
