@@ -396,9 +396,9 @@ class ConversationMemory(MemorySettings):
             session: The conversation, whose turns and notes alone the tools change.
             everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
         """
-        from linkstore.memory.tools import memory_tools
+        from linkstore.memory.tools import MemoryScope, make_memory_tools
 
-        return memory_tools(self, session, everywhere=everywhere)
+        return make_memory_tools(MemoryScope(self, SessionKey.of(session), everywhere))
 
     def __enter__(self) -> Self:
         return self
