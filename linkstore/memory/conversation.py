@@ -17,7 +17,8 @@ from linkstore.core.calls import arun, run, run_in_thread
 from linkstore.core.plans import Operation
 from linkstore.memory.distil import distil_session, read_session, summarise_session
 from linkstore.memory.forgetting import ForgetOptions, Forgotten, delete_turns, forget_turns
-from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, make_recall, search_turns
+from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, find_turns, make_recall
+from linkstore.memory.search import QueryView
 from linkstore.memory.sessions import SessionKey, check_parts
 from linkstore.memory.settings import MemorySettings
 from linkstore.memory.turns import Turn, find_exchanges, read_head, read_session_documents, select_filled
@@ -192,13 +193,13 @@ class ConversationMemory(MemorySettings):
 
         Nothing is rewritten, and the knowledge is not searched.
         """
-        return self._run(search_turns(self, RecallRequest(SessionKey.of(session), text, **options)))
+        return self._run(self._search(session, text, options))
 
     async def asearch(
         self, session: SessionKey | str, text: str, **options: Unpack[RecallOptions]
     ) -> list[tuple[Turn, float]]:
         """Search turns and notes: see :meth:`search`."""
-        return await self._arun(search_turns(self, RecallRequest(SessionKey.of(session), text, **options)))
+        return await self._arun(self._search(session, text, options))
 
     def turns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
         """Return the turns of a session in order, none for an unknown session.
@@ -427,6 +428,11 @@ class ConversationMemory(MemorySettings):
         for said in inputs:
             turns += [(yield from record_turn(self, said))]
         return turns
+
+    def _search(
+        self, session: SessionKey | str, text: str, options: RecallOptions
+    ) -> Operation[list[tuple[Turn, float]]]:
+        return find_turns(self, [QueryView(text)], RecallRequest(SessionKey.of(session), text, **options))
 
     def _list_turns(self, session: SessionKey | str, last: int | None) -> Operation[list[Turn]]:
         require_at_least(0, **omit_none(last=last))
