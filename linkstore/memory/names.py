@@ -205,10 +205,10 @@ def find_entities(text: str) -> tuple[str, ...]:
     "Q4-2023-report.pdf"). Common words are none, nor are parts of these, and a name has no possessive ending.
     """
     found = [Name(match[0], match.start()) for match in _IDENTIFIER.finditer(text[:LONGEST_TEXT])]
-    inside = {at for one in found for at in range(one.start, one.start + len(one.text))}
-    found += (
-        one for one in find_names(text) if inside.isdisjoint(range(one.start, one.start + len(one.text)))
-    )
+    taken = {at for one in found for at in range(one.start, one.start + len(one.text))}
+    for one in find_names(text):
+        if taken.isdisjoint(range(one.start, one.start + len(one.text))):
+            found.append(one)
     ordered = sorted(found, key=attrgetter("start"))
     return select_distinct_names([one.text for one in ordered if any(map(str.isalpha, one.text))])
 
