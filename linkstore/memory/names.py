@@ -69,6 +69,11 @@ class Name(NamedTuple):
     text: str
     start: int
 
+    @property
+    def places(self) -> range:
+        """Its characters in the text."""
+        return range(self.start, self.start + len(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class _Token:
@@ -205,10 +210,8 @@ def find_entities(text: str) -> tuple[str, ...]:
     "Q4-2023-report.pdf"). Common words are none, nor are parts of these, and a name has no possessive ending.
     """
     found = [Name(match[0], match.start()) for match in _IDENTIFIER.finditer(text[:LONGEST_TEXT])]
-    taken = {at for one in found for at in range(one.start, one.start + len(one.text))}
-    for one in find_names(text):
-        if taken.isdisjoint(range(one.start, one.start + len(one.text))):
-            found.append(one)
+    taken = {at for one in found for at in one.places}
+    found += [one for one in find_names(text) if taken.isdisjoint(one.places)]
     ordered = sorted(found, key=attrgetter("start"))
     return select_distinct_names([one.text for one in ordered if any(map(str.isalpha, one.text))])
 
