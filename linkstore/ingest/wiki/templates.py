@@ -44,11 +44,6 @@ ANCHORS: Final = VISIBLE_ANCHORS | frozenset(split_names(_TEMPLATES["anchors"]))
 _TEXT_FUNCTIONS: Final = frozenset(_TEMPLATES["functions"].split())
 
 
-def may_cite(name: str, content: str) -> bool:
-    """Say whether a template's parameters are worth reading, by its name (lower case) and its content."""
-    return bool(_NAMES.match(name)) or any(key in content for key in _KEYS)
-
-
 def is_citation(name: str, fields: Mapping[str, str]) -> bool:
     """Say whether a template cites a work: by its name (lower case), or since it states an identifier."""
     return bool(_NAMES.match(name)) or not _KEYS.isdisjoint(fields)
@@ -194,10 +189,9 @@ def _render_by_name(name: str, parts: list[str]) -> RenderedTemplate:
         return TemplateCall.read(parts).value(1)
     if len(parts) == 1 or name.startswith(("infobox", "sfn", "harv")):
         return GONE
-    if may_cite(name, "|".join(parts).lower()):
-        call = TemplateCall.read(parts)
-        if is_citation(name, call.fields):
-            return _render_citation(call)
+    call = TemplateCall.read(parts)
+    if is_citation(name, call.fields):
+        return _render_citation(call)
     return format_identifier(name, render_text(parts[1])) or GONE
 
 
@@ -227,8 +221,8 @@ def _make_constant(text: str) -> Callable[[TemplateCall], str]:
     return lambda _: text
 
 
-def _make_joined(separator: str) -> Callable[[TemplateCall], str]:
-    return lambda call: separator.join(value.strip() for value in call.values if value.strip())
+def _render_joined(call: TemplateCall) -> str:
+    return ", ".join(value.strip() for value in call.values if value.strip())
 
 
 def _make_led(words: str) -> Callable[[TemplateCall], str]:
@@ -269,10 +263,6 @@ def _render_fraction(call: TemplateCall) -> str:
 def _render_date(call: TemplateCall) -> str:
     numbers = [value.strip() for value in call.values[:3] if value.strip().lstrip("-").isdecimal()]
     return "-".join(number.zfill(2) for number in numbers) if numbers else call.value(1)
-
-
-def _render_two_dates(call: TemplateCall) -> str:
-    return _render_date(TemplateCall(call.name, call.values[:3], {}))
 
 
 def _render_nihongo(call: TemplateCall) -> str:
@@ -325,13 +315,12 @@ def _list_rules() -> Iterator[tuple[Callable[[TemplateCall], RenderedTemplate], 
         "last": _render_last,
         "quotation": _render_quotation,
         "date": _render_date,
-        "two_dates": _render_two_dates,
         "measure": _render_measure,
         "number": _render_number,
         "fraction": _render_fraction,
         "nihongo": _render_nihongo,
         "columns": _render_columns,
-        "joined": _make_joined(", "),
+        "joined": _render_joined,
         "list": _render_list,
         "url": _render_url,
         "interlanguage": _render_interlanguage,
