@@ -157,6 +157,11 @@ def test_anchors_of_templates_and_elements_belong_to_the_text_behind_them():
     assert [block.starts for block in page.blocks[:2]] == [True, False]
 
 
+def test_a_parameter_keeps_the_references_in_its_name():
+    assert links("{{{<ref name=a/>|b [[C]]|<ref name=d/>}}} [[E]]") == [("/wiki/C", "C"), ("/wiki/E", "E")]
+    assert links("{{{<ref name=a/>}}} [[Needle tower]]") == [("/wiki/Needle_tower", "Needle tower")]
+
+
 def test_categories_are_named_once_and_without_sort_keys():
     assert article("[[Category:b]][[Category:A|key]] [[category:B]] x").categories == {"B": None, "A": None}
 

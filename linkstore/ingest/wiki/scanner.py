@@ -135,8 +135,10 @@ class Scanner:
         self._out = ScanOutput()
         self._add, self._add_link = self._out.pieces.append, self._found.links.append
         self._never_closed: set[str] = set()
-        self._handlers: dict[str | None, Callable[[re.Match[str]], int]] = {
-            name: getattr(self, f"_{name}") for name in _TOKEN.groupindex if hasattr(self, f"_{name}")
+        self._handlers: dict[int | None, Callable[[re.Match[str]], int]] = {
+            number: getattr(self, f"_{name}")
+            for name, number in _TOKEN.groupindex.items()
+            if hasattr(self, f"_{name}")
         }
 
     def scan(self, text: str) -> Article:
@@ -149,7 +151,7 @@ class Scanner:
             if start >= at:
                 if start > at:
                     append(text[at:start])
-                at = handlers[token.lastgroup](token)
+                at = handlers[token.lastindex](token)
         append(text[at:])
         self._found.text = "".join(self._out.pieces)
         return self._found
@@ -264,11 +266,10 @@ class Scanner:
             frame = self._out.open[-1]
             used = 3 if min(left, frame.braces) >= 3 else 2
             parts = self._out.parts(frame)
-            text = (
-                self._rendered(parts)
-                if used == 2
-                else "".join(parts[1:2]) + extract_marks("".join(parts[2:]))
-            )
+            if used == 2:
+                text = self._rendered(parts)
+            else:  # a parameter shows its default
+                text = "".join((extract_marks(parts[0]), *parts[1:2], extract_marks("".join(parts[2:]))))
             frame.braces -= used
             self._out.replace(frame, "{" * frame.braces, text)
             frame.bars.clear()

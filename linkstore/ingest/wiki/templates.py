@@ -35,18 +35,13 @@ _NUMBERED_AUTHORS: Final = (
 )
 _IDENTIFIERS: Final[dict[str, str]] = _CITATIONS["identifiers"]
 _STANDALONE: Final[dict[str, str]] = {**_IDENTIFIERS, **_CITATIONS["alone"]}
-_KEYS: Final = frozenset({"doi", "pmid", "pmc", "arxiv"})
+_IDENTIFIED: Final = re.compile(r"\|\s*+(?:doi|pmid|pmc|arxiv)\s*+=\s*+[^\s|]", re.IGNORECASE)
 _NAMED: Final = re.compile(r"\s*([\w][\w -]{0,40}?)\s*=(.*)", re.DOTALL)
 _TEMPLATES: Final = NAMES["templates"]
 VISIBLE_ANCHORS: Final = frozenset(split_names(_TEMPLATES["visible_anchors"]))
 ANCHORS: Final = VISIBLE_ANCHORS | frozenset(split_names(_TEMPLATES["anchors"]))
 """Templates whose arguments are anchors; of some the first one is shown too."""
 _TEXT_FUNCTIONS: Final = frozenset(_TEMPLATES["functions"].split())
-
-
-def is_citation(name: str, fields: Mapping[str, str]) -> bool:
-    """Say whether a template cites a work: by its name (lower case), or since it states an identifier."""
-    return bool(_NAMES.match(name)) or not _KEYS.isdisjoint(fields)
 
 
 def format_citation(fields: Mapping[str, str]) -> str:
@@ -189,9 +184,8 @@ def _render_by_name(name: str, parts: list[str]) -> RenderedTemplate:
         return TemplateCall.read(parts).value(1)
     if len(parts) == 1 or name.startswith(("infobox", "sfn", "harv")):
         return GONE
-    call = TemplateCall.read(parts)
-    if is_citation(name, call.fields):
-        return _render_citation(call)
+    if _NAMES.match(name) or _IDENTIFIED.search("|".join(parts)):
+        return _render_citation(TemplateCall.read(parts))
     return format_identifier(name, render_text(parts[1])) or GONE
 
 
