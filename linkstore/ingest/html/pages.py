@@ -174,7 +174,7 @@ def _read_main_content(
     counts: Counter[str] = Counter()
     for at, kind in left_out.items():
         counts[kind] += count_own_letters(blocks[at])
-    for at, number in noise.suspects.items():
+    for at, (number, _) in noise.suspects.items():
         blocks[at] = blocks[at]._replace(suspect=number)
     kept = [at for at in range(len(blocks)) if at not in left_out]
     frame = frozenset((blocks[at].level, blocks[at].text) for at in left_out)
@@ -202,7 +202,7 @@ def _find_outside(
         if share == _PROBABLE:
             kept |= _find_paragraphs(blocks, kept)
         outside = (at for at in range(len(blocks)) if at not in kept and at not in noise.left_out)
-        return {at: noise.kinds.get(noise.suspects.get(at, 0), OUTSIDE) for at in outside}
+        return {at: noise.suspects.get(at, (0, OUTSIDE))[1] for at in outside}
     return {}
 
 
@@ -218,7 +218,7 @@ def _find_paragraphs(blocks: Sequence[Block], inside: frozenset[int]) -> frozens
             continue
         linked = count_linked(block)
         code = "\n" in block.text and not block.tight and not linked
-        if code or (linked * 2 < count_letters(block.text) and is_prose(block.text, linked)):
+        if code or is_prose(block.text, count_letters(block.text) - linked, linked):
             found.add(at)
             if at and blocks[at - 1].level:
                 found.add(at - 1)
