@@ -7,7 +7,7 @@ the main content, and what is named like navigation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -63,12 +63,10 @@ _SEQUENCE: Final = split_names("next prev previous up start home first last top 
 _SEQUENCE_KEYS: Final = frozenset("hnptu")
 """Access keys that DocBook, Texinfo and GTK-Doc give such links."""
 _BACKLINK: Final = "toc-backref"
-_PERMALINKS: Final = (
-    "a:is(.headerlink, .hash-link, .anchorjs-link, .header-anchor, .copiable-link, .anchor-link, [href^='#'])"
+_PERMALINK_CLASSES: Final = split_names(
+    "headerlink hash-link anchorjs-link header-anchor copiable-link anchor-link"
 )
-_PERMALINK_CLASSES: Final = frozenset(
-    ["headerlink", "hash-link", "anchorjs-link", "header-anchor", "copiable-link", "anchor-link"]
-)
+_PERMALINKS: Final = f"a:is([href^='#'], {', '.join(f'.{name}' for name in sorted(_PERMALINK_CLASSES))})"
 _SIGNS: Final = frozenset("¶#§🔗⚓∞☍◆⛓⌗")
 """Other signs are names of operators."""
 _NEAR: Final = 4
@@ -116,12 +114,21 @@ class Block(NamedTuple):
 
     def with_at_end(self, anchors: Sequence[str], links: Sequence[Hyperlink] = ()) -> Block:
         """Return the block with further anchors and links, which stand behind its text."""
-        end = count_letters(self.text)
-        of_anchors, of_links = self.placed()
+        further = Block("", anchors=tuple(anchors), links=tuple(links))
+        return self.with_those_of([(0, self), (count_letters(self.text), further)])
+
+    def with_those_of(self, blocks: Iterable[tuple[int, Block]]) -> Block:
+        """Return the block with the anchors and links of others, each that many letters behind its start."""
+        anchors: list[tuple[str, int]] = []
+        links: list[tuple[Hyperlink, int]] = []
+        for start, block in blocks:
+            of_anchors, of_links = block.placed()
+            anchors += ((one, start + at) for one, at in zip(block.anchors, of_anchors, strict=True))
+            links += ((one, start + at) for one, at in zip(block.links, of_links, strict=True))
         return self._replace(
-            anchors=(*self.anchors, *anchors),
-            links=(*self.links, *links),
-            places=(*of_anchors, *(end for _ in anchors), *of_links, *(end for _ in links)),
+            anchors=tuple([one for one, _ in anchors]),
+            links=tuple([one for one, _ in links]),
+            places=tuple([at for _, at in (*anchors, *links)]),
         )
 
 
@@ -149,10 +156,7 @@ def keep_blocks(blocks: Sequence[Block], kept: Sequence[int]) -> list[Block]:
     for number in kept:
         before = tuple([anchor for block in blocks[at:number] for anchor in block.anchors])[:_MOST_PASSED_ON]
         block, at = blocks[number], number + 1
-        if before:
-            places = (0,) * len(before) + block.places if block.places else ()
-            block = block._replace(anchors=(*before, *block.anchors), places=places)
-        found.append(block)
+        found.append(block.with_those_of([(0, Block("", anchors=before)), (0, block)]) if before else block)
     after = [anchor for block in blocks[at:] for anchor in block.anchors][:_MOST_PASSED_ON]
     if after and found:
         found[-1] = found[-1].with_at_end(after)
@@ -165,19 +169,8 @@ def join_cells(cells: Sequence[Block]) -> Block:
     row = Block(text, starts=cells[0].starts, tight=True, tag="tr")
     if not any(cell.anchors or cell.links for cell in cells):
         return row
-    anchors: list[int] = []
-    links: list[int] = []
-    before = 0
-    for cell in cells:
-        of_anchors, of_links = cell.placed()
-        anchors.extend(before + place for place in of_anchors)
-        links.extend(before + place for place in of_links)
-        before += count_letters(cell.text) + 1
-    return row._replace(
-        anchors=tuple([anchor for cell in cells for anchor in cell.anchors]),
-        links=tuple([link for cell in cells for link in cell.links]),
-        places=(*anchors, *links),
-    )
+    starts = accumulate((count_letters(cell.text) + 1 for cell in cells[:-1]), initial=0)
+    return row.with_those_of(zip(starts, cells, strict=True))
 
 
 def read_inner_text(
@@ -258,42 +251,38 @@ def empty_element(node: Node) -> None:
         child.decompose()
 
 
-def find_permalinks(tree: Tree) -> Iterator[tuple[Node, Node | None]]:
-    """Yield the links that lead to the very place they stand at, each with the heading it is in, if any.
+def empty_permalinks(tree: Tree) -> dict[int, str]:
+    """Empty the links that lead to the very place they stand at, so that only their anchors stay.
 
     Permalinks are known by their class, or by a text that is only a sign (``¶``, ``#``, ``§``) and a target
     that is the heading they stand in or an element around them. A link that is the whole text of its heading
     is none.
+
+    Returns:
+        Where they lead, by the identity of the heading that they are in, or of the element around them.
     """
+    fragments: dict[int, str] = {}
     for link in tree.css(_PERMALINKS):
         attributes, text = link.attributes, fold_whitespace(link.text())
         by_class = not _PERMALINK_CLASSES.isdisjoint((attributes.get("class") or "").split())
         is_sign = text.replace(" ", "").rstrip("\ufe0e\ufe0f") in _SIGNS  # a second one chooses its colours
         if not by_class and not is_sign:
             continue
-        target = (attributes.get("href") or "")[1:]
+        href = attributes.get("href") or ""
         around = list(iter_ancestors(link, _NEAR))
         heading = next((one for one in around if one.tag in _HEADING_LIKE), None)
         if heading is not None and text and text == fold_whitespace(heading.text()):
             continue
-        before = around[0].prev if around else None
-        near = (link, *around, link.prev, link.next, before) if is_sign and target else ()
-        is_near = any(one is not None and one.is_element_node and one.id == target for one in near)
-        if by_class or (is_sign and (heading is not None or is_near)):
-            yield link, heading
-
-
-def empty_permalinks(tree: Tree) -> dict[int, str]:
-    """Empty permalinks, so that only their anchors stay, and return where they lead, by their heading."""
-    fragments: dict[int, str] = {}
-    for link, heading in list(find_permalinks(tree)):
-        around = heading or link.parent
-        target = link.attributes.get("href") or ""
-        if around is not None and target.startswith("#"):
-            fragments[around.mem_id] = target[1:]
+        near = (link, *around, link.prev, link.next, around[0].prev) if href[1:] and around else ()
+        is_near = any(one is not None and one.is_element_node and one.id == href[1:] for one in near)
+        if not (by_class or heading is not None or is_near):
+            continue
+        place = heading or link.parent
+        if place is not None and href.startswith("#"):
+            fragments[place.mem_id] = href[1:]
         if any(find_node_anchors(link)):
             empty_element(link)
-            if "href" in link.attributes:
+            if "href" in attributes:
                 del link.attrs["href"]
         else:
             link.decompose()

@@ -187,9 +187,8 @@ def _measure(block: Block) -> _Measures:
     letters = count_own_letters(block)
     linked = min(letters, count_linked(block))
     labels = 0 if _RIGHTS.match(block.text) else letters - linked
-    content = block.tag == "pre" or is_prose(
-        block.text.removeprefix("- "), letters - linked, linked, block.tag
-    )
+    text = block.text.removeprefix("- ")
+    content = block.tag == "pre" or is_prose(text, letters - linked, linked, block.tag)
     return _Measures(letters, linked, labels, content, block.tag == BAR)
 
 

@@ -379,7 +379,10 @@ class _Layout:
     def _finished(self) -> list[Block]:
         """Return all blocks. Links and anchors that still wait belong to the last one."""
         if self._blocks and (self._waiting_links or self._waiting_anchors):
-            self._blocks[-1] = self._blocks[-1].with_at_end(self._waiting_anchors, self._waiting_links)
+            last = self._blocks[-1]  # whose links have no places, so that they are looked for by their labels
+            self._blocks[-1] = last._replace(
+                anchors=(*last.anchors, *self._waiting_anchors), links=(*last.links, *self._waiting_links)
+            )
         return self._blocks
 
 
