@@ -53,8 +53,6 @@ _LEADS: Final = {"li": "- ", "dd": ""}
 _MAX_DEPTH: Final = 128
 """Elements nested deeper are read as one block of text; Python's stack would not hold them."""
 _IN_CODE: Final = "a, br, [id], script, style, button, div, p, li, tr"
-_BRIEF: Final = 120
-"""A text of this length is not divided, so that the places of what is in it do not matter."""
 _LONGEST_LEAD: Final = 200
 _FEW_LETTERS: Final = 40
 _LONGEST_BAR: Final = 300
@@ -324,29 +322,21 @@ class _PendingMarks:
     Each is looked at a bounded number of times, however many blocks without text come before the next one.
 
     Attributes:
-        starts: Whether one of the anchors stands at the start of the block.
         sequence: How many of the links lead through a sequence of pages.
     """
 
     def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Let nothing wait any more."""
         self.anchors: list[tuple[str, int]] = []
         self.links: list[tuple[Hyperlink, int]] = []
-        self.starts = False
         self.sequence = 0
         self._settled = [0, 0]
 
     def settle(self) -> None:
         """Move everything that waits to the start, as the block it was in has no text."""
-        for at in range(self._settled[0], len(self.anchors)):
-            self.anchors[at] = (self.anchors[at][0], _AT_START)
-        if self.sequence:  # a bar of pictures
-            del self.links[self._settled[1] :]
-        for at in range(self._settled[1], len(self.links)):
-            self.links[at] = (self.links[at][0], _AT_START)
+        anchors, links = self._settled
+        self.anchors[anchors:] = [(anchor, _AT_START) for anchor, _ in self.anchors[anchors:]]
+        own = [] if self.sequence else self.links[links:]  # a bar of pictures
+        self.links[links:] = [(link, _AT_START) for link, _ in own]
         self.sequence = 0
         self._settled = [len(self.anchors), len(self.links)]
 
@@ -356,25 +346,6 @@ class _PendingMarks:
             link for link in self.links[start:] if own_page and not link[0].href.startswith("#")
         ]
         self._settled[1] = min(self._settled[1], len(self.links))
-
-    def give_away(
-        self, counts: Sequence[int]
-    ) -> tuple[tuple[str, ...], tuple[Hyperlink, ...], tuple[int, ...]]:
-        """Return the anchors, the links and the places of a block, and let none wait any more.
-
-        Args:
-            counts: How many letters of its text stand before each mark, empty if that is not known.
-        """
-        if not self.anchors and not self.links:
-            return (), (), ()
-        anchors: dict[str, int] = {}
-        for anchor, number in self.anchors:
-            anchors.setdefault(anchor, number)
-        links = tuple([link for link, _ in self.links])
-        numbers = (*anchors.values(), *[number for _, number in self.links]) if counts else ()
-        places = tuple([0 if number < 0 else counts[number] for number in numbers])
-        self.clear()
-        return tuple(anchors), links, places
 
 
 class _BlockReader:
@@ -582,23 +553,21 @@ class _BlockReader:
             return _remove_marks(only, 0)
         if tag in _CODE and node.css_first(_IN_CODE) is None:  # highlighted: a <span> for each token
             return _remove_marks(node.text(), 0)
-        noted, blank, looked_at = 0, True, 0
+        noted = 0
 
         def mark(child: Node, tag: str, parts: list[str]) -> None:
-            nonlocal noted, blank, looked_at
+            nonlocal noted
             if tag != "a" and tag != "svg" and (tag in SILENT or not child.id):
                 return
-            blank = blank and not any(part.strip(MARK) for part in parts[looked_at:])
-            looked_at = len(parts)
             for one in child.css("a") if tag == "svg" else (child,):
-                self._note(one, one.tag or "", noted, begins=blank)
+                self._note(one, one.tag or "", noted)
                 parts.append(MARK)
                 noted += 1
 
         text = read_inner_text(node, mark, self._unseen)
         return _remove_marks(text, noted)
 
-    def _note(self, node: Node, tag: str, number: int = _AT_START, *, begins: bool = True) -> None:
+    def _note(self, node: Node, tag: str, number: int = _AT_START) -> None:
         """Keep an element's anchors and link for the block in the making."""
         waiting = self._waiting
         if tag == "a":
@@ -622,7 +591,6 @@ class _BlockReader:
             anchors = (own,) if own else ()
         if anchors:
             waiting.anchors.extend((anchor, number) for anchor in anchors)
-            waiting.starts = waiting.starts or (begins and self._blank)
 
     def _flush(self, tag: str) -> None:
         if self._line:
@@ -643,6 +611,7 @@ class _BlockReader:
             beside = count_letters(text) - linked
             if beside <= max(_FEW_LETTERS, linked) and 2 * waiting.sequence >= len(waiting.links):
                 tag = BAR
+        starts = any(number < 0 or not counts[number] for _, number in waiting.anchors)
         tight = self._lead is not None and not level
         if tight:
             if self._lead:
@@ -650,12 +619,21 @@ class _BlockReader:
             self._lead = None
         if tag == "dt":
             self._last_term = text
-        starts = waiting.starts
-        anchors, links, places = waiting.give_away(counts)
-        waiting.sequence, waiting.starts = 0, False
-        self._blocks.append(
-            Block(text, level, anchors, links, starts, fragment, tight, places, False, 0, tag, self._term)
-        )
+        block = Block(text, level, fragment=fragment, tight=tight, tag=tag, term=self._term)
+        if waiting.anchors or waiting.links:
+            counts = (*counts, 0)  # the last one is that of _AT_START
+            anchors: dict[str, int] = {}
+            for anchor, number in waiting.anchors:
+                anchors.setdefault(anchor, counts[number])
+            block = block._replace(
+                anchors=tuple(anchors),
+                links=tuple([link for link, _ in waiting.links]),
+                starts=starts,
+                places=(*anchors.values(), *[counts[number] for _, number in waiting.links]),
+            )
+            self._waiting = _PendingMarks()
+        waiting.sequence = 0
+        self._blocks.append(block)
 
 
 def _remove_marks(text: str, marks: int) -> tuple[str, tuple[int, ...]]:
@@ -663,14 +641,13 @@ def _remove_marks(text: str, marks: int) -> tuple[str, tuple[int, ...]]:
 
     Args:
         text: A text with marks.
-        marks: How many there must be. If there are others, nothing is said of their places.
+        marks: How many there must be. If there are others, all are said to stand at the start.
     """
     if MARK not in text:
         return text, ()
     pieces = text.split(MARK)
-    if len(pieces) != marks + 1 or len(text) <= _BRIEF:
-        return "".join(pieces), ()
-    return "".join(pieces), tuple(accumulate(map(count_letters, pieces[:-1])))
+    counts = tuple(accumulate(map(count_letters, pieces[:-1])))
+    return "".join(pieces), counts if len(counts) == marks else (0,) * marks
 
 
 def _get_only_text(node: Node) -> str | None:
