@@ -12,7 +12,10 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
+
+import xxhash
 
 from linkstore.core.urls import Site, normalize_fragment, split_tag
 from linkstore.errors import LinkStoreError
@@ -45,7 +48,7 @@ LARGEST_INVENTORY: Final = 64 * 2**20
 _LONGEST_LINE: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chrome:
     """The common beginnings and ends of most pages of a site: menus, banners, notices.
 
@@ -63,11 +66,12 @@ class Chrome:
     boxes: frozenset[tuple[int, str]] = frozenset()
     banners: bool = True
 
-    @property
-    def said(self) -> str:
+    @cached_property
+    def digest(self) -> str:
         """A text that is the same for the same blocks, in every process."""
         found = [sorted(blocks) for blocks in (self.heads, self.tails, self.boxes)]
-        return repr(found) if any(found) else ""
+        said = repr(found) if any(found) else ""
+        return xxhash.xxh3_64_hexdigest(said.encode(errors="replace"))
 
     @classmethod
     def find(cls, pages: Sequence[PageContent], *, banners: bool = True) -> Chrome:
