@@ -79,9 +79,9 @@ def _file(module: str) -> str:
 
 
 def _exporting() -> list[str]:
-    """The packages of linkstore whose ``__init__`` has an ``__all__``."""
+    """The packages of linkstore whose ``__init__`` has an ``__all__``, its own or its stub's."""
     found = (ROOT / "linkstore").rglob("__init__.py")
-    exporting = [path.parent for path in found if "\n__all__ = " in path.read_text()]
+    exporting = [path.parent for path in found if "__all__ = " in path.read_text()]
     return sorted(".".join(path.relative_to(ROOT).parts) for path in exporting)
 
 

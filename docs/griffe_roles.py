@@ -1,4 +1,4 @@
-"""Reads the roles of docstrings, such as ``:meth:`open```, as links within the Python reference."""
+"""Reads what packages export, and the roles of docstrings (``:meth:`open```) as links to the reference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,14 @@ class Roles(Extension):
     """
 
     def on_package(self, *, pkg: Module, loader: GriffeLoader, **_: Any) -> None:
-        """Rewrite the docstrings of a package."""
+        """Note what each package exports, which its stub says, and rewrite the docstrings."""
+        for module in _modules(pkg):
+            if module.filepath.with_suffix(".pyi").exists():
+                module.exports = [
+                    name
+                    for name, member in module.members.items()
+                    if isinstance(member, Alias) and member.target_path.startswith(f"{pkg.path}.")
+                ]
         public = _Public(loader)
         for obj in _objects(pkg):
             if obj.docstring is not None:
@@ -59,6 +66,13 @@ class _Public:
         return path in self._modules or any(
             path == known or path.startswith(f"{known}.") for known in self._paths
         )
+
+
+def _modules(module: Module) -> Iterator[Module]:
+    yield module
+    for within in module.modules.values():
+        if not isinstance(within, Alias):
+            yield from _modules(within)
 
 
 def _objects(obj: Object) -> Iterator[Object]:

@@ -1,6 +1,6 @@
 """The tools ``search``, ``similar`` and ``read``; and ``add`` and ``delete``, which only a server offers.
 
-A model reads the docstrings of the tools: :mod:`linkstore.agents.tool_specs` says how.
+A model reads the docstrings of the tools: :mod:`linkstore.agents.tools` says how.
 """
 
 from __future__ import annotations

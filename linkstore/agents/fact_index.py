@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Final
 
 from langchain_core.documents import Document
@@ -37,8 +36,7 @@ from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require_having
 from linkstore.core.calls import Call, arun, await_call, call_engine, make_call, run, run_in_thread
 from linkstore.core.plans import Operation
-from linkstore.core.processes import run_without_collector
-from linkstore.embeddings.encoder import Encoder
+from linkstore.core.processes import slow_collector
 from linkstore.embeddings.names import embedding_name
 from linkstore.errors import DocumentError, EmbeddingError, ExtractionError, StoreNotFoundError
 from linkstore.extract.names import Variants
@@ -137,6 +135,7 @@ def _write(
     if failed and len(failed) == len(chunks) and not summary.facts:
         raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
 
+    @slow_collector()
     def put() -> int:
         pages = [
             make_fact_page(chunk, compute_digest(chunk, extractor.name), of, names)
@@ -146,9 +145,7 @@ def _write(
         facts.put_pages(FACT_SOURCE, pages)
         return sum(len(page.documents) for page in pages)
 
-    # Where vectors are computed in this process, garbage collection would visit all of them again and again.
-    quick = isinstance(facts.embeddings, Encoder)
-    written: int = yield Call(partial(run_without_collector, put) if quick else put)
+    written: int = yield Call(put)
     doubtful = sum(bool(fact.doubt) for one in found if not isinstance(one, Failed) for fact in one)
     return replace(
         summary,

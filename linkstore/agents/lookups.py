@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, zip_longest
 from typing import Final, TypeVar
 
@@ -22,13 +21,11 @@ from linkstore.agents.facts import (
 )
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints
-from linkstore.core.batches import split_batches
-from linkstore.core.calls import Call, call_plan
+from linkstore.core.calls import Call, call_plan, split_batches
 from linkstore.core.documents import PageDocuments
 from linkstore.core.filters import Condition, parse_filter
 from linkstore.core.links import LINKS_KEY, SECTION, parse_links
 from linkstore.core.plans import Operation, Plan
-from linkstore.core.processes import run_without_collector
 from linkstore.engines.contract import Survey
 from linkstore.errors import CapabilityError
 from linkstore.store.linkstore import LinkStore
@@ -207,7 +204,7 @@ def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[
     survey: Survey = yield Call(facts.survey, facts.asurvey)
     missing = [tag for kind, tag, many in survey.dangling if kind == KEY_ELEMENT and many >= FEWEST_FACTS]
     for batch in () if count_only else split_batches(missing, _ELEMENTS_AT_ONCE):
-        pages: list[PageDocuments] = run_without_collector(partial(list, map(make_element_page, batch)))
+        pages: list[PageDocuments] = list(map(make_element_page, batch))
         yield Call(facts.put_pages, facts.aput_pages, (ELEMENT_SOURCE, pages))
     return len(missing), len(single)
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from linkstore._version import __version__
 from linkstore.agents.document_tools import find_documents
 from linkstore.agents.tool_answers import ToolScope
-from linkstore.agents.tool_specs import ToolSpec, format_argument_error, format_error
+from linkstore.agents.tools import ToolSpec, format_argument_error, format_error
 from linkstore.core.calls import arun, call_engine
 from linkstore.core.display import get_url, join_headings
 from linkstore.core.documents import is_storable

@@ -1,20 +1,42 @@
-"""The tools of a store as LangChain's."""
+"""The tools of a store: what a model is told of each, its operation, and LangChain's form of it.
+
+A tool is a function. Its signature has the arguments, its docstring is what a model is told: what the tool
+does, when to use it rather than its sibling, what it returns and how much, and what it changes; each argument
+has an example. ``$names`` stand for what depends on the store, the limits and the names of the tools.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from string import Template
+from typing import Annotated, Any, Final
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 
-from linkstore.agents.tool_answers import ToolLimits, ToolScope
-from linkstore.agents.tool_specs import ToolSpec, format_argument_error, format_error, make_specs
-from linkstore.core.arguments import require
+from linkstore.agents import document_tools, link_tools
+from linkstore.agents.tool_answers import ToolAnswer, ToolLimits, ToolScope
+from linkstore.core.arguments import read_docstring, require
 from linkstore.core.calls import arun, run
 from linkstore.core.filters import Filter
-from linkstore.errors import LinkStoreError
+from linkstore.core.plans import Operation
+from linkstore.errors import (
+    DocumentError,
+    FilterError,
+    LinkError,
+    LinkStoreError,
+    SchemaError,
+    StoreBusyError,
+    StoreUnavailableError,
+    StrategyError,
+    UnknownNameError,
+)
 from linkstore.store.linkstore import LinkStore
+from linkstore.store.schema import Schema
 
 ToolOutput = tuple[str, Mapping[str, Any]]
 
@@ -85,3 +107,162 @@ def raise_for_model() -> Iterator[None]:
         if text is None:
             raise
         raise ToolException(text) from error
+
+
+MAX_DESCRIBED: Final = 1_500
+"""Maximum number of characters of a schema in the description of ``search``."""
+_STRICT = ConfigDict(extra="forbid")
+_READING: Final = (
+    document_tools.search,
+    document_tools.similar,
+    link_tools.follow,
+    document_tools.read,
+    link_tools.links,
+    link_tools.schema,
+    link_tools.sources,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool.
+
+    Args:
+        name: As a model calls it.
+        description: What a model is told of it.
+        arguments: What may be passed.
+        operation: Takes the arguments.
+        writes: Whether it changes the store.
+    """
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    operation: Callable[..., Operation[ToolAnswer]]
+    writes: bool = False
+
+
+def make_specs(scope: ToolScope, about: str = "", prefix: str = "") -> Iterator[ToolSpec]:
+    """Yield the tools that read.
+
+    Args:
+        scope: What they see and may do.
+        about: What the store is about, for the description of ``search``.
+        prefix: Goes before the names.
+    """
+    limits, schema = scope.limits, scope.store.schema()
+    words: dict[str, object] = {one.__name__: f"{prefix}{one.__name__}" for one in _READING}
+    words |= {
+        "results": limits.results,
+        "text": f"{limits.text:,}",
+        "most_links": limits.links,
+        "most_named": link_tools.MOST_NAMED,
+        "subject": f"Its subject: {about.strip().rstrip('.')}. " if about.strip() else "",
+        "ceiling": scope.ceiling,
+        "types": f" {schema.describe()[:MAX_DESCRIBED]}" if schema else "",
+        **_name_examples(schema),
+    }
+    for one in _READING:
+        changed = _change_search(scope.ceiling, schema) if one is document_tools.search else {}
+        yield _make_spec(one, scope, words, changed, prefix=prefix)
+
+
+def make_writing_specs(scope: ToolScope) -> Iterator[ToolSpec]:
+    """Yield two more tools, which write: ``add`` and ``delete``."""
+    schema = scope.store.schema()
+    words = {"rules": f" {schema.describe()}" if schema else ""}
+    for one in (document_tools.add, document_tools.delete):
+        yield _make_spec(one, scope, words, writes=True)
+
+
+def _make_spec(
+    operation: Callable[..., Operation[ToolAnswer]],
+    scope: ToolScope,
+    words: Mapping[str, object],
+    changed: Mapping[str, tuple[Any, Any] | None] | None = None,
+    *,
+    prefix: str = "",
+    writes: bool = False,
+) -> ToolSpec:
+    """Make a tool of a function.
+
+    Args:
+        operation: The function. Its first parameter is the scope.
+        scope: What the tool sees and may do.
+        words: What stands for the names in the docstring.
+        changed: Other types and defaults of arguments than in the signature; None: the tool lacks the
+            argument.
+        prefix: Goes before the name.
+        writes: Whether it changes the store.
+    """
+    description, told = read_docstring(operation)
+    name = f"{prefix}{operation.__name__}"
+    fields: dict[str, Any] = {}
+    for one in list(inspect.signature(operation, eval_str=True).parameters.values())[1:]:
+        default = ... if one.default is one.empty else one.default
+        taken = (changed or {}).get(one.name, (one.annotation, default))
+        if taken is not None:
+            text = Template(told[one.name].text).substitute(words)
+            fields[one.name] = (taken[0], Field(default=taken[1], description=text))
+    return ToolSpec(
+        name=name,
+        description=Template(" ".join(description.split())).substitute(words),
+        arguments=create_model(name, __config__=_STRICT, **fields),
+        operation=partial(operation, scope),
+        writes=writes,
+    )
+
+
+def _change_search(ceiling: int, schema: Schema | None) -> dict[str, tuple[Any, Any] | None]:
+    """Return the arguments of ``search`` that depend on the store: types are of its schema, if it has one."""
+    hops = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": ceiling})]
+    if schema is None:
+        return {"hops": (hops, ceiling), "start_type": None, "result_type": None, "where": None}
+    known = Annotated[str | None, WithJsonSchema({"type": "string", "enum": sorted(schema.types)})]
+    return {"hops": (hops, ceiling), "start_type": (known, None), "result_type": (known, None)}
+
+
+def _name_examples(schema: Schema | None) -> dict[str, str]:
+    """Return the types that the descriptions of arguments name, for example."""
+    if schema is None:
+        return {}
+    relation = min(schema.relations, key=str, default=None)
+    start = min(relation.from_types) if relation else min(schema.types)
+    end = min(relation.to_types) if relation else min(schema.types)
+    return {"start": start, "end": end, "condition": f'{{"{end}": {{"status": "active"}}}}'}
+
+
+_MISTAKES = (DocumentError, FilterError, LinkError, SchemaError, StrategyError)
+_WRONG: Final = {
+    "missing": "is missing",
+    "extra_forbidden": "is no argument of this tool",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_parsing": "must be an integer",
+    "int_from_float": "must be an integer",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+}
+"""What is wrong with an argument, by pydantic's name for it."""
+
+
+def format_error(error: LinkStoreError) -> str | None:
+    """Format an error for a model. Return None for one that the model can do nothing about."""
+    if isinstance(error, StoreBusyError | StoreUnavailableError):
+        return "The store does not answer now. Try again once; then tell the user that it is not available."
+    named_kind = isinstance(error, UnknownNameError) and error.sort == "link kind"
+    if not named_kind and not isinstance(error, _MISTAKES):
+        return None
+    text = str(error)
+    return f"Error: {text}" if text.endswith("?") else f"Error: {text}."
+
+
+def format_argument_error(error: ValidationError) -> str:
+    """Format arguments that do not fit for a model."""
+    wrong = (
+        f"{'.'.join(map(str, one['loc'])) or 'arguments'} {_WRONG.get(one['type'], one['msg'])}"
+        for one in error.errors(include_url=False, include_context=False, include_input=False)
+    )
+    return f"Error: the arguments do not fit: {'; '.join(wrong)}. Call the tool again with other arguments."

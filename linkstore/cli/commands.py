@@ -21,8 +21,8 @@ import typer
 
 from linkstore.cli.exits import UsageError, get_exit_code
 from linkstore.cli.output import complain, note, quiet
+from linkstore.core.arguments import ArgumentText, read_docstring
 from linkstore.core.display import escape_unprintable
-from linkstore.core.docstrings import ArgumentText, read_docstring
 
 StoreOption = Annotated[
     str,

@@ -27,7 +27,7 @@ from linkstore.core.display import format_count
 from linkstore.core.text import escape_surrogates
 
 if TYPE_CHECKING:
-    from linkstore.core.batches import Progress as Advance
+    from linkstore.core.calls import Progress as Advance
     from linkstore.ingest.source import LeftOut, Summary
 
 MAX_SHOWN_SKIPPED: Final = 10

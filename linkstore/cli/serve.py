@@ -162,7 +162,7 @@ def make_tool_server(
     """Return the SDK's server of the tools of a store."""
     from linkstore.agents.mcp_server import StoreServer
     from linkstore.agents.tool_answers import ToolLimits, ToolScope
-    from linkstore.agents.tool_specs import make_specs, make_writing_specs
+    from linkstore.agents.tools import make_specs, make_writing_specs
 
     scope = ToolScope(store, ToolLimits(max_depth=max_depth), condition)
     specs = (*make_specs(scope, about), *(make_writing_specs(scope) if write else ()))

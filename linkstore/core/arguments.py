@@ -1,11 +1,14 @@
-"""Checks of the types and ranges of arguments, where they are given and not where they are first used."""
+"""Checks of the types and ranges of arguments where they are given, and what docstrings say of them."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from linkstore.errors import ArgumentError, StrategyError
 
@@ -150,3 +153,30 @@ def as_path(name: str, value: object) -> Path:
 def make_argument_error(name: str, what: str, value: object) -> ArgumentError:
     """Return the exception for an argument, where ``what`` says what to pass, as in :func:`require`."""
     return ArgumentError(f"{name} must be {what}, not {quote_value(value)[:_MAX_QUOTED_VALUE]}")
+
+
+_SECTION: Final = re.compile(r"\n\n(?=(?:Args|Raises|Returns|Source):\n)")
+_ARGUMENT: Final = re.compile(r"^ {4}(\w+)(?: \(([^)]*)\))?: (.+(?:\n {5,}.+)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentText:
+    """What a docstring says of an argument.
+
+    Args:
+        kind: What stands in parentheses after the name; empty if nothing does.
+        text: The description, on one line.
+    """
+
+    kind: str
+    text: str
+
+
+def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, ArgumentText]]:
+    """Return the description of a function, which ends at the first section, and that of each argument."""
+    description, *sections = _SECTION.split(inspect.getdoc(function) or "")
+    arguments = "".join(one for one in sections if one.startswith("Args:"))
+    found = {
+        name: ArgumentText(kind, " ".join(text.split())) for name, kind, text in _ARGUMENT.findall(arguments)
+    }
+    return description, found

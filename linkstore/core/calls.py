@@ -8,8 +8,9 @@ operations into one.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -169,3 +170,21 @@ async def arun(operation: Operation[T], wait: Callable[[Any], Awaitable[Any]] = 
         return done.value  # type: ignore[no-any-return]
     finally:
         operation.close()
+
+
+class Progress(Protocol):
+    """Called after each page, question, or whatever is worked on."""
+
+    def __call__(self, done: int, total: int, name: str, /) -> None:
+        """Report that ``done`` of about ``total`` are done, the last of which was ``name``.
+
+        ``total`` is 0 where it is not known.
+        """
+        ...
+
+
+def split_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield items in lists of this size, of which the last one may be shorter."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch

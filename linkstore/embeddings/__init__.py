@@ -6,37 +6,6 @@ a store records one. Any LangChain ``Embeddings`` will do; the ones here add
 Models are loaded on first use.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from linkstore.core.lazy import lazy
-
-if TYPE_CHECKING:
-    from linkstore.embeddings.builtin import (
-        ArrayEmbeddings,
-        BgeSmallEmbeddings,
-        MiniLMEmbeddings,
-        WordLlamaEmbeddings,
-    )
-    from linkstore.embeddings.names import DEFAULT_EMBEDDING, embedding_name, get_embedding
-
-__all__ = [
-    "ArrayEmbeddings",
-    "BgeSmallEmbeddings",
-    "DEFAULT_EMBEDDING",
-    "MiniLMEmbeddings",
-    "WordLlamaEmbeddings",
-    "embedding_name",
-    "get_embedding",
-]
-
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "linkstore.embeddings.builtin": (
-            "ArrayEmbeddings BgeSmallEmbeddings MiniLMEmbeddings WordLlamaEmbeddings"
-        ),
-        "linkstore.embeddings.names": "DEFAULT_EMBEDDING embedding_name get_embedding",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

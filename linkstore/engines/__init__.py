@@ -1,24 +1,5 @@
 """Where documents live: the contract of a storage engine, and the engines."""
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from linkstore.core.lazy import lazy
-
-if TYPE_CHECKING:
-    from linkstore.engines.bookkeeping import Backend
-    from linkstore.engines.contract import Reader
-
-__all__ = [
-    "Backend",
-    "Reader",
-]
-
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "linkstore.engines.bookkeeping": "Backend",
-        "linkstore.engines.contract": "Reader",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

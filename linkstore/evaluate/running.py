@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from linkstore.core.arguments import as_path, require, require_list
 from linkstore.core.arrays import normalize_vector
-from linkstore.core.batches import Progress, split_batches
+from linkstore.core.calls import Progress, split_batches
 from linkstore.core.documents import is_storable
 from linkstore.core.links import LINKS_KEY, merge_links
 from linkstore.core.plans import select_stored

@@ -10,51 +10,6 @@ describe what the other extractors can do:
 - :class:`QueryExtractor`: also ``extract_query(text)``, the links that a question names.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from linkstore.core.lazy import lazy
-
-if TYPE_CHECKING:
-    from linkstore.extract.names import Variants
-    from linkstore.extract.protocol import (
-        ENTRY_POINT_GROUP,
-        Chunk,
-        CorpusExtractor,
-        Hyperlink,
-        LinkExtractor,
-        Page,
-        QueryExtractor,
-        extractor_names,
-        load_extractor,
-    )
-    from linkstore.extract.typed_graph import ExtractedGraph, Rejection, TypedGraphExtractor
-
-__all__ = [
-    "Chunk",
-    "CorpusExtractor",
-    "ENTRY_POINT_GROUP",
-    "ExtractedGraph",
-    "Hyperlink",
-    "LinkExtractor",
-    "Page",
-    "QueryExtractor",
-    "Rejection",
-    "TypedGraphExtractor",
-    "Variants",
-    "extractor_names",
-    "load_extractor",
-]
-
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "linkstore.extract.names": "Variants",
-        "linkstore.extract.protocol": (
-            "Chunk CorpusExtractor ENTRY_POINT_GROUP Hyperlink LinkExtractor Page QueryExtractor "
-            "extractor_names load_extractor"
-        ),
-        "linkstore.extract.typed_graph": "ExtractedGraph Rejection TypedGraphExtractor",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -21,8 +21,8 @@ from typing import Any, Final, TypedDict, Unpack
 import xxhash
 
 from linkstore.core.arguments import require, require_having
-from linkstore.core.batches import Progress, split_batches
-from linkstore.core.calls import run_until_stopped
+from linkstore.core.calls import Progress as Progress
+from linkstore.core.calls import run_until_stopped, split_batches
 from linkstore.core.display import format_count
 from linkstore.core.documents import PageDocuments
 from linkstore.core.links import LINKS_KEY

@@ -20,7 +20,7 @@ from typing import Any, Final
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import require_having, require_list
-from linkstore.core.batches import split_batches
+from linkstore.core.calls import split_batches
 from linkstore.core.documents import PageDocuments
 from linkstore.core.links import Link, get_links, merge_links
 from linkstore.errors import ExtractionError

@@ -31,7 +31,7 @@ from typing import Any, Final
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import omit_none, require_at_least
-from linkstore.core.processes import Lock, count_cores, run_without_collector
+from linkstore.core.processes import Lock, count_cores, slow_collector
 from linkstore.core.urls import Site
 from linkstore.errors import LinkError, LinkStoreError
 from linkstore.extract.protocol import Chunk, LinkExtractor, Page
@@ -94,13 +94,10 @@ def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
     Raises:
         LinkStoreError: If the run cannot go on, such as for want of an extra.
     """
-
-    def read_documents() -> tuple[Sequence[Chunk] | Sequence[Document], tuple[Document, ...]]:
-        found = read()
-        return found, make_page_documents(found, linkers)
-
     try:
-        found, documents = run_without_collector(read_documents)
+        with slow_collector():
+            found = read()
+            documents = make_page_documents(found, linkers)
     except (UnreadablePageError, LinkError) as error:
         return ReadPage(problem=str(error))
     except LinkStoreError:

@@ -4,30 +4,6 @@
 knowledge store.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from linkstore.core.lazy import lazy
-
-if TYPE_CHECKING:
-    from linkstore.memory.conversation import ConversationMemory
-    from linkstore.memory.forgetting import Forgotten
-    from linkstore.memory.recall import Recall, RecallOptions
-    from linkstore.memory.sessions import SessionKey
-    from linkstore.memory.turns import Turn
-    from linkstore.memory.writing import TurnFields
-
-__all__ = ["ConversationMemory", "Forgotten", "Recall", "RecallOptions", "SessionKey", "Turn", "TurnFields"]
-
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "linkstore.memory.conversation": "ConversationMemory",
-        "linkstore.memory.forgetting": "Forgotten",
-        "linkstore.memory.recall": "Recall RecallOptions",
-        "linkstore.memory.sessions": "SessionKey",
-        "linkstore.memory.turns": "Turn",
-        "linkstore.memory.writing": "TurnFields",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

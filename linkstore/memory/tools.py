@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import Field, create_model
 
-from linkstore.agents.tool_specs import format_argument_error
-from linkstore.agents.tools import raise_for_model
+from linkstore.agents.tools import format_argument_error, raise_for_model
 from linkstore.context.compiled import frame_parts
 from linkstore.core.calls import Call, arun, run
 from linkstore.core.display import format_count

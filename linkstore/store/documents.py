@@ -26,7 +26,7 @@ from linkstore.core.documents import (
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.metadata import convert_metadata
 from linkstore.core.plans import Operation, Plan, StoredDocument, read_documents
-from linkstore.core.processes import run_without_collector
+from linkstore.core.processes import slow_collector
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Change, Manifest, PageEntry, Record, Written
 from linkstore.errors import ArgumentError, DocumentError, EmbeddingError
@@ -407,6 +407,7 @@ class Draft:
     links: tuple[Link, ...]
 
 
+@slow_collector()
 def prepare_drafts(documents: Sequence[Document], ids: Sequence[str | None]) -> list[Draft]:
     """Check documents that are to be stored under these ids; None: the document's own, or a new one.
 
@@ -418,8 +419,7 @@ def prepare_drafts(documents: Sequence[Document], ids: Sequence[str | None]) -> 
         raise DocumentError(
             f"got {len(documents)} documents and {len(ids)} ids; pass one id for each document"
         )
-    pairs = zip(documents, ids, strict=True)
-    return run_without_collector(lambda: [_make_draft(document, id) for document, id in pairs])
+    return [_make_draft(document, id) for document, id in zip(documents, ids, strict=True)]
 
 
 def _make_draft(document: Document, id: str | None) -> Draft:

@@ -14,7 +14,7 @@ import orjson
 from langchain_core.embeddings import Embeddings
 
 from linkstore.core.arguments import make_argument_error, require, require_at_least, require_having
-from linkstore.core.batches import Progress, split_batches
+from linkstore.core.calls import Progress, split_batches
 from linkstore.embeddings.names import embedding_name, get_embedding
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Change, Manifest, PageEntry, Record, Written

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -349,7 +349,7 @@ def check_documents(backend: Backend, documents: Sequence[CheckedDocument]) -> O
     recorded = yield from read_schema(backend)
     if recorded is not None:
         problems = yield from find_problems(backend, recorded.schema, documents)
-        yield from _enforce_recorded_mode(backend, recorded, problems)
+        yield from _enforce_mode(backend, recorded.mode, problems, _describe_version(recorded.schema))
 
 
 def check_links(backend: Backend, links: Mapping[str, tuple[Link, ...]]) -> Operation[None]:
@@ -364,7 +364,7 @@ def check_links(backend: Backend, links: Mapping[str, tuple[Link, ...]]) -> Oper
     stored: list[StoredDocument] = yield call_plan(backend, read_documents(tuple(links)))
     documents = [_RelinkedDocument(one.id, one.metadata, links[one.id]) for one in stored]
     problems = yield from find_problems(backend, recorded.schema, documents)
-    yield from _enforce_recorded_mode(backend, recorded, problems)
+    yield from _enforce_mode(backend, recorded.mode, problems, _describe_version(recorded.schema))
 
 
 def find_problems(
@@ -399,15 +399,16 @@ def _find_entered_tags(backend: Backend, tags: Sequence[Tag]) -> Operation[set[T
     return {tags[at] for at in hop.source[hop.size > 0].tolist()}
 
 
-def _enforce_recorded_mode(
-    backend: Backend, recorded: RecordedSchema, problems: Sequence[Problem]
-) -> Operation[None]:
+def _describe_version(schema: Schema) -> str:
+    return f"version {schema.version} of the schema does not allow this"
+
+
+def _enforce_mode(backend: Backend, mode: Mode, problems: Sequence[Problem], why: str) -> Operation[None]:
+    """Refuse problems with a schema, or record them."""
     if not problems:
         return
-    if recorded.mode == "strict":
-        raise make_schema_error(
-            problems, f"version {recorded.schema.version} of the schema does not allow this"
-        )
+    if mode == "strict":
+        raise make_schema_error(problems, why)
     yield from record_problems(backend, problems)
 
 
@@ -461,52 +462,55 @@ def set_schema(backend: Backend, schema: Schema | None, mode: Mode) -> Operation
     check_mode(mode)
     _check_schema_version(schema, before)
     report = yield from check_against_schema(backend, schema)
-    yield from _enforce_mode(backend, schema, mode, report)
+    why = f"version {schema.version} of the schema does not fit the store in {report.count} places"
+    yield from _enforce_mode(backend, mode, report.problems, why)
     yield from _write_schema_note(backend, RecordedSchema(schema=schema, mode=mode), before)
     return report
+
+
+def _scan_graph(
+    backend: Backend, type_field: str, look: Callable[[Record], object] = lambda _: None
+) -> Operation[TypedGraph]:
+    """Return the graph of all documents, each of which is looked at."""
+    graph = TypedGraph(type_field)
+    after: str | None = None
+    while records := (yield call_engine(backend, backend.scan(after, SCHEMA_BATCH))):
+        for record in records:
+            graph.add(record.id, record.metadata, record.links)
+            look(record)
+        after = records[-1].id
+    return graph
 
 
 def check_against_schema(backend: Backend, schema: Schema) -> Operation[SchemaReport]:
     """Hold all documents against a schema."""
     require(Schema, "a Schema", schema=schema)
-    graph, problems = TypedGraph(schema.type_field), _ProblemCounter()
-    records: list[Record] = yield call_engine(backend, backend.scan(None, SCHEMA_BATCH))
-    while records:
-        for record in records:
-            graph.add(record.id, record.metadata, record.links)
-            problems.add(*schema.problems(record.id, record.metadata, record.links))
-        records = yield call_engine(backend, backend.scan(records[-1].id, SCHEMA_BATCH))
-    for problem in graph.wrong_ends(schema):
-        problems.add(problem)
-    documents, links = graph.counts()
-    return SchemaReport(
-        problems=tuple(problems.first), count=problems.count, documents=documents, links=links
+    first: list[Problem] = []
+    count = 0
+
+    def note(problems: Iterable[Problem]) -> None:
+        nonlocal count
+        for problem in problems:
+            count += 1
+            first.extend([problem] if count <= MAX_SHOWN else [])
+
+    graph = yield from _scan_graph(
+        backend,
+        schema.type_field,
+        lambda record: note(schema.problems(record.id, record.metadata, record.links)),
     )
+    note(graph.wrong_ends(schema))
+    documents, links = graph.counts()
+    return SchemaReport(problems=tuple(first), count=count, documents=documents, links=links)
 
 
 def compute_reach(backend: Backend, type: str, depth: int | None, type_field: str | None) -> Operation[Reach]:
     """Return which documents links lead to from those of a type."""
     recorded = yield from read_schema(backend)
-    found = type_field or (recorded.schema.type_field if recorded else "type")
-    graph = TypedGraph(found)
-    records: list[Record] = yield call_engine(backend, backend.scan(None, SCHEMA_BATCH))
-    while records:
-        for record in records:
-            graph.add(record.id, record.metadata, record.links)
-        records = yield call_engine(backend, backend.scan(records[-1].id, SCHEMA_BATCH))
+    graph = yield from _scan_graph(
+        backend, type_field or (recorded.schema.type_field if recorded else TYPE_FIELD)
+    )
     return graph.reach(type, depth)
-
-
-class _ProblemCounter:
-    """The first problems, and how many there are."""
-
-    def __init__(self) -> None:
-        self.first: list[Problem] = []
-        self.count = 0
-
-    def add(self, *problems: Problem) -> None:
-        self.first += problems[: MAX_SHOWN - len(self.first)]
-        self.count += len(problems)
 
 
 def _check_schema_version(schema: Schema, before: str | None) -> None:
@@ -517,16 +521,6 @@ def _check_schema_version(schema: Schema, before: str | None) -> None:
         f"the store has version {recorded.version} of its schema, so a version {schema.version} that differs"
         " cannot replace it: make the next one with store.schema().next(...)"
     )
-
-
-def _enforce_mode(backend: Backend, schema: Schema, mode: Mode, report: SchemaReport) -> Operation[None]:
-    """Refuse, or record, the problems of stored documents with a schema."""
-    if report.sound:
-        return
-    if mode == "strict":
-        why = f"version {schema.version} of the schema does not fit the store in {report.count} places"
-        raise make_schema_error(report.problems, why)
-    yield from record_problems(backend, report.problems)
 
 
 def _write_schema_note(

@@ -30,6 +30,7 @@ LIBRARIES = {
     "attr",  # of old versions of rich, where it is installed
     "ctypes",
     "langchain_core",
+    "lazy_loader",
     "linkstore",
     "markdown_it",
     "mdurl",

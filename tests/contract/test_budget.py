@@ -16,14 +16,19 @@ from linkstore.memory import ConversationMemory
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "linkstore", ROOT / "extractors" / "linkstore_extractors")
-MAX_LINES = 37_740
-MAX_MODULES = 240
+MAX_LINES = 37_198
+MAX_MODULES = 235
 MAX_FILES = {"add": 22, "similarity_search": 28, "search": 32, "recall": 46}
 """Files of linkstore that run, in a process that has done the same before."""
 
 
 def modules() -> list[Path]:
     return [path for package in PACKAGES for path in package.rglob("*.py")]
+
+
+def stubs() -> list[Path]:
+    """List what the packages say that they export; lines of code too, but no modules."""
+    return [path for package in PACKAGES for path in package.rglob("*.pyi")]
 
 
 def count_code(path: Path) -> int:
@@ -82,7 +87,7 @@ def calls(tmp_path) -> Iterator[dict[str, Callable[[], object]]]:
 
 
 def test_there_are_no_more_lines_and_modules_than_agreed():
-    assert sum(map(count_code, modules())) <= MAX_LINES
+    assert sum(map(count_code, [*modules(), *stubs()])) <= MAX_LINES
     assert len(modules()) <= MAX_MODULES
 
 

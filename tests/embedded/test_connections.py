@@ -49,7 +49,7 @@ def test_every_connection_has_the_settings_that_were_chosen(tmp_path, durable, s
     }
     assert found == [wanted] * 5
     assert writer == wanted
-    assert len(store._database._idle) == 5
+    assert len(store._database._pool.idle) == 5
     store.close()
 
 

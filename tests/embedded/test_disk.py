@@ -128,13 +128,12 @@ def test_a_full_database_is_a_typed_error_wherever_it_happens(tmp_path) -> None:
     """Injected: SQLite may use no more pages than it has."""
     store = backend(tmp_path / "kb", SNAPSHOTS)
     put(store, 0, 50)
-    writer = store._database._writer
-    writer.pragma("max_page_count", writer.pragma("page_count"))
+    (connection,) = store._database._pool.idle
+    connection.pragma("max_page_count", connection.pragma("page_count"))
     with pytest.raises(StoreFullError, match="intact") as caught:
         put(store, 50, 2000)
     assert isinstance(caught.value.__cause__, apsw.FullError)
     assert nearest(store, ASKED, 100) == exact(range(50), ASKED, 100)
-    writer.pragma("max_page_count", 1_000_000)
     put(store, 50, 80)
     store.run(store.write(Change(remove=["d0"])))
     assert nearest(store, ASKED, 100) == exact(range(1, 80), ASKED, 100)

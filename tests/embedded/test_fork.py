@@ -13,7 +13,7 @@ import apsw
 import pytest
 from stores import backend, exact, nearest, put, sql, vectors
 
-from linkstore.core.processes import run_without_collector
+from linkstore.core.processes import slow_collector
 from linkstore.engines.embedded import backend as embedded
 from linkstore.engines.embedded.location import FORKS, run_exclusively
 from linkstore.errors import BackendError, StoreClosedError
@@ -241,54 +241,23 @@ def test_a_database_that_cannot_be_left_to_the_parent_does_not_keep_others_from_
 def test_a_connection_that_an_interrupted_close_has_closed_is_left_as_it_is(tmp_path) -> None:
     store = backend(tmp_path / "kb")
     put(store, 0, 10)
-    store._database._writer.close()
+    store._database._pool.idle[0].close()
     in_child(lambda: len(nearest(store, ASKED, 100)) == 10)
 
 
-def test_the_collector_is_on_in_a_child_forked_during_another_threads_pause() -> None:
-    paused, go_on = threading.Event(), threading.Event()
+def test_the_collector_is_as_before_in_a_child_forked_while_it_was_slow() -> None:
+    before = gc.get_threshold()
 
-    def hold() -> None:
-        paused.set()
-        go_on.wait(SECONDS)
-
-    thread = threading.Thread(target=run_without_collector, args=(hold,))
-    thread.start()
-    try:
-        assert paused.wait(SECONDS)
-        assert not gc.isenabled()
-
-        def child() -> bool:
-            on = gc.isenabled()
-            return on and not run_without_collector(gc.isenabled) and gc.isenabled()
-
-        in_child(child)
-    finally:
-        go_on.set()
-        thread.join()
-    assert gc.isenabled()
-
-
-def test_the_collector_stays_off_in_a_child_forked_within_a_pause_until_it_ends() -> None:
     def child() -> bool:
-        return not gc.isenabled()
+        return gc.get_threshold()[0] == 20_000
 
-    run_without_collector(lambda: in_child(child))
-    assert gc.isenabled()
-    pid = run_without_collector(os.fork)
+    with slow_collector():
+        in_child(child)
+        pid = os.fork()
     if not pid:
-        os._exit(0 if gc.isenabled() else 3)
+        os._exit(0 if gc.get_threshold() == before else 3)
     assert os.waitpid(pid, 0)[1] == 0
-
-
-def test_a_collector_that_was_off_stays_off_in_a_child() -> None:
-    gc.disable()
-    try:
-        in_child(lambda: not gc.isenabled())
-        run_without_collector(lambda: in_child(lambda: not gc.isenabled()))
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
+    assert gc.get_threshold() == before
 
 
 def test_no_connection_is_used_unless_a_fork_waits_for_it(tmp_path, monkeypatch) -> None:
@@ -298,7 +267,7 @@ def test_no_connection_is_used_unless_a_fork_waits_for_it(tmp_path, monkeypatch)
     def watch(connection: apsw.Connection) -> None:
         def trace(cursor, sql: str, bindings) -> bool:
             own = threading.get_ident()
-            if all(thread != own for thread, _ in FORKS.under_way.values()):
+            if all(thread != own for thread, *_ in FORKS.under_way.values()):
                 used.append(sql)
             return True
 

@@ -1,17 +1,15 @@
-"""Stores of older formats open, become current ones, and answer as they did.
+"""Stores that were written before open, and answer as they did.
 
 Each archive in ``data`` is the folder of a store that the linkstore of that format wrote: 100 documents, a
-snapshot, then ten updated and two removed. A new format adds one.
+snapshot, then ten updated and two removed. A new format of the database adds one.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import zipfile
 from pathlib import Path
 
-import apsw
 import numpy as np
 import pytest
 from stores import SNAPSHOTS, backend, put, sql, vectors
@@ -27,7 +25,7 @@ from linkstore.engines.embedded.schema import FORMAT_VERSION
 from linkstore.errors import StoreFormatError
 
 DATA = Path(__file__).with_name("data")
-OLD = range(1, FORMAT_VERSION)
+WRITTEN = range(5, FORMAT_VERSION + 1)
 ASKED = vectors([10_000])[0]
 
 
@@ -72,10 +70,10 @@ def right() -> tuple[list[str], list[str], list[tuple[str, str]]]:
     return [f"d{n}" for n in best], sorted(f"d{n}" for n in beside), tags
 
 
-@pytest.mark.parametrize("version", OLD)
-def test_a_store_of_an_older_format_becomes_a_current_one(tmp_path, version) -> None:
+@pytest.mark.parametrize("version", WRITTEN)
+def test_a_store_that_was_written_before_answers_as_it_did(tmp_path, version) -> None:
     folder = unpacked(version, tmp_path)
-    for _ in range(2):  # brought forward, then opened as a current one
+    for _ in range(2):  # its derived files are made anew at the first
         store = EmbeddedBackend(folder, create=False, settings=SNAPSHOTS)
         assert store.run(store.answer(nearest_and_around())) == right()
         assert store.run(store.answer(by_words("ünïcode", "55")))[0] == "d55"
@@ -94,21 +92,8 @@ def test_a_store_of_an_older_format_becomes_a_current_one(tmp_path, version) -> 
     store.close()
 
 
-def test_words_of_an_older_format_are_made_anew(tmp_path) -> None:
-    folder = unpacked(2, tmp_path)
-    connection = apsw.Connection(str(folder / "linkstore.db"))
-    key = connection.execute("SELECT key FROM document WHERE id = 'd55'").get
-    connection.execute("DELETE FROM word WHERE rowid = ?", (key,))
-    connection.execute("INSERT INTO word (rowid, terms) VALUES (?, 'stale')", (key,))
-    connection.close()
-    store = EmbeddedBackend(folder, settings=SNAPSHOTS)
-    assert store.run(store.answer(by_words("stale"))) == []
-    assert store.run(store.answer(by_words("ünïcode", "55")))[0] == "d55"
-    store.close()
-
-
-@pytest.mark.parametrize("version", OLD)
-def test_an_older_format_keeps_everything_of_a_document(tmp_path, version) -> None:
+@pytest.mark.parametrize("version", WRITTEN)
+def test_everything_of_a_document_is_kept(tmp_path, version) -> None:
     store = EmbeddedBackend(unpacked(version, tmp_path), settings=SNAPSHOTS)
     held = {one.id: one for one in store.run(store.scan(None, 1000))}
     assert set(held) == {f"d{n}" for n in versions()}
@@ -123,30 +108,6 @@ def test_an_older_format_keeps_everything_of_a_document(tmp_path, version) -> No
         }
         assert [(link.tag, link.label, link.weight) for link in one.links][2] == (f"u{n}", f"to {n}", 0.5)
         assert one.vector.tobytes() == vectors([n], changed)[0].tobytes()
-    store.close()
-
-
-@pytest.mark.parametrize("version", OLD)
-def test_bringing_a_store_forward_is_one_transaction(tmp_path, monkeypatch, version) -> None:
-    """Interrupted, it is what it was."""
-    from linkstore.engines.embedded import schema
-
-    folder = unpacked(version, tmp_path)
-    before = (folder / "linkstore.db").read_bytes()
-    last = FORMAT_VERSION - 1
-
-    def interrupted(connection) -> None:
-        real[last](connection)
-        raise KeyboardInterrupt
-
-    real = dict(schema.MIGRATIONS)
-    monkeypatch.setattr(schema, "MIGRATIONS", {**real, last: interrupted})
-    with pytest.raises(KeyboardInterrupt):
-        EmbeddedBackend(folder, settings=SNAPSHOTS)
-    assert (folder / "linkstore.db").read_bytes() == before
-    monkeypatch.setattr(schema, "MIGRATIONS", real)
-    store = EmbeddedBackend(folder, settings=SNAPSHOTS)
-    assert store.run(store.answer(nearest_and_around())) == right()
     store.close()
 
 
@@ -171,8 +132,8 @@ def test_files_of_an_older_snapshot_are_made_anew_and_not_called_damaged(tmp_pat
     store.close()
 
 
-def test_notes_and_names_of_format_4_are_known(tmp_path) -> None:
-    store = EmbeddedBackend(unpacked(4, tmp_path), settings=SNAPSHOTS)
+def test_notes_names_and_accesses_are_known(tmp_path) -> None:
+    store = EmbeddedBackend(unpacked(5, tmp_path), settings=SNAPSHOTS)
     assert store.run(store.note("floor")) == "0.5"
     assert store.run(store.vocabulary()) == Vocabulary(
         kinds=frozenset({"keyword", "hyperlink"}),
@@ -183,15 +144,16 @@ def test_notes_and_names_of_format_4_are_known(tmp_path) -> None:
     store.close()
 
 
-def test_every_older_format_has_an_archive() -> None:
-    assert {path.name for path in DATA.iterdir()} >= {f"format-{version}.zip" for version in OLD}
+def test_every_format_has_an_archive() -> None:
+    assert {path.name for path in DATA.iterdir()} == {f"format-{version}.zip" for version in WRITTEN}
 
 
-def test_an_older_format_is_left_alone_where_nothing_can_be_written(tmp_path, monkeypatch) -> None:
-    folder = unpacked(1, tmp_path)
-    copy = shutil.copytree(folder, tmp_path / "copy")
-    monkeypatch.setattr(Place, "writable", property(lambda _: False))
-    with pytest.raises(StoreFormatError, match="has format 1, and cannot be brought"):
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_format_that_was_never_released_is_refused_and_left_alone(tmp_path, monkeypatch, writable) -> None:
+    folder = unpacked(5, tmp_path)
+    sql(folder, "PRAGMA user_version = 4")
+    before = (folder / "linkstore.db").read_bytes()
+    monkeypatch.setattr(Place, "writable", property(lambda _: writable))
+    with pytest.raises(StoreFormatError, match=r"has format 4; .* index the documents again"):
         EmbeddedBackend(folder)
-    for path in folder.iterdir():
-        assert path.read_bytes() == (copy / path.name).read_bytes()
+    assert (folder / "linkstore.db").read_bytes() == before

@@ -67,7 +67,7 @@ def test_words_are_found_before_the_store_is_locked(tmp_path, monkeypatch) -> No
     real, asked = lexical.join_words, []
 
     def joined(text, metadata):
-        assert not store._database._writer.in_transaction
+        assert not store._database._is_writing_here()
         asked.append(text)
         return real(text, metadata)
 

@@ -22,7 +22,7 @@ from stores import (
 from linkstore import LinkStore
 from linkstore.engines.contract import Manifest
 from linkstore.engines.embedded import EmbeddedBackend
-from linkstore.engines.embedded.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS
+from linkstore.engines.embedded.schema import APPLICATION_ID, FORMAT_VERSION
 from linkstore.errors import (
     EmbeddingError,
     StoreFormatError,
@@ -66,10 +66,6 @@ def test_a_newer_format_is_refused(tmp_path) -> None:
     sql(tmp_path / "kb", f"PRAGMA user_version = {FORMAT_VERSION + 1}")
     with pytest.raises(StoreFormatError, match=f"format {FORMAT_VERSION + 1}; .* upgrade"):
         EmbeddedBackend(tmp_path / "kb")
-
-
-def test_every_older_format_has_a_way_forward() -> None:
-    assert sorted(MIGRATIONS) == list(range(1, FORMAT_VERSION))
 
 
 def test_the_file_says_whose_it_is_and_reads_well(tmp_path) -> None:

@@ -193,7 +193,7 @@ def test_a_missing_an_empty_and_a_foreign_database_are_told_apart(tmp_path) -> N
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "linkstore.db").write_bytes(b"something else " * 1000)
     for create in (True, False):
-        with pytest.raises(StoreFormatError, match="not an SQLite database"):
+        with pytest.raises(StoreFormatError, match="no SQLite database"):
             EmbeddedBackend(tmp_path / "foreign", create=create)
     (tmp_path / "folder" / "linkstore.db").mkdir(parents=True)
     with pytest.raises(BackendError, match=r"linkstore\.db: the system does not open it"):

@@ -9,13 +9,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from stores import SNAPSHOTS, Child, backend, exact, nearest, put, sql, vectors
+from stores import SNAPSHOTS, Child, backend, exact, nearest, put, vectors
 
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.engines.embedded.location import Place
 from linkstore.errors import (
     StoreBusyError,
-    StoreFormatError,
     StorePermissionError,
     StoreReadOnlyError,
 )
@@ -212,12 +211,3 @@ def test_an_unreadable_database_is_told_from_a_missing_one(tmp_path, monkeypatch
     monkeypatch.setattr(os, "access", lambda at, mode: mode != os.R_OK and real(at, mode))
     with pytest.raises(StorePermissionError, match="may not read it"):
         EmbeddedBackend(tmp_path / "kb")
-
-
-def test_an_older_format_says_what_to_do(tmp_path, monkeypatch) -> None:
-    may_not_write(monkeypatch)
-    folder = tmp_path / "kb"
-    folder.mkdir()
-    sql(folder, "CREATE TABLE t (a)", "PRAGMA application_id = 1819175795", "PRAGMA user_version = 1")
-    with pytest.raises(StoreFormatError, match="format 1, and cannot be brought to"):
-        EmbeddedBackend(folder)

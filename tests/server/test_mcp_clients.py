@@ -22,7 +22,7 @@ from linkstore.agents import ToolLimits, graph_tools
 from linkstore.agents.mcp_server import PROMPT_NAME, StoreServer, make_address
 from linkstore.agents.mcp_transport import find_line_error
 from linkstore.agents.tool_answers import ToolScope
-from linkstore.agents.tool_specs import make_specs
+from linkstore.agents.tools import make_specs
 
 INTO_B = {"kind": "to", "tag": "b", "direction": "in"}
 

@@ -20,7 +20,7 @@ import linkstore.agents
 from linkstore import LinkStore
 from linkstore.agents import ToolLimits, graph_tools
 from linkstore.agents.tool_answers import ToolScope
-from linkstore.agents.tool_specs import make_specs, make_writing_specs
+from linkstore.agents.tools import make_specs, make_writing_specs
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import FilterError, StrategyError
 from linkstore.store import Relation, Schema

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from linkstore.core.arrays import Bools, Floats, Ints, is_member
-from linkstore.core.batches import split_batches
+from linkstore.core.calls import split_batches
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.plans import Operation, Side
 from linkstore.engines.cassandra import statements as cql

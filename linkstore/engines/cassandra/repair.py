@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import xxhash
 
-from linkstore.core.batches import split_batches
+from linkstore.core.calls import split_batches
 from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql

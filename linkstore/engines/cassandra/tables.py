@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 import orjson
 
-from linkstore.core.batches import split_batches
+from linkstore.core.calls import split_batches
 from linkstore.core.plans import Operation
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import collect_record_names

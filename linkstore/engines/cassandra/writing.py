@@ -38,7 +38,7 @@ from typing import Final, TypeVar
 
 import orjson
 
-from linkstore.core.batches import split_batches
+from linkstore.core.calls import split_batches
 from linkstore.core.documents import replace_kinds
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import Operation

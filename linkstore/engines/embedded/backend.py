@@ -17,7 +17,7 @@ from linkstore.core.calls import answer_plan, run, run_in_thread
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.links import Link
 from linkstore.core.plans import Operation, Plan
-from linkstore.core.processes import run_without_collector
+from linkstore.core.processes import slow_collector
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import (
@@ -50,7 +50,6 @@ from linkstore.engines.embedded.schema import (
 )
 from linkstore.engines.embedded.writing import (
     ChangeWriter,
-    PreparedRecord,
     find_changed_words,
     prepare_records,
     prepare_relinked,
@@ -166,9 +165,12 @@ class EmbeddedBackend(Backend):
         return self._current().write(record_once)
 
     @immediate
+    @slow_collector()
     def write(self, change: Change) -> Written:
         """Write in one transaction."""
-        prepared, found = run_without_collector(lambda: self._prepare(change))
+        prepared = prepare_records(change.put)
+        find = partial(find_changed_words, prepared=prepared)
+        found = self._current().read(find) if prepared else {}
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             check_dimension(change.put, read_settings(connection).get("dimension"))
@@ -176,12 +178,8 @@ class EmbeddedBackend(Backend):
 
         return self._write(apply)
 
-    def _prepare(self, change: Change) -> tuple[list[PreparedRecord], dict[str, str]]:
-        prepared = prepare_records(change.put)
-        find = partial(find_changed_words, prepared=prepared)
-        return prepared, self._current().read(find) if prepared else {}
-
     @immediate
+    @slow_collector()
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
         """Read the documents and write them again, in one transaction."""
 
@@ -197,9 +195,7 @@ class EmbeddedBackend(Backend):
         def work(connection: apsw.Connection) -> tuple[Written, dict[str, Any]]:
             return apply(connection, ChangeWriter(connection)), read_settings(connection)
 
-        written, settings = self._current().write(
-            lambda connection: run_without_collector(lambda: work(connection))
-        )
+        written, settings = self._current().write(work)
         if not self._closed:  # a signal handler may have closed the store meanwhile; the change is committed
             self._store.after_write(settings)
         return written

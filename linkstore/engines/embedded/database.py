@@ -1,4 +1,7 @@
-"""The SQLite file of a store in one process: its connections, a pool of readers, and one writer at a time."""
+"""The SQLite file of a store in one process: its connections, and transactions on them.
+
+SQLite itself makes writers wait for each other, the threads of one process as well as processes.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import contextlib
 import ctypes
 import errno
 import logging
-import math
 import os
 import random
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -21,7 +24,7 @@ import apsw
 
 from linkstore.core.processes import Lock
 from linkstore.engines.embedded.location import FORKS, Place, run_exclusively
-from linkstore.engines.embedded.schema import check_format, create_or_migrate
+from linkstore.engines.embedded.schema import check_format, create_tables
 from linkstore.errors import (
     BackendError,
     StoreBusyError,
@@ -51,23 +54,30 @@ CHECKPOINT_PAGES: Final = 1_000
 """The write-ahead log is folded into the database once it holds this many pages (4 MB)."""
 
 
-def open_writable(place: Place, *, create: bool = False, ends: float | None = None) -> apsw.Connection:
+def open_connection(place: Place, *, durable: bool, create: bool = False) -> apsw.Connection:
     """Open a connection that may write.
 
     Args:
         place: Where the store lies.
-        create: Create the file if it does not exist.
-        ends: When to stop waiting for other processes, by the monotonic clock; None: after 5 s.
+        durable: Whether an acknowledged write survives a power cut.
+        create: Create the file and its tables if they do not exist.
+
+    Raises:
+        StoreMovedError: If another file than before is at the path.
     """
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
     connection = apsw.Connection(str(place.database), flags=flags)
     try:
-        connection.set_busy_handler(make_busy_handler(ends))
+        connection.set_busy_handler(make_busy_handler())
         if create and not connection.pragma("page_count"):
             connection.pragma("auto_vacuum", 2)  # incremental: free pages can be given back
         connection.pragma("journal_mode", "wal")
         connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         _configure_connection(connection, place)
+        if create:
+            create_tables(connection, str(place.database))  # always synced, as by default
+        # NORMAL syncs before each checkpoint: a power cut may lose the last writes, never the store.
+        connection.pragma("synchronous", "FULL" if durable else "NORMAL")
     except BaseException:
         connection.close()
         raise
@@ -82,6 +92,7 @@ def open_read_only(place: Place) -> apsw.Connection:
 
     Raises:
         StoreReadOnlyError: If there is a write-ahead log that must be checkpointed first.
+        StoreMovedError: If another file than before is at the path.
     """
     options = "mode=ro"
     if place.beside("-shm") < 0:
@@ -97,6 +108,7 @@ def open_read_only(place: Place) -> apsw.Connection:
     try:
         connection.set_busy_handler(make_busy_handler())
         _configure_connection(connection, place)
+        check_format(connection, str(place.database))
     except BaseException:
         connection.close()
         raise
@@ -108,31 +120,26 @@ def _configure_connection(connection: apsw.Connection, place: Place) -> None:
         connection.pragma(name, value)
     connection.execute("SELECT 1 FROM sqlite_schema").fetchall()  # opens the log too, by its path
     place.check()
-    if _has_moved(connection):
+    moved = ctypes.c_int(0)
+    connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
+    if moved.value:
         raise StoreMovedError(f"{place.database} was replaced while it was being opened; open it again")
 
 
-def _has_moved(connection: apsw.Connection) -> bool:
-    """Say whether the file of a connection was moved or replaced, as far as the system can tell."""
-    moved = ctypes.c_int(0)
-    connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
-    return bool(moved.value)
-
-
-def make_busy_handler(ends: float | None = None) -> Callable[[int], bool]:
+def make_busy_handler(seconds: float | None = None) -> Callable[[int], bool]:
     """Return a busy handler that tries again every few ms. SQLite's own handler sleeps too long to be fair.
 
     Args:
-        ends: When the handler gives up, by the monotonic clock; None: 5 s after the first try.
+        seconds: How long it tries; None: 5 s.
     """
-    until = ends or 0.0
+    ends = 0.0
 
     def again(count: int) -> bool:
-        nonlocal until
+        nonlocal ends
         now = time.monotonic()
-        if ends is None and count == 0:
-            until = now + BUSY_SECONDS
-        if now > until:
+        if count == 0:
+            ends = now + (BUSY_SECONDS if seconds is None else seconds)
+        if now > ends:
             return False
         time.sleep(random.uniform(0.0005, 0.003))  # noqa: S311 - spreads writers out, no secret
         return True
@@ -140,57 +147,30 @@ def make_busy_handler(ends: float | None = None) -> Callable[[int], bool]:
     return again
 
 
-@contextlib.contextmanager
-def convert_sqlite_errors(operation: str, path: Path, busy: Callable[[], str]) -> Iterator[None]:
-    """Convert SQLite's errors to linkstore's, with messages that name the file and the operation.
-
-    Args:
-        operation: What is being done, such as ``"read"``.
-        path: The database.
-        busy: Returns the message of a StoreBusyError, which says who holds the lock.
-    """
-    try:
-        yield
-    except apsw.BusyError as error:
-        raise StoreBusyError(busy()) from error
-    except apsw.FullError as error:
-        raise StoreFullError(
-            f"{operation} {path}: no space left; nothing was written and what was stored"
-            " before is intact: free some space and try again"
-        ) from error
-    except apsw.NotADBError as error:
-        raise StoreFormatError(
-            f"{operation} {path}: the file is not an SQLite database, or its start is damaged:"
-            " restore it from a copy, or choose another folder"
-        ) from error
-    except apsw.CorruptError as error:
-        raise StoreFormatError(
-            f"{operation} {path}: {error}; the database is damaged: restore it from a copy"
-        ) from error
-    except apsw.Error as error:
-        raise _convert_other_error(error, operation, path) from error
-
-
-def _convert_other_error(error: apsw.Error, operation: str, path: Path) -> BackendError:
+def _convert_error(error: apsw.Error, operation: str, path: Path) -> BackendError:
+    """Return linkstore's error for one of SQLite's, with a message that names the file and the operation."""
+    if isinstance(error, apsw.FullError) or (
+        isinstance(error, apsw.IOError) and _count_free_bytes(path) < 1 << 20  # so it may report a full disk
+    ):
+        return StoreFullError(
+            f"{operation} {path}: no space left ({error}); nothing was written and what was stored before is"
+            " intact: free some space and try again"
+        )
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+        return StoreFormatError(
+            f"{operation} {path}: {error}; it is no SQLite database, or is damaged: restore it from a copy,"
+            " or choose another folder"
+        )
     if isinstance(error, apsw.ReadOnlyError):
         if getattr(error, "extendedresult", None) == apsw.SQLITE_READONLY_DBMOVED:
             return StoreMovedError(f"{path} was deleted or moved while the store was open; open it again")
         return StoreReadOnlyError(f"{operation} {path}: it lies where nothing can be written")
     if isinstance(error, apsw.CantOpenError):
         return _explain_unopened(operation, path)
-    if isinstance(error, apsw.SchemaChangeError) or _is_missing_table(error):
+    missing = isinstance(error, apsw.SQLError) and str(error).startswith(("no such table", "no such column"))
+    if missing or isinstance(error, apsw.SchemaChangeError):
         return StoreFormatError(f"{operation} {path}: {error}; tables are missing or not linkstore's")
-    # The system may also report a full disk as an input/output error.
-    if isinstance(error, apsw.IOError) and _count_free_bytes(path) < 1 << 20:
-        return StoreFullError(
-            f"{operation} {path}: no space left ({error}); what was stored before is intact:"
-            " free some space and try again"
-        )
     return BackendError(f"{operation} {path}: {error}")
-
-
-def _is_missing_table(error: apsw.Error) -> bool:
-    return isinstance(error, apsw.SQLError) and str(error).startswith(("no such table", "no such column"))
 
 
 def _count_free_bytes(path: Path) -> int:
@@ -216,6 +196,19 @@ def _explain_unopened(operation: str, path: Path) -> BackendError:
     return BackendError(f"{operation} {path}: the system does not open it, or not its -wal and -shm files")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """Connections to one file, or to one database in memory.
+
+    Args:
+        connect: Opens a further one.
+        idle: Those that nobody uses.
+    """
+
+    connect: Callable[[], apsw.Connection]
+    idle: list[apsw.Connection] = field(default_factory=list)
+
+
 class Database:
     """The SQLite file of one store, for use by the process that made this object.
 
@@ -236,17 +229,13 @@ class Database:
         self.path = place.database
         self._pid_file = place.folder / "writer.pid"
         self._durable = durable
-        self._idle: list[apsw.Connection] = []
+        self._pool: Pool | None = None
         self._lock = Lock()  # a signal handler may close the store while its thread holds it
-        self._turn: dict[object, int] = {}
-        self._writer: apsw.Connection | None = None
         self._log_left = 0
-        self._closed = False
         self.left_to_parent = False
         self.read_only = not place.writable
-        self._contents = place.contents() if self.read_only else None
         FORKS.opened(self)
-        self._use("open", self._open)
+        self._pool = self._use("open", self._open)
 
     def read(self, work: Callable[[apsw.Connection], T], *, anew: bool = False) -> T:
         """Return the result of ``work(connection)`` in a read transaction, which sees one state of the store.
@@ -262,18 +251,20 @@ class Database:
             StoreBusyError: If this process can only read the store, and another wrote to it meanwhile.
         """
         self._check_usable()
-        return self._use("read", lambda: self._read(work, anew=anew))
+        return self._use("read", lambda: self._read(work, anew=anew or self.read_only))
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run ``work(connection)`` in the only write transaction, commit or roll back, and return the result.
 
         Raises:
-            StoreBusyError: If another writer holds the store for more than 5 s.
+            StoreBusyError: If another writer holds the store for more than 5 s, or, at once, if this thread
+                is writing.
             StoreFullError: If there is no space left.
             StoreReadOnlyError: If this process can only read the store.
             StoreMovedError: If the folder was deleted, renamed or replaced.
         """
-        return self._take_turn("write", lambda ends: self._write(work, ends))
+        self._check_usable(write=True)
+        return self._use("write", lambda: self._write(work))
 
     def rewrite(self) -> None:
         """Rewrite the whole file without deleted content, and empty the log.
@@ -282,7 +273,8 @@ class Database:
             StoreBusyError: If others read or write for more than 5 s.
             StoreFullError: If there is not enough space for the new file.
         """
-        self._take_turn("rewrite", self._rewrite)
+        self._check_usable(write=True)
+        self._use("write", self._rewrite)
 
     def run_alone(self, work: Callable[[], T], *, wait: bool) -> T | None:
         """Do some work alone among all processes, or return None if another does and ``wait`` is False."""
@@ -297,62 +289,78 @@ class Database:
         """
         use = object()
         try:
-            FORKS.enter(use, self)
-            with convert_sqlite_errors(operation, self.path, self._describe_holder):
-                return work()
+            FORKS.enter(use, self, operation)
+            return work()
+        except apsw.BusyError as error:
+            raise StoreBusyError(self._describe_holder()) from error
+        except apsw.Error as error:
+            raise _convert_error(error, operation, self.path) from error
         finally:
             FORKS.under_way.pop(use, None)
 
-    def _take_turn(self, operation: str, work: Callable[[float], T]) -> T:
-        """Do something with the writer's connection. ``work`` gets the time at which it gives up."""
-        ends, turn = time.monotonic() + BUSY_SECONDS, object()
-        self._check_usable(write=True)
-        try:
-            self._wait_for_turn(turn, ends)
-            return self._use(operation, lambda: work(ends))
-        finally:
-            self._turn.pop(turn, None)
-            if self._closed:
-                self._close_writer()
+    def _open(self) -> Pool:
+        """Open the first connection, and create the database if necessary.
+
+        If several processes create a database at the same time, all but one must wait. This method tries
+        again by itself, because SQLite does not call the busy handler while the journal mode changes.
+        """
+        if self.read_only:
+            open_read_only(self.place).close()
+            return Pool(partial(open_read_only, self.place))
+        pool = Pool(partial(open_connection, self.place, durable=self._durable))
+        ends = time.monotonic() + BUSY_SECONDS
+        while not pool.idle:
+            try:
+                pool.idle.append(open_connection(self.place, durable=self._durable, create=True))
+            except apsw.BusyError:
+                if time.monotonic() > ends:
+                    raise
+                time.sleep(0.01)
+        return pool
 
     def _read(self, work: Callable[[apsw.Connection], T], *, anew: bool) -> T:
-        connection = self._connect() if anew else self._checkout()
-        try:
-            connection.execute("BEGIN")
-            result = work(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            self._close_connection(connection)
-            raise
-        self._give_back(connection)
-        if self._contents is not None and self.place.contents() != self._contents:
+        contents = self.place.contents() if self.read_only else None
+        pool, connection = self._take_connection(anew=anew)
+        result = self._transact(connection, "BEGIN", work)
+        self._give_back(pool, connection)
+        if contents is not None and self.place.contents() != contents:
             raise StoreBusyError(f"{self.path} was written by another process while it was read; try again")
         return result
 
-    def _write(self, work: Callable[[apsw.Connection], T], ends: float) -> T:
-        writer, pid = self._open_writer(), os.getpid()
-        try:
-            if writer.in_transaction:  # an earlier rollback failed for lack of memory
-                writer.execute("ROLLBACK")
-            writer.set_busy_handler(make_busy_handler(ends))
-            writer.execute("BEGIN IMMEDIATE")
+    def _write(self, work: Callable[[apsw.Connection], T]) -> T:
+        def write(connection: apsw.Connection) -> T:
             self._write_pid()
-            result = work(writer)
-            writer.execute("COMMIT")
-            self._shorten_log(writer)
-            return result
-        finally:
-            if writer.in_transaction and pid == os.getpid():
-                writer.execute("ROLLBACK")
+            return work(connection)
 
-    def _rewrite(self, ends: float) -> None:
-        writer = self._open_writer()
-        writer.set_busy_handler(make_busy_handler(ends))
-        writer.pragma("secure_delete", 1)
-        writer.pragma("auto_vacuum", 2)  # for stores made without it; takes effect with VACUUM
-        writer.execute("VACUUM")
-        writer.set_busy_handler(make_busy_handler())
-        writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        pool, connection = self._take_connection()
+        result = self._transact(connection, "BEGIN IMMEDIATE", write)
+        self._shorten_log(connection)
+        self._give_back(pool, connection)
+        return result
+
+    def _transact(self, connection: apsw.Connection, begin: str, work: Callable[[apsw.Connection], T]) -> T:
+        """Run a transaction. If it fails, the connection is closed, which rolls back whatever was done."""
+        pid = os.getpid()
+        try:
+            connection.execute(begin)
+            result = work(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            if pid == os.getpid():  # in a forked child, the connection is its parent's
+                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # the store may have moved
+                connection.close(True)
+            raise
+        return result
+
+    def _rewrite(self) -> None:
+        _, connection = self._take_connection(anew=True)
+        try:
+            connection.pragma("secure_delete", 1)
+            connection.pragma("auto_vacuum", 2)  # for stores made without it; takes effect with VACUUM
+            connection.execute("VACUUM")
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            self._close_connection(connection)
         self.place.sync()  # a power cut does not bring back what was erased, here or in files before
 
     def _shorten_log(self, writer: apsw.Connection) -> None:
@@ -368,161 +376,79 @@ class Database:
             return
         waits = _PATIENCE_SECONDS * max(1.0, size / LOG_BYTES)
         try:
-            writer.set_busy_handler(make_busy_handler(time.monotonic() + min(waits, BUSY_SECONDS / 5)))
+            writer.set_busy_handler(make_busy_handler(min(waits, BUSY_SECONDS / 5)))
             writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             self._log_left = 0
         except apsw.BusyError:
             self._log_left = size
         except apsw.Error as error:
             _LOG.warning("the log of %s could not be folded in, and will be later: %s", self.path, error)
+        writer.set_busy_handler(make_busy_handler())
 
     def _check_usable(self, *, write: bool = False) -> None:
-        """Check where a transaction begins that the store is open, at its place, and perhaps writable."""
-        if self._closed:
+        """Check where a transaction begins that the store is open, at its place, and perhaps writable.
+
+        If a write of this thread is under way, a signal handler interrupted it, and cannot wait for its end.
+        """
+        if self._pool is None:
             raise self._make_closed_error()
         self.place.check()
         if write and self.read_only:
             raise StoreReadOnlyError(
                 f"{self.path} lies where nothing can be written; it can be searched, but not changed"
             )
-
-    def _wait_for_turn(self, turn: object, ends: float) -> None:
-        """Wait until no other thread of this process writes. The turn ends when it is discarded.
-
-        Raises:
-            StoreBusyError: If ``ends`` passes, or at once if it is this thread that writes.
-        """
-        while True:
-            with self._lock:
-                if not self._turn:
-                    self._turn[turn] = threading.get_ident()
-                    return
-                if self._is_writing_here():
-                    raise StoreBusyError(
-                        f"{self.path}: a write of this thread is under way, so another cannot wait for its"
-                        " end; a signal handler may close the store, but not write to it"
-                    )
-            if time.monotonic() > ends:
-                raise StoreBusyError(self._describe_holder())
-            time.sleep(0.001)
+        if write and self._is_writing_here():
+            raise StoreBusyError(
+                f"{self.path}: a write of this thread is under way, so another cannot wait for its"
+                " end; a signal handler may close the store, but not write to it"
+            )
 
     def close(self) -> None:
-        """Close all connections. The last process to close the store checkpoints the write-ahead log.
+        """Close all connections; those in use, at the end of their use.
 
-        A write of this thread that a signal handler interrupted closes the writer's connection at its end.
+        The last process to close the store checkpoints the write-ahead log.
         """
         with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for connection in idle:
+            pool, self._pool = self._pool, None
+        for connection in pool.idle if pool else ():
             self._use("close", partial(self._close_connection, connection))
-        self._close_writer()
 
     def close_inherited(self) -> None:
         """Close all connections without touching the files, in a forked child, between transactions."""
-        for connection in (*self._idle, self._writer):
-            if connection is not None:
-                with contextlib.suppress(apsw.ConnectionClosedError):  # by a close that was interrupted
-                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-                    connection.close(True)
-        self._idle, self._writer, self.left_to_parent = [], None, True
-
-    def _close_writer(self) -> None:
-        """Close the writer's connection, or leave that to an interrupted write of this thread."""
-        turn = object()
-        try:
-            if not self._is_writing_here():
-                self._wait_for_turn(turn, math.inf)
-                writer, self._writer = self._writer, None
-                if writer is not None:
-                    self._use("close", partial(self._close_connection, writer))
-        finally:
-            self._turn.pop(turn, None)
+        for connection in self._pool.idle if self._pool else ():
+            with contextlib.suppress(apsw.ConnectionClosedError):  # by a close that was interrupted
+                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                connection.close(True)
+        self._pool, self.left_to_parent = None, True
 
     def _is_writing_here(self) -> bool:
-        return threading.get_ident() in tuple(self._turn.values())
-
-    def _open(self) -> None:
-        """Open the first connection, and create or migrate the database if necessary."""
-        if self.read_only:
-            connection = open_read_only(self.place)
-            self._idle.append(connection)
-            check_format(connection, str(self.path))
-        else:
-            self._writer = self._create()
-
-    def _create(self) -> apsw.Connection:
-        """Open the writer's connection, and create or migrate the database if necessary.
-
-        If several processes create a database at the same time, all but one must wait. This method tries
-        again by itself, because SQLite does not call the busy handler while the journal mode changes.
-        """
-        ends = time.monotonic() + BUSY_SECONDS
-        while True:
-            try:
-                connection = open_writable(self.place, create=True, ends=ends)
-            except apsw.BusyError:
-                if time.monotonic() > ends:
-                    raise
-                time.sleep(0.01)
-                continue
-            try:
-                create_or_migrate(connection, str(self.path))  # always synced, as by default
-                self._set_durability(connection)
-            except BaseException as error:
-                connection.close()
-                if not isinstance(error, apsw.BusyError) or time.monotonic() > ends:
-                    raise
-                time.sleep(0.01)
-            else:
-                return connection
-
-    def _connect(self) -> apsw.Connection:
-        if self.read_only:
-            return open_read_only(self.place)
-        connection = open_writable(self.place)
-        self._set_durability(connection)
-        return connection
-
-    def _set_durability(self, connection: apsw.Connection) -> None:
-        # NORMAL syncs before each checkpoint: a power cut may lose the last writes, never the store.
-        connection.pragma("synchronous", "FULL" if self._durable else "NORMAL")
-
-    def _checkout(self) -> apsw.Connection:
-        """Return an idle connection, or a new one. Drop those opened before the file was last written."""
-        if self._contents is not None:  # the store is read without locks
-            found = self.place.contents()
-            with self._lock:
-                idle: list[apsw.Connection] = []
-                if found != self._contents:
-                    self._contents, idle, self._idle = found, self._idle, []
-            for connection in idle:
-                connection.close()
-        with contextlib.suppress(IndexError):
-            return self._idle.pop()
-        return self._connect()
+        return (threading.get_ident(), self, "write") in tuple(FORKS.under_way.values())
 
     @property
     def interrupted(self) -> bool:
         """Whether this thread is in the middle of a use, as in a signal handler that interrupted one."""
-        return (threading.get_ident(), self) in tuple(FORKS.under_way.values())
+        return (threading.get_ident(), self) in [use[:2] for use in tuple(FORKS.under_way.values())]
 
-    def _open_writer(self) -> apsw.Connection:
-        """Return the writer's connection, for the thread whose turn it is."""
-        writer = self._writer
-        if writer is None:
+    def _take_connection(self, *, anew: bool = False) -> tuple[Pool, apsw.Connection]:
+        """Return an idle connection, or a new one, and the pool to give it back to."""
+        pool = self._pool
+        if pool is None:
             raise self._make_closed_error()
-        return writer
+        if not anew:
+            with contextlib.suppress(IndexError):
+                return pool, pool.idle.pop()
+        return pool, pool.connect()
+
+    def _give_back(self, pool: Pool, connection: apsw.Connection) -> None:
+        """Return a connection to its pool, or close it if the store is closed or can only be read."""
+        with self._lock:
+            if pool is self._pool and not self.read_only:
+                pool.idle.append(connection)
+                return
+        self._close_connection(connection)
 
     def _make_closed_error(self) -> StoreClosedError:
         return StoreClosedError(f"the store at {self.path.parent} is closed; open it again")
-
-    def _give_back(self, connection: apsw.Connection) -> None:
-        with self._lock:
-            if not self._closed:
-                self._idle.append(connection)
-                return
-        self._close_connection(connection)
 
     def _close_connection(self, connection: apsw.Connection) -> None:
         """Close a connection. If the store moved, do not touch the files that are now at its path."""

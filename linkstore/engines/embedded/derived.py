@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ import numpy as np
 import orjson
 
 from linkstore.core.arrays import Bools
-from linkstore.core.processes import Lock, run_without_collector
+from linkstore.core.processes import Lock, slow_collector
 from linkstore.engines.embedded.files import remove_others
 from linkstore.engines.embedded.filters import FilterCache
 from linkstore.engines.embedded.memory import MEMORY
@@ -235,8 +234,8 @@ class DerivedData:
             held = replace(held, followed=snapshot.generation, ann=used)
         if held.mirror.change < min(floor, change):
             held = held.with_rows_of(make_empty_mirror(dimension))
-        with convert_row_errors("documents and links"):
-            mirror = run_without_collector(partial(advance_mirror, held.mirror, connection, change))
+        with convert_row_errors("documents and links"), slow_collector():
+            mirror = advance_mirror(held.mirror, connection, change)
             held = self._held = replace(held, mirror=mirror)
             if mirror.change == change and is_sparse(mirror):
                 try:

@@ -244,7 +244,7 @@ class Forks:
 
     Attributes:
         lock: Held while a use begins, and while a child opens a store; new in each child.
-        under_way: The thread and the database of each use, by token. A use ends with
+        under_way: The thread, the database and the operation of each use, by token. A use ends with
             ``under_way.pop(token, None)``. That is a call into C, which a signal cannot interrupt halfway;
             it could interrupt a method written in Python.
         locks: Descriptors of files on which a lock is held or awaited. A child closes them, because the
@@ -255,7 +255,7 @@ class Forks:
         self.locks: set[int] = set()
         self.lock = Lock()  # close() in a signal handler may need it in the same thread
         self._forking = 0
-        self.under_way: dict[object, tuple[int, Database]] = {}
+        self.under_way: dict[object, tuple[int, Database, str]] = {}
         self._open: weakref.WeakSet[Database] = weakref.WeakSet()
 
     def opened(self, database: Database) -> None:
@@ -263,12 +263,12 @@ class Forks:
         with self.lock:
             self._open.add(database)
 
-    def enter(self, token: object, database: Database) -> None:
+    def enter(self, token: object, database: Database, operation: str) -> None:
         """Begin a use of connections, after waiting for a fork that is about to happen."""
         while True:
             with self.lock:
                 if not self._forking:
-                    self.under_way[token] = threading.get_ident(), database
+                    self.under_way[token] = threading.get_ident(), database, operation
                     return
             time.sleep(0.001)
 
@@ -278,7 +278,7 @@ class Forks:
             self._forking += 1
         ends, own = time.monotonic() + PATIENCE_SECONDS, threading.get_ident()
         while time.monotonic() < ends:
-            if all(thread == own for thread, _ in tuple(self.under_way.values())):
+            if all(thread == own for thread, *_ in tuple(self.under_way.values())):
                 return
             time.sleep(0.001)
 
@@ -291,7 +291,7 @@ class Forks:
         """Close the inherited locks and connections, except those of databases that were in a transaction."""
         self.lock = Lock()
         self._forking = 0
-        busy = {id(database) for _, database in self.under_way.values()}
+        busy = {id(database) for _, database, _ in self.under_way.values()}
         inherited, self._open = list(self._open), weakref.WeakSet()
         self.under_way.clear()
         locks, self.locks = self.locks, set()

@@ -7,22 +7,23 @@ itself.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import itertools
 import math
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 import apsw
 
 from linkstore.core.processes import Lock
-from linkstore.engines.embedded.database import Database, make_busy_handler
+from linkstore.engines.embedded.database import Database, Pool, make_busy_handler
 from linkstore.engines.embedded.location import Place
-from linkstore.engines.embedded.schema import create_or_migrate
+from linkstore.engines.embedded.schema import create_tables
 from linkstore.errors import StoreBusyError
 
 T = TypeVar("T")
@@ -48,87 +49,80 @@ class MemoryPlace(Place):
         return True
 
 
-class _Copy:
-    """A database in memory, which exists until its last connection is closed."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Copy(Pool):
+    """A database in memory, which exists until its last connection is closed.
 
-    def __init__(self) -> None:
-        self._name = f"file:/linkstore-{next(_NUMBERS)}?vfs=memdb"
-        self.idle: list[apsw.Connection] = []
-        self.writer = self.connect()
-        limit = ctypes.c_int64(_MOST_BYTES)
-        self.writer.file_control("main", apsw.SQLITE_FCNTL_SIZE_LIMIT, ctypes.addressof(limit))
+    Args:
+        writer: The connection that writes. It does not wait for those that read.
+    """
 
-    def connect(self) -> apsw.Connection:
-        """Open another connection, which reads once nobody writes."""
-        connection = apsw.Connection(self._name, flags=_FLAGS)
-        connection.set_busy_handler(make_busy_handler(math.inf))
-        return connection
+    writer: apsw.Connection = field(kw_only=True)
+
+    @classmethod
+    def make(cls) -> _Copy:
+        """Make an empty database."""
+        name = f"file:/linkstore-{next(_NUMBERS)}?vfs=memdb"
+        writer, limit = apsw.Connection(name, flags=_FLAGS), ctypes.c_int64(_MOST_BYTES)
+        writer.file_control("main", apsw.SQLITE_FCNTL_SIZE_LIMIT, ctypes.addressof(limit))
+        return cls(partial(_connect, name), writer=writer)
 
     def duplicate(self) -> _Copy:
         """Return another database with the same content."""
-        made = _Copy()
+        made = _Copy.make()
         with made.writer.backup("main", self.writer, "main") as backup:
             backup.step()
         return made
+
+
+def _connect(name: str) -> apsw.Connection:
+    """Open a connection, which reads once nobody writes."""
+    connection = apsw.Connection(name, flags=_FLAGS)
+    connection.set_busy_handler(make_busy_handler(math.inf))
+    return connection
 
 
 class MemoryDatabase(Database):
     """The database of a store in memory, for use by any number of threads."""
 
     def __init__(self) -> None:
+        self._writing = Lock()
         self._alone: dict[None, object] = {}
-        self._copy: _Copy | None = None
         super().__init__(MemoryPlace(), durable=False)
 
-    def _open(self) -> None:
-        copy = _Copy()
-        create_or_migrate(copy.writer, MEMORY)
-        self._copy = copy
-
-    def _get_copy(self) -> _Copy:
-        copy = self._copy
-        if copy is None:
-            raise self._make_closed_error()
+    def _open(self) -> _Copy:
+        copy = _Copy.make()
+        create_tables(copy.writer, MEMORY)
         return copy
 
     def _read(self, work: Callable[[apsw.Connection], T], *, anew: bool) -> T:
         if self._is_writing_here():
             raise StoreBusyError("a write of this thread is under way, so it cannot read the store in memory")
-        copy, connection = self._get_copy(), None
-        if not anew:
-            with contextlib.suppress(IndexError):
-                connection = copy.idle.pop()
-        connection = connection or copy.connect()
-        try:
-            connection.execute("BEGIN")
-            result = work(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.close()
-            raise
-        copy.idle.append(connection)
-        return result
+        return super()._read(work, anew=anew)
 
-    def _write(self, work: Callable[[apsw.Connection], T], ends: float) -> T:
-        copy, pid = self._get_copy(), os.getpid()
-        try:
-            if copy.writer.in_transaction:  # an earlier rollback failed for lack of memory
-                copy.writer.execute("ROLLBACK")
-            copy.writer.set_busy_handler(None)
+    def _write(self, work: Callable[[apsw.Connection], T]) -> T:
+        with self._writing:
+            copy, before, pid = self._pool, self._pool, os.getpid()
+            if not isinstance(copy, _Copy):
+                raise self._make_closed_error()
             try:
-                copy.writer.execute("BEGIN EXCLUSIVE")
-            except apsw.BusyError:
-                copy = copy.duplicate()
-                copy.writer.execute("BEGIN EXCLUSIVE")
-            result = work(copy.writer)
-            copy.writer.execute("COMMIT")
-            self._copy = None if self._closed else copy
+                if copy.writer.in_transaction:  # an earlier rollback failed for lack of memory
+                    copy.writer.execute("ROLLBACK")
+                try:
+                    copy.writer.execute("BEGIN EXCLUSIVE")
+                except apsw.BusyError:
+                    copy = copy.duplicate()
+                    copy.writer.execute("BEGIN EXCLUSIVE")
+                result = work(copy.writer)
+                copy.writer.execute("COMMIT")
+            finally:
+                if copy.writer.in_transaction and pid == os.getpid():
+                    copy.writer.execute("ROLLBACK")
+            with self._lock:
+                self._pool = copy if self._pool is before else None
             return result
-        finally:
-            if copy.writer.in_transaction and pid == os.getpid():
-                copy.writer.execute("ROLLBACK")
 
-    def _rewrite(self, ends: float) -> None:
+    def _rewrite(self) -> None:
         """Do nothing: no file has deleted content."""
 
     def run_alone(self, work: Callable[[], T], *, wait: bool) -> T | None:
@@ -144,11 +138,7 @@ class MemoryDatabase(Database):
             if self._alone.get(None) is token:
                 self._alone.pop(None)
 
-    def close(self) -> None:
-        """Forget the content, once nobody reads or writes it any more."""
-        self._closed, self._copy = True, None
-
     def close_inherited(self) -> None:
         """Make the content that of a forked child, between transactions."""
-        self._lock, self._turn, self._alone = Lock(), {}, {}
+        self._lock, self._writing, self._alone = Lock(), Lock(), {}
         self.left_to_parent = True

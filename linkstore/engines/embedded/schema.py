@@ -1,4 +1,4 @@
-"""The tables of a store, readable in any SQLite browser: their limits, migrations, settings and checks.
+"""The tables of a store, readable in any SQLite browser: their limits, settings and checks.
 
 A change that exceeds a limit is refused before any of it is written. Settings and metadata are checked where
 they are read, because another program may have changed the file.
@@ -158,44 +158,6 @@ def check_keys(what: str, last: int) -> None:
         )
 
 
-def _migrate_from_2(connection: apsw.Connection) -> None:
-    """Migrate from format 2, whose snapshots numbered rows by document key and split words at vowel signs.
-
-    A new snapshot is taken when the store is opened.
-    """
-    connection.execute("DELETE FROM setting WHERE name = 'snapshot'")
-    lexical.rebuild_word_index(connection)
-
-
-def _migrate_from_1(connection: apsw.Connection) -> None:
-    """Migrate from format 1, which had no words: the migration to format 3 adds them."""
-
-
-def _migrate_from_3(connection: apsw.Connection) -> None:
-    """Migrate from format 3, which did not record when documents were accessed."""
-    connection.execute("CREATE TABLE access (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID")
-
-
-def _migrate_from_4(connection: apsw.Connection) -> None:
-    """Migrate from format 4, which had notes among the settings, and did not record names."""
-    connection.execute(
-        "CREATE TABLE note (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;"
-        "INSERT INTO note SELECT name, value FROM setting WHERE substr(name, 1, 5) = 'note ';"
-        "DELETE FROM setting WHERE substr(name, 1, 5) = 'note '"
-    )
-    connection.execute("DELETE FROM setting WHERE name = 'epoch'")
-    record_names(connection, collect_names(connection))
-
-
-MIGRATIONS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {
-    1: _migrate_from_1,
-    2: _migrate_from_2,
-    3: _migrate_from_3,
-    4: _migrate_from_4,
-}
-"""For each older format version, the function that migrates a file to the next one."""
-
-
 def fetch_rows(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> list[Any]:
     """Return all rows of a query, as tuples. The types of their values are not checked.
 
@@ -238,62 +200,39 @@ def _fetch_all(connection: apsw.Connection, run: Callable[[], apsw.Cursor]) -> l
         ) from error
 
 
-def create_or_migrate(connection: apsw.Connection, path: str) -> None:
-    """Create or migrate the database to the current format, in one transaction.
+def create_tables(connection: apsw.Connection, path: str) -> None:
+    """Create the tables if the database is empty, in one transaction.
+
+    If this raises, close the connection, which rolls back.
 
     Raises:
-        StoreFormatError: If the file is not a linkstore database, or has a newer format.
+        StoreFormatError: If the file is not a linkstore database of this format.
     """
-    if _read_format(connection, path) == FORMAT_VERSION:
+    if check_format(connection, path):
         return
     connection.execute("BEGIN IMMEDIATE")
-    try:
-        _upgrade_format(connection, _read_format(connection, path))
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+    if not check_format(connection, path):  # another process may have created them meanwhile
+        connection.execute(TABLES + lexical.WORD_TABLE)
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", FORMAT_VERSION)
+    connection.execute("COMMIT")
 
 
-def check_format(connection: apsw.Connection, path: str) -> None:
-    """Refuse a database that this version of linkstore cannot read without migration.
+def check_format(connection: apsw.Connection, path: str) -> bool:
+    """Check the format of a database, and return whether it has tables.
 
     Raises:
-        StoreFormatError: If the file is not a linkstore database, or has another format.
+        StoreFormatError: If the file is not a linkstore database of this format.
     """
-    version = _read_format(connection, path)
-    if version != FORMAT_VERSION:
-        raise StoreFormatError(
-            f"{path} has format {version}, and cannot be brought to {FORMAT_VERSION} where nothing can be"
-            " written: open it once where it can be written"
-        )
-
-
-def _upgrade_format(connection: apsw.Connection, version: int) -> None:
-    if version == 0:
-        connection.execute(TABLES)
-        connection.execute(lexical.WORD_TABLE)
-        connection.pragma("application_id", APPLICATION_ID)
-        version = FORMAT_VERSION
-    while version < FORMAT_VERSION:
-        MIGRATIONS[version](connection)
-        version += 1
-    connection.pragma("user_version", version)
-
-
-def _read_format(connection: apsw.Connection, path: str) -> int:
-    """Return the version of the file's format, or 0 for an empty file."""
     if not connection.execute("SELECT count(*) FROM sqlite_schema").get:
-        return 0
-    version = int(connection.pragma("user_version"))
+        return False
     if int(connection.pragma("application_id")) != APPLICATION_ID:
         raise StoreFormatError(f"{path} is an SQLite database, but not one of linkstore's")
-    if version > FORMAT_VERSION:
-        raise StoreFormatError(
-            f"{path} has format {version}; this linkstore reads up to {FORMAT_VERSION}: upgrade it"
-        )
-    return version
+    version = int(connection.pragma("user_version"))
+    if version != FORMAT_VERSION:
+        todo = "upgrade it" if version > FORMAT_VERSION else "index the documents again, into a new folder"
+        raise StoreFormatError(f"{path} has format {version}; this linkstore reads {FORMAT_VERSION}: {todo}")
+    return True
 
 
 def read_settings(connection: apsw.Connection) -> dict[str, Any]:

@@ -1,0 +1,2 @@
+from .bookkeeping import Backend as Backend
+from .contract import Reader as Reader

@@ -1,0 +1,2 @@
+from .backend import EmbeddedBackend as EmbeddedBackend
+from .maintenance import EmbeddedSettings as EmbeddedSettings
