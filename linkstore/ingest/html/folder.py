@@ -46,11 +46,8 @@ from linkstore.ingest.files import (
 from linkstore.ingest.html.chrome import INVENTORY_NAME as INVENTORY
 from linkstore.ingest.html.chrome import (
     LARGEST_INVENTORY,
-    LARGEST_SAMPLED,
-    SAMPLE,
     SYMBOL,
     Chrome,
-    InventoryError,
     has_suffixless_links,
     read_inventory,
 )
@@ -76,6 +73,10 @@ _SOON: Final = 10
 _LONGEST_FILE: Final = 16 * 2**20
 _LARGEST_STUB: Final = 16 * 2**10
 _LONGEST_WAY: Final = 16
+_SAMPLE: Final = 16
+"""Pages from which it is told what a site's pages share."""
+_LARGEST_SAMPLED: Final = 2**17
+"""Bytes of a page among them."""
 _LEAST_PART: Final = 24
 """Pages in a folder at the root of a site, from which on it is looked at on its own."""
 _MOST_PARTS: Final = 8
@@ -248,7 +249,7 @@ class FolderPages:
         self._own_tags = frozenset(filter(None, (self.site.page_tag(file.url) for file in self._files)))
         self._look_around()
         self._titles = PageTitles((file.url, titles[file.url]) for file in self._files if file.url in titles)
-        self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
+        self._symbols: Mapping[str, Mapping[str, Sequence[str]]] = {}
 
     @property
     def unread(self) -> Mapping[str, int]:
@@ -294,16 +295,16 @@ class FolderPages:
 
     def _read_sample(self, files: Sequence[PageFile]) -> Iterator[tuple[str, PageContent]]:
         """Yield a few pages, each with its URL."""
-        apart = max(1, len(files) // SAMPLE)
+        apart = max(1, len(files) // _SAMPLE)
         tried = chain.from_iterable(files[start::apart] for start in dict.fromkeys((0, apart // 2)))
-        small = ((file, read_file_content(file, LARGEST_SAMPLED)) for file in tried)
+        small = ((file, read_file_content(file, _LARGEST_SAMPLED)) for file in tried)
         readable = ((file, content) for file, content in small if not isinstance(content, BadInput))
-        for file, content in islice(readable, SAMPLE):
+        for file, content in islice(readable, _SAMPLE):
             with suppress(Exception):  # whatever is wrong, the page is read again, and then reported
                 yield file.url, self._read(file, content)
 
     def _find_chrome(self, file: PageFile) -> Chrome | None:
-        """Return what most pages of its part of the site share with a page, None for the one that keeps it."""
+        """Return what most pages of its part of the site share, None for the page that keeps it."""
         part = _get_part(file) if _get_part(file) in self._chromes else ""
         return self._chromes[part] if file.suffix == ".html" and file.url != self._homes[part] else None
 
@@ -318,7 +319,7 @@ class FolderPages:
         if self._folder.has(INVENTORY):
             try:
                 self._symbols = read_inventory(self._folder.read(INVENTORY, LARGEST_INVENTORY))
-            except (InventoryError, UnreadablePageError, OSError) as error:
+            except (UnreadablePageError, OSError) as error:
                 yield BadInput(name=INVENTORY, reason=str(error))
 
     def _digest(self, file: PageFile, content: bytes) -> str:
@@ -352,10 +353,7 @@ class FolderPages:
             disbelieved=() if canonical is None or believed else (canonical,),
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
-        symbols: dict[str, tuple[str, ...]] = {}
-        for fragment, name in self._symbols.get(file.url, ()):
-            symbols[fragment] = (*symbols.get(fragment, ()), name)
-        return add_incoming_links(chunks, {"hyperlink": old, SYMBOL: symbols})
+        return add_incoming_links(chunks, {"hyperlink": old, SYMBOL: self._symbols.get(file.url, {})})
 
     def _read(self, file: PageFile, content: bytes) -> PageContent:
         if file.suffix == NOTEBOOK_SUFFIX:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from linkstore.extract.blocks import Block, Box, Node, Tree, count_letters, keep_blocks, read_blocks
+from linkstore.extract.blocks import Block, Box, Tree, count_letters, keep_blocks, read_blocks
 from linkstore.extract.html import (
     DecodedText,
     decode_html,
@@ -31,11 +31,17 @@ from linkstore.extract.noise import (
 from linkstore.extract.visibility import apply_visibility
 from linkstore.ingest.source import UnreadablePageError
 
-_MAIN: Final = "main, [role=main], article, .body, .document"
-"""Elements in which site builders put the main content."""
 _SURE: Final = 0.5
 _PROBABLE: Final = 0.75
-"""How much of the page's text that is not in links it must hold: names are used for other things too."""
+_MAIN: Final = {
+    "main": _SURE,
+    "[role=main]": _SURE,
+    "article": _PROBABLE,
+    ".body:not(body)": _PROBABLE,
+    ".document": _PROBABLE,
+}
+"""Elements in which site builders put the main content, and how much of the page's text that is not in links
+they must hold: names are used for other things too."""
 OUTSIDE: Final = "text outside the main content"
 HIDDEN: Final = "hidden text"
 _WIDE: Final = ("utf-16", "utf-32")
@@ -232,18 +238,8 @@ def _is_bare(blocks: Sequence[Block], noise: Noise) -> bool:
 
 def _find_main(tree: Tree) -> dict[int, float]:
     """Return the elements that may be the main content, the most certain first, with their minimum share."""
-    found: dict[str, list[Node]] = {"main": [], "role": [], "article": [], "body": [], "document": []}
-    for node in tree.css(_MAIN):
-        attributes = node.attributes
-        classes = (attributes.get("class") or "").split()
-        kinds = (node.tag, "role" if attributes.get("role") == "main" else "", *classes)
-        for kind in found.keys() & set(kinds) - ({"body"} if node.tag == "body" else set()):
-            found[kind].append(node)
-    return {
-        nodes[0].mem_id: _SURE if kind in {"main", "role"} else _PROBABLE
-        for kind, nodes in found.items()
-        if len(nodes) == 1
-    }
+    found = ((tree.css(selector), share) for selector, share in _MAIN.items())
+    return {nodes[0].mem_id: share for nodes, share in found if len(nodes) == 1}
 
 
 def _choose_title(named: str, blocks: Sequence[Block]) -> str:
