@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import add, sub
 from typing import Final, NamedTuple
-
-import numpy as np
 
 from linkstore.extract.blocks import BAR, HEADINGS, Block, Box, Node, Tree, count_letters
 
@@ -191,6 +191,10 @@ def _measure(block: Block) -> _Measures:
     return _Measures(letters, linked, labels, content, block.tag == BAR)
 
 
+def _add_up(sums: tuple[int, ...], measures: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(map(add, sums, measures))
+
+
 def _find_led(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
     """Return where each heading is that links lead to, and the first and the last of these links."""
     targets: dict[str, list[int]] = {}
@@ -227,7 +231,8 @@ def find_noise(
     left_out: dict[int, str] = {at: NAVIGATION for at, block in enumerate(blocks) if block.tag == BAR}
     boxes = [box for box in boxes if box.start < box.end and box.node in suspects]
     measures = [_measure(block) for block in (blocks if boxes else ())]
-    sums = np.cumsum([_Measures(0, 0, 0, False, False), *measures], axis=0)  # a box of any size takes as long
+    nothing: tuple[int, ...] = (0, 0, 0, 0, 0)
+    sums = list(accumulate(measures, _add_up, initial=nothing))  # so a box of any size takes as long
     led_to = _find_led(blocks) if boxes else []
     in_suspect: dict[int, tuple[int, str]] = {}
     titled: set[int] = set()
@@ -237,7 +242,7 @@ def find_noise(
         inside = range(box.start, box.end)
         if all(at in left_out for at in (box.start, box.end - 1)):
             continue
-        letters, linked, labels, content, bars = (sums[box.end] - sums[box.start]).tolist()
+        letters, linked, labels, content, bars = map(sub, sums[box.end], sums[box.start])
         beside = letters - linked
         kept = certain and not suspect.certain
         if not (suspect.certain or kept) and beside * 2 > sums[-1][0] - sums[-1][1]:
@@ -276,18 +281,19 @@ def _find_contents(blocks: Sequence[Block], left_out: Container[int]) -> Iterato
         if entries:
             before = entries[0] - 1
             labelled = before >= 0 and blocks[before].tag == "summary" and not blocks[before].links
-            if len(entries) >= _LEAST_CONTENTS - labelled:
+            if sum(len(blocks[entry].links) for entry in entries) >= _LEAST_CONTENTS - labelled:
                 yield from (before, *entries) if labelled else entries
         entries = []
 
 
 def _leads_below(block: Block, at: int, headings: Mapping[str | None, int]) -> bool:
-    """Say whether an item of a list is only links to headings that come later."""
-    return (
-        block.tag == "li"
-        and bool(block.links)
-        and all(link.href[:1] == "#" and headings.get(link.href[1:], -1) > at for link in block.links)
-        and count_own_letters(block) - count_linked(block) <= _NUMBER_LETTERS
+    """Say whether an item of a list, or a line of several links, is only links to headings below."""
+    if block.level or len(block.links) < (1 if block.tag == "li" else _LEAST_CONTENTS):
+        return False
+    labels = "".join([label for _, label in block.links])
+    beside = sum(map(str.isalnum, block.text)) - sum(map(str.isalnum, labels))
+    return beside <= _NUMBER_LETTERS and all(
+        href[:1] == "#" and headings.get(href[1:], -1) > at for href, _ in block.links
     )
 
 
