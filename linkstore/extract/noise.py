@@ -72,6 +72,7 @@ _LEAST_SENTENCE: Final = 12
 _LEAST_PARAGRAPH: Final = 25
 _LEAST_TEXT: Final = 40
 """Letters of a paragraph: with a full stop, in a <p> without one, and elsewhere without one."""
+_LONGEST_CONTENTS: Final = 200
 _LEAST_CONTENTS: Final = 3
 """How many entries a list of the headings below it has at least; one less where it can be folded away."""
 _NUMBER_LETTERS: Final = 8
@@ -261,6 +262,9 @@ def find_noise(
                 left_out.update(dict.fromkeys(_find_menus(blocks, measures, inside), suspect.kind))
         else:
             left_out.update({at: suspect.kind for at in inside if at not in left_out})
+    contents = next((at for at, block in enumerate(blocks) if at not in left_out and block.level != 1), None)
+    if contents is not None and _is_contents(blocks[contents]):
+        left_out[contents] = CONTENTS
     left_out.update(dict.fromkeys(_find_contents(blocks, left_out), CONTENTS))
     return Noise(left_out, in_suspect, frozenset(titled))
 
@@ -281,19 +285,18 @@ def _find_contents(blocks: Sequence[Block], left_out: Container[int]) -> Iterato
         if entries:
             before = entries[0] - 1
             labelled = before >= 0 and blocks[before].tag == "summary" and not blocks[before].links
-            if sum(len(blocks[entry].links) for entry in entries) >= _LEAST_CONTENTS - labelled:
+            if len(entries) >= _LEAST_CONTENTS - labelled:
                 yield from (before, *entries) if labelled else entries
         entries = []
 
 
 def _leads_below(block: Block, at: int, headings: Mapping[str | None, int]) -> bool:
-    """Say whether an item of a list, or a line of several links, is only links to headings below."""
-    if block.level or len(block.links) < (1 if block.tag == "li" else _LEAST_CONTENTS):
-        return False
-    labels = "".join([label for _, label in block.links])
-    beside = sum(map(str.isalnum, block.text)) - sum(map(str.isalnum, labels))
-    return beside <= _NUMBER_LETTERS and all(
-        href[:1] == "#" and headings.get(href[1:], -1) > at for href, _ in block.links
+    """Say whether an item of a list is only links to headings that come later."""
+    return (
+        block.tag == "li"
+        and bool(block.links)
+        and all(link.href[:1] == "#" and headings.get(link.href[1:], -1) > at for link in block.links)
+        and count_own_letters(block) - count_linked(block) <= _NUMBER_LETTERS
     )
 
 
@@ -322,4 +325,19 @@ def _is_title(block: Block, title: str, *, header: bool) -> bool:
         return False
     return block.text == title or (
         header and block.level == 1 and (not title or title.startswith(block.text))
+    )
+
+
+def _is_contents(block: Block) -> bool:
+    """Say whether a line is only links, several of them, and all to places on its own page."""
+    if (
+        block.level
+        or block.tag in {"li", "td"}
+        or len(block.text) > _LONGEST_CONTENTS
+        or len(block.links) < 2
+    ):
+        return False
+    labels = sum(sum(map(str.isalnum, link.label)) for link in block.links)
+    return labels == sum(map(str.isalnum, block.text)) and all(
+        link.href.startswith("#") for link in block.links
     )

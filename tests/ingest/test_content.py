@@ -128,6 +128,15 @@ def test_an_empty_anchor_in_noise_leads_to_what_follows_it():
     assert chunks(html)[0].anchors == ("bar", "menu", "start")
 
 
+def test_a_line_of_links_to_the_own_page_is_a_table_of_contents():
+    line = '<div id=top><a href="#a">Types</a> | <a href="#b">Functions</a></div>'
+    found = read_html_page(f"{line}<h1>T</h1><p>See <a href='#a'>a</a> and <a href='#b'>b</a>.".encode())
+    assert [block.text for block in found.blocks] == ["T", "See a and b."]
+    assert found.blocks[0].anchors == ("top",)
+    assert found.left_out == {"tables of contents": len("Types|Functions")}
+    assert texts("<ul><li><a href='#a'>a</a>, <a href='#b'>b</a></ul>") == ["- a, b"]
+
+
 SECTIONS = "".join(f"<h2 id=s{number}>Part {number}</h2><p>Text of part {number}.</p>" for number in range(3))
 LISTED = "".join(f'<li>{number}. <a href="#s{number}">Part {number}</a></li>' for number in range(3))
 
@@ -333,3 +342,12 @@ def test_a_cell_of_links_to_the_own_page_is_data_beside_others():
     )
     assert "Writing only | write(), writev()" in [block.text for block in read.blocks]
     assert read.left_out == {}
+
+
+def test_a_row_that_is_only_links_to_the_own_page_is_contents():
+    read = read_html_page(
+        b"<h1>Streams</h1><table><tr><td><a href=#w>Writing</a> <a href=#r>Reading</a></tr></table>"
+        b"<p>Text.</p>"
+    )
+    assert [block.text for block in read.blocks] == ["Streams", "Text."]
+    assert read.left_out == {"tables of contents": len("WritingReading")}

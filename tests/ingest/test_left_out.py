@@ -214,6 +214,7 @@ def test_a_heading_within_its_permalink_stays():
 def test_a_line_of_cross_references_is_no_table_of_contents():
     line = '<p><a href="#l">ST_Length</a>, <a href="#b">ST_Buffer</a></p>'
     assert texts(f"{BEFORE}<h2>See Also</h2>{line}")[2:] == ["See Also", "ST_Length, ST_Buffer"]
+    assert texts(f"<h1>T</h1>{line}{AFTER}") == ["T", *REST]
 
 
 def test_links_of_what_is_kept_are_links_and_those_of_menus_are_not():
