@@ -38,7 +38,7 @@ from linkstore.core.plans import (
     Vectors,
 )
 from linkstore.core.vocabulary import Vocabulary
-from linkstore.errors import CapabilityError, EmbeddingError
+from linkstore.errors import EmbeddingError
 
 T = TypeVar("T")
 
@@ -399,30 +399,18 @@ class Reader(ABC):
     def documents(self, fetch: Documents) -> Operation[list[StoredDocument]]:
         """Answer a :class:`linkstore.core.plans.Documents`."""
 
+    @abstractmethod
     def lexical(self, fetch: Lexical) -> Operation[LexicalMatches]:
-        """Refuse: a reader that can search by words is a :class:`LexicalReader`.
+        """Answer a :class:`linkstore.core.plans.Lexical`.
 
         Raises:
-            CapabilityError: Always.
+            CapabilityError: If the store has no lexical search; the message says what to do.
         """
-        yield from ()
-        raise CapabilityError(
-            f"{type(self).__name__} has no lexical search; use a strategy that does not need it,"
-            " such as Eager"
-        )
 
     def answer(self, fetch: Fetch) -> Operation[Any]:
         """Return the operation that answers a fetch: the method that has the name of its type."""
         operation: Callable[[Any], Operation[Any]] = getattr(self, type(fetch).__name__.lower())
         return operation(fetch)
-
-
-class LexicalReader(Reader):
-    """A reader that can also search by words."""
-
-    @abstractmethod
-    def lexical(self, fetch: Lexical) -> Operation[LexicalMatches]:
-        """Answer a :class:`linkstore.core.plans.Lexical`."""
 
 
 def immediate(

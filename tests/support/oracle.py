@@ -53,10 +53,10 @@ from linkstore.engines.bookkeeping import Backend, collect_record_names
 from linkstore.engines.contract import (
     Change,
     Finding,
-    LexicalReader,
     LinkedPage,
     Manifest,
     PageEntry,
+    Reader,
     Record,
     StoredLinks,
     Survey,
@@ -69,7 +69,7 @@ from linkstore.errors import StoreClosedError
 Tag = tuple[str, str]
 
 
-class OracleReader(LexicalReader):
+class OracleReader(Reader):
     """Answers every fetch by looking at every document.
 
     Args:

@@ -10,7 +10,7 @@ import pytest
 
 from linkstore.core.calls import answer_plan, arun, run
 from linkstore.core.plans import Find, Ids, Nearest
-from linkstore.engines.contract import LexicalReader, immediate
+from linkstore.engines.contract import Reader, immediate
 
 FETCHES = (Ids(refs=np.array([1])), Ids(refs=np.array([2, 3])))
 
@@ -274,8 +274,8 @@ def test_every_fetch_has_its_method() -> None:
 
         return method
 
-    names = sorted(LexicalReader.__abstractmethods__)
-    reader = type("Told", (LexicalReader,), {name: told(name) for name in names})()
+    names = sorted(Reader.__abstractmethods__)
+    reader = type("Told", (Reader,), {name: told(name) for name in names})()
     from linkstore.core import plans
 
     kinds = {kind.__name__.lower(): kind for kind in plans.Fetch.__args__}

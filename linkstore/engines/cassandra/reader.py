@@ -30,7 +30,7 @@ from linkstore.engines.cassandra.reading import (
     scan_documents,
 )
 from linkstore.engines.cassandra.statements import Requests
-from linkstore.engines.contract import LexicalReader, immediate
+from linkstore.engines.contract import Reader, immediate
 from linkstore.errors import FilterError
 
 MAX_CANDIDATES: Final = 1000
@@ -62,7 +62,7 @@ def _select_best(rows: list[DocumentVersion], scores: Floats, k: int) -> list[Do
     return [rows[at] for at in order.tolist()]
 
 
-class CassandraReader(LexicalReader):
+class CassandraReader(Reader):
     """Reads each document at most once, with all its columns.
 
     Args:

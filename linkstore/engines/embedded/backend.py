@@ -30,22 +30,13 @@ from linkstore.engines.contract import (
     check_dimension,
     immediate,
 )
-from linkstore.engines.embedded import tables, verification
+from linkstore.engines.embedded import schema, verification
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.location import FORKS, Place
 from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
 from linkstore.engines.embedded.memory import MEMORY
-from linkstore.engines.embedded.reader import EmbeddedReader, StoreView
-from linkstore.engines.embedded.schema import (
-    ADD_NOTE,
-    collect_names,
-    convert_row_errors,
-    exchange_note,
-    read_notes,
-    read_settings,
-    write_settings,
-)
+from linkstore.engines.embedded.reader import EmbeddedReader, StoreView, read_links
 from linkstore.engines.embedded.writing import (
     ChangeWriter,
     prepare_records,
@@ -145,7 +136,7 @@ class EmbeddedBackend(Backend):
         """Read the table of settings, until it records an embedding, which never changes afterwards."""
         database = self._current()
         if self._manifest.dimension is None:
-            self._manifest = database.read(lambda connection: _make_manifest(read_settings(connection)))
+            self._manifest = database.read(_read_manifest)
         return self._manifest
 
     @immediate
@@ -153,10 +144,10 @@ class EmbeddedBackend(Backend):
         """Write to the table of settings, if it has no manifest."""
 
         def record_once(connection: apsw.Connection) -> Manifest:
-            known = _make_manifest(read_settings(connection))
+            known = _read_manifest(connection)
             if known.dimension is not None:
                 return known
-            write_settings(connection, dataclasses.asdict(manifest))
+            schema.write_settings(connection, dataclasses.asdict(manifest))
             return manifest
 
         return self._current().write(record_once)
@@ -169,7 +160,7 @@ class EmbeddedBackend(Backend):
         prepared = prepare_records(change.put)
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
-            check_dimension(change.put, read_settings(connection).get("dimension"))
+            check_dimension(change.put, schema.read_settings(connection).get("dimension"))
             return writer.apply(change, prepared)
 
         return self._write(apply)
@@ -189,7 +180,7 @@ class EmbeddedBackend(Backend):
         """Run one write transaction, then take a snapshot if enough has changed since the last one."""
 
         def work(connection: apsw.Connection) -> tuple[Written, dict[str, Any]]:
-            return apply(connection, ChangeWriter(connection)), read_settings(connection)
+            return apply(connection, ChangeWriter(connection)), schema.read_settings(connection)
 
         written, settings = self._current().write(work)
         if not self._closed:  # a signal handler may have closed the store meanwhile; the change is committed
@@ -200,7 +191,7 @@ class EmbeddedBackend(Backend):
     def touch(self, times: Mapping[str, int]) -> int:
         """Write to the table of access times, in one transaction that changes nothing else."""
         return (
-            self._current().write(lambda connection: tables.record_accesses(connection, times))
+            self._current().write(lambda connection: schema.record_accesses(connection, times))
             if times
             else 0
         )
@@ -208,27 +199,27 @@ class EmbeddedBackend(Backend):
     @immediate
     def accessed(self, ids: Sequence[str]) -> dict[str, int]:
         """Read the table of access times."""
-        return self._current().read(lambda connection: tables.read_accesses(connection, ids))
+        return self._current().read(lambda connection: schema.read_accesses(connection, ids))
 
     @immediate
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
         """Read the table of pages."""
-        return self._current().read(lambda connection: tables.read_page_entries(connection, source, urls))
+        return self._current().read(lambda connection: schema.read_page_entries(connection, source, urls))
 
     @immediate
     def page_digests(self, source: str | None) -> dict[tuple[str, str], str]:
         """Read the table of pages without the ids in it: seven times as fast as reading whole entries."""
-        return self._current().read(lambda connection: tables.read_page_digests(connection, source))
+        return self._current().read(lambda connection: schema.read_page_digests(connection, source))
 
     @immediate
     def scan(self, after: str | None, limit: int) -> list[Record]:
         """Read the tables in the order of the index on ids."""
-        return self._current().read(lambda connection: tables.read_records(connection, after, limit))
+        return self._current().read(lambda connection: schema.read_records(connection, after, limit))
 
     @immediate
     def links(self) -> StoredLinks:
         """Read the mirror's columns."""
-        return self._view(tables.read_links)
+        return self._view(read_links)
 
     @immediate
     def read_notes(self, names: Sequence[str] | None) -> dict[str, str]:
@@ -236,23 +227,25 @@ class EmbeddedBackend(Backend):
         database = self._current()
         if names is not None and not names:
             return {}
-        return database.read(lambda connection: read_notes(connection, names))
+        return database.read(lambda connection: schema.read_notes(connection, names))
 
     @immediate
     def add_notes(self, names: Collection[str]) -> None:
         """Write to the table of notes."""
         rows = [(name,) for name in names]
-        self._current().write(lambda connection: connection.executemany(ADD_NOTE, rows))
+        self._current().write(lambda connection: connection.executemany(schema.ADD_NOTE, rows))
 
     @immediate
     def exchange_note(self, name: str, value: str | None, expected: str | None) -> str | None:
         """Write to the table of notes, in one transaction."""
-        return self._current().write(lambda connection: exchange_note(connection, name, value, expected))
+        return self._current().write(
+            lambda connection: schema.exchange_note(connection, name, value, expected)
+        )
 
     @immediate
     def collect_names(self) -> Vocabulary:
         """Read the tables of documents and link groups."""
-        return self._current().read(collect_names)
+        return self._current().read(schema.collect_names)
 
     @immediate
     def flush(self) -> None:
@@ -278,16 +271,16 @@ class EmbeddedBackend(Backend):
 
     def _inspect_tables(self, connection: apsw.Connection) -> list[Finding]:
         damaged = self._store.find_damaged()
-        with convert_row_errors("tables"):
+        with schema.convert_row_errors("tables"):
             return list(verification.inspect_tables(connection, damaged))
 
     def _compare_derived(self, view: StoreView) -> list[Finding]:
-        recorded = parse_snapshot(read_settings(view.connection))
+        recorded = parse_snapshot(schema.read_settings(view.connection))
         return list(verification.inspect_derived(view, self._store.derived, recorded))
 
     def _rebuild(self) -> None:
         def rebuild(connection: apsw.Connection) -> None:
-            with convert_row_errors("tables"):
+            with schema.convert_row_errors("tables"):
                 verification.rebuild_tables(connection)
             forget_snapshot(connection)  # its files may have the recorded hashes and still be wrong
 
@@ -358,7 +351,8 @@ def _reopen_backend(kind: type[EmbeddedBackend], folder: Path, settings: Embedde
     return kind(folder, create=False, settings=settings)
 
 
-def _make_manifest(settings: dict[str, Any]) -> Manifest:
+def _read_manifest(connection: apsw.Connection) -> Manifest:
+    settings = schema.read_settings(connection)
     return Manifest(embedding=settings.get("embedding"), dimension=settings.get("dimension"))
 
 

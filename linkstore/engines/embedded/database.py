@@ -278,6 +278,11 @@ class Database:
             raise StoreBusyError(self._describe_holder()) from error
         except apsw.Error as error:
             raise _convert_error(error, operation, self.path) from error
+        except UnicodeDecodeError as error:
+            raise StoreFormatError(
+                f"{self.path}: a text is not valid UTF-8 ({error}); run verify, or restore the store from a"
+                " copy"
+            ) from error
         finally:
             FORKS.under_way.pop(use, None)
 

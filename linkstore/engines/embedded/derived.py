@@ -23,15 +23,16 @@ from linkstore.core.processes import Lock, slow_collector
 from linkstore.engines.embedded.files import map_file, name_file, remove_others
 from linkstore.engines.embedded.filters import FilterCache
 from linkstore.engines.embedded.memory import MEMORY
-from linkstore.engines.embedded.mirror import Mirror, make_empty_mirror
-from linkstore.engines.embedded.reader import StoreView
-from linkstore.engines.embedded.refresh import (
+from linkstore.engines.embedded.mirror import (
+    Mirror,
     advance_mirror,
     collect_columns,
     find_living_groups,
     is_sparse,
+    make_empty_mirror,
     pack_mirror,
 )
+from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import (
     FLOOR,
     SNAPSHOT,
@@ -104,7 +105,7 @@ def forget_snapshot(connection: apsw.Connection) -> None:
 class StoreState(NamedTuple):
     """A state of a store to make a snapshot of; it needs no transaction, so others may write meanwhile.
 
-    Args:
+    Attributes:
         mirror: A mirror of that state.
         groups: (g,) whether each link group of the mirror was in the table.
         settings: The settings.

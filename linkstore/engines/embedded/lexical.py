@@ -96,7 +96,7 @@ def _quote_word(word: str) -> str:
 class Posting(NamedTuple):
     """The documents of a scope that contain a word.
 
-    Args:
+    Attributes:
         rows: (n,) their rows, ascending.
         counts: (n,) how often each contains the word.
     """

@@ -20,7 +20,7 @@ import apsw
 import numpy as np
 
 from linkstore.core.arguments import require_at_least, require_within
-from linkstore.engines.embedded import lexical
+from linkstore.engines.embedded import lexical, schema
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import (
     DerivedData,
@@ -36,19 +36,6 @@ from linkstore.engines.embedded.files import name_file
 from linkstore.engines.embedded.location import Place
 from linkstore.engines.embedded.memory import MemoryDatabase
 from linkstore.engines.embedded.reader import StoreView
-from linkstore.engines.embedded.schema import (
-    FLOOR,
-    FORGET_NAMES,
-    SNAPSHOT,
-    UNLISTED,
-    collect_names,
-    fetch_rows,
-    find_setting_problems,
-    read_raw_settings,
-    read_settings,
-    record_names,
-    write_settings,
-)
 from linkstore.errors import StoreBusyError, StoreClosedError, StoreFullError, StoreMovedError
 
 T = TypeVar("T")
@@ -72,15 +59,15 @@ def clean_tables(connection: apsw.Connection, *, everything: bool = False) -> No
         connection: In the write transaction.
         everything: Whether to delete also what is cheaper to keep.
     """
-    settings = read_settings(connection)
+    settings = schema.read_settings(connection)
     gone = settings["last_key"] - settings["documents"]
     kept = 0 if everything else _count_kept(settings)
     query = "SELECT change FROM departed ORDER BY change DESC LIMIT 1 OFFSET ?"
-    for (change,) in fetch_rows(connection, query, (kept,)):
+    for (change,) in schema.fetch_rows(connection, query, (kept,)):
         connection.execute("DELETE FROM departed WHERE change <= ?", (change,))
-        write_settings(connection, {FLOOR: change})
+        schema.write_settings(connection, {schema.FLOOR: change})
     listed = connection.execute("SELECT count(*) FROM departed").get
-    write_settings(connection, {UNLISTED: gone - listed})
+    schema.write_settings(connection, {schema.UNLISTED: gone - listed})
     groups, used = (
         np.fromiter(chain.from_iterable(connection.execute(query)), np.int64)
         for query in ("SELECT key FROM link_group", "SELECT link_group FROM link")
@@ -101,8 +88,8 @@ def _erase(connection: apsw.Connection) -> None:
     """Delete all that no document needs, also from the indexes, in an open write transaction."""
     clean_tables(connection, everything=True)
     lexical.optimize_word_index(connection)
-    connection.execute(FORGET_NAMES)
-    record_names(connection, collect_names(connection))
+    connection.execute(schema.FORGET_NAMES)
+    schema.record_names(connection, schema.collect_names(connection))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,10 +171,10 @@ class OpenStore:
         Args:
             settings: The settings as committed by the write.
         """
-        listed = settings["last_key"] - settings["documents"] - int(settings.get(UNLISTED) or 0)
+        listed = settings["last_key"] - settings["documents"] - int(settings.get(schema.UNLISTED) or 0)
         if listed > 2 * _count_kept(settings):
             self._try_or_postpone(lambda: self.database.write(clean_tables))
-        if SNAPSHOT in settings and 2 * settings["documents"] <= self._exact_below:
+        if schema.SNAPSHOT in settings and 2 * settings["documents"] <= self._exact_below:
             self._try_or_postpone(lambda: self.database.run_alone(self._remove_snapshot, wait=False))
         elif self._is_snapshot_due(settings, self._grow_share):
             self.take_snapshot()
@@ -199,7 +186,7 @@ class OpenStore:
             share: How much counts as much, as a share of the documents.
             wait: Whether to wait for another that is being taken, or else leave it at that one.
         """
-        settings = self.database.read(read_settings)
+        settings = self.database.read(schema.read_settings)
         if self._is_snapshot_due(settings, share):
             self.take_snapshot(wait=wait)
 
@@ -210,13 +197,13 @@ class OpenStore:
         """
         if self.database.read_only or self.database.place.moved:
             return
-        if not find_setting_problems(self.database.read(read_raw_settings)):
+        if not schema.find_setting_problems(self.database.read(schema.read_raw_settings)):
             self.flush(self._grow_share / 8, wait=False)
 
     def at_open(self) -> None:
         """Make derived files anew if they are missing or do not match the hashes in the database."""
-        settings = self.database.read(read_raw_settings)
-        if wrong := find_setting_problems(settings):
+        settings = self.database.read(schema.read_raw_settings)
+        if wrong := schema.find_setting_problems(settings):
             _LOG.warning("%s is damaged and needs repair: %s", self.database.path, "; ".join(wrong))
             return
         recorded = parse_snapshot(settings)
@@ -237,7 +224,7 @@ class OpenStore:
         of the latest is checked.
         """
         found = None
-        while (recorded := parse_snapshot(self.database.read(read_raw_settings))) is not None:
+        while (recorded := parse_snapshot(self.database.read(schema.read_raw_settings))) is not None:
             if recorded == found:
                 return name_file(recorded.digest)
             if self.derived.load(recorded) is not None:
@@ -256,12 +243,12 @@ class OpenStore:
             StoreBusyError: If another process writes, or reads from an older state, for more than 5 s.
             StoreFullError: If there is not enough space to write the files anew.
         """
-        self.database.write(read_settings)  # raises the right error if nothing can be written
+        self.database.write(schema.read_settings)  # raises the right error if nothing can be written
         self.database.run_alone(self._compact, wait=True)
 
     def _compact(self) -> None:
         self.database.write(_erase)
-        if self.database.read(read_settings)["documents"] > self._exact_below:
+        if self.database.read(schema.read_settings)["documents"] > self._exact_below:
             self.derived.remove_others(self._write(afresh=True))
         else:
             self._remove_snapshot()
@@ -283,7 +270,7 @@ class OpenStore:
             made = self.derived.write(state, afresh=afresh)
             self.database.write(lambda connection: record_snapshot(connection, made))
         except _POSTPONING_ERRORS:
-            recorded = parse_snapshot(self.database.read(read_settings))
+            recorded = parse_snapshot(self.database.read(schema.read_settings))
             self.derived.remove_others(recorded)  # documents may need the space
             raise
         self.derived.remove_others(made, parse_snapshot(state.settings))  # others may use the one before

@@ -1,7 +1,7 @@
 """The mirror: keys, vectors and links as columns, which queries read instead of the tables.
 
-A mirror is a value: the store after some change. :mod:`~linkstore.engines.embedded.refresh` makes the next
-mirror from it. The holder of the current mirror replaces it by a single assignment; so even after an
+A mirror is a value: the store after some change. :func:`advance_mirror` makes the next mirror from it, at the
+cost of what changed. The holder of the current mirror replaces it by a single assignment; so even after an
 interrupt, no reader sees one column more advanced than another. A removed document keeps its row, marked
 with the change that removed it, until the mirror is packed. Rows are numbered in the order in which documents
 came into the mirror, and a reader returns row numbers as refs.
@@ -18,21 +18,43 @@ merged into the one before it while it is more than half as large (a log-structu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
+import apsw
 import numpy as np
 import numpy.typing as npt
 
 from linkstore.core.arrays import Bools, Ints, expand_ranges
 from linkstore.core.plans import Side
+from linkstore.engines.embedded.lexical import read_lengths
+from linkstore.engines.embedded.schema import check_texts, convert_row_errors, fetch_rows
+from linkstore.errors import BackendError
 
 Array = npt.NDArray[Any]
 NEVER_REMOVED: Final = np.iinfo(np.int64).max
 SIDES: Final[tuple[Side, Side]] = ("out", "in")
-_COLUMNS: Final = (
-    "keys", "vectors", "words", "links_at", "link_group", "link_document", "group_keys", "group_kind"
-)  # fmt: skip
+_PARTS: Final = ("groups", "starts", "entries")
+_COLUMNS: Final = {
+    "keys": np.int64,
+    "vectors": np.float32,
+    "words": np.int32,
+    "links_at": np.int64,
+    "link_group": np.int32,
+    "link_document": np.int32,
+    "group_keys": np.int64,
+    "group_kind": np.int32,
+}
+_MOST_ENTRIES: Final = np.iinfo(np.int32).max
+_LINKS: Final = (
+    "SELECT document, link_group, CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END, weight"
+    " FROM link WHERE document > ? ORDER BY document, link_group"
+)
+LEAST_REMOVED: Final = 500
+"""A mirror with at most this many removed documents is not packed."""
+REMOVED_SHARE: Final = 0.5
+"""A mirror is packed when its removed documents exceed this share of the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,49 +201,6 @@ class SortedRun:
         return SortedRun.of(groups, np.concatenate((self.entries, later.entries)))
 
 
-@dataclass(frozen=True, slots=True)
-class SortedRuns:
-    """The runs of one side of all link groups.
-
-    Args:
-        parts: The runs, oldest first; the first may be memory-mapped.
-    """
-
-    parts: tuple[SortedRun, ...] = ()
-
-    def extended(self, groups: Array, entries: Array) -> SortedRuns:
-        """Return these runs with further entries (n,) of groups (n,)."""
-        if not len(entries):
-            return self
-        runs = [*self.parts, SortedRun.of(groups, entries)]
-        while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
-            later = runs.pop()
-            runs[-1] = runs[-1].merged(later)
-        return SortedRuns(tuple(runs))
-
-    def counts(self, groups: Ints) -> Ints:
-        """Count the entries of each group (g,)."""
-        total = np.zeros(len(groups), dtype=np.int64)
-        for run in self.parts:
-            total += run.spans(groups)[1]
-        return total
-
-    def gather(self, groups: Ints, most: int | None = None) -> tuple[Ints, Ints]:
-        """Return at most ``most`` entries per group and run: positions in ``groups``, and the entries."""
-        owners, entries = [], []
-        for run in self.parts:
-            starts, counts = run.spans(groups)
-            if most is not None:
-                counts = np.minimum(counts, most)
-            owners.append(np.repeat(np.arange(len(groups)), counts))
-            entries.append(run.entries[expand_ranges(starts, counts)])
-        if not owners:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        if len(owners) == 1:
-            return owners[0], entries[0].astype(np.int64)
-        return np.concatenate(owners), np.concatenate(entries).astype(np.int64)
-
-
 def compute_offsets(counts: Array) -> Array:
     """Return where each of the parts with these lengths begins, and the end of the last."""
     offsets = np.zeros(len(counts) + 1, dtype=np.int64)
@@ -235,17 +214,54 @@ class LinkSide:
 
     Args:
         weight: The highest weight of the links of each entry that are on this side, or -1 if none is.
-        runs: The entries that are on this side, by link group.
+        runs: The entries that are on this side, by link group: the oldest first, which may be memory-mapped.
     """
 
     weight: Column
-    runs: SortedRuns
+    runs: tuple[SortedRun, ...]
+
+    @classmethod
+    def load(cls, arrays: Mapping[str, Array], side: Side) -> LinkSide:
+        """Make a side of what :meth:`store` returned."""
+        run = SortedRun(*(arrays[f"{side}_{part}"] for part in _PARTS))
+        return cls(Column.of(arrays[f"{side}_weight"]), (run,) if len(run) else ())
+
+    @staticmethod
+    def store(side: Side, weight: Array, run: SortedRun) -> dict[str, Array]:
+        """Return a side with one run as columns."""
+        return {f"{side}_weight": weight, **{f"{side}_{part}": getattr(run, part) for part in _PARTS}}
 
     def extended(self, weight: Array, group: Array) -> LinkSide:
         """Return this side with further entries (n,), of groups (n,)."""
-        added = np.flatnonzero(weight >= 0)
-        entries = (len(self.weight) + added).astype(np.int32)
-        return LinkSide(self.weight.extended(weight), self.runs.extended(group[added], entries))
+        added, runs = np.flatnonzero(weight >= 0), self.runs
+        if len(added):
+            entries = (len(self.weight) + added).astype(np.int32)
+            runs = (*runs, SortedRun.of(group[added], entries))
+        while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
+            runs = (*runs[:-2], runs[-2].merged(runs[-1]))
+        return LinkSide(self.weight.extended(weight), runs)
+
+    def counts(self, groups: Ints) -> Ints:
+        """Count the entries of each group (g,)."""
+        total = np.zeros(len(groups), dtype=np.int64)
+        for run in self.runs:
+            total += run.spans(groups)[1]
+        return total
+
+    def gather(self, groups: Ints, most: int | None = None) -> tuple[Ints, Ints]:
+        """Return at most ``most`` entries per group and run: positions in ``groups``, and the entries."""
+        owners, entries = [], []
+        for run in self.runs:
+            starts, counts = run.spans(groups)
+            if most is not None:
+                counts = np.minimum(counts, most)
+            owners.append(np.repeat(np.arange(len(groups)), counts))
+            entries.append(run.entries[expand_ranges(starts, counts)])
+        if not owners:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        if len(owners) == 1:
+            return owners[0], entries[0].astype(np.int64)
+        return np.concatenate(owners), np.concatenate(entries).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,14 +300,14 @@ class Mirror:
 
     @classmethod
     def of(cls, arrays: Mapping[str, Array], change: int) -> Mirror:
-        """Make a mirror in the state after a change of the columns that :func:`make_empty_columns` names."""
+        """Make a mirror in the state after a change of the columns that :func:`collect_columns` makes."""
         kinds = arrays["kinds"]
         return cls(
             change=change,
             dead=0,
             removed_at=Column.of(np.full(len(arrays["keys"]), NEVER_REMOVED)),
             kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
-            sides={side: LinkSide(Column.of(arrays[side]), _make_runs(arrays, side)) for side in SIDES},
+            sides={side: LinkSide.load(arrays, side) for side in SIDES},
             **{name: Column.of(arrays[name]) for name in _COLUMNS},
         )
 
@@ -325,31 +341,190 @@ class Mirror:
         return np.repeat(np.arange(len(rows)), counts), expand_ranges(starts, counts)
 
 
-def make_empty_columns(dimension: int) -> dict[str, Array]:
-    """Make a snapshot's columns of an empty store."""
-    empty32, empty64, one = np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64)
-    arrays: dict[str, Array] = {
-        "keys": empty64,
+def make_empty_mirror(dimension: int) -> Mirror:
+    """Make the mirror of a store before its first change."""
+    arrays: dict[str, Array] = {name: np.empty(0, dtype) for name, dtype in _COLUMNS.items()}
+    arrays |= {
+        "links_at": np.zeros(1, np.int64),
         "vectors": np.empty((0, dimension), np.float32),
-        "words": empty32,
-        "links_at": one,
-        "link_group": empty32,
-        "link_document": empty32,
-        "group_keys": empty64,
-        "group_kind": empty32,
         "kinds": np.empty(0, np.uint8),
     }
     for side in SIDES:
-        arrays[side] = np.empty(0, np.float32)
-        arrays |= {f"{side}_groups": empty32, f"{side}_starts": one, f"{side}_entries": empty32}
+        run = SortedRun.of(arrays["link_group"], arrays["link_group"])
+        arrays |= LinkSide.store(side, np.empty(0, np.float32), run)
+    return Mirror.of(arrays, 0)
+
+
+def load_links(connection: apsw.Connection, after: int) -> Array:
+    """Load the link entries of documents with keys greater than ``after``, by document, then by link group.
+
+    A document may have, say, an incoming and a bidirectional link with the same tag, which are one entry.
+
+    Returns:
+        (m, 4) float64: document key, link group key, and for each side the highest weight of the links that
+        are on it, or -1 if none is.
+    """
+    rows = fetch_rows(connection, _LINKS, (after,))
+    with convert_row_errors("links"):
+        flat = np.fromiter(chain.from_iterable(rows), np.float64, 4 * len(rows)).reshape(-1, 4)
+    sides, weight = flat[:, 2].astype(np.int64), flat[:, 3]
+    entries = np.column_stack((flat[:, :2], *(np.where(sides & bit, weight, -1) for bit in (1, 2))))
+    first = np.ones(len(entries), np.bool_)
+    first[1:] = (entries[1:, :2] != entries[:-1, :2]).any(axis=1)
+    return np.maximum.reduceat(entries, np.flatnonzero(first)) if len(entries) else entries
+
+
+def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> Mirror:
+    """Return a mirror with everything up to a change, or ``mirror`` itself if it has all of that.
+
+    Keys only grow, so what ``mirror`` lacks has greater keys than what it has.
+
+    What ``mirror`` shows does not change, and an interrupt at any point is harmless. (Removals are marked
+    in rows that both mirrors share. A mark is the number of the change, and readers of ``mirror`` ignore
+    later changes. Setting a mark twice has no further effect.)
+    """
+    if mirror.change >= change:
+        return mirror
+    added = _add_documents(_add_groups(mirror, connection), connection)
+    removed = _mark_removals(added, connection, mirror.keys.last)
+    return replace(added, dead=mirror.dead + removed, change=change)
+
+
+def _add_groups(mirror: Mirror, connection: apsw.Connection) -> Mirror:
+    """Add the link groups with greater keys."""
+    query = "SELECT key, kind FROM link_group WHERE key > ? ORDER BY key"
+    rows = fetch_rows(connection, query, (mirror.group_keys.last,))
+    with convert_row_errors("link groups"):
+        check_texts(kind for _, kind in rows)
+    kinds = tuple(dict.fromkeys((*mirror.kinds, *(kind for _, kind in rows))))
+    codes = {kind: code for code, kind in enumerate(kinds)}
+    return replace(
+        mirror,
+        kinds=kinds,
+        group_keys=mirror.group_keys.extended(np.array([key for key, _ in rows], dtype=np.int64)),
+        group_kind=mirror.group_kind.extended(np.array([codes[kind] for _, kind in rows], dtype=np.int32)),
+    )
+
+
+def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
+    """Add the documents with greater keys, except those without a whole vector."""
+    after = mirror.keys.last
+    rows = fetch_rows(
+        connection,
+        "SELECT document.key, embedding FROM document JOIN vector USING (key)"
+        " WHERE document.key > ? AND length(embedding) = ? ORDER BY document.key",
+        (after, 4 * mirror.dimension),
+    )
+    if not rows:
+        return mirror
+    numbers, blobs = zip(*rows, strict=True)
+    keys = np.array(numbers, dtype=np.int64)
+    with convert_row_errors("documents"):
+        vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
+    links = load_links(connection, after)
+    document, group = links[:, :2].T.astype(np.int64)
+    group, known = mirror.group_keys.find(group)
+    known &= np.isin(document, keys)  # all of them, unless the store is damaged
+    document = np.searchsorted(keys, document[known])
+    start, counts = len(mirror.link_group), np.bincount(document, minlength=len(keys))
+    if start + len(document) > _MOST_ENTRIES:
+        raise BackendError(
+            f"the store holds more than {_MOST_ENTRIES} links; an embedded store cannot follow so many:"
+            " split it, or use Cassandra"
+        )
+    group, weights = group[known].astype(np.int32), links[known, 2:].astype(np.float32).T
+    return replace(
+        mirror,
+        keys=mirror.keys.extended(keys),
+        vectors=mirror.vectors.extended(vectors),
+        words=mirror.words.extended(_load_lengths(connection, after, keys)),
+        removed_at=mirror.removed_at.extended(np.full(len(rows), NEVER_REMOVED)),
+        links_at=mirror.links_at.extended(start + np.cumsum(counts)),
+        link_group=mirror.link_group.extended(group),
+        link_document=mirror.link_document.extended((len(mirror.keys) + document).astype(np.int32)),
+        sides={
+            side: mirror.sides[side].extended(weight, group)
+            for side, weight in zip(SIDES, weights, strict=True)
+        },
+    )
+
+
+def _load_lengths(connection: apsw.Connection, after: int, keys: Array) -> Array:
+    """Load how many words the documents with these keys have, all greater than ``after``."""
+    found, counts = read_lengths(connection, after)
+    lengths = np.zeros(len(keys), np.int32)
+    lengths[np.isin(keys, found)] = counts[np.isin(found, keys)]
+    return lengths
+
+
+def _mark_removals(mirror: Mirror, connection: apsw.Connection, last: int) -> int:
+    """Mark documents with keys up to ``last`` that were removed after the mirror's change, and count them."""
+    if not last:  # the mirror was empty, so there is nothing to mark
+        return 0
+    query = "SELECT key, change FROM departed WHERE change > ? AND key <= ?"
+    rows = np.array(fetch_rows(connection, query, (mirror.change, last)), dtype=np.int64).reshape(-1, 2)
+    at, found = mirror.keys.find(rows[:, 0])
+    mirror.removed_at.put(at[found], rows[found, 1])
+    return int(np.count_nonzero(found))
+
+
+def is_sparse(mirror: Mirror) -> bool:
+    """Say whether the mirror has enough removed documents to be worth packing."""
+    return mirror.dead > max(LEAST_REMOVED, REMOVED_SHARE * mirror.living)
+
+
+def pack_mirror(mirror: Mirror, connection: apsw.Connection) -> Mirror:
+    """Return a mirror of the same state without deleted documents and link groups, with new row numbers.
+
+    Args:
+        mirror: The mirror.
+        connection: In a transaction that sees its state.
+    """
+    columns = collect_columns(mirror, find_living_groups(mirror, connection))
+    return Mirror.of({**columns, "vectors": mirror.vectors.take(mirror.all_visible())}, mirror.change)
+
+
+def find_living_groups(mirror: Mirror, connection: apsw.Connection) -> Bools:
+    """Say whether each link group (g,) is still in the table."""
+    keys = np.fromiter(chain.from_iterable(connection.execute("SELECT key FROM link_group")), np.int64)
+    return np.isin(mirror.group_keys.rows(0, len(mirror.group_keys)), keys)
+
+
+def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
+    """Return all columns except the vectors, without removed documents, as a snapshot stores them.
+
+    Args:
+        mirror: The mirror.
+        living: (g,) which link groups are included.
+    """
+    rows, groups, end = mirror.all_visible(), np.flatnonzero(living), len(mirror.link_group)
+    chosen = np.zeros(len(mirror.keys), np.bool_)
+    chosen[rows] = True
+    document, group = mirror.link_document.rows(0, end), mirror.link_group.rows(0, end)
+    entries = chosen[document] & living[group]
+    document, group = _number_chosen(chosen)[document[entries]], _number_chosen(living)[group[entries]]
+    number = _number_chosen(entries)
+    kinds = sorted({mirror.kinds[code] for code in np.unique(mirror.group_kind.take(groups)).tolist()})
+    codes = {kind: code for code, kind in enumerate(kinds)}
+    new_code = np.array([codes.get(kind, 0) for kind in mirror.kinds], np.int32)
+    arrays: dict[str, Array] = {
+        "keys": mirror.keys.take(rows),
+        "words": mirror.words.take(rows),
+        "links_at": compute_offsets(np.bincount(document, minlength=len(rows))),
+        "link_group": group,
+        "link_document": document,
+        "group_keys": mirror.group_keys.take(groups),
+        "group_kind": new_code[mirror.group_kind.take(groups)],
+        "kinds": np.frombuffer("\0".join(kinds).encode(), dtype=np.uint8),
+    }
+    for side in SIDES:
+        owner, entry = mirror.sides[side].gather(groups)
+        kept = entries[entry]
+        run = SortedRun.of(owner[kept].astype(np.int32), number[entry[kept]])
+        arrays |= LinkSide.store(side, mirror.sides[side].weight.rows(0, end)[entries], run)
     return arrays
 
 
-def make_empty_mirror(dimension: int) -> Mirror:
-    """Make the mirror of a store before its first change."""
-    return Mirror.of(make_empty_columns(dimension), 0)
-
-
-def _make_runs(arrays: Mapping[str, Array], side: Side) -> SortedRuns:
-    run = SortedRun(*(arrays[f"{side}_{part}"] for part in ("groups", "starts", "entries")))
-    return SortedRuns((run,) if len(run) else ())
+def _number_chosen(chosen: Bools) -> Array:
+    """Return the new number of each chosen position, counted among the chosen positions."""
+    return (np.cumsum(chosen) - 1).astype(np.int32)

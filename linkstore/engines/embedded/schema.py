@@ -1,4 +1,4 @@
-"""The tables of a store, readable in any SQLite browser: their limits, settings and checks.
+"""The tables of a store, readable in any SQLite browser: limits, settings, and what is read as it is.
 
 A change that exceeds a limit is refused before any of it is written. Settings and metadata are checked where
 they are read, because another program may have changed the file.
@@ -7,17 +7,19 @@ they are read, because another program may have changed the file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
 import apsw
+import numpy as np
 import orjson
 
 from linkstore.core.arrays import Ints
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import list_name_notes
+from linkstore.engines.contract import PageEntry, Record
 from linkstore.engines.embedded import lexical
 from linkstore.errors import DocumentError, LinkStoreError, StoreFormatError, StoreLimitError
 
@@ -32,6 +34,27 @@ _GET_NOTES: Final = (
 )
 FORGET_NAMES: Final = "DELETE FROM note WHERE substr(name, 1, 5) <> 'note '"
 ADD_NOTE: Final = "INSERT OR IGNORE INTO note VALUES (?, '')"
+_ENTRIES: Final = "SELECT source, url, digest, ids FROM page"
+_OF_SOURCE: Final = f"{_ENTRIES} WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
+_OF_SOURCE_NAMED: Final = (
+    f"{_ENTRIES} WHERE source = ?1 AND url IN (SELECT value FROM json_each(?2)) ORDER BY source, url"
+)
+# Enumerates the sources by jumps through the table's primary key, so that the entries are not all scanned.
+_NAMED: Final = f"""
+WITH RECURSIVE of(name) AS (
+  SELECT min(source) FROM page
+  UNION ALL
+  SELECT (SELECT min(source) FROM page WHERE source > name) FROM of WHERE name IS NOT NULL
+)
+{_ENTRIES} WHERE source IN (SELECT name FROM of WHERE name IS NOT NULL)
+  AND url IN (SELECT value FROM json_each(?1)) ORDER BY source, url
+"""
+_TOUCH: Final = (
+    "INSERT INTO access SELECT document.id, ? FROM document WHERE document.id = ?"
+    " ON CONFLICT (id) DO UPDATE SET at = max(at, excluded.at)"
+)
+_ACCESSED: Final = "SELECT id, at FROM access WHERE id IN (SELECT value FROM json_each(?))"
+_DIGESTS: Final = "SELECT source, url, digest FROM page WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
 DATA_FIELD: Final = '"data":'
 """The JSON of links contains this string if one of them has data."""
 APPLICATION_ID: Final = 0x6C6E6B73
@@ -162,12 +185,9 @@ def fetch_rows(connection: apsw.Connection, query: str, bindings: Sequence[Any] 
         connection: The connection.
         query: The statement.
         bindings: Its values. A list is given as JSON, for ``json_each``.
-
-    Raises:
-        StoreFormatError: If a text is not valid UTF-8.
     """
     values = [orjson.dumps(value).decode() if isinstance(value, list) else value for value in bindings]
-    return _fetch_all(connection, lambda: connection.execute(query, values))
+    return connection.execute(query, values).fetchall()
 
 
 def fetch_each(connection: apsw.Connection, query: str, wanted: Sequence[Any]) -> list[Any]:
@@ -179,22 +199,9 @@ def fetch_each(connection: apsw.Connection, query: str, wanted: Sequence[Any]) -
         connection: The connection.
         query: The statement.
         wanted: Its values, each a tuple, or the only one.
-
-    Raises:
-        StoreFormatError: If a text is not valid UTF-8.
     """
     values = [value if isinstance(value, tuple) else (value,) for value in wanted]
-    return _fetch_all(connection, lambda: connection.executemany(query, values))
-
-
-def _fetch_all(connection: apsw.Connection, run: Callable[[], apsw.Cursor]) -> list[Any]:
-    try:
-        return run().fetchall()
-    except UnicodeDecodeError as error:
-        raise StoreFormatError(
-            f"{connection.filename}: a text is not valid UTF-8 ({error}); run verify, or restore the"
-            " store from a copy"
-        ) from error
+    return connection.executemany(query, values).fetchall()
 
 
 def create_tables(connection: apsw.Connection, path: str) -> None:
@@ -411,3 +418,55 @@ def convert_row_errors(what: str) -> Iterator[None]:
             f"{what} in the database: there is a value that linkstore does not write ({error}); run verify"
             " and repair, or restore the store from a copy"
         ) from error
+
+
+def read_page_entries(
+    connection: apsw.Connection, source: str | None, urls: Sequence[str] | None
+) -> list[PageEntry]:
+    """Return the entries of a source (None: all sources) with these urls (None: all), by source and url."""
+    if urls is None:
+        rows = fetch_rows(connection, _OF_SOURCE, (source,))
+    elif source is None:
+        rows = fetch_rows(connection, _NAMED, (list(urls),))
+    else:
+        rows = fetch_rows(connection, _OF_SOURCE_NAMED, (source, list(urls)))
+    with convert_row_errors("pages"):
+        return [
+            PageEntry(source=of, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
+            for of, url, digest, ids in rows
+        ]
+
+
+def read_page_digests(connection: apsw.Connection, source: str | None) -> dict[tuple[str, str], str]:
+    """Return the digests of a source's pages (None: all sources), without their ids, which take longest."""
+    with convert_row_errors("pages"):
+        return {(of, url): digest for of, url, digest in connection.execute(_DIGESTS, (source,))}
+
+
+def record_accesses(connection: apsw.Connection, times: Mapping[str, int]) -> int:
+    """Record access times, keep the latest of each document, and return how many documents are stored."""
+    before = connection.total_changes()
+    connection.executemany(_TOUCH, [(at, id) for id, at in times.items()])
+    return connection.total_changes() - before
+
+
+def read_accesses(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, int]:
+    """Return the access times of the given documents, without documents that have none."""
+    return dict(fetch_rows(connection, _ACCESSED, (list(ids),)))
+
+
+def read_records(connection: apsw.Connection, after: str | None, limit: int) -> list[Record]:
+    """Return up to ``limit`` records with ids greater than ``after``, ordered by id."""
+    rows = connection.execute(
+        "SELECT id, text, metadata, links, embedding FROM document JOIN vector USING (key)"
+        " WHERE id > ? ORDER BY id LIMIT ?",
+        (after or "", limit),
+    )
+    with convert_row_errors("documents"):
+        return [_make_record(*row) for row in rows]
+
+
+def _make_record(id: str, text: str, metadata: str, links: str | None, embedding: bytes) -> Record:
+    fields = read_metadata(metadata, links)
+    vector = np.frombuffer(embedding, dtype="<f4")
+    return Record(id=id, text=text, metadata=fields, vector=vector, links=parse_links(fields, id))

@@ -12,24 +12,16 @@ import orjson
 
 from linkstore.core.links import Link, parse_links
 from linkstore.engines.contract import Change, Finding
-from linkstore.engines.embedded import lexical
+from linkstore.engines.embedded import lexical, schema
 from linkstore.engines.embedded.derived import DerivedData, Snapshot, parse_snapshot
-from linkstore.engines.embedded.mirror import Mirror, make_empty_mirror
-from linkstore.engines.embedded.reader import StoreView
-from linkstore.engines.embedded.refresh import advance_mirror, collect_columns, find_living_groups
-from linkstore.engines.embedded.schema import (
-    FLOOR,
-    SNAPSHOT,
-    UNLISTED,
-    fetch_rows,
-    find_counter_problems,
-    read_ids,
-    read_metadata,
-    read_raw_settings,
-    read_settings,
-    restore_counters,
-    write_settings,
+from linkstore.engines.embedded.mirror import (
+    Mirror,
+    advance_mirror,
+    collect_columns,
+    find_living_groups,
+    make_empty_mirror,
 )
+from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall, get_codes
 from linkstore.engines.embedded.writing import ChangeWriter
 
@@ -79,9 +71,9 @@ def inspect_tables(connection: apsw.Connection, damaged: str | None) -> Iterator
         return  # the tables may not be readable
     if damaged:
         yield Finding(problem="derived files that are damaged", count=1, examples=(damaged,))
-    yield from _make_finding("counters that do not fit the tables", find_counter_problems(connection))
-    settings = read_raw_settings(connection)
-    if settings.get(SNAPSHOT) is not None and parse_snapshot(settings) is None:
+    yield from _make_finding("counters that do not fit the tables", schema.find_counter_problems(connection))
+    settings = schema.read_raw_settings(connection)
+    if settings.get(schema.SNAPSHOT) is not None and parse_snapshot(settings) is None:
         yield Finding(problem="the record of derived files cannot be read", count=1)
     for problem, query in _CHECKS.items():
         yield from _make_finding(problem, _read_ids(connection, query))
@@ -91,7 +83,7 @@ def inspect_tables(connection: apsw.Connection, damaged: str | None) -> Iterator
 
 
 def _read_ids(connection: apsw.Connection, query: str) -> list[str]:
-    return [_format_value(row[0]) for row in fetch_rows(connection, query)]
+    return [_format_value(row[0]) for row in schema.fetch_rows(connection, query)]
 
 
 def _format_value(value: Any) -> str:
@@ -106,7 +98,7 @@ def _make_finding(problem: str, places: list[str]) -> Iterator[Finding]:
 def _find_inconsistent_links(connection: apsw.Connection) -> list[str]:
     """Return the ids of documents whose rows in the table of links differ from their metadata's links."""
     unlike = []
-    for key, id, links in fetch_rows(connection, "SELECT key, id, links FROM document ORDER BY key"):
+    for key, id, links in schema.fetch_rows(connection, "SELECT key, id, links FROM document ORDER BY key"):
         own = _parse_links(id, links)
         if own is None or {_make_link_row(link) for link in own} != _read_link_rows(connection, key):
             unlike.append(id)
@@ -116,7 +108,7 @@ def _find_inconsistent_links(connection: apsw.Connection) -> list[str]:
 def _parse_links(id: str, links: str | None) -> tuple[Link, ...] | None:
     """Return the links as the document's author wrote them, or None if they cannot be read."""
     try:
-        return parse_links(read_metadata("{}", links), id)
+        return parse_links(schema.read_metadata("{}", links), id)
     except ValueError:  # invalid JSON, or invalid links: LinkError is a ValueError
         return None
 
@@ -142,7 +134,7 @@ def rebuild_tables(connection: apsw.Connection) -> None:
     and adding the document again embeds it. Metadata that cannot be read stays as it is. Every process loads
     all derived data anew afterwards, because the removals are no longer listed.
     """
-    restore_counters(connection)
+    schema.restore_counters(connection)
     _restore_links(connection)
     for query in (
         "DELETE FROM vector WHERE key NOT IN (SELECT key FROM document)",
@@ -160,21 +152,23 @@ def rebuild_tables(connection: apsw.Connection) -> None:
     ]
     writer = ChangeWriter(connection)
     writer.apply(Change(remove=lost), [])
-    rows: Iterator[Any] = iter(fetch_rows(connection, "SELECT key, id, links FROM document ORDER BY key"))
+    rows: Iterator[Any] = iter(
+        schema.fetch_rows(connection, "SELECT key, id, links FROM document ORDER BY key")
+    )
     while part := list(islice(rows, _ROWS_AT_ONCE)):
         keys = [key for key, _, _ in part]
         writer.put_links(keys, [_parse_links(id, links) or () for _, id, links in part])
     writer.save_settings()
     lexical.rebuild_word_index(connection)
     connection.execute("DELETE FROM departed")
-    settings = read_settings(connection)
+    settings = schema.read_settings(connection)
     gone = settings["last_key"] - settings["documents"]
-    write_settings(connection, {FLOOR: settings["change"], UNLISTED: gone})
+    schema.write_settings(connection, {schema.FLOOR: settings["change"], schema.UNLISTED: gone})
 
 
 def _restore_links(connection: apsw.Connection) -> None:
     """Restore from the table of links the links whose JSON, as the author wrote it, cannot be read."""
-    for key, id, links in fetch_rows(connection, "SELECT key, id, links FROM document"):
+    for key, id, links in schema.fetch_rows(connection, "SELECT key, id, links FROM document"):
         if _parse_links(id, links) is None:
             rows = [row for row in _read_link_rows(connection, key) if row[0] is not None]
             found = sorted(
@@ -193,8 +187,8 @@ def inspect_derived(view: StoreView, derived: DerivedData, recorded: Snapshot | 
         derived: What this process has derived.
         recorded: The snapshot that the database records; its files have the recorded hashes.
     """
-    settings = read_settings(view.connection)
-    change, floor = settings["change"], settings.get(FLOOR) or 0
+    settings = schema.read_settings(view.connection)
+    change, floor = settings["change"], settings.get(schema.FLOOR) or 0
     fresh = advance_mirror(make_empty_mirror(view.mirror.dimension), view.connection, change)
     yield from _compare_mirrors(view, fresh, view.mirror, "in memory")
     loaded = derived.load(recorded) if recorded else None
@@ -235,7 +229,7 @@ def _compare_index(
         part = np.flatnonzero(~wrong[start : start + _ROWS_AT_ONCE]) + start
         held = get_codes(index.index, index.twins.nodes_of(wanted[part]))
         wrong[part] = (held != index.codes(fresh.vectors.take(rows[part]))).any(axis=1)
-    lacking = read_ids(connection, wanted[wrong])
+    lacking = schema.read_ids(connection, wanted[wrong])
     yield from _make_finding("documents that the index lacks or differs in", lacking)
     if len(keys) != len(np.unique(keys)) or (len(keys) and keys[-1] > index.covered):
         yield Finding(problem="entries of the index without documents", count=1)
