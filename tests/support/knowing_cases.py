@@ -143,6 +143,9 @@ class KnowingCases:
             ("I play chess.", "I don't play chess any more."),
             ("I use Vim.", "I use an e-bike now."),
             ("I switched to Colemak.", "I switched to decaf."),
+            ("I'm staying positive.", "Ann said: I'm staying hopeful."),
+            ("I'm working on a script.", "I'm working on a new project, and it's hard."),
+            ("So, this is Max.", "Well, this is where I practise."),
         ],
     )
     def test_facts_that_stand_beside_each_other_stay(self, memory, one, other):
