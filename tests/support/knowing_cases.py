@@ -392,6 +392,13 @@ class KnowingCases:
         quiet.close()
         assert store.accessed([note.id]) == before
 
+    def test_a_model_summarises(self, store):
+        with ConversationMemory(store, model=ScriptedChatModel(script=["Ann likes tea.", "?!"])) as memory:
+            memory.add("chat", "I am Ann, and I like sencha.", "Noted.")
+            assert memory.summarise("chat").query == "Ann likes tea."
+            assert memory.summarise("chat").query == "I am Ann, and I like sencha. Noted.", "no words"
+            assert len(memory.notes("chat")) == 2
+
     def test_a_rewriter_takes_the_question_and_the_turns(self, store):
         seen = []
 
