@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self, get_args
@@ -107,15 +108,15 @@ class Decay:
             return 1.0
         return float(min(1.0, 0.5 ** (age / life) + self.resistance * centrality))
 
-    def strength_of(
+    def judge(
         self,
         name: str,
         metadata: Mapping[str, Any],
         now: datetime,
         centrality: float = 0.0,
         accessed: datetime | None = None,
-    ) -> float:
-        """Return the strength of a stored document.
+    ) -> tuple[float, str | None]:
+        """Return the strength of a stored document, and what is wrong with its fields on it, if anything.
 
         Args:
             name: Its id.
@@ -123,31 +124,26 @@ class Decay:
             now: The time of the question.
             centrality: See :meth:`strength`.
             accessed: When it was last accessed, if that is known; it goes before the metadata.
-
-        Raises:
-            StrategyError: If a field has a value that cannot be read.
         """
-        if not self.may_fade(metadata):
-            return 1.0
-        memory = metadata.get(MEMORY_KEY)
-        own = _read_half_life(name, metadata.get(HALF_LIFE_KEY))
-        if accessed is None:
-            accessed = _read_time(name, metadata.get(ACCESS_KEY))
-        age = None if accessed is None else _add_time_zone(now) - _add_time_zone(accessed)
-        return self.strength(memory if isinstance(memory, str) else None, age, centrality, own)
-
-    def describe_unread(self, name: str, metadata: Mapping[str, Any]) -> str | None:
-        """Say which fields of a document look as if they were on its memory, and are not read."""
-        memory = metadata.get(MEMORY_KEY)
+        memory, strength = metadata.get(MEMORY_KEY), 1.0
+        if self.may_fade(metadata):
+            try:
+                own = _read_half_life(metadata.get(HALF_LIFE_KEY))
+                accessed = accessed or _read_time(metadata.get(ACCESS_KEY))
+            except ValueError as error:
+                return 1.0, f"document {name!r}: {error}; it does not fade"
+            age = None if accessed is None else _add_time_zone(now) - _add_time_zone(accessed)
+            strength = self.strength(memory if isinstance(memory, str) else None, age, centrality, own)
         if memory is not None and memory not in (*MEMORIES, *self.half_life):
             known = ", ".join(dict.fromkeys((*MEMORIES, *self.half_life)))
-            return f"document {name!r}: {MEMORY_KEY} {memory!r} is none of {known}; it does not fade"
+            wrong = f"{MEMORY_KEY} {memory!r} is none of {known}; it does not fade"
+            return strength, f"document {name!r}: {wrong}"
         unread = [
             f"{key} {value!r}, which is read as {meant}"
             for key, meant in _OTHER_KEYS.items()
             if (value := metadata.get(key)) is not None and (key != "type" or value in MEMORIES)
         ]
-        return f"document {name!r}: not read: {'; '.join(unread)}" if unread else None
+        return strength, f"document {name!r}: not read: {'; '.join(unread)}" if unread else None
 
 
 class Accesses:
@@ -195,31 +191,25 @@ class Accesses:
             self.note(pending, now)
 
 
-def _read_half_life(name: str, hours: object) -> timedelta | None:
+def _read_half_life(hours: object) -> timedelta | None:
     if hours is None:
         return None
     if isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 < hours < 1e8:
-        raise StrategyError(
-            f"document {name!r}: metadata[{HALF_LIFE_KEY!r}] must be a number of hours above 0, not {hours!r}"
-        )
+        raise ValueError(f"metadata[{HALF_LIFE_KEY!r}] must be a number of hours above 0, not {hours!r}")
     return timedelta(hours=hours)
 
 
-def _read_time(name: str, value: object) -> datetime | None:
+def _read_time(value: object) -> datetime | None:
     if value is None:
         return None
-    cause: Exception | None = None
-    try:
+    with suppress(ValueError, OverflowError, OSError):
         if isinstance(value, str):
             return datetime.fromisoformat(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
-    except (ValueError, OverflowError, OSError) as error:
-        cause = error
-    raise StrategyError(
-        f"document {name!r}: metadata[{ACCESS_KEY!r}] must be an ISO 8601 time or seconds since 1970,"
-        f" not {value!r}"
-    ) from cause
+    raise ValueError(
+        f"metadata[{ACCESS_KEY!r}] must be an ISO 8601 time or seconds since 1970, not {value!r}"
+    )
 
 
 def _add_time_zone(time: datetime) -> datetime:

@@ -193,13 +193,15 @@ class ConversationMemory(MemorySettings):
 
         Nothing is rewritten, and the knowledge is not searched.
         """
-        return self._run(self._search(session, text, options))
+        asked = RecallRequest(SessionKey.of(session), text, **options)
+        return self._run(find_turns(self, [QueryView(text)], asked))
 
     async def asearch(
         self, session: SessionKey | str, text: str, **options: Unpack[RecallOptions]
     ) -> list[tuple[Turn, float]]:
         """Search turns and notes: see :meth:`search`."""
-        return await self._arun(self._search(session, text, options))
+        asked = RecallRequest(SessionKey.of(session), text, **options)
+        return await self._arun(find_turns(self, [QueryView(text)], asked))
 
     def turns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
         """Return the turns of a session in order, none for an unknown session.
@@ -428,11 +430,6 @@ class ConversationMemory(MemorySettings):
         for said in inputs:
             turns += [(yield from record_turn(self, said))]
         return turns
-
-    def _search(
-        self, session: SessionKey | str, text: str, options: RecallOptions
-    ) -> Operation[list[tuple[Turn, float]]]:
-        return find_turns(self, [QueryView(text)], RecallRequest(SessionKey.of(session), text, **options))
 
     def _list_turns(self, session: SessionKey | str, last: int | None) -> Operation[list[Turn]]:
         require_at_least(0, **omit_none(last=last))

@@ -54,13 +54,11 @@ _SPEAKERS: Final = frozenset(("i", "we", "you"))
 
 
 @cache
-def read_words(name: str) -> frozenset[str]:
-    """Return one of the lists of English words beside this module."""
-    for line in files("linkstore.memory").joinpath("english.txt").read_text(encoding="utf-8").splitlines():
-        key, _, listed = line.partition(": ")
-        if key == name:
-            return frozenset(map(fold, listed.split()))
-    raise KeyError(name)
+def read_words() -> dict[str, frozenset[str]]:
+    """Return the lists of English words beside this module, by name."""
+    text = files("linkstore.memory").joinpath("english.txt").read_text(encoding="utf-8")
+    lists = (line.partition(": ") for line in text.splitlines())
+    return {name: frozenset(map(fold, listed.split())) for name, _, listed in lists}
 
 
 class Name(NamedTuple):
@@ -154,7 +152,7 @@ def _split(text: str) -> Iterator[_Token]:
 def _end_name(tokens: list[_Token], at: int) -> int | None:
     """Return where the name that begins at a token ends, or None if none does."""
     one = tokens[at]
-    if not one.is_word or not one.is_capital or one.folded in read_words("times"):
+    if not one.is_word or not one.is_capital or one.folded in read_words()["times"]:
         return None
     if one.text[0].isdigit() and not any(map(str.isalpha, one.text)) and "-" not in one.text:
         return None
@@ -163,13 +161,13 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
         after = tokens[end]
         if not after.is_word or tokens[end - 1].text.endswith(("'s", "\u2019s")):
             break
-        if after.is_capital and after.folded not in read_words("times"):
+        if after.is_capital and after.folded not in read_words()["times"]:
             end += 1
         elif after.folded in PARTICLES and end + 1 < len(tokens) and tokens[end + 1].is_capital:
             end += 2
         else:
             break
-    if one.first and (one.folded in read_words("openers") or one.folded in STOP_WORDS):
+    if one.first and (one.folded in read_words()["openers"] or one.folded in STOP_WORDS):
         return None  # a name after it is found by itself
     if one.first and end == at + 1 and (_says_something(tokens, end) or _is_common(one.folded)):
         return None
@@ -187,7 +185,7 @@ def _says_something(tokens: list[_Token], end: int) -> bool:
 def _is_common(word: str) -> bool:
     """Say whether a word is so common in lower case that the tokenizer of the default embedding knows it."""
     known = load_wordllama_tokenizer().token_to_id(f"\u2581{word}") is not None
-    return known and word not in read_words("given")
+    return known and word not in read_words()["given"]
 
 
 SPEAKER: Final = "speaker"

@@ -302,7 +302,7 @@ def find_turns(
     found: list[FoundTurn] = []
     for hit in hits:
         turn, metadata = read_turn(hit.document), hit.document.metadata
-        strength = decay.strength_of(turn.id, metadata, asked.moment, accessed=accessed.get(turn.id))
+        strength, _ = decay.judge(turn.id, metadata, asked.moment, accessed=accessed.get(turn.id))
         if asked.knows(turn, memory):
             found.append((turn, hit.score * strength))
     kept = yield from _give_way(memory, asked, sorted(found, key=lambda pair: -pair[1]))

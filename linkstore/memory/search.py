@@ -108,12 +108,13 @@ class TurnSearch(Traversing):
         share = own[np.searchsorted(known.refs, beside.source)] * beside.strength * faded
         np.maximum.at(gained, np.searchsorted(known.refs, beside.target), share)
         trail.add(known)
+        speaker: list[Filter] = [{SPEAKER: self.speaker}] if self.speaker else []
         parts = {
             "turn": own,
             "neighbours": gained,
             "session": np.float32(PAGE_WEIGHT) * (yield from _score_pages(known.refs, own)),
-            "speaker": np.float32(SPEAKER_WEIGHT) * (yield from _match_speaker(self.speaker, known.refs)),
-            "time": np.float32(TIME_WEIGHT) * (yield from _match_times(self.times, known.refs)),
+            "speaker": np.float32(SPEAKER_WEIGHT) * (yield from _match(speaker, known.refs)),
+            "time": np.float32(TIME_WEIGHT) * (yield from _match(self.times or (), known.refs)),
         }
         most = np.float32(2 + PAGE_WEIGHT + SPEAKER_WEIGHT + TIME_WEIGHT)
         parts = {name: part / most for name, part in parts.items()}
@@ -185,20 +186,12 @@ def _score_pages(refs: Ints, own: Floats) -> Plan[Floats]:
     return share
 
 
-def _match_speaker(speaker: str | None, refs: Ints) -> Plan[Floats]:
-    """Return 1 for the turns of a speaker, 0 for others, (n,)."""
-    if speaker is None:
-        return np.zeros(len(refs), dtype=np.float32)
-    theirs: Bools = yield Matching(refs=refs, filter=parse_filter({SPEAKER: speaker}))
-    return theirs.astype(np.float32)
-
-
-def _match_times(times: tuple[Filter, Filter] | None, refs: Ints) -> Plan[Floats]:
-    """Return 1 for the turns of a time, a half for those near it, 0 for others, (n,)."""
+def _match(filters: Sequence[Filter], refs: Ints) -> Plan[Floats]:
+    """Return the share of some filters that each turn passes, (n,); 0 without any."""
     share = np.zeros(len(refs), dtype=np.float32)
-    for span in times or ():
-        passing: Bools = yield Matching(refs=refs, filter=parse_filter(span))
-        share += passing / np.float32(2)
+    for one in filters:
+        passing: Bools = yield Matching(refs=refs, filter=parse_filter(one))
+        share += passing / np.float32(len(filters))
     return share
 
 
