@@ -20,7 +20,14 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 
 from linkstore._version import __version__
-from linkstore.core.arguments import MAX_SETTING, omit_none, require_at_least, require_list, require_within
+from linkstore.core.arguments import (
+    MAX_SETTING,
+    omit_none,
+    require,
+    require_at_least,
+    require_list,
+    require_within,
+)
 from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import join_url
 from linkstore.errors import LinkStoreError, StrategyError, UnavailableError
@@ -31,7 +38,6 @@ USER_AGENT: Final = f"linkstore/{__version__}"
 _PATTERN_STARTS: Final = ("/", "*", "http://", "https://")
 _PORTS: Final = {"http": 80, "https": 443}
 _LONGEST: Final = 8192
-_LEAST: Final = 1e-6
 _SHOWN: Final = 200
 _URL: Final = re.compile(
     r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?", re.IGNORECASE | re.ASCII
@@ -126,7 +132,10 @@ class WebSettings(PageSettings):
         counts = omit_none(retries=self.retries, max_redirects=self.max_redirects, max_depth=self.max_depth)
         require_at_least(0, **counts)
         require_within(0, MAX_SETTING, patience=self.patience)
-        require_within(_LEAST, MAX_SETTING, rate=self.rate, timeout=self.timeout)
+        for name in ("rate", "timeout"):
+            require((int, float), "a number", **{name: getattr(self, name)})
+            if not getattr(self, name) > 0:
+                raise StrategyError(f"{name} must be more than 0, not {getattr(self, name)}")
         for pattern in (*self.allow, *self.deny):
             if not pattern.startswith(_PATTERN_STARTS):
                 raise StrategyError(
