@@ -185,6 +185,7 @@ def make_candidates(
     hits: Sequence[Hit],
     pinned: Sequence[StoredDocument],
     around: Surroundings,
+    accessed: Mapping[str, datetime],
     now: datetime,
 ) -> Candidates:
     """Count and rank all candidates, merge those that say the same, and close requirements.
@@ -194,6 +195,7 @@ def make_candidates(
         hits: What was found.
         pinned: What is always in.
         around: What they require.
+        accessed: When those that may fade were last accessed, as far as it is known.
         now: The time of the question.
     """
     ranks = {str(hit.document.id): rank for rank, hit in enumerate(hits, 1)}
@@ -203,7 +205,7 @@ def make_candidates(
     by_id |= {id: one for id, one in required.items() if id not in by_id}
     documents = list(by_id.values())
     costs = settings.count_costs(documents)
-    strengths, notes = _measure_strengths(settings, documents, around, now)
+    strengths, notes = _measure_strengths(settings, documents, around, accessed, now)
     items: list[Item] = []
     for (id, document), cost, strength in zip(by_id.items(), costs, strengths, strict=True):
         rank = ranks.get(id)
@@ -238,7 +240,11 @@ def make_candidates(
 
 
 def _measure_strengths(
-    settings: CompilerSettings, documents: Sequence[Document], around: Surroundings, now: datetime
+    settings: CompilerSettings,
+    documents: Sequence[Document],
+    around: Surroundings,
+    accessed: Mapping[str, datetime],
+    now: datetime,
 ) -> tuple[list[float], dict[str, str]]:
     """Return the strength of each document, 1 where its fields cannot be read, with what is wrong."""
     centrality = around.centrality({*settings.precedence, *settings.requires})
@@ -248,7 +254,7 @@ def _measure_strengths(
         name = str(one.id)
         try:
             strength = settings.decay.strength_of(
-                name, one.metadata, now, centrality.get(name, 0.0), settings.last_access
+                name, one.metadata, now, centrality.get(name, 0.0), accessed.get(name)
             )
             unread = settings.decay.describe_unread(name, one.metadata)
         except StrategyError as error:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from langchain_core.documents import Document
 
@@ -25,11 +25,10 @@ Review = Callable[[Document], bool]
 """Shown a stored document, takes it into account and says whether its links may have changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hyperlink:
+class Hyperlink(NamedTuple):
     """A hyperlink as the author wrote it.
 
-    Args:
+    Attributes:
         href: The target, unresolved.
         label: The anchor text, white space folded; may be empty.
     """

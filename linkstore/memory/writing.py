@@ -226,27 +226,17 @@ def find_superseded(memory: MemorySettings, turn: Turn) -> Operation[tuple[str, 
     )
 
 
-def record_note(
-    memory: MemorySettings,
-    session: SessionKey,
-    text: str,
-    *,
-    memory_kind: str = "semantic",
-    sources: Sequence[str] = (),
-    supersedes: Sequence[str] | None = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> Operation[Turn]:
+def record_note(memory: MemorySettings, said: TurnInput, kind: str = "semantic") -> Operation[Turn]:
     """Write a note of a session. The same text from the same turns is the same note."""
-    if not has_words(text):
-        raise DocumentError(f"a note needs words, and has none: {text!r}")
-    said = TurnInput(session, text, sources=sources, supersedes=supersedes, metadata=metadata or {})
-    turn = understand(memory, said, (), 0, name_writing("\0".join(sources), text))
-    turn = replace(turn, memory=memory_kind)
+    if not has_words(said.query):
+        raise DocumentError(f"a note needs words, and has none: {said.query!r}")
+    turn = understand(memory, said, (), 0, name_writing("\0".join(said.sources), said.query))
+    turn = replace(turn, memory=kind)
     if SUMMARY in turn.metadata:
         turn = replace(turn, statements=())  # it tells of what was so
-    if supersedes is None:
+    if said.supersedes is None:
         turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
-    known = yield from memory.read(read_documents([session.path]))
+    known = yield from memory.read(read_documents([said.session.path]))
     yield from _store_turns(memory, [turn], recorded=len(known))
     return turn
 
