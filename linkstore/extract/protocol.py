@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -125,7 +126,8 @@ class QueryExtractor(Protocol):
 
 def extractor_names() -> tuple[str, ...]:
     """Return the names of all installed extractors, sorted."""
-    return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
+    _list_entry_points.cache_clear()  # one may have been installed
+    return tuple(sorted(_list_entry_points()))
 
 
 def load_extractor(name: str, **options: Any) -> LinkExtractor[Any]:
@@ -148,12 +150,17 @@ def load_extractor(name: str, **options: Any) -> LinkExtractor[Any]:
     return extractor
 
 
+@cache
+def _list_entry_points() -> Mapping[str, EntryPoint]:
+    """Look for extractors in all installed packages, which takes longer than reading a few pages."""
+    return {point.name: point for point in reversed(list(entry_points(group=ENTRY_POINT_GROUP)))}
+
+
 def _find_entry_point(name: str) -> EntryPoint:
-    for point in entry_points(group=ENTRY_POINT_GROUP):
-        if point.name == name:
-            return point
-    known = ", ".join(extractor_names()) or "none"
-    raise ExtractionError(f"no extractor named {name!r} is installed; installed: {known}")
+    if name not in _list_entry_points() and name not in (names := extractor_names()):
+        known = ", ".join(names) or "none"
+        raise ExtractionError(f"no extractor named {name!r} is installed; installed: {known}")
+    return _list_entry_points()[name]
 
 
 @runtime_checkable
