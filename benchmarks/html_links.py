@@ -19,10 +19,10 @@ from urllib.parse import urldefrag
 from _report import add_data, add_output, listed
 
 from linkstore.core.urls import normalize_url
-from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
+from linkstore_extractors.html import HtmlInput, HtmlLinkExtractor
 
 BASE = "https://peps.python.org/"
-Pages = list[HtmlSource]
+Pages = list[HtmlInput]
 
 
 def main() -> None:
@@ -52,33 +52,33 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _pages(archive: Path) -> Iterator[HtmlSource]:
+def _pages(archive: Path) -> Iterator[HtmlInput]:
     with tarfile.open(archive) as tar:
         for member in sorted(tar, key=lambda entry: entry.name):
             if member.name.endswith(".html"):
                 file = tar.extractfile(member)
                 if file is not None:
                     path = member.name.partition("/")[2].removesuffix("index.html")
-                    yield HtmlSource(content=file.read().decode(), url=BASE + path)
+                    yield HtmlInput(content=file.read().decode(), base_url=BASE + path)
 
 
-def _community() -> Callable[[HtmlSource], set[object]]:
+def _community() -> Callable[[HtmlInput], set[object]]:
     warnings.simplefilter("ignore")
-    from langchain_community.graph_vectorstores.extractors import HtmlInput
+    from langchain_community.graph_vectorstores.extractors import HtmlInput as TheirInput
     from langchain_community.graph_vectorstores.extractors import HtmlLinkExtractor as Peer
 
     peer = Peer()
-    return lambda page: peer.extract_one(HtmlInput(page.content, page.url))
+    return lambda page: peer.extract_one(TheirInput(page.content, page.base_url))
 
 
-def _timed(extract: Callable[[HtmlSource], object], pages: Pages) -> float:
+def _timed(extract: Callable[[HtmlInput], object], pages: Pages) -> float:
     start = time.perf_counter()
     for page in pages:
         extract(page)
     return time.perf_counter() - start
 
 
-def _missed(pages: Pages, peer: Callable[[HtmlSource], set[object]]) -> list[dict[str, object]]:
+def _missed(pages: Pages, peer: Callable[[HtmlInput], set[object]]) -> list[dict[str, object]]:
     """How many links the peer finds, how many of them stand in noise only, how many are missed."""
     ours = HtmlLinkExtractor()
     everything = HtmlLinkExtractor(noise=True)
@@ -96,7 +96,7 @@ def _missed(pages: Pages, peer: Callable[[HtmlSource], set[object]]) -> list[dic
     ]
 
 
-def _without_fragments(extractor: HtmlLinkExtractor, page: HtmlSource) -> set[str]:
+def _without_fragments(extractor: HtmlLinkExtractor, page: HtmlInput) -> set[str]:
     return {urldefrag(link.tag).url for link in extractor.extract(page)}
 
 

@@ -28,7 +28,7 @@ from _report import add_output, listed
 
 from linkstore.ingest import BadInput, WikiDumpSource
 from linkstore.ingest.wiki.dump import DumpPage, read_pages, read_siteinfo
-from linkstore.ingest.wiki.layout import CitationMark
+from linkstore.ingest.wiki.layout import REFERENCE
 from linkstore.ingest.wiki.source import DumpArticles, read_article
 from linkstore.ingest.wiki.titles import LinkRole, LinkTarget, TitleResolver
 
@@ -173,7 +173,7 @@ def _our_links(text: str, page: DumpPage, titles: TitleResolver) -> set[Link]:
     article = read_article(text, title=page.title, resolve=titles.resolve)
     wiki = {named[1] for one in WRITTEN.findall(text) if (named := _named(titles.resolve(one)))}
     found = (
-        link.href for block in article.blocks for link in block.links if not isinstance(link, CitationMark)
+        link.href for block in article.blocks for link in block.links if not link.href.startswith(REFERENCE)
     )
     links = {("link", href) for href in found if href in wiki or "://" not in href[:8]}
     return links | {("category", name) for name in article.categories}

@@ -136,21 +136,18 @@ def find_cited(references: ReferenceList, text: str) -> Iterator[tuple[int, Refe
     """
     numbers = {entry.number: entry for entry in references.entries if entry.number is not None}
     names = {(entry.author, entry.year): entry for entry in reversed(references.entries) if entry.author}
-    found: list[tuple[int, Reference]] = []
-    if numbers:
-        found += [
-            (match.start(), numbers[number])
-            for match in _NUMBERS.finditer(text)
-            for number in _expand_numbers(match[1])
-            if number in numbers
-        ]
-    if names:
-        found += [
-            (match.start(), names[key])
-            for match in _NAMES.finditer(text)
-            if (key := (fold(match[1]), match[2])) in names
-        ]
-    found.sort(key=lambda item: item[0])
+    found = [
+        (match.start(), numbers[number])
+        for match in (_NUMBERS.finditer(text) if numbers else ())
+        for number in _expand_numbers(match[1])
+        if number in numbers
+    ]
+    found += [
+        (match.start(), names[key])
+        for match in (_NAMES.finditer(text) if names else ())
+        if (key := (fold(match[1]), match[2])) in names
+    ]
+    found.sort(key=itemgetter(0))
     yield from (item for item in found if not references.start <= item[0] < references.end)
 
 
@@ -289,19 +286,15 @@ class CitationExtractor:
 
 def _list_citations(text: str, references: ReferenceList) -> Iterator[tuple[int, str, str, int]]:
     """Yield all citations: place, tag, label, and 1, or 0 for an entry of the list itself."""
-    mentions = find_identifiers(text)
-    if not references.entries:
-        yield from ((mention.start, mention.tag, mention.written, 1) for mention in mentions)
-        return
-    inside = [mention for mention in mentions if references.start <= mention.start < references.end]
-    outside = [mention for mention in mentions if not references.start <= mention.start < references.end]
-    yield from ((mention.start, mention.tag, mention.written, 1) for mention in outside)
+    listed = range(references.start, references.end)
+    for mention in find_identifiers(text):
+        inside = mention.start in listed
+        yield references.end if inside else mention.start, mention.tag, mention.written, not inside
     named = {id(entry): tuple(_tag_entry(entry)) for entry in references.entries}
     for place, entry in find_cited(references, text):
         yield from ((place, tag, label, 1) for tag, label in named[id(entry)])
     for place, entry in enumerate(references.entries, references.start):
         yield from ((place, tag, label, 0) for tag, label in named[id(entry)])
-    yield from ((references.end, mention.tag, mention.written, 0) for mention in inside)
 
 
 def _tag_entry(entry: Reference) -> Iterator[tuple[str, str]]:
@@ -330,12 +323,8 @@ def _find_own_tags(metadata: Mapping[str, Any], title: str | None, first_line: s
 
 def _find_declared(metadata: Mapping[str, Any]) -> Iterator[str]:
     """Yield the tags of the identifiers that the metadata state."""
-    if BY_KEY.keys().isdisjoint(metadata):
-        return
-    for key, rule in BY_KEY.items():
-        stated = metadata.get(key)
-        if stated is None:
-            continue
+    for key, rule in [(key, rule) for key, rule in BY_KEY.items() if key in metadata]:
+        stated = metadata[key]
         for value in stated if isinstance(stated, list | tuple) else (stated,):
             tag = rule.tag_of(str(value).strip()) if isinstance(value, str | int) else None
             if tag:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from operator import itemgetter
 from typing import Any, Final, Protocol, cast
 
 from langchain_core.documents import Document
@@ -91,25 +92,17 @@ class GlinerExtractor:
         return self._links(text)
 
     def _links(self, text: str) -> tuple[Link, ...]:
-        return merge_links(
-            Link.bidir(kind=self._kind, tag=tag, label=name, weight=self._weight, data=data)
-            for window in _split_windows(text)
-            for name, data in self._names(window)
-            if (tag := make_name_tag(name)) is not None
-        )
+        return merge_links(link for window in _split_windows(text) for link in self._read_window(window))
 
-    def _names(self, window: str) -> list[tuple[str, dict[str, Any]]]:
-        """Return the names in a text, each with the data that its link carries: its type, and the score."""
+    def _read_window(self, window: str) -> Iterator[Link]:
         found = self._model.predict_entities(window, self._labels, threshold=self._threshold)
-        in_order = sorted(found, key=lambda one: one["start"])
-        return [
-            (
-                one["text"],
-                {"type": one["label"]}
-                | ({"confidence": round(float(one["score"]), 4)} if self._scored else {}),
-            )
-            for one in in_order
-        ]
+        for one in sorted(found, key=itemgetter("start")):
+            data: dict[str, Any] = {"type": one["label"]}
+            if self._scored:
+                data["confidence"] = round(float(one["score"]), 4)
+            tag = make_name_tag(one["text"])
+            if tag is not None:
+                yield Link.bidir(kind=self._kind, tag=tag, label=one["text"], weight=self._weight, data=data)
 
 
 def _split_windows(text: str) -> Iterator[str]:

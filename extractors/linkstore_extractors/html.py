@@ -46,25 +46,12 @@ class Soup(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HtmlSource:
-    """An HTML page and where it lies.
-
-    Args:
-        content: HTML as a string, as bytes (decoded as browsers do), or a BeautifulSoup object.
-        url: The page's absolute URL.
-    """
-
-    content: str | bytes | Soup
-    url: str
-
-
 @dataclass(frozen=True, slots=True)
 class HtmlInput:
     """An HTML page and where it lies, with the names and order of langchain-community's ``HtmlInput``.
 
     Args:
-        content: HTML as a string, as bytes, or a BeautifulSoup object.
+        content: HTML as a string, as bytes (decoded as browsers do), or a BeautifulSoup object.
         base_url: The page's absolute URL.
     """
 
@@ -73,7 +60,7 @@ class HtmlInput:
 
 
 class HtmlInputLike(Protocol):
-    """The interface of langchain-community's ``HtmlInput``, accepted wherever an HtmlSource is."""
+    """The interface of langchain-community's ``HtmlInput``, accepted as well."""
 
     @property
     def content(self) -> str | bytes | Soup:
@@ -106,7 +93,7 @@ class HtmlLinkExtractor:
         ExtractionError: If ``claims`` is neither.
     """
 
-    source = HtmlSource
+    source = HtmlInput
 
     def __init__(
         self,
@@ -123,13 +110,13 @@ class HtmlLinkExtractor:
         self._policy = policy
         self._noise = noise
 
-    def extract(self, source: HtmlSource | HtmlInputLike) -> tuple[Link, ...]:
+    def extract(self, source: HtmlInputLike) -> tuple[Link, ...]:
         """Return the incoming links of the page, then its outgoing ones in order, none to the page itself.
 
         Raises:
             ExtractionError: If the page's URL is not absolute, or its content is not HTML.
         """
-        url = source.url if isinstance(source, HtmlSource) else source.base_url
+        url = source.base_url
         own_url = normalize_url(url, policy=self._policy)
         if own_url is None:
             raise ExtractionError(
@@ -141,11 +128,11 @@ class HtmlLinkExtractor:
         incoming = (Link.incoming(kind=self._kind, tag=tag) for tag in own)
         return (*incoming, *merge_links(self._outgoing(tree, base, own)))
 
-    def extract_one(self, input: HtmlSource | HtmlInputLike) -> set[Link]:
+    def extract_one(self, input: HtmlInputLike) -> set[Link]:
         """Return the links of a page as a set, as in langchain-community: see :meth:`extract`."""
         return set(self.extract(input))
 
-    def extract_many(self, inputs: Iterable[HtmlSource | HtmlInputLike]) -> Iterator[set[Link]]:
+    def extract_many(self, inputs: Iterable[HtmlInputLike]) -> Iterator[set[Link]]:
         """Yield the links of each page, in order: see :meth:`extract_one`."""
         return map(self.extract_one, inputs)
 
@@ -157,17 +144,22 @@ class HtmlLinkExtractor:
         yield from names
         if self._policy.fragment == "drop":
             return
-        for anchor in find_page_anchors(tree):
-            for fragment, name in product(list_fragments(anchor), names):
-                tag = add_fragment(name, fragment)
-                if is_short_tag(tag):
-                    yield tag
+        yield from _tag_anchors(find_page_anchors(tree), names)
 
     def _outgoing(self, tree: Tree, base: str, own: dict[str, None]) -> Iterator[Link]:
         for href, label in find_page_links(tree, noise=self._noise).items():
             tag = normalize_url(href, base=base, policy=self._policy)
             if tag is not None and tag not in own:
                 yield Link.outgoing(kind=self._kind, tag=tag, label=label or None)
+
+
+def _tag_anchors(anchors: Iterable[str], pages: Iterable[str]) -> Iterator[str]:
+    """Yield the tags of anchors on a page that has several names."""
+    for anchor in anchors:
+        for fragment, name in product(list_fragments(anchor), pages):
+            tag = add_fragment(name, fragment)
+            if is_short_tag(tag):
+                yield tag
 
 
 def _get_host(url: str) -> str:
@@ -212,11 +204,8 @@ class HyperlinkExtractor:
         if chunk.index == 0:
             for name in pages:
                 yield Link.incoming(kind=self._kind, tag=name)
-        for anchor in chunk.anchors:
-            for fragment, name in product(list_fragments(anchor), pages):
-                tag = add_fragment(name, fragment)
-                if is_short_tag(tag):
-                    yield Link.incoming(kind=self._kind, tag=tag)
+        for tag in _tag_anchors(chunk.anchors, pages):
+            yield Link.incoming(kind=self._kind, tag=tag)
 
     def _outgoing(self, chunk: Chunk) -> Iterator[Link]:
         tags: dict[str, str | None] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 _LIST: Final = re.compile(
@@ -46,11 +46,10 @@ class IdentifierRule:
         return self.normalise(match) if match else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentifierMention:
+class IdentifierMention(NamedTuple):
     """One identifier in a text.
 
-    Args:
+    Attributes:
         start: Where it begins.
         end: Where it ends.
         tag: Its tag.
@@ -70,8 +69,6 @@ def find_identifiers(text: str) -> list[IdentifierMention]:
     for at in dict.fromkeys([at for hint, at in _HINTS if hint in lowered]):
         found.extend(_find_mentions(IDENTIFIERS[at], text))
     found.extend(_find_in_lists(text, lowered))
-    if len(found) < 2:
-        return found
     kept: list[IdentifierMention] = []
     for mention in sorted(found, key=lambda mention: (mention.start, -mention.end)):
         if not kept or mention.start >= kept[-1].end:
@@ -99,9 +96,7 @@ def _find_mentions(rule: IdentifierRule, text: str) -> Iterator[IdentifierMentio
         tag = rule.normalise(match)
         if tag is not None:
             written = _trim_identifier(match[0])
-            yield IdentifierMention(
-                start=match.start(), end=match.start() + len(written), tag=tag, written=written
-            )
+            yield IdentifierMention(match.start(), match.start() + len(written), tag, written)
 
 
 def _find_in_lists(text: str, lowered: str) -> Iterator[IdentifierMention]:
@@ -112,9 +107,7 @@ def _find_in_lists(text: str, lowered: str) -> Iterator[IdentifierMention]:
         for number in _NUMBER.finditer(text, match.start(2), match.end(2)):
             start = match.start() if number.start() == match.start(2) else number.start()
             tag = f"{match[1].lower()}:{int(number[0])}"
-            yield IdentifierMention(
-                start=start, end=number.end(), tag=tag, written=text[start : number.end()]
-            )
+            yield IdentifierMention(start, number.end(), tag, text[start : number.end()])
 
 
 def _trim_identifier(written: str) -> str:

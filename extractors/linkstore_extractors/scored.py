@@ -14,7 +14,6 @@ default install, and linkstore only calls it: whoever installs the extra accepts
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -27,31 +26,6 @@ from linkstore.core.links import Direction, Link, merge_links
 from linkstore.core.text import fold
 from linkstore.errors import MissingExtraError
 from linkstore_extractors.keywords import find_candidates, find_runs, get_text
-
-
-def make_scored_links(
-    scored: Iterable[tuple[str, float]], text: str, *, kind: str, direction: Direction
-) -> tuple[Link, ...]:
-    """Make one link for each keyword, heaviest first, equal ones by tag.
-
-    Args:
-        scored: Keywords, each with a weight. Those of no weight are left out.
-        text: Where they come from. A label is the keyword as first written there.
-        kind: Kind of the links.
-        direction: Direction of the links.
-    """
-    links = merge_links(
-        Link(
-            kind=kind,
-            tag=fold(keyword),
-            direction=direction,
-            label=found[0] if (found := re.search(re.escape(keyword), text, re.IGNORECASE)) else keyword,
-            weight=min(1.0, float(weight)),
-        )
-        for keyword, weight in scored
-        if weight > 0 and fold(keyword)
-    )
-    return tuple(sorted(links, key=lambda link: (-link.weight, link.tag)))
 
 
 class _ScoredExtractor:
@@ -71,7 +45,19 @@ class _ScoredExtractor:
         return self._links(text, "out")
 
     def _links(self, text: str, direction: Direction) -> tuple[Link, ...]:
-        return make_scored_links(self._score(text), text, kind=self._kind, direction=direction)
+        """Make one link for each keyword that has a weight; its label is the keyword as first written."""
+        links = merge_links(
+            Link(
+                kind=self._kind,
+                tag=fold(keyword),
+                direction=direction,
+                label=found[0] if (found := re.search(re.escape(keyword), text, re.IGNORECASE)) else keyword,
+                weight=min(1.0, float(weight)),
+            )
+            for keyword, weight in self._score(text)
+            if weight > 0 and fold(keyword)
+        )
+        return tuple(sorted(links, key=lambda link: (-link.weight, link.tag)))
 
     def _score(self, text: str) -> list[tuple[str, float]]:
         """Return the keywords of a text, each with its weight."""
@@ -123,7 +109,7 @@ class KeyBertExtractor(_ScoredExtractor):
         found: list[tuple[str, float]] = self._model.extract_keywords(
             text, vectorizer=vectorizer, **self._options
         )
-        return [(keyword, float(score)) for keyword, score in found]
+        return found
 
 
 def _list_terms(text: str) -> list[str]:

@@ -243,26 +243,20 @@ class Assembly:
 
     def _order_by_page(self, names: Sequence[str]) -> list[str]:
         """Order pages by their best document, and the documents of each as they stand on it."""
-        pages: dict[str, list[str]] = {}
-        for name in names:
-            pages.setdefault(get_page(self._by_id[name].document), []).append(name)
+        pages = {name: get_page(self._by_id[name].document) for name in names}
+        first = {page: at for at, page in reversed([*enumerate(pages.values())])}
         last = len(self._place)
-        return [
-            name
-            for page in pages.values()
-            for name in sorted(page, key=lambda one: self._place.get(one, last))
-        ]
+        return sorted(names, key=lambda name: (first[pages[name]], self._place.get(name, last)))
 
-    def _find_predecessors(self, chosen: Collection[str]) -> Mapping[str, frozenset[str]]:
+    def _find_predecessors(self, chosen: Collection[str]) -> Mapping[str, set[str]]:
         """Return what is read before each, by the kinds of links among the chosen documents."""
         before: dict[str, set[str]] = {}
         for edge in self._around.links_among(chosen):
             first = self._settings.precedence.get(edge.kind)
-            if first == "source":
-                before.setdefault(edge.target, set()).add(edge.source)
-            elif first == "target":
-                before.setdefault(edge.source, set()).add(edge.target)
-        return {name: frozenset(others) for name, others in before.items()}
+            if first is not None:
+                ends = (edge.source, edge.target) if first == "source" else (edge.target, edge.source)
+                before.setdefault(ends[1], set()).add(ends[0])
+        return before
 
     def _explain_left_out(self, item: Item, draft: _Draft) -> str:
         """Say why a candidate was left out."""

@@ -185,6 +185,7 @@ def make_candidates(
     hits: Sequence[Hit],
     pinned: Sequence[StoredDocument],
     around: Surroundings,
+    accessed: Mapping[str, datetime],
     now: datetime,
 ) -> Candidates:
     """Count and rank all candidates, merge those that say the same, and close requirements.
@@ -194,6 +195,7 @@ def make_candidates(
         hits: What was found.
         pinned: What is always in.
         around: What they require.
+        accessed: When those that may fade were last accessed, as far as it is known.
         now: The time of the question.
     """
     ranks = {str(hit.document.id): rank for rank, hit in enumerate(hits, 1)}
@@ -201,11 +203,15 @@ def make_candidates(
     required = {id: as_document(one) for id, one in sorted(around.documents.items())}
     by_id = always | {id: hits[rank - 1].document for id, rank in ranks.items() if id not in always}
     by_id |= {id: one for id, one in required.items() if id not in by_id}
-    documents = list(by_id.values())
-    costs = settings.count_costs(documents)
-    strengths, notes = _measure_strengths(settings, documents, around, now)
+    costs = settings.count_costs(list(by_id.values()))
+    centrality = around.centrality({*settings.precedence, *settings.requires})
+    notes: dict[str, str] = {}
     items: list[Item] = []
-    for (id, document), cost, strength in zip(by_id.items(), costs, strengths, strict=True):
+    for (id, document), cost in zip(by_id.items(), costs, strict=True):
+        strength, note = settings.decay.judge(
+            id, document.metadata, now, centrality.get(id, 0.0), accessed.get(id)
+        )
+        notes |= {} if note is None else {id: note}
         rank = ranks.get(id)
         hit = None if rank is None else hits[rank - 1]
         items.append(
@@ -235,28 +241,6 @@ def make_candidates(
     return Candidates(
         by_id=listed, same=same, overlaps=overlaps, requires=requires, refused=refused, notes=notes
     )
-
-
-def _measure_strengths(
-    settings: CompilerSettings, documents: Sequence[Document], around: Surroundings, now: datetime
-) -> tuple[list[float], dict[str, str]]:
-    """Return the strength of each document, 1 where its fields cannot be read, with what is wrong."""
-    centrality = around.centrality({*settings.precedence, *settings.requires})
-    strengths: list[float] = []
-    notes: dict[str, str] = {}
-    for one in documents:
-        name = str(one.id)
-        try:
-            strength = settings.decay.strength_of(
-                name, one.metadata, now, centrality.get(name, 0.0), settings.last_access
-            )
-            unread = settings.decay.describe_unread(name, one.metadata)
-        except StrategyError as error:
-            strength, unread = 1.0, f"{error}; it does not fade"
-        strengths.append(strength)
-        if unread is not None:
-            notes[name] = unread
-    return strengths, notes
 
 
 def _close_requirements(

@@ -7,7 +7,8 @@ are recorded many at a time, so that a search hardly ever writes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self, get_args
@@ -107,48 +108,42 @@ class Decay:
             return 1.0
         return float(min(1.0, 0.5 ** (age / life) + self.resistance * centrality))
 
-    def strength_of(
+    def judge(
         self,
         name: str,
         metadata: Mapping[str, Any],
         now: datetime,
         centrality: float = 0.0,
-        last_access: LastAccess | None = None,
-    ) -> float:
-        """Return the strength of a stored document.
+        accessed: datetime | None = None,
+    ) -> tuple[float, str | None]:
+        """Return the strength of a stored document, and what is wrong with its fields on it, if anything.
 
         Args:
             name: Its id.
             metadata: Its metadata, with the keys ``memory``, ``half_life_hours`` and ``last_access``.
             now: The time of the question.
             centrality: See :meth:`strength`.
-            last_access: Times of access by id; they go before the metadata.
-
-        Raises:
-            StrategyError: If a field has a value that cannot be read.
+            accessed: When it was last accessed, if that is known; it goes before the metadata.
         """
-        if not self.may_fade(metadata):
-            return 1.0
-        memory = metadata.get(MEMORY_KEY)
-        own = _read_half_life(name, metadata.get(HALF_LIFE_KEY))
-        accessed = find_access(name, last_access)
-        if accessed is None:
-            accessed = _read_time(name, metadata.get(ACCESS_KEY))
-        age = None if accessed is None else _add_time_zone(now) - _add_time_zone(accessed)
-        return self.strength(memory if isinstance(memory, str) else None, age, centrality, own)
-
-    def describe_unread(self, name: str, metadata: Mapping[str, Any]) -> str | None:
-        """Say which fields of a document look as if they were on its memory, and are not read."""
-        memory = metadata.get(MEMORY_KEY)
+        memory, strength = metadata.get(MEMORY_KEY), 1.0
+        if self.may_fade(metadata):
+            try:
+                own = _read_half_life(metadata.get(HALF_LIFE_KEY))
+                accessed = accessed or _read_time(metadata.get(ACCESS_KEY))
+            except ValueError as error:
+                return 1.0, f"document {name!r}: {error}; it does not fade"
+            age = None if accessed is None else _add_time_zone(now) - _add_time_zone(accessed)
+            strength = self.strength(memory if isinstance(memory, str) else None, age, centrality, own)
         if memory is not None and memory not in (*MEMORIES, *self.half_life):
             known = ", ".join(dict.fromkeys((*MEMORIES, *self.half_life)))
-            return f"document {name!r}: {MEMORY_KEY} {memory!r} is none of {known}; it does not fade"
+            wrong = f"{MEMORY_KEY} {memory!r} is none of {known}; it does not fade"
+            return strength, f"document {name!r}: {wrong}"
         unread = [
             f"{key} {value!r}, which is read as {meant}"
             for key, meant in _OTHER_KEYS.items()
             if (value := metadata.get(key)) is not None and (key != "type" or value in MEMORIES)
         ]
-        return f"document {name!r}: not read: {'; '.join(unread)}" if unread else None
+        return strength, f"document {name!r}: not read: {'; '.join(unread)}" if unread else None
 
 
 class Accesses:
@@ -172,12 +167,9 @@ class Accesses:
             for name in names:
                 self._pending[name] = max(moment, self._pending.get(name, moment))
 
-    def read(self, names: Iterable[str]) -> Operation[dict[str, datetime]]:
+    def read(self, names: Collection[str]) -> Operation[dict[str, datetime]]:
         """Return when documents were last accessed, recorded or not, for those with a known time."""
-        names = list(names)
-        known: dict[str, datetime] = {}
-        if names:
-            known = yield from read_access_times(self._store.backend, names)
+        known = (yield from read_access_times(self._store.backend, list(names))) if names else {}
         pending = {name: self._pending[name] for name in names if name in self._pending}
         return known | {name: max(at, known.get(name, at)) for name, at in pending.items()}
 
@@ -199,38 +191,25 @@ class Accesses:
             self.note(pending, now)
 
 
-def find_access(name: str, last_access: LastAccess | None) -> datetime | None:
-    """Return when a document was last accessed, if that is given, else None."""
-    if last_access is None:
-        return None
-    return last_access.get(name) if isinstance(last_access, Mapping) else last_access(name)
-
-
-def _read_half_life(name: str, hours: object) -> timedelta | None:
+def _read_half_life(hours: object) -> timedelta | None:
     if hours is None:
         return None
     if isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 < hours < 1e8:
-        raise StrategyError(
-            f"document {name!r}: metadata[{HALF_LIFE_KEY!r}] must be a number of hours above 0, not {hours!r}"
-        )
+        raise ValueError(f"metadata[{HALF_LIFE_KEY!r}] must be a number of hours above 0, not {hours!r}")
     return timedelta(hours=hours)
 
 
-def _read_time(name: str, value: object) -> datetime | None:
+def _read_time(value: object) -> datetime | None:
     if value is None:
         return None
-    cause: Exception | None = None
-    try:
+    with suppress(ValueError, OverflowError, OSError):
         if isinstance(value, str):
             return datetime.fromisoformat(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
-    except (ValueError, OverflowError, OSError) as error:
-        cause = error
-    raise StrategyError(
-        f"document {name!r}: metadata[{ACCESS_KEY!r}] must be an ISO 8601 time or seconds since 1970,"
-        f" not {value!r}"
-    ) from cause
+    raise ValueError(
+        f"metadata[{ACCESS_KEY!r}] must be an ISO 8601 time or seconds since 1970, not {value!r}"
+    )
 
 
 def _add_time_zone(time: datetime) -> datetime:

@@ -7,7 +7,7 @@ run in a circle order nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeGuard, TypeVar, get_args
 
 First = Literal["source", "target"]
@@ -30,7 +30,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 def order_topologically(
-    nodes: Sequence[T], before: Mapping[T, frozenset[T]], follows: Mapping[T, T] | None = None
+    nodes: Sequence[T], before: Mapping[T, Collection[T]], follows: Mapping[T, T] | None = None
 ) -> list[T]:
     """Order nodes so that what is before comes before, but for nodes on one cycle.
 
@@ -40,7 +40,7 @@ def order_topologically(
         follows: For each node the one that it continues; only a preference.
     """
     rank = {node: at for at, node in enumerate(nodes)}
-    needs = {node: sorted(before.get(node, set()) & rank.keys(), key=rank.__getitem__) for node in nodes}
+    needs = {node: sorted(rank.keys() & before.get(node, ()), key=rank.__getitem__) for node in nodes}
     cycles = find_cycles(needs)
     cycle = {node: at for at, own in enumerate(cycles) for node in own}
     starts = {node: start for node, start in (follows or {}).items() if node in cycle and start in cycle}

@@ -7,7 +7,7 @@ the main content, and what is named like navigation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -53,8 +53,6 @@ _LEADS: Final = {"li": "- ", "dd": ""}
 _MAX_DEPTH: Final = 128
 """Elements nested deeper are read as one block of text; Python's stack would not hold them."""
 _IN_CODE: Final = "a, br, [id], script, style, button, div, p, li, tr"
-_BRIEF: Final = 120
-"""A text of this length is not divided, so that the places of what is in it do not matter."""
 _LONGEST_LEAD: Final = 200
 _FEW_LETTERS: Final = 40
 _LONGEST_BAR: Final = 300
@@ -63,12 +61,10 @@ _SEQUENCE: Final = split_names("next prev previous up start home first last top 
 _SEQUENCE_KEYS: Final = frozenset("hnptu")
 """Access keys that DocBook, Texinfo and GTK-Doc give such links."""
 _BACKLINK: Final = "toc-backref"
-_PERMALINKS: Final = (
-    "a:is(.headerlink, .hash-link, .anchorjs-link, .header-anchor, .copiable-link, .anchor-link, [href^='#'])"
+_PERMALINK_CLASSES: Final = split_names(
+    "headerlink hash-link anchorjs-link header-anchor copiable-link anchor-link"
 )
-_PERMALINK_CLASSES: Final = frozenset(
-    ["headerlink", "hash-link", "anchorjs-link", "header-anchor", "copiable-link", "anchor-link"]
-)
+_PERMALINKS: Final = f"a:is([href^='#'], {', '.join(f'.{name}' for name in sorted(_PERMALINK_CLASSES))})"
 _SIGNS: Final = frozenset("¶#§🔗⚓∞☍◆⛓⌗")
 """Other signs are names of operators."""
 _NEAR: Final = 4
@@ -116,12 +112,21 @@ class Block(NamedTuple):
 
     def with_at_end(self, anchors: Sequence[str], links: Sequence[Hyperlink] = ()) -> Block:
         """Return the block with further anchors and links, which stand behind its text."""
-        end = count_letters(self.text)
-        of_anchors, of_links = self.placed()
+        further = Block("", anchors=tuple(anchors), links=tuple(links))
+        return self.with_those_of([(0, self), (count_letters(self.text), further)])
+
+    def with_those_of(self, blocks: Iterable[tuple[int, Block]]) -> Block:
+        """Return the block with the anchors and links of others, each that many letters behind its start."""
+        anchors: list[tuple[str, int]] = []
+        links: list[tuple[Hyperlink, int]] = []
+        for start, block in blocks:
+            of_anchors, of_links = block.placed()
+            anchors += ((one, start + at) for one, at in zip(block.anchors, of_anchors, strict=True))
+            links += ((one, start + at) for one, at in zip(block.links, of_links, strict=True))
         return self._replace(
-            anchors=(*self.anchors, *anchors),
-            links=(*self.links, *links),
-            places=(*of_anchors, *(end for _ in anchors), *of_links, *(end for _ in links)),
+            anchors=tuple([one for one, _ in anchors]),
+            links=tuple([one for one, _ in links]),
+            places=tuple([at for _, at in (*anchors, *links)]),
         )
 
 
@@ -149,10 +154,7 @@ def keep_blocks(blocks: Sequence[Block], kept: Sequence[int]) -> list[Block]:
     for number in kept:
         before = tuple([anchor for block in blocks[at:number] for anchor in block.anchors])[:_MOST_PASSED_ON]
         block, at = blocks[number], number + 1
-        if before:
-            places = (0,) * len(before) + block.places if block.places else ()
-            block = block._replace(anchors=(*before, *block.anchors), places=places)
-        found.append(block)
+        found.append(block.with_those_of([(0, Block("", anchors=before)), (0, block)]) if before else block)
     after = [anchor for block in blocks[at:] for anchor in block.anchors][:_MOST_PASSED_ON]
     if after and found:
         found[-1] = found[-1].with_at_end(after)
@@ -165,19 +167,8 @@ def join_cells(cells: Sequence[Block]) -> Block:
     row = Block(text, starts=cells[0].starts, tight=True, tag="tr")
     if not any(cell.anchors or cell.links for cell in cells):
         return row
-    anchors: list[int] = []
-    links: list[int] = []
-    before = 0
-    for cell in cells:
-        of_anchors, of_links = cell.placed()
-        anchors.extend(before + place for place in of_anchors)
-        links.extend(before + place for place in of_links)
-        before += count_letters(cell.text) + 1
-    return row._replace(
-        anchors=tuple([anchor for cell in cells for anchor in cell.anchors]),
-        links=tuple([link for cell in cells for link in cell.links]),
-        places=(*anchors, *links),
-    )
+    starts = accumulate((count_letters(cell.text) + 1 for cell in cells[:-1]), initial=0)
+    return row.with_those_of(zip(starts, cells, strict=True))
 
 
 def read_inner_text(
@@ -258,42 +249,38 @@ def empty_element(node: Node) -> None:
         child.decompose()
 
 
-def find_permalinks(tree: Tree) -> Iterator[tuple[Node, Node | None]]:
-    """Yield the links that lead to the very place they stand at, each with the heading it is in, if any.
+def empty_permalinks(tree: Tree) -> dict[int, str]:
+    """Empty the links that lead to the very place they stand at, so that only their anchors stay.
 
     Permalinks are known by their class, or by a text that is only a sign (``¶``, ``#``, ``§``) and a target
     that is the heading they stand in or an element around them. A link that is the whole text of its heading
     is none.
+
+    Returns:
+        Where they lead, by the identity of the heading that they are in, or of the element around them.
     """
+    fragments: dict[int, str] = {}
     for link in tree.css(_PERMALINKS):
         attributes, text = link.attributes, fold_whitespace(link.text())
         by_class = not _PERMALINK_CLASSES.isdisjoint((attributes.get("class") or "").split())
         is_sign = text.replace(" ", "").rstrip("\ufe0e\ufe0f") in _SIGNS  # a second one chooses its colours
         if not by_class and not is_sign:
             continue
-        target = (attributes.get("href") or "")[1:]
+        href = attributes.get("href") or ""
         around = list(iter_ancestors(link, _NEAR))
         heading = next((one for one in around if one.tag in _HEADING_LIKE), None)
         if heading is not None and text and text == fold_whitespace(heading.text()):
             continue
-        before = around[0].prev if around else None
-        near = (link, *around, link.prev, link.next, before) if is_sign and target else ()
-        is_near = any(one is not None and one.is_element_node and one.id == target for one in near)
-        if by_class or (is_sign and (heading is not None or is_near)):
-            yield link, heading
-
-
-def empty_permalinks(tree: Tree) -> dict[int, str]:
-    """Empty permalinks, so that only their anchors stay, and return where they lead, by their heading."""
-    fragments: dict[int, str] = {}
-    for link, heading in list(find_permalinks(tree)):
-        around = heading or link.parent
-        target = link.attributes.get("href") or ""
-        if around is not None and target.startswith("#"):
-            fragments[around.mem_id] = target[1:]
+        near = (link, *around, link.prev, link.next, around[0].prev) if href[1:] and around else ()
+        is_near = any(one is not None and one.is_element_node and one.id == href[1:] for one in near)
+        if not (by_class or heading is not None or is_near):
+            continue
+        place = heading or link.parent
+        if place is not None and href.startswith("#"):
+            fragments[place.mem_id] = href[1:]
         if any(find_node_anchors(link)):
             empty_element(link)
-            if "href" in link.attributes:
+            if "href" in attributes:
                 del link.attrs["href"]
         else:
             link.decompose()
@@ -335,29 +322,21 @@ class _PendingMarks:
     Each is looked at a bounded number of times, however many blocks without text come before the next one.
 
     Attributes:
-        starts: Whether one of the anchors stands at the start of the block.
         sequence: How many of the links lead through a sequence of pages.
     """
 
     def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Let nothing wait any more."""
         self.anchors: list[tuple[str, int]] = []
         self.links: list[tuple[Hyperlink, int]] = []
-        self.starts = False
         self.sequence = 0
         self._settled = [0, 0]
 
     def settle(self) -> None:
         """Move everything that waits to the start, as the block it was in has no text."""
-        for at in range(self._settled[0], len(self.anchors)):
-            self.anchors[at] = (self.anchors[at][0], _AT_START)
-        if self.sequence:  # a bar of pictures
-            del self.links[self._settled[1] :]
-        for at in range(self._settled[1], len(self.links)):
-            self.links[at] = (self.links[at][0], _AT_START)
+        anchors, links = self._settled
+        self.anchors[anchors:] = [(anchor, _AT_START) for anchor, _ in self.anchors[anchors:]]
+        own = [] if self.sequence else self.links[links:]  # a bar of pictures
+        self.links[links:] = [(link, _AT_START) for link, _ in own]
         self.sequence = 0
         self._settled = [len(self.anchors), len(self.links)]
 
@@ -367,25 +346,6 @@ class _PendingMarks:
             link for link in self.links[start:] if own_page and not link[0].href.startswith("#")
         ]
         self._settled[1] = min(self._settled[1], len(self.links))
-
-    def give_away(
-        self, counts: Sequence[int]
-    ) -> tuple[tuple[str, ...], tuple[Hyperlink, ...], tuple[int, ...]]:
-        """Return the anchors, the links and the places of a block, and let none wait any more.
-
-        Args:
-            counts: How many letters of its text stand before each mark, empty if that is not known.
-        """
-        if not self.anchors and not self.links:
-            return (), (), ()
-        anchors: dict[str, int] = {}
-        for anchor, number in self.anchors:
-            anchors.setdefault(anchor, number)
-        links = tuple([link for link, _ in self.links])
-        numbers = (*anchors.values(), *[number for _, number in self.links]) if counts else ()
-        places = tuple([0 if number < 0 else counts[number] for number in numbers])
-        self.clear()
-        return tuple(anchors), links, places
 
 
 class _BlockReader:
@@ -593,23 +553,21 @@ class _BlockReader:
             return _remove_marks(only, 0)
         if tag in _CODE and node.css_first(_IN_CODE) is None:  # highlighted: a <span> for each token
             return _remove_marks(node.text(), 0)
-        noted, blank, looked_at = 0, True, 0
+        noted = 0
 
         def mark(child: Node, tag: str, parts: list[str]) -> None:
-            nonlocal noted, blank, looked_at
+            nonlocal noted
             if tag != "a" and tag != "svg" and (tag in SILENT or not child.id):
                 return
-            blank = blank and not any(part.strip(MARK) for part in parts[looked_at:])
-            looked_at = len(parts)
             for one in child.css("a") if tag == "svg" else (child,):
-                self._note(one, one.tag or "", noted, begins=blank)
+                self._note(one, one.tag or "", noted)
                 parts.append(MARK)
                 noted += 1
 
         text = read_inner_text(node, mark, self._unseen)
         return _remove_marks(text, noted)
 
-    def _note(self, node: Node, tag: str, number: int = _AT_START, *, begins: bool = True) -> None:
+    def _note(self, node: Node, tag: str, number: int = _AT_START) -> None:
         """Keep an element's anchors and link for the block in the making."""
         waiting = self._waiting
         if tag == "a":
@@ -633,7 +591,6 @@ class _BlockReader:
             anchors = (own,) if own else ()
         if anchors:
             waiting.anchors.extend((anchor, number) for anchor in anchors)
-            waiting.starts = waiting.starts or (begins and self._blank)
 
     def _flush(self, tag: str) -> None:
         if self._line:
@@ -654,6 +611,7 @@ class _BlockReader:
             beside = count_letters(text) - linked
             if beside <= max(_FEW_LETTERS, linked) and 2 * waiting.sequence >= len(waiting.links):
                 tag = BAR
+        starts = any(number < 0 or not counts[number] for _, number in waiting.anchors)
         tight = self._lead is not None and not level
         if tight:
             if self._lead:
@@ -661,12 +619,21 @@ class _BlockReader:
             self._lead = None
         if tag == "dt":
             self._last_term = text
-        starts = waiting.starts
-        anchors, links, places = waiting.give_away(counts)
-        waiting.sequence, waiting.starts = 0, False
-        self._blocks.append(
-            Block(text, level, anchors, links, starts, fragment, tight, places, False, 0, tag, self._term)
-        )
+        block = Block(text, level, fragment=fragment, tight=tight, tag=tag, term=self._term)
+        if waiting.anchors or waiting.links:
+            counts = (*counts, 0)  # the last one is that of _AT_START
+            anchors: dict[str, int] = {}
+            for anchor, number in waiting.anchors:
+                anchors.setdefault(anchor, counts[number])
+            block = block._replace(
+                anchors=tuple(anchors),
+                links=tuple([link for link, _ in waiting.links]),
+                starts=starts,
+                places=(*anchors.values(), *[counts[number] for _, number in waiting.links]),
+            )
+            self._waiting = _PendingMarks()
+        waiting.sequence = 0
+        self._blocks.append(block)
 
 
 def _remove_marks(text: str, marks: int) -> tuple[str, tuple[int, ...]]:
@@ -674,14 +641,13 @@ def _remove_marks(text: str, marks: int) -> tuple[str, tuple[int, ...]]:
 
     Args:
         text: A text with marks.
-        marks: How many there must be. If there are others, nothing is said of their places.
+        marks: How many there must be. If there are others, all are said to stand at the start.
     """
     if MARK not in text:
         return text, ()
     pieces = text.split(MARK)
-    if len(pieces) != marks + 1 or len(text) <= _BRIEF:
-        return "".join(pieces), ()
-    return "".join(pieces), tuple(accumulate(map(count_letters, pieces[:-1])))
+    counts = tuple(accumulate(map(count_letters, pieces[:-1])))
+    return "".join(pieces), counts if len(counts) == marks else (0,) * marks
 
 
 def _get_only_text(node: Node) -> str | None:

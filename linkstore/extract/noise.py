@@ -10,9 +10,10 @@ page to page, which one page does not tell: see :class:`~linkstore.ingest.html.c
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import add, sub
 from typing import Final, NamedTuple
 
 from linkstore.extract.blocks import BAR, HEADINGS, Block, Box, Node, Tree, count_letters
@@ -102,14 +103,12 @@ class Noise:
     Args:
         left_out: Which blocks are noise, and what it is called: ``"navigation"``, ``"sidebars"``.
         suspects: Which blocks are in what is named like noise but is not, unless other pages of the site say
-            the same: the number of the element, from 1.
-        kinds: What these elements are called, by number.
+            the same: the number of the element, from 1, and what it is called.
         titled: Which blocks are in a header that has the page's title.
     """
 
     left_out: Mapping[int, str] = field(default_factory=dict)
-    suspects: Mapping[int, int] = field(default_factory=dict)
-    kinds: Mapping[int, str] = field(default_factory=dict)
+    suspects: Mapping[int, tuple[int, str]] = field(default_factory=dict)
     titled: frozenset[int] = frozenset()
 
 
@@ -140,15 +139,15 @@ def _describe(node: Node) -> Suspect:
     return Suspect(kind, certain, framed=not boxed)
 
 
-def is_prose(text: str, linked: int, tag: str = "li") -> bool:
+def is_prose(text: str, size: int, linked: int, tag: str = "li") -> bool:
     """Say whether a line is a paragraph rather than a label, an entry of a menu or a notice of rights.
 
     Args:
         text: The line.
-        linked: How many of its letters are in links.
+        size: How many of its letters are in no link.
+        linked: How many are.
         tag: What it is in.
     """
-    size = count_letters(text) - linked
     if size < max(_LEAST_SENTENCE, linked) or tag in HEADINGS or _RIGHTS.match(text):
         return False
     if _SENTENCE.search(text.rstrip()):
@@ -166,53 +165,51 @@ def count_linked(block: Block) -> int:
     return sum([count_letters(link.label) for link in block.links])
 
 
-class _Sums:
-    """Sums over the blocks of a page, so that a box of any size is judged in the same time."""
+class _Measures(NamedTuple):
+    """What a block adds to the sums by which a box is judged.
 
-    def __init__(self, blocks: Sequence[Block], boxes: Sequence[Box]) -> None:
-        letters = [count_own_letters(block) for block in blocks]
-        linked = [
-            min(size, count_linked(block)) if block.links else 0
-            for block, size in zip(blocks, letters, strict=True)
-        ]
-        labels, content = [0] * len(blocks), [False] * len(blocks)
-        self.is_prose = [False] * len(blocks)
-        for at in _iter_inside(boxes):
-            block, size, of = blocks[at], letters[at], linked[at]
-            labels[at] = 0 if _RIGHTS.match(block.text) else size - of
-            self.is_prose[at] = size - of >= _LEAST_SENTENCE and is_prose(
-                block.text.removeprefix("- "), of, block.tag
-            )
-            content[at] = self.is_prose[at] or block.tag == "pre"
-        self.letters, self.linked = _add_up(letters), _add_up(linked)
-        self.labels, self.content = _add_up(labels), _add_up(content)
-        self.bars = _add_up(block.tag == BAR for block in blocks)
-        targets: dict[str, tuple[int, int]] = {}
-        for at, block in enumerate(blocks):
-            for link in block.links:
-                if link.href.startswith("#"):
-                    first, _ = targets.get(link.href[1:], (at, at))
-                    targets[link.href[1:]] = (first, at)
-        self.led = [
-            (at, first, last)
-            for at, block in enumerate(blocks)
-            if block.level and targets
-            for name in {*block.anchors, block.fragment or ""}
-            for first, last in [targets.get(name, (at, at))]
-            if first != at or last != at
-        ]
+    Attributes:
+        letters: How many it has.
+        linked: How many of them are in links.
+        labels: How many are in no link, none if it is a notice of rights.
+        content: Whether it is a paragraph, or code.
+        bar: Whether it only leads to other pages.
+    """
+
+    letters: int
+    linked: int
+    labels: int
+    content: bool
+    bar: bool
 
 
-def _iter_inside(boxes: Sequence[Box]) -> Iterator[int]:
-    """Yield each block that is in a box, once."""
-    end = 0
-    for box in boxes:
-        yield from range(max(end, box.start), box.end)
-        end = max(end, box.end)
+def _measure(block: Block) -> _Measures:
+    letters = count_own_letters(block)
+    linked = min(letters, count_linked(block))
+    labels = 0 if _RIGHTS.match(block.text) else letters - linked
+    text = block.text.removeprefix("- ")
+    content = block.tag == "pre" or is_prose(text, letters - linked, linked, block.tag)
+    return _Measures(letters, linked, labels, content, block.tag == BAR)
 
 
-def _add_up(counts: Iterable[int]) -> list[int]:
-    return list(accumulate(counts, initial=0))
+def _add_up(sums: tuple[int, ...], measures: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(map(add, sums, measures))
+
+
+def _find_led(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
+    """Return where each heading is that links lead to, and the first and the last of these links."""
+    targets: dict[str, list[int]] = {}
+    for at, block in enumerate(blocks):
+        for href, _ in block.links:
+            if href.startswith("#"):
+                targets.setdefault(href[1:], []).append(at)
+    return [
+        (at, targets[name][0], targets[name][-1])
+        for at, block in enumerate(blocks)
+        if block.level
+        for name in (*block.anchors, block.fragment)
+        if name in targets
+    ]
 
 
 def find_noise(
@@ -234,43 +231,42 @@ def find_noise(
     """
     left_out: dict[int, str] = {at: NAVIGATION for at, block in enumerate(blocks) if block.tag == BAR}
     boxes = [box for box in boxes if box.start < box.end and box.node in suspects]
-    sums = _Sums(blocks if boxes else (), boxes)
-    in_suspect: dict[int, int] = {}
-    kinds: dict[int, str] = {}
+    measures = [_measure(block) for block in (blocks if boxes else ())]
+    nothing: tuple[int, ...] = (0, 0, 0, 0, 0)
+    sums = list(accumulate(measures, _add_up, initial=nothing))  # so a box of any size takes as long
+    led_to = _find_led(blocks) if boxes else []
+    in_suspect: dict[int, tuple[int, str]] = {}
     titled: set[int] = set()
+    number = 0
     for box in boxes:
         suspect = suspects[box.node]
         inside = range(box.start, box.end)
         if all(at in left_out for at in (box.start, box.end - 1)):
             continue
-        letters, linked, labels, content, bars = (
-            of[box.end] - of[box.start]
-            for of in (sums.letters, sums.linked, sums.labels, sums.content, sums.bars)
-        )
+        letters, linked, labels, content, bars = map(sub, sums[box.end], sums[box.start])
         beside = letters - linked
         kept = certain and not suspect.certain
-        if not (suspect.certain or kept) and beside * 2 > sums.letters[-1] - sums.linked[-1]:
+        if not (suspect.certain or kept) and beside * 2 > sums[-1][0] - sums[-1][1]:
             continue  # it holds most of the page
         led = not suspect.certain and any(
-            at in inside and (first < box.start or last >= box.end) for at, first, last in sums.led
+            at in inside and (first < box.start or last >= box.end) for at, first, last in led_to
         )
         has_title = any(_is_title(blocks[at], title, header=suspect.kind == HEADERS) for at in inside)
         menu = linked >= beside or (letters <= _LONGEST_BAR and (0 < beside <= 2 * linked or bars))
         label = suspect.framed and labels <= _FEW_LETTERS
         if kept or content or led or has_title or not (suspect.certain or menu or label):
-            number = len(kinds) + 1
-            kinds[number] = suspect.kind
-            in_suspect.update(dict.fromkeys(inside, number))
+            number += 1
+            in_suspect.update(dict.fromkeys(inside, (number, suspect.kind)))
             titled.update(inside if has_title else ())
             if (suspect.certain or linked > beside) and not (kept or led) and content:
-                left_out.update(dict.fromkeys(_find_menus(blocks, sums, inside), suspect.kind))
+                left_out.update(dict.fromkeys(_find_menus(blocks, measures, inside), suspect.kind))
         else:
             left_out.update({at: suspect.kind for at in inside if at not in left_out})
     contents = next((at for at, block in enumerate(blocks) if at not in left_out and block.level != 1), None)
     if contents is not None and _is_contents(blocks[contents]):
         left_out[contents] = CONTENTS
     left_out.update(dict.fromkeys(_find_contents(blocks, left_out), CONTENTS))
-    return Noise(left_out, in_suspect, kinds, frozenset(titled))
+    return Noise(left_out, in_suspect, frozenset(titled))
 
 
 def _find_contents(blocks: Sequence[Block], left_out: Container[int]) -> Iterator[int]:
@@ -304,12 +300,12 @@ def _leads_below(block: Block, at: int, headings: Mapping[str | None, int]) -> b
     )
 
 
-def _find_menus(blocks: Sequence[Block], sums: _Sums, inside: range) -> Iterator[int]:
+def _find_menus(blocks: Sequence[Block], measures: Sequence[_Measures], inside: range) -> Iterator[int]:
     """Yield the blocks of a menu that are no paragraphs, and the headings with only such below."""
     headings: list[int] = []
     below = False
     for at in inside:
-        if sums.is_prose[at] or blocks[at].tag in {"pre", "aside"}:
+        if measures[at].content or blocks[at].tag == "aside":
             headings, below = [], False
         elif not blocks[at].level:
             below = True

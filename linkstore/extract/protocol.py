@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from langchain_core.documents import Document
 
@@ -24,11 +25,10 @@ Review = Callable[[Document], bool]
 """Shown a stored document, takes it into account and says whether its links may have changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hyperlink:
+class Hyperlink(NamedTuple):
     """A hyperlink as the author wrote it.
 
-    Args:
+    Attributes:
         href: The target, unresolved.
         label: The anchor text, white space folded; may be empty.
     """
@@ -126,7 +126,8 @@ class QueryExtractor(Protocol):
 
 def extractor_names() -> tuple[str, ...]:
     """Return the names of all installed extractors, sorted."""
-    return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
+    _list_entry_points.cache_clear()  # one may have been installed
+    return tuple(sorted(_list_entry_points()))
 
 
 def load_extractor(name: str, **options: Any) -> LinkExtractor[Any]:
@@ -149,12 +150,17 @@ def load_extractor(name: str, **options: Any) -> LinkExtractor[Any]:
     return extractor
 
 
+@cache
+def _list_entry_points() -> Mapping[str, EntryPoint]:
+    """Look for extractors in all installed packages, which takes longer than reading a few pages."""
+    return {point.name: point for point in reversed(list(entry_points(group=ENTRY_POINT_GROUP)))}
+
+
 def _find_entry_point(name: str) -> EntryPoint:
-    for point in entry_points(group=ENTRY_POINT_GROUP):
-        if point.name == name:
-            return point
-    known = ", ".join(extractor_names()) or "none"
-    raise ExtractionError(f"no extractor named {name!r} is installed; installed: {known}")
+    if name not in _list_entry_points() and name not in (names := extractor_names()):
+        known = ", ".join(names) or "none"
+        raise ExtractionError(f"no extractor named {name!r} is installed; installed: {known}")
+    return _list_entry_points()[name]
 
 
 @runtime_checkable

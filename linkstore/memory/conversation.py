@@ -17,7 +17,8 @@ from linkstore.core.calls import arun, run, run_in_thread
 from linkstore.core.plans import Operation
 from linkstore.memory.distil import distil_session, read_session, summarise_session
 from linkstore.memory.forgetting import ForgetOptions, Forgotten, delete_turns, forget_turns
-from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, make_recall, search_turns
+from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, find_turns, make_recall
+from linkstore.memory.search import QueryView
 from linkstore.memory.sessions import SessionKey, check_parts
 from linkstore.memory.settings import MemorySettings
 from linkstore.memory.turns import Turn, find_exchanges, read_head, read_session_documents, select_filled
@@ -152,13 +153,14 @@ class ConversationMemory(MemorySettings):
             text: The fact, as a sentence that makes sense by itself.
             supersedes: Ids of turns and notes that are no longer so; default: what a rule finds.
         """
-        return self._run(record_note(self, SessionKey.of(session), text, supersedes=supersedes))
+        return self._run(record_note(self, TurnInput(SessionKey.of(session), text, supersedes=supersedes)))
 
     async def aremember(
         self, session: SessionKey | str, text: str, *, supersedes: Sequence[str] | None = None
     ) -> Turn:
         """Write a fact: see :meth:`remember`."""
-        return await self._arun(record_note(self, SessionKey.of(session), text, supersedes=supersedes))
+        said = TurnInput(SessionKey.of(session), text, supersedes=supersedes)
+        return await self._arun(record_note(self, said))
 
     def recall(self, session: SessionKey | str, question: str, **options: Unpack[RecallOptions]) -> Recall:
         """Recall the turns and the chunks of knowledge that answer a question.
@@ -191,13 +193,15 @@ class ConversationMemory(MemorySettings):
 
         Nothing is rewritten, and the knowledge is not searched.
         """
-        return self._run(search_turns(self, RecallRequest(SessionKey.of(session), text, **options)))
+        asked = RecallRequest(SessionKey.of(session), text, **options)
+        return self._run(find_turns(self, [QueryView(text)], asked))
 
     async def asearch(
         self, session: SessionKey | str, text: str, **options: Unpack[RecallOptions]
     ) -> list[tuple[Turn, float]]:
         """Search turns and notes: see :meth:`search`."""
-        return await self._arun(search_turns(self, RecallRequest(SessionKey.of(session), text, **options)))
+        asked = RecallRequest(SessionKey.of(session), text, **options)
+        return await self._arun(find_turns(self, [QueryView(text)], asked))
 
     def turns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
         """Return the turns of a session in order, none for an unknown session.
@@ -395,9 +399,9 @@ class ConversationMemory(MemorySettings):
             session: The conversation, whose turns and notes alone the tools change.
             everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
         """
-        from linkstore.memory.tools import memory_tools
+        from linkstore.memory.tools import MemoryScope, make_memory_tools
 
-        return memory_tools(self, session, everywhere=everywhere)
+        return make_memory_tools(MemoryScope(self, SessionKey.of(session), everywhere))
 
     def __enter__(self) -> Self:
         return self

@@ -56,9 +56,7 @@ _COUNT_WORDS: Final[Mapping[str, int]] = {
     "eight": 8, "nine": 9, "ten": 10,
 }  # fmt: skip
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_AGO: Final = re.compile(
-    r"\b(\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten) (day|week|month)s? ago\b"
-)
+_AGO: Final = re.compile(rf"\b(\d{{1,3}}|{'|'.join(_COUNT_WORDS)}) (day|week|month)s? ago\b")
 _PERIOD: Final = re.compile(r"\b(this|last) (week|month|year)\b")
 _WEEKDAY: Final = re.compile(rf"\b(?:on|last|since|until|till|before|after) ({'|'.join(_DAYS)})\b")
 _PRESENT: Final = re.compile(r"\b(?:today|this morning|tonight)\b")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import HumanMessage, SystemMessage
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from linkstore.context.decay import Memory
 from linkstore.core.arguments import omit_none, require_model
@@ -27,7 +27,7 @@ from linkstore.memory.names import has_words
 from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, ask_model
 from linkstore.memory.turns import Turn, format_turn, read_all
-from linkstore.memory.writing import SUMMARY, record_note
+from linkstore.memory.writing import SUMMARY, TurnInput, record_note
 
 _TURNS_AT_ONCE: Final = 20
 """How many turns a model reads in one call."""
@@ -89,23 +89,22 @@ def distil_session(
         messages = _make_messages(some, known)
         try:
             given: Any = yield Call(structured.invoke, structured.ainvoke, (messages,))
+            distilled = DistilledNotes.model_validate(given)
         except Exception as error:
             raise ExtractionError(f"the model could not distil {session}: {error}") from error
-        for note in _check_notes(given, session).notes:
+        for note in distilled.notes:
             sources = [some[number - 1].id for number in note.turns if 0 < number <= len(some)]
             replaced = [known[number - 1].id for number in note.replaces if 0 < number <= len(known)]
-            is_rule = note.memory == "procedural"
+            kind = "semantic" if note.memory == "procedural" and not pinning else note.memory
             if has_words(note.text):
-                made = yield from record_note(
-                    memory,
+                said = TurnInput(
                     session,
                     note.text,
-                    memory_kind="semantic" if is_rule and not pinning else note.memory,
                     sources=sources or [turn.id for turn in some],
                     supersedes=replaced or None,
                     metadata=omit_none(**{HALF_LIFE_KEY: note.half_life_hours}),
                 )
-                written.append(made)
+                written += [(yield from record_note(memory, said, kind))]
     return written
 
 
@@ -121,10 +120,8 @@ def summarise_session(memory: MemorySettings, session: SessionKey) -> Operation[
         text = answer if has_words(answer) else text
     before = [note.id for note in notes if SUMMARY in note.metadata]
     sources = [turn.id for turn in turns]
-    marked = {SUMMARY: True}
-    return (
-        yield from record_note(memory, session, text, sources=sources, supersedes=before, metadata=marked)
-    )
+    said = TurnInput(session, text, sources=sources, supersedes=before, metadata={SUMMARY: True})
+    return (yield from record_note(memory, said))
 
 
 def read_session(memory: MemorySettings, session: SessionKey) -> Operation[tuple[list[Turn], list[Turn]]]:
@@ -138,20 +135,6 @@ def _make_messages(turns: Sequence[Turn], known: Sequence[Turn]) -> list[Any]:
     said = "\n".join(f"{number}. {format_turn(turn)}" for number, turn in enumerate(turns, 1))
     notes = "\n".join(f"{number}. {note.query}" for number, note in enumerate(known, 1)) or "none"
     return [SystemMessage(_INSTRUCTIONS), HumanMessage(f"Known notes:\n{notes}\n\nTurns:\n{said}")]
-
-
-def _check_notes(given: object, session: SessionKey) -> DistilledNotes:
-    """Return the output of the model as notes.
-
-    Raises:
-        ExtractionError: If it is not what it was asked for.
-    """
-    if isinstance(given, DistilledNotes):
-        return given
-    try:
-        return DistilledNotes.model_validate(given)
-    except ValidationError as error:
-        raise ExtractionError(f"{session}: the model did not return notes but {given!r:.200}") from error
 
 
 def extract_sentences(turns: Sequence[Turn]) -> str:

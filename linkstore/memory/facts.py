@@ -34,7 +34,7 @@ _CLAUSES: Final = re.compile(
     re.IGNORECASE,
 )
 """What stands between two clauses, or before a statement: "By the way, …", "btw …", "I read that …"."""
-_OWN_WORDS: Final = r"(?:my|our|your|his|her|their|the|this|that)\b"
+_OWN_WORDS: Final = r"(?:my|our|your|his|her|their|the)(?= )"
 _NO_NAMES: Final = STOP_WORDS | {"things", "everything", "something", "nothing", "life"}
 _STATE: Final = re.compile(
     rf"^(?P<subject>{_OWN_WORDS}(?: [\w'\u2019.&-]+){{1,6}}?|[A-Z][\w'\u2019-]*(?: [\w'\u2019-]+){{0,4}}?)"
@@ -46,7 +46,7 @@ _STATE: Final = re.compile(
 _SELF: Final = re.compile(
     r"^(?P<subject>i|we)(?:['\u2019](?:m|re|ve)|\s+(?:am|are|have))?"
     r"\s+(?:(?:already|currently|finally|just|now|recently) )?"
-    r"(?P<verb>(?:moved|live|living|work|working|stay|staying|study|weigh)(?: (?:in|at|for|to))?)"
+    r"(?P<verb>moved to|(?:live|living) in|(?:work|working) (?:at|for)|(?:stay|staying|study) at|weigh)"
     r"\s+(?P<value>\S.*)$",
     re.IGNORECASE,
 )

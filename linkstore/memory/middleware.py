@@ -5,7 +5,7 @@ Imported late; needs the extra ``agents``.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
@@ -24,14 +24,14 @@ from linkstore.memory.sessions import SessionKey
 from linkstore.memory.turns import Exchange, Turn, find_exchanges, name_writing
 
 try:
-    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.middleware import AgentState, ModelRequest
     from langchain.agents.middleware.types import PrivateStateAttr
     from langgraph.runtime import Runtime
 except ImportError as error:
     raise MissingExtraError("the middleware of a conversation memory", "agents") from error
 
 from linkstore.context.compiled import frame_parts, is_from_user
-from linkstore.context.middleware import extend_message
+from linkstore.context.middleware import PromptMiddleware, extend_message
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
@@ -54,7 +54,7 @@ class MemoryState(AgentState[Any]):
     remembered: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
 
 
-class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
+class MemoryMiddleware(PromptMiddleware):
     """Gives every model call what a memory recalls for the user's last message, and stores what is said.
 
     What is recalled is added to the system message of the call, or stands in a message of its own before the
@@ -137,20 +137,6 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             await arun(self._store(session, said[-1:]))
         return _remember(said)
 
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        """Add what was recalled, then call the model."""
-        return handler(run(self._add_recall(request)))
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        """Add what was recalled, then call the model: see :meth:`wrap_model_call`."""
-        return await handler(await arun(self._add_recall(request)))
-
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the answer."""
         return run(self._end(state, runtime))
@@ -203,7 +189,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def _find_session(self, runtime: Runtime[Any]) -> SessionKey:
         return SessionKey.of(self.session(runtime) if callable(self.session) else self.session)
 
-    def _add_recall(self, request: ModelRequest[Any]) -> Operation[ModelRequest[Any]]:
+    def prepare(self, request: ModelRequest[Any]) -> Operation[ModelRequest[Any]]:
+        """Add what was recalled."""
         exchange = find_exchange(request.messages, request.state)
         if exchange is None:
             return request

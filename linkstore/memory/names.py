@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from operator import attrgetter
 from typing import Final, NamedTuple
 from unicodedata import category
 
@@ -38,6 +39,8 @@ _WORD: Final = (
     r"|[^\W\d_][\w\u2019'&-]*(?:\.(?=\w)[\w\u2019'-]+)*|\d[\w.,/-]*\w|\d"
 )
 _TOKEN: Final = re.compile(rf"({_WORD})|(\n+|[.!?:;…](?=\s|$)|[^\w\s])")
+_ENDS: Final = ".!?:;…\n"
+"""Signs that end a sentence."""
 PARTICLES: Final = frozenset(("da", "de", "del", "der", "di", "du", "la", "le", "of", "van", "von", "y", "&"))
 """Words inside names."""
 _DETERMINERS: Final = frozenset(
@@ -51,13 +54,11 @@ _SPEAKERS: Final = frozenset(("i", "we", "you"))
 
 
 @cache
-def read_words(name: str) -> frozenset[str]:
-    """Return one of the lists of English words beside this module."""
-    for line in files("linkstore.memory").joinpath("english.txt").read_text(encoding="utf-8").splitlines():
-        key, _, listed = line.partition(": ")
-        if key == name:
-            return frozenset(map(fold, listed.split()))
-    raise KeyError(name)
+def read_words() -> dict[str, frozenset[str]]:
+    """Return the lists of English words beside this module, by name."""
+    text = files("linkstore.memory").joinpath("english.txt").read_text(encoding="utf-8")
+    lists = (line.partition(": ") for line in text.splitlines())
+    return {name: frozenset(map(fold, listed.split())) for name, _, listed in lists}
 
 
 class Name(NamedTuple):
@@ -66,13 +67,16 @@ class Name(NamedTuple):
     text: str
     start: int
 
+    @property
+    def places(self) -> range:
+        """Its characters in the text."""
+        return range(self.start, self.start + len(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class _Token:
     text: str
     start: int
-    end: int
-    sentence: int
     first: bool
 
     @property
@@ -125,47 +129,45 @@ def find_names(text: str) -> tuple[Name, ...]:
         one = tokens[at].text
         unsure = not english and (tokens[at].first or (plain and one.istitle()))
         if not unsure and not (loud and one.isupper() and one.isalpha()):
-            written = text[tokens[at].start : tokens[end - 1].end]
+            written = text[tokens[at].start : tokens[end - 1].start + len(tokens[end - 1].text)]
             found.append(Name(re.sub(r"['\u2019]s$", "", written), tokens[at].start))
         at = end
     return tuple(found)
 
 
 def _split(text: str) -> Iterator[_Token]:
-    sentence, first = 0, True
+    """Yield the words and signs of a text; the first words of its sentences may have capitals as any may."""
+    first = True
     for match in _TOKEN.finditer(text):
         if match[1]:
             word = match[1].rstrip("\u2019'-.") if len(match[1]) > 2 else match[1]
-            yield _Token(word, match.start(), match.start() + len(word), sentence, first)
+            yield _Token(word, match.start(), first)
             first = False
-        elif match[2][0] in ".!?:;…\n":
-            if not first:
-                sentence += 1
-            first = True
         else:
-            yield _Token(match[2][0], match.start(), match.end(), sentence, first)
-            first = first and match[2][0] in "*_\"'“”„«(-•"
+            sign = match[2][0]
+            yield _Token(sign, match.start(), first)
+            first = sign in _ENDS or (first and sign in "*_\"'“”„«(-•")
 
 
 def _end_name(tokens: list[_Token], at: int) -> int | None:
     """Return where the name that begins at a token ends, or None if none does."""
     one = tokens[at]
-    if not one.is_word or not one.is_capital or one.folded in read_words("times"):
+    if not one.is_word or not one.is_capital or one.folded in read_words()["times"]:
         return None
     if one.text[0].isdigit() and not any(map(str.isalpha, one.text)) and "-" not in one.text:
         return None
     end = at + 1
-    while end < len(tokens) and end - at < _MOST_NAME_WORDS and tokens[end].sentence == one.sentence:
+    while end < len(tokens) and end - at < _MOST_NAME_WORDS:
         after = tokens[end]
         if not after.is_word or tokens[end - 1].text.endswith(("'s", "\u2019s")):
             break
-        if after.is_capital and after.folded not in read_words("times") and not after.first:
+        if after.is_capital and after.folded not in read_words()["times"]:
             end += 1
         elif after.folded in PARTICLES and end + 1 < len(tokens) and tokens[end + 1].is_capital:
             end += 2
         else:
             break
-    if one.first and (one.folded in read_words("openers") or one.folded in STOP_WORDS):
+    if one.first and (one.folded in read_words()["openers"] or one.folded in STOP_WORDS):
         return None  # a name after it is found by itself
     if one.first and end == at + 1 and (_says_something(tokens, end) or _is_common(one.folded)):
         return None
@@ -174,7 +176,7 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
 
 def _says_something(tokens: list[_Token], end: int) -> bool:
     """Say whether the first word of a sentence is all of it, as "Lovely!", or has an object: "Undo it"."""
-    if end == len(tokens) or tokens[end].sentence != tokens[end - 1].sentence:
+    if end == len(tokens) or tokens[end].text in _ENDS:
         return True
     return tokens[end].folded in _DETERMINERS | _OBJECTS
 
@@ -183,7 +185,7 @@ def _says_something(tokens: list[_Token], end: int) -> bool:
 def _is_common(word: str) -> bool:
     """Say whether a word is so common in lower case that the tokenizer of the default embedding knows it."""
     known = load_wordllama_tokenizer().token_to_id(f"\u2581{word}") is not None
-    return known and word not in read_words("given")
+    return known and word not in read_words()["given"]
 
 
 SPEAKER: Final = "speaker"
@@ -197,42 +199,19 @@ _IDENTIFIER: Final = re.compile(
     r"(?:[\w-]+(?:[./_-][\w-]+)*\.(?:[a-z][a-z0-9]{1,4})|\w+(?:\.\w+)+|\w*\d\w*(?:-\w+)+)(?![\w/-])"
 )
 """A file, a module, a part number: words joined by dots, or by hyphens with a digit in them."""
-_QUOTED: Final = re.compile(r"`([^`\n]{2,60})`|\u201c([^\u201d\n]{2,60})\u201d|\*\*([^*\n]{2,60})\*\*")
-"""What the text itself marks as a name."""
-_TOPIC: Final = re.compile(
-    r"\W*(?:what(?:['\u2019]s| is| are)|how (?:does|do)|(?:please )?(?:tell me (?:more )?about|explain))"
-    r" (?!(?:the|my|our|your|his|her|their|its)\b)"
-    r"(?P<topic>[^\W_][\w+#/-]+(?: (?!work|mean|do\b|use)[\w+#/-]+){0,2}?)"
-    r"(?: works?| means?)?[\s?.!]*",
-    re.IGNORECASE,
-)
-"""A query that asks what something is: what it asks about needs no capital."""
-_LONGEST_TOPIC: Final = 120
-"""Characters of a query that asks what something is."""
 
 
 def find_entities(text: str) -> tuple[str, ...]:
     """Find the entities that a text mentions, in order, each once.
 
-    An entity is a name ("Ada Lovelace", "PEP 615"), an identifier ("sys.monitoring", "Q4-2023-report.pdf"),
-    what stands in quotation marks or is set off by Markdown, or what a short question asks about ("what is
-    kubernetes?"). Common words are none, nor are parts of these, and a name has no possessive ending.
+    An entity is a name ("Ada Lovelace", "PEP 615"), or an identifier ("sys.monitoring",
+    "Q4-2023-report.pdf"). Common words are none, nor are parts of these, and a name has no possessive ending.
     """
-    text = text[:LONGEST_TEXT]
-    found = [(match.start(), match.end(), match[0]) for match in _IDENTIFIER.finditer(text)]
-    found += [
-        (match.start(), match.end(), next(filter(None, match.groups()))) for match in _QUOTED.finditer(text)
-    ]
-    names = [(one.start, one.start + len(one.text), one.text) for one in find_names(text)]
-    topic = None if names or len(text) > _LONGEST_TOPIC else _TOPIC.fullmatch(text)
-    if topic is not None:
-        found.append((topic.start("topic"), topic.end("topic"), topic["topic"]))
-    found += [
-        (start, end, name)
-        for start, end, name in names
-        if not any(start < other_end and other_start < end for other_start, other_end, _ in found)
-    ]
-    return select_distinct_names([name for _, _, name in sorted(found) if any(map(str.isalpha, name))])
+    found = [Name(match[0], match.start()) for match in _IDENTIFIER.finditer(text[:LONGEST_TEXT])]
+    taken = {at for one in found for at in one.places}
+    found += [one for one in find_names(text) if taken.isdisjoint(one.places)]
+    ordered = sorted(found, key=attrgetter("start"))
+    return select_distinct_names([one.text for one in ordered if any(map(str.isalpha, one.text))])
 
 
 def has_words(text: str) -> bool:

@@ -66,6 +66,8 @@ NEWER_WORDS: Final = 0.5
 if it says that something changed."""
 CONVERSATION_SHARE: Final = 0.5
 """The part of the budget that the conversation may take where there is knowledge as well."""
+FoundTurn = tuple[Turn, float]
+"""A turn or a note, and its score."""
 _REWRITING_PROMPT: Final = """
 Rewrite the last question so that it can be understood without the conversation: replace pronouns and add
 what is left out. Change nothing else. Do not answer it. Give the question alone.
@@ -219,7 +221,7 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     recent = [turn for turn in recent if asked.knows(turn, memory)]
     resolved = yield from _resolve_question(memory, asked.question, recent)
     about = make_turn_views(asked.question, resolved, recent)
-    turns, scores = yield from find_turns(memory, about, asked)
+    found = yield from find_turns(memory, about, asked)
     pool: tuple[Hit, ...] = ()
     if memory.knowledge is not None:
         views = make_views(asked.question, resolved, recent)
@@ -232,10 +234,10 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
         resolved=resolved.text,
         entities=select_distinct_names(memory.entities(resolved.text)),
         recent=tuple(recent),
-        turns=tuple(turns),
-        scores=tuple(scores),
+        turns=tuple(turn for turn, _ in found),
+        scores=tuple(score for _, score in found),
         chunks=pool[: asked.k],
-        reason=None if turns or pool else "neither a turn nor a chunk is stored that could answer it",
+        reason=None if found or pool else "neither a turn nor a chunk is stored that could answer it",
     )
     if asked.budget is not None:
         recall = yield from fit_budget(recall, asked.budget, memory.knowledge, pool)
@@ -246,12 +248,6 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     if memory.touch:
         yield from _note_accesses(memory, recall, asked.moment)
     return recall
-
-
-def search_turns(memory: MemorySettings, asked: RecallRequest) -> Operation[list[tuple[Turn, float]]]:
-    """Return the turns and notes for a text as it is, best first, with their scores."""
-    turns, scores = yield from find_turns(memory, [QueryView(asked.question)], asked)
-    return list(zip(turns, scores, strict=True))
 
 
 def _resolve_question(
@@ -288,8 +284,11 @@ def _find_answered_name(memory: MemorySettings, recent: Sequence[Turn]) -> Opera
 
 def find_turns(
     memory: MemorySettings, views: Sequence[QueryView], asked: RecallRequest
-) -> Operation[tuple[list[Turn], list[float]]]:
-    """Return the turns for the views of a question, best first, each fact in its newest form, and scores."""
+) -> Operation[list[FoundTurn]]:
+    """Return the turns for the views of a question, best first, each fact in its newest form.
+
+    Notes on facts and events fade.
+    """
     scope = asked.make_scope(memory)
     named = yield from memory.read(find_named_speakers(asked.question, asked.session.owner))
     bare = [replace(view, text=remove_names(view.text, named)) for view in views]
@@ -297,20 +296,20 @@ def find_turns(
         speaker=named[0] if len(named) == 1 else None, times=make_near_filters(asked.question, asked.moment)
     )
     hits = yield from _search_views(memory, memory.store, bare, asked, strategy, scope)
-    found = [
-        (read_turn(hit.document), hit.score * strength)
-        for hit, strength in zip(hits, (yield from _measure_strengths(memory, hits, asked)), strict=True)
-    ]
-    found.sort(key=lambda pair: -pair[1])
-    known = [pair for pair in found if asked.knows(pair[0], memory)]
-    kept = yield from _give_way(memory, asked, known)
-    kept = (put_newer_first(kept, bare) if strategy.times is None else kept)[: asked.k]
-    return [turn for turn, _ in kept], [score for _, score in kept]
+    decay = Decay()
+    fading = [str(hit.document.id) for hit in hits if decay.may_fade(hit.document.metadata)]
+    accessed = yield from memory.accesses[0].read(fading)
+    found: list[FoundTurn] = []
+    for hit in hits:
+        turn, metadata = read_turn(hit.document), hit.document.metadata
+        strength, _ = decay.judge(turn.id, metadata, asked.moment, accessed=accessed.get(turn.id))
+        if asked.knows(turn, memory):
+            found.append((turn, hit.score * strength))
+    kept = yield from _give_way(memory, asked, sorted(found, key=lambda pair: -pair[1]))
+    return (put_newer_first(kept, bare) if strategy.times is None else kept)[: asked.k]
 
 
-def put_newer_first(
-    found: Sequence[tuple[Turn, float]], views: Sequence[QueryView]
-) -> list[tuple[Turn, float]]:
+def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> list[FoundTurn]:
     """Put what was said later before what was said earlier of the same, among the first turns.
 
     Whether the later one takes the place of the earlier one may not be known; it is read first. They are of
@@ -319,7 +318,7 @@ def put_newer_first(
     else.
     """
     asked = {stem for view in views for stem in _find_stems(view.text)}
-    ordered: list[tuple[Turn, float]] = []
+    ordered: list[FoundTurn] = []
     for turn, score in found[:NEWER_AMONG]:
         before = [
             at
@@ -343,26 +342,13 @@ def _find_stems(text: str) -> set[str]:
     return {stem_plural(word) for word in extract_terms(text)}
 
 
-def _measure_strengths(
-    memory: MemorySettings, hits: Sequence[Hit], asked: RecallRequest
-) -> Operation[list[float]]:
-    """Return the strength of each hit: notes on facts and events fade."""
-    decay = Decay()
-    fading = [str(hit.document.id) for hit in hits if decay.may_fade(hit.document.metadata)]
-    accessed = yield from memory.accesses[0].read(fading)
-    return [
-        decay.strength_of(str(hit.document.id), hit.document.metadata, asked.moment, last_access=accessed)
-        for hit in hits
-    ]
-
-
 def _give_way(
-    memory: MemorySettings, asked: RecallRequest, found: Sequence[tuple[Turn, float]]
-) -> Operation[list[tuple[Turn, float]]]:
+    memory: MemorySettings, asked: RecallRequest, found: Sequence[FoundTurn]
+) -> Operation[list[FoundTurn]]:
     """Put in the place of each turn the one that supersedes it; keep it behind if it says more than that."""
     newer = yield from _find_newer(memory, asked, [turn for turn, _ in found])
     until = {id: turn.time for id, turn in newer.items()}
-    ordered: dict[str, tuple[Turn, float]] = {}
+    ordered: dict[str, FoundTurn] = {}
     for turn, score in found:
         newest = turn
         for _ in range(MOST_CORRECTIONS):
@@ -418,17 +404,13 @@ def _search_views(
 ) -> Operation[tuple[Hit, ...]]:
     """Return the hits of a store for the views of a question, best first: at least ``k``, if there are.
 
-    Whether a question that stands alone is off the subject is for the store's search to judge; views are read
-    together, and "Why?" is none by itself. What was said before names much that is not meant.
+    What was said before names much that is not meant.
     """
     pool = max(RECALL_POOL, 2 * asked.k)
     found: list[Hits] = []
-    several = len(views) > 1
-    if several and store.min_similarity is None:
-        strategy = strategy.with_floor(-1.0)
     for view in views:
         chosen = strategy
-        if several and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
+        if len(views) > 1 and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
             chosen = replace(strategy, named=0)
         hits: Hits = yield request_search(store, view.text, strategy=chosen, k=pool, filter=scope)
         found.append(hits)

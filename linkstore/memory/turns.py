@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage
 
 from linkstore.context.compiled import is_from_user
-from linkstore.core.arguments import require
+from linkstore.core.arguments import omit_none, require
 from linkstore.core.arrays import Ints
 from linkstore.core.documents import MEMORY_KEY
 from linkstore.core.links import LINKS_KEY, Link
@@ -56,8 +56,11 @@ EXCERPT_CHARACTERS: Final = 300
 """Characters of a turn's query or response that the conversation part of a prompt shows."""
 WORDLESS: Final = "(nothing was said)"
 """The text of a turn without any word or sign, which no embedding takes."""
+_PLAIN: Final = ("ordinal", "query", "response", "meaning", "leans", "follows")
+_LISTED: Final = ("entities", "sources", "supersedes", "statements")
+"""The fields of a turn that its document has under the same names, as they are, or as lists."""
 _OWN_KEYS: Final = frozenset(
-    f"type session owner ordinal time query response meaning leans {SPEAKER} {MEMORY_KEY} {LINKS_KEY}".split()
+    (*_PLAIN, *_LISTED, "type", "session", "owner", "time", SPEAKER, MEMORY_KEY, LINKS_KEY)
 )
 """The keys of metadata that a memory writes."""
 
@@ -126,13 +129,15 @@ class Turn:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the turn as plain JSON."""
-        names = ("id", "ordinal", "query", "response", "meaning", "memory")
-        listed = ("entities", "sources", "supersedes")
+        return {"id": self.id, **self.fields, "memory": self.memory, "metadata": dict(self.metadata)}
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What its document has under the names of the fields, as plain JSON."""
         return {
-            **{name: getattr(self, name) for name in names},
-            **{name: list(getattr(self, name)) for name in listed},
+            **{name: getattr(self, name) for name in _PLAIN},
+            **{name: list(getattr(self, name)) for name in _LISTED},
             "time": format_time(self.time),
-            "metadata": dict(self.metadata),
         }
 
 
@@ -192,45 +197,27 @@ def make_document(turn: Turn) -> Document:
         links.append(Link.incoming(kind=WRITTEN, tag=make_written_tag(turn.session, turn.writing)))
     metadata = {
         **turn.metadata,
+        **turn.fields,
         "type": NOTE if turn.is_note else TURN,
         "session": path,
         "owner": turn.session.owner,
-        "ordinal": turn.ordinal,
-        "time": format_time(turn.time),
-        "query": turn.query,
-        "response": turn.response,
-        "meaning": turn.meaning,
-        "leans": turn.leans,
         SPEAKER: speaker,
         LINKS_KEY: [link.to_dict() for link in links],
+        **omit_none(**{MEMORY_KEY: turn.memory}),
     }
-    if turn.memory is not None:
-        metadata[MEMORY_KEY] = turn.memory
     return Document(id=turn.id, page_content=turn.text, metadata=metadata)
 
 
 def read_turn(document: StoredDocument | Document) -> Turn:
     """Return the turn or note that a document stores."""
     metadata = document.metadata
-    links = [(one["kind"], one["tag"], one["direction"], one.get("label")) for one in metadata[LINKS_KEY]]
-
-    def tags(wanted: str, direction: str) -> tuple[str, ...]:
-        return tuple(tag for kind, tag, way, _ in links if kind == wanted and way == direction)
-
+    fields: dict[str, Any] = {name: metadata[name] for name in _PLAIN}
+    fields |= {name: tuple(metadata[name]) for name in _LISTED}
     return Turn(
+        **fields,
         id=str(document.id),
         session=SessionKey.from_path(metadata["session"]),
-        ordinal=metadata["ordinal"],
-        query=metadata["query"],
-        response=metadata["response"],
         time=datetime.fromisoformat(metadata["time"]),
-        meaning=metadata["meaning"],
-        leans=metadata["leans"],
-        entities=tuple(label for kind, _, _, label in links if kind == MENTIONS),
-        sources=tags(SOURCED_FROM, "out"),
-        supersedes=tags(SUPERSEDES, "out"),
-        statements=tuple(label for kind, _, _, label in links if kind == STATES),
-        follows=next(iter(tags(NEXT_TURN, "in")), None),
         memory=metadata.get(MEMORY_KEY),
         metadata={key: value for key, value in metadata.items() if key not in _OWN_KEYS},
     )

@@ -25,7 +25,7 @@ from linkstore.core.plans import Operation, read_documents
 from linkstore.core.processes import Lock
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
-from linkstore.memory.facts import read_statements
+from linkstore.memory.facts import Statement, read_statements
 from linkstore.memory.names import has_words, read_speaker, select_distinct_names
 from linkstore.memory.references import depends_on_history
 from linkstore.memory.sessions import SessionKey, get_page, make_session_document
@@ -135,13 +135,9 @@ def record_turn(memory: MemorySettings, said: TurnInput) -> Operation[Turn]:
             if turn != before:
                 yield from _store_turns(memory, [turn])
             return turn
-    recorded, recent = yield from memory.read(read_head(said.session, memory.window))
-    last = recent[-1] if recent else None
-    ordinal = last.ordinal + 1 if last else 1
-    turn = understand(memory, said, recent, ordinal, said.writing or uuid.uuid4().hex[:8])
-    turn = replace(turn, follows=last.id if last else None)
-    if said.supersedes is None:
-        turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
+    recorded, latest = yield from memory.read(read_head(said.session, 1))
+    ordinal, follows = (latest[-1].ordinal + 1, latest[-1].id) if latest else (1, None)
+    turn = yield from understand(memory, said, ordinal, said.writing or uuid.uuid4().hex[:8], follows)
     yield from _store_turns(memory, [turn], recorded=recorded)
     return turn
 
@@ -168,12 +164,18 @@ def _store_turns(
 
 
 def understand(
-    memory: MemorySettings, said: TurnInput, recent: Sequence[Turn], ordinal: int, writing: str
-) -> Turn:
-    """Make a turn of what was said in the light of the turns before it."""
+    memory: MemorySettings,
+    said: TurnInput,
+    ordinal: int,
+    writing: str,
+    follows: str | None = None,
+    kind: str | None = None,
+) -> Operation[Turn]:
+    """Make a turn of what was said after another one, or a note of a kind of memory."""
     meaning = said.meaning if said.meaning != said.query else None
     refers = depends_on_history(said.query) or "i mean" in said.query.lower()
-    return Turn(
+    stated = () if SUMMARY in said.metadata else read_statements(said.query)  # it tells of what was so
+    turn = Turn(
         id=f"{said.session.path}/{ordinal:07d}-{writing}",
         session=said.session,
         ordinal=ordinal,
@@ -181,13 +183,18 @@ def understand(
         response=said.response,
         time=datetime.now(UTC) if said.time is None else said.time,
         meaning=meaning or None,
-        leans=not meaning and bool(recent) and refers,
+        leans=not meaning and follows is not None and refers,
         entities=_name_entities(memory, said, meaning or said.query),
         sources=tuple(dict.fromkeys(said.sources)),
         supersedes=tuple(said.supersedes or ()),
-        statements=tuple(one.key for one in read_statements(said.query)),
+        statements=tuple(one.key for one in stated),
+        follows=follows,
+        memory=kind,
         metadata=dict(said.metadata),
     )
+    if said.supersedes is None:
+        turn = replace(turn, supersedes=(yield from _find_superseded(memory, turn, stated)))
+    return turn
 
 
 def _name_entities(memory: MemorySettings, said: TurnInput, resolved: str) -> tuple[str, ...]:
@@ -209,13 +216,14 @@ def _complete(memory: MemorySettings, turn: Turn, said: TurnInput) -> Turn:
     )
 
 
-def find_superseded(memory: MemorySettings, turn: Turn) -> Operation[tuple[str, ...]]:
+def _find_superseded(
+    memory: MemorySettings, turn: Turn, stated: Sequence[Statement]
+) -> Operation[tuple[str, ...]]:
     """Return the ids of earlier turns and notes that state something else of the same."""
-    stated = read_statements(turn.query)
     if not stated:
         return ()
-    tags = [(STATES, f"{turn.session.reach}#{one.key}") for one in stated]
-    earlier = yield from memory.read(read_turns(list(dict.fromkeys(tags))))
+    tags = [(STATES, f"{turn.session.reach}#{key}") for key in dict.fromkeys(turn.statements)]
+    earlier = yield from memory.read(read_turns(tags))
     return tuple(
         one.id
         for one in sorted(earlier, key=attrgetter("time"))[-MOST_EARLIER:]
@@ -226,27 +234,13 @@ def find_superseded(memory: MemorySettings, turn: Turn) -> Operation[tuple[str, 
     )
 
 
-def record_note(
-    memory: MemorySettings,
-    session: SessionKey,
-    text: str,
-    *,
-    memory_kind: str = "semantic",
-    sources: Sequence[str] = (),
-    supersedes: Sequence[str] | None = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> Operation[Turn]:
+def record_note(memory: MemorySettings, said: TurnInput, kind: str = "semantic") -> Operation[Turn]:
     """Write a note of a session. The same text from the same turns is the same note."""
-    if not has_words(text):
-        raise DocumentError(f"a note needs words, and has none: {text!r}")
-    said = TurnInput(session, text, sources=sources, supersedes=supersedes, metadata=metadata or {})
-    turn = understand(memory, said, (), 0, name_writing("\0".join(sources), text))
-    turn = replace(turn, memory=memory_kind)
-    if SUMMARY in turn.metadata:
-        turn = replace(turn, statements=())  # it tells of what was so
-    if supersedes is None:
-        turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
-    known = yield from memory.read(read_documents([session.path]))
+    if not has_words(said.query):
+        raise DocumentError(f"a note needs words, and has none: {said.query!r}")
+    writing = name_writing("\0".join(said.sources), said.query)
+    turn = yield from understand(memory, said, 0, writing, kind=kind)
+    known = yield from memory.read(read_documents([said.session.path]))
     yield from _store_turns(memory, [turn], recorded=len(known))
     return turn
 
@@ -276,15 +270,12 @@ def update_turn(
         sources=before.sources,
         time=before.time,
         metadata=before.metadata if metadata is None else metadata,
-        supersedes=before.supersedes,
+        supersedes=before.supersedes if query is None else None,
         meaning=before.meaning if query is None else None,
     )
-    last = yield from memory.read(read_documents([before.follows] if before.follows else []))
-    turn = understand(memory, said, list(map(read_turn, last)), before.ordinal, before.writing)
-    turn = replace(turn, id=before.id, follows=before.follows, memory=before.memory)
+    turn = yield from understand(memory, said, before.ordinal, before.writing, before.follows, before.memory)
     changed: list[Turn] = []
     if query is not None:
-        turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
         # What replaced the earlier text does not replace this one.
         later = yield from memory.read(read_turns([(SUPERSEDES, id)], "out"))
         changed = [replace(one, supersedes=tuple({*one.supersedes} - {id})) for one in later]

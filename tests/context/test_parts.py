@@ -84,9 +84,9 @@ class TestDecay:
         now = datetime(2026, 1, 8, tzinfo=UTC)
         for written in ("2026-01-01", "2026-01-01T00:00:00+00:00", "2026-01-01T01:00:00+01:00", 1767225600):
             metadata = {"memory": "episodic", "last_access": written}
-            assert Decay().strength_of("d", metadata, now) == pytest.approx(0.5)
+            assert Decay().judge("d", metadata, now)[0] == pytest.approx(0.5)
         own = {"half_life_hours": 24, "last_access": "2026-01-07"}
-        assert Decay().strength_of("d", own, now) == pytest.approx(0.5)
+        assert Decay().judge("d", own, now)[0] == pytest.approx(0.5)
 
     @pytest.mark.parametrize("life", [timedelta(0), timedelta(-1), 7])
     def test_a_half_life_is_a_time_above_0(self, life):

@@ -10,7 +10,7 @@ from growing import grows_with_length
 from linkstore.errors import ExtractionError
 from linkstore.extract.html import parse_html
 from linkstore.extract.html_bounds import DEEPEST_ELEMENT, UnboundedPageError, estimate_depth
-from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
+from linkstore_extractors.html import HtmlInput, HtmlLinkExtractor
 
 MANY = 2000
 ATTRIBUTES = " ".join(f"a{number}" for number in range(900))
@@ -43,7 +43,7 @@ DISTINCT = "".join(f"<b id={number}>" for number in range(400))
 )
 def test_a_page_that_would_grow_beyond_measure_is_refused(page, problem):
     with pytest.raises(ExtractionError, match=problem):
-        HtmlLinkExtractor().extract(HtmlSource(content=page, url="https://o.org/"))
+        HtmlLinkExtractor().extract(HtmlInput(content=page, base_url="https://o.org/"))
 
 
 @pytest.mark.parametrize(

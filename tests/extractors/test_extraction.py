@@ -47,6 +47,12 @@ def test_a_third_party_extractor_is_found_by_its_entry_point_and_gets_the_option
     assert extractor.extract("Ada") == (Link.outgoing(kind="person", tag="Ada"),)
 
 
+def test_installed_packages_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    load_extractor("nickname")
+    monkeypatch.setattr("linkstore.extract.protocol.entry_points", lambda **_: pytest.fail("looked again"))
+    load_extractor("nickname")
+
+
 def test_an_unknown_name_lists_the_installed_ones() -> None:
     with pytest.raises(ExtractionError, match=r"no extractor named 'keywrd' .*citation.*keyword.*nickname"):
         load_extractor("keywrd")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from linkstore.core.urls import UrlPolicy
 from linkstore.errors import ExtractionError
 from linkstore.extract import LinkExtractor
-from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource
+from linkstore_extractors.html import HtmlInput, HtmlLinkExtractor
 
 URL = "https://docs.example.org/guide/index.html"
 PAGE = """<!DOCTYPE html><html><head><title>Guide</title>
@@ -30,7 +30,7 @@ PAGE = """<!DOCTYPE html><html><head><title>Guide</title>
 
 
 def links(content=PAGE, url=URL, **options):
-    return HtmlLinkExtractor(**options).extract(HtmlSource(content=content, url=url))
+    return HtmlLinkExtractor(**options).extract(HtmlInput(content=content, base_url=url))
 
 
 def outgoing(found):
@@ -139,7 +139,7 @@ def test_no_content_fails_and_the_same_gives_the_same(content):
 
 
 def incoming_of(head: str, **options) -> set[str]:
-    source = HtmlSource(content=f"<head>{head}</head><p id=x>x", url="https://x.org/blog/post-17")
+    source = HtmlInput(content=f"<head>{head}</head><p id=x>x", base_url="https://x.org/blog/post-17")
     found = HtmlLinkExtractor(**options).extract(source)
     return {link.tag.partition("#")[0] for link in found if link.leads_in}
 

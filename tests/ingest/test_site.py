@@ -11,8 +11,9 @@ from linkstore.core.links import Link, get_links
 from linkstore.core.urls import Site
 from linkstore.errors import LinkError, SourceConflictError
 from linkstore.ingest import FolderSource, index
-from linkstore.ingest.html.chrome import InventoryError, read_inventory
+from linkstore.ingest.html.chrome import read_inventory
 from linkstore.ingest.html.folder import find_refresh_target
+from linkstore.ingest.source import UnreadablePageError
 from linkstore.strategies import Eager
 
 LINKS = ("hyperlink",)
@@ -184,7 +185,7 @@ def test_a_broken_inventory_is_reported_and_nothing_else_is_lost(store, tmp_path
 
 
 def test_an_inventory_cannot_fill_the_memory():
-    with pytest.raises(InventoryError, match="more than"):
+    with pytest.raises(UnreadablePageError, match="more than"):
         read_inventory(inventory(body=zlib.compress(b"\0" * (65 * 2**20))))
 
 

@@ -27,7 +27,13 @@ from pydantic import BaseModel
 from linkstore import LinkStore
 from linkstore.agents import ScriptedChatModel
 from linkstore.context import counter_of
-from linkstore.errors import BackendError, BudgetError, StoreBusyError, StoreUnavailableError
+from linkstore.errors import (
+    BackendError,
+    BudgetError,
+    StoreBusyError,
+    StoreUnavailableError,
+    StrategyError,
+)
 from linkstore.memory import ConversationMemory, SessionKey
 
 SESSION = SessionKey(user_id="ann", run_id="one")
@@ -445,3 +451,54 @@ def test_a_tool_that_fails_to_remember_says_so(memory):
     memory.store.close()
     with pytest.raises(BackendError):
         remember.invoke({"text": "Ann's cat is called Tom."})
+
+
+def test_a_recall_may_stand_in_a_message_of_its_own(memory):
+    """What stands before the user's last message is as it was, for prompt caches."""
+    memory.add(SESSION, "My favourite tea is sencha.", "Noted.")
+    model = ScriptedChatModel(script=["Sencha.", "Green."])
+    middleware = memory.middleware(SESSION, place="message")
+    agent = create_agent(model, [], system_prompt="Be kind.", middleware=[middleware])
+    first = agent.invoke(told("What do I like to drink?"))
+    agent.invoke({"messages": [*first["messages"], HumanMessage("Which colour has it?")]})
+    assert [one.text for one in first["messages"]] == ["What do I like to drink?", "Sencha."]
+    system, beside, question = model.calls[0].messages
+    assert (system.text, question.text) == ("Be kind.", "What do I like to drink?")
+    assert "My favourite tea is sencha." in beside.text
+    assert [one.text for one in model.calls[1].messages[:3]] == [
+        "Be kind.",
+        "What do I like to drink?",
+        "Sencha.",
+    ]
+    assert [turn.query for turn in memory.turns(SESSION)] == [
+        "My favourite tea is sencha.",
+        "What do I like to drink?",
+        "Which colour has it?",
+    ]
+    with pytest.raises(StrategyError, match="place must be 'system' or 'message', not 'prompt'"):
+        memory.middleware(SESSION, place="prompt")
+
+
+def test_a_turn_is_stored_with_what_the_rewriter_made_of_it(memory):
+    with ConversationMemory(memory.store, rewriter=lambda *_: "Where does Sencha come from?") as rewriting:
+        rewriting.add(SESSION, "I drink Sencha.", "Nice.")
+        model = ScriptedChatModel(script=["Japan."])
+        create_agent(model, [], middleware=[rewriting.middleware(SESSION)]).invoke(told("Where is it from?"))
+        turn = rewriting.turns(SESSION, 1)[0]
+    assert (turn.query, turn.meaning) == ("Where is it from?", "Where does Sencha come from?")
+    assert "Sencha" in turn.entities
+
+
+async def test_tools_correct_and_forget(memory):
+    _, remember, correct, forget = memory.tools(SESSION)
+    remember.invoke({"text": "Ann's cat is called Tom."})
+    answer = correct.invoke({"wrong": "The cat is called Tom.", "right": "Ann's cat is called Tim."})
+    assert answer == 'Corrected: "Ann\'s cat is called Tom." is no longer so.'
+    assert [turn.query for turn in memory.recall(SESSION, "What is the cat called?").turns] == [
+        "Ann's cat is called Tim."
+    ]
+    nobody = await memory.tools("nobody")[2].ainvoke({"wrong": "It is red.", "right": "It is blue."})
+    assert nobody == "Remembered. Nothing was known that it corrects."
+    assert await forget.ainvoke({"about": "Ann"}) == "Forgotten: 0 turns and 2 notes about 'Ann'."
+    assert memory.notes(SESSION) == []
+    assert forget.invoke({"about": "?!"}).startswith("Error: ")

@@ -143,6 +143,9 @@ class KnowingCases:
             ("I play chess.", "I don't play chess any more."),
             ("I use Vim.", "I use an e-bike now."),
             ("I switched to Colemak.", "I switched to decaf."),
+            ("I'm staying positive.", "Ann said: I'm staying hopeful."),
+            ("I'm working on a script.", "I'm working on a new project, and it's hard."),
+            ("So, this is Max.", "Well, this is where I practise."),
         ],
     )
     def test_facts_that_stand_beside_each_other_stay(self, memory, one, other):
@@ -388,6 +391,13 @@ class KnowingCases:
         quiet.recall("chat", "When does the vault open?")
         quiet.close()
         assert store.accessed([note.id]) == before
+
+    def test_a_model_summarises(self, store):
+        with ConversationMemory(store, model=ScriptedChatModel(script=["Ann likes tea.", "?!"])) as memory:
+            memory.add("chat", "I am Ann, and I like sencha.", "Noted.")
+            assert memory.summarise("chat").query == "Ann likes tea."
+            assert memory.summarise("chat").query == "I am Ann, and I like sencha. Noted.", "no words"
+            assert len(memory.notes("chat")) == 2
 
     def test_a_rewriter_takes_the_question_and_the_turns(self, store):
         seen = []

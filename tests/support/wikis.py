@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from linkstore.ingest.wiki.layout import CitationMark
-from linkstore.ingest.wiki.source import Article, read_article
+from linkstore.ingest.wiki.layout import REFERENCE, Article
+from linkstore.ingest.wiki.source import read_article
 from linkstore.ingest.wiki.titles import Namespace, SiteInfo, TitleResolver
 
 NAMESPACES = {
@@ -97,5 +97,5 @@ def links(text: str) -> list[tuple[str, str]]:
         (link.href, link.label)
         for block in article(text).blocks
         for link in block.links
-        if not isinstance(link, CitationMark)
+        if not link.href.startswith(REFERENCE)
     ]

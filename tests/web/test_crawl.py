@@ -18,6 +18,7 @@ from memory_store import MemoryStore
 from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, running
 
 from linkstore.core.links import get_links
+from linkstore.errors import StrategyError
 from linkstore.ingest import (
     FolderSource,
     NothingIndexedError,
@@ -33,7 +34,6 @@ from linkstore.ingest.web import (
     ForbiddenUrlError,
     SiteUnavailableError,
     WebSettings,
-    WebSettingsError,
     WebsiteSource,
 )
 
@@ -713,7 +713,7 @@ def test_a_page_full_of_hostile_links_leads_nowhere(serve, store):
     ],
 )
 def test_settings_that_cannot_work_are_refused(wrong):
-    with pytest.raises(WebSettingsError):
+    with pytest.raises(StrategyError):
         WebSettings(**wrong)
 
 
@@ -1017,7 +1017,7 @@ def test_a_crawl_by_links_is_not_divided(serve, store):
     )
     for url, depth in ((START, 0), (f"{START}sitemap.xml", None)):
         source = WebsiteSource(url, rate=1000.0, max_depth=depth, network=network(site))
-        with pytest.raises(WebSettingsError, match=r"cannot be divided.*max_depth=0"):
+        with pytest.raises(StrategyError, match=r"cannot be divided.*max_depth=0"):
             index(store, source, partition=Partition(1, 2))
     assert store.stored == {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from wikis import article, lines, links
 
-from linkstore.ingest.wiki.layout import CitationMark
+from linkstore.ingest.wiki.layout import REFERENCE
 from linkstore.ingest.wiki.source import read_reference
 
 
@@ -157,8 +157,13 @@ def test_anchors_of_templates_and_elements_belong_to_the_text_behind_them():
     assert [block.starts for block in page.blocks[:2]] == [True, False]
 
 
+def test_a_parameter_keeps_the_references_in_its_name():
+    assert links("{{{<ref name=a/>|b [[C]]|<ref name=d/>}}} [[E]]") == [("/wiki/C", "C"), ("/wiki/E", "E")]
+    assert links("{{{<ref name=a/>}}} [[Needle tower]]") == [("/wiki/Needle_tower", "Needle tower")]
+
+
 def test_categories_are_named_once_and_without_sort_keys():
-    assert article("[[Category:b]][[Category:A|key]] [[category:B]] x").categories == ("B", "A")
+    assert article("[[Category:b]][[Category:A|key]] [[category:B]] x").categories == {"B": None, "A": None}
 
 
 def test_references_are_kept_aside_and_stand_where_they_are_cited():
@@ -166,7 +171,10 @@ def test_references_are_kept_aside_and_stand_where_they_are_cited():
         "One<ref name=x>{{cite book|title=T}}</ref>.\n\nTwo<ref name=x/><ref>[[Ann]] wrote</ref>.\n"
         "<references><ref name=y>late</ref></references>\n\nThree<ref name=y/>."
     )
-    cited = [[link.key for link in block.links if isinstance(link, CitationMark)] for block in page.blocks]
+    cited = [
+        [link.href.removeprefix(REFERENCE) for link in block.links if link.href.startswith(REFERENCE)]
+        for block in page.blocks
+    ]
     assert cited[0] == ["x"]
     assert cited[1][0] == "x"
     assert page.references[cited[1][1]] == "[[Ann]] wrote"

@@ -12,17 +12,16 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
+import xxhash
+
 from linkstore.core.urls import Site, normalize_fragment, split_tag
-from linkstore.errors import LinkStoreError
 from linkstore.extract.blocks import Block, count_letters, keep_blocks
 from linkstore.ingest.html.pages import PageContent
+from linkstore.ingest.source import UnreadablePageError
 
-SAMPLE: Final = 16
-"""Number of pages in the sample."""
-LARGEST_SAMPLED: Final = 2**17
-"""Maximum size in bytes of a page in the sample."""
 REPEATED: Final = "text of most pages"
 _FEWEST: Final = 8
 _FEWEST_ALIKE: Final = 3
@@ -45,7 +44,7 @@ LARGEST_INVENTORY: Final = 64 * 2**20
 _LONGEST_LINE: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chrome:
     """The common beginnings and ends of most pages of a site: menus, banners, notices.
 
@@ -63,11 +62,12 @@ class Chrome:
     boxes: frozenset[tuple[int, str]] = frozenset()
     banners: bool = True
 
-    @property
-    def said(self) -> str:
+    @cached_property
+    def digest(self) -> str:
         """A text that is the same for the same blocks, in every process."""
         found = [sorted(blocks) for blocks in (self.heads, self.tails, self.boxes)]
-        return repr(found) if any(found) else ""
+        said = repr(found) if any(found) else ""
+        return xxhash.xxh3_64_hexdigest(said.encode(errors="replace"))
 
     @classmethod
     def find(cls, pages: Sequence[PageContent], *, banners: bool = True) -> Chrome:
@@ -170,33 +170,29 @@ def has_suffixless_links(
     return False
 
 
-class InventoryError(LinkStoreError, ValueError):
-    """A file is not an inventory, or of an unknown version."""
-
-
-def read_inventory(content: bytes) -> Mapping[str, tuple[tuple[str, str], ...]]:
+def read_inventory(content: bytes) -> Mapping[str, Mapping[str, list[str]]]:
     """Read the names of programming languages that a site documents.
 
     Args:
         content: The file.
 
     Returns:
-        URL path of a page → fragment and name of each object described there.
+        URL path of a page → fragment → the names of the objects described there.
 
     Raises:
-        InventoryError: If it is not an inventory, or unpacks to more than 64 MiB.
+        UnreadablePageError: If it is not an inventory, or unpacks to more than 64 MiB.
     """
     *header, body = content.split(b"\n", 4) if content.count(b"\n", 0, 4096) >= 4 else (content, b"")
     if header[0].rstrip() != _HEADER:
-        raise InventoryError("it is not a Sphinx inventory of version 2")
+        raise UnreadablePageError("it is not a Sphinx inventory of version 2")
     try:
         unpacking = zlib.decompressobj()
         unpacked = unpacking.decompress(body, LARGEST_INVENTORY)
     except zlib.error as error:
-        raise InventoryError(f"it cannot be unpacked: {error}") from error
+        raise UnreadablePageError(f"it cannot be unpacked: {error}") from error
     if unpacking.unconsumed_tail:
-        raise InventoryError(f"it unpacks to more than {LARGEST_INVENTORY:,} bytes")
-    found: dict[str, list[tuple[str, str]]] = {}
+        raise UnreadablePageError(f"it unpacks to more than {LARGEST_INVENTORY:,} bytes")
+    found: dict[str, dict[str, list[str]]] = {}
     for line in unpacked.decode(errors="replace").splitlines():
         match = _LINE.fullmatch(line.rstrip()) if len(line) <= _LONGEST_LINE else None
         if match is None or match["domain"] in _OTHER_DOMAINS:
@@ -204,5 +200,5 @@ def read_inventory(content: bytes) -> Mapping[str, tuple[tuple[str, str], ...]]:
         name, uri = match["name"], match["uri"]
         page, _, fragment = (f"{uri[:-1]}{name}" if uri.endswith("$") else uri).partition("#")
         if fragment:
-            found.setdefault(page, []).append((normalize_fragment(fragment), name))
-    return {page: tuple(dict.fromkeys(names)) for page, names in found.items()}
+            found.setdefault(page, {}).setdefault(normalize_fragment(fragment), []).append(name)
+    return found

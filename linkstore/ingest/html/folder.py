@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Final
 
 import xxhash
@@ -46,11 +46,8 @@ from linkstore.ingest.files import (
 from linkstore.ingest.html.chrome import INVENTORY_NAME as INVENTORY
 from linkstore.ingest.html.chrome import (
     LARGEST_INVENTORY,
-    LARGEST_SAMPLED,
-    SAMPLE,
     SYMBOL,
     Chrome,
-    InventoryError,
     has_suffixless_links,
     read_inventory,
 )
@@ -76,6 +73,10 @@ _SOON: Final = 10
 _LONGEST_FILE: Final = 16 * 2**20
 _LARGEST_STUB: Final = 16 * 2**10
 _LONGEST_WAY: Final = 16
+_SAMPLE: Final = 16
+"""Pages from which it is told what a site's pages share."""
+_LARGEST_SAMPLED: Final = 2**17
+"""Bytes of a page among them."""
 _LEAST_PART: Final = 24
 """Pages in a folder at the root of a site, from which on it is looked at on its own."""
 _MOST_PARTS: Final = 8
@@ -120,17 +121,10 @@ def read_redirects(folder: Folder, problems: list[BadInput]) -> Iterator[tuple[s
             problems.append(BadInput(name=name, reason=str(error)))
             continue
         for line in decode_html(content).text.splitlines():
-            yield from _parse_redirect(line)
-
-
-def _parse_redirect(line: str) -> Iterator[tuple[str, str]]:
-    """Yield the redirect on a line, if it leads from one page to one other."""
-    words = line.split()
-    words = words[: next((at for at, word in enumerate(words) if word.startswith("#")), None)]
-    if len(words) not in {2, 3} or any("*" in word or "/:" in word for word in words[:2]):
-        return
-    if len(words) == 2 or words[2].rstrip("!") in _SENDING:
-        yield words[0], words[1]
+            words = list(takewhile(lambda word: not word.startswith("#"), line.split()))
+            one_page = len(words) in {2, 3} and not any("*" in word or "/:" in word for word in words[:2])
+            if one_page and (len(words) == 2 or words[2].rstrip("!") in _SENDING):
+                yield words[0], words[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,10 +247,9 @@ class FolderPages:
         self._redirects = find_redirects(folder, files, self.site)
         self._files = [file for file in files if file.url not in self._redirects.stubs]
         self._own_tags = frozenset(filter(None, (self.site.page_tag(file.url) for file in self._files)))
-        self._homes = {"": _find_home(self._files)}
         self._look_around()
         self._titles = PageTitles((file.url, titles[file.url]) for file in self._files if file.url in titles)
-        self._symbols: Mapping[str, tuple[tuple[str, str], ...]] = {}
+        self._symbols: Mapping[str, Mapping[str, Sequence[str]]] = {}
 
     @property
     def unread(self) -> Mapping[str, int]:
@@ -289,6 +282,7 @@ class FolderPages:
         built = [file for file in self._files if file.suffix == ".html"]
         urls = {file.url for file in built}
         self._chromes = {"": Chrome.find([found for url, found in sample if url in urls])}
+        self._homes = {"": _find_home(self._files)}
         parts = Counter(map(_get_part, built))
         for part, count in parts.most_common(_MOST_PARTS) if len(parts) > 1 else ():
             if part and count >= _LEAST_PART:
@@ -296,31 +290,23 @@ class FolderPages:
                 sampled = [found for _, found in self._read_sample(inside)]
                 self._chromes[part] = Chrome.find(sampled, banners=False)
                 self._homes[part] = _find_home(inside)
-        self._chrome_digests = {
-            part: xxhash.xxh3_64_hexdigest(chrome.said.encode(errors="replace"))
-            for part, chrome in self._chromes.items()
-        }
         if has_suffixless_links(sample, self.site, self._own_tags, HTML_SUFFIXES | MARKDOWN_SUFFIXES):
             self._files = [self._also_without_suffix(file) for file in self._files]
 
     def _read_sample(self, files: Sequence[PageFile]) -> Iterator[tuple[str, PageContent]]:
         """Yield a few pages, each with its URL."""
-        apart = max(1, len(files) // SAMPLE)
+        apart = max(1, len(files) // _SAMPLE)
         tried = chain.from_iterable(files[start::apart] for start in dict.fromkeys((0, apart // 2)))
-        small = ((file, read_file_content(file, LARGEST_SAMPLED)) for file in tried)
+        small = ((file, read_file_content(file, _LARGEST_SAMPLED)) for file in tried)
         readable = ((file, content) for file, content in small if not isinstance(content, BadInput))
-        for file, content in islice(readable, SAMPLE):
+        for file, content in islice(readable, _SAMPLE):
             with suppress(Exception):  # whatever is wrong, the page is read again, and then reported
                 yield file.url, self._read(file, content)
 
-    def _get_chrome_part(self, file: PageFile) -> str:
-        """Return the part of the site whose pages have the same frame as this one."""
-        part = _get_part(file)
-        return part if part in self._chromes else ""
-
-    def _is_in_chrome(self, file: PageFile) -> bool:
-        """Say whether a page is framed by what most share, and is not the one that keeps it."""
-        return file.suffix == ".html" and file.url != self._homes[self._get_chrome_part(file)]
+    def _find_chrome(self, file: PageFile) -> Chrome | None:
+        """Return what most pages of its part of the site share, None for the page that keeps it."""
+        part = _get_part(file) if _get_part(file) in self._chromes else ""
+        return self._chromes[part] if file.suffix == ".html" and file.url != self._homes[part] else None
 
     def _also_without_suffix(self, file: PageFile) -> PageFile:
         name, dot, _ = file.url.rpartition(".")
@@ -333,12 +319,13 @@ class FolderPages:
         if self._folder.has(INVENTORY):
             try:
                 self._symbols = read_inventory(self._folder.read(INVENTORY, LARGEST_INVENTORY))
-            except (InventoryError, UnreadablePageError, OSError) as error:
+            except (UnreadablePageError, OSError) as error:
                 yield BadInput(name=INVENTORY, reason=str(error))
 
     def _digest(self, file: PageFile, content: bytes) -> str:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
-        framed = self._chrome_digests[self._get_chrome_part(file)] if self._is_in_chrome(file) else ""
+        chrome = self._find_chrome(file)
+        framed = chrome.digest if chrome else ""
         said = f"{self._salt}{known_as}{framed}{self._titles.describe(file.url)}"
         digest = xxhash.xxh3_128(said.encode(errors="replace"))
         digest.update(content)
@@ -346,8 +333,8 @@ class FolderPages:
 
     def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
         found = self._titles.choose(self._read(file, content))
-        if self._is_in_chrome(file):
-            found = self._chromes[self._get_chrome_part(file)].without(found)
+        chrome = self._find_chrome(file)
+        found = chrome.without(found) if chrome else found
         found = self._titles.told_apart(found, file.url)
         old = self._old_names(file)
         canonical = self._canonical(file, found)
@@ -366,10 +353,7 @@ class FolderPages:
             disbelieved=() if canonical is None or believed else (canonical,),
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)
-        symbols: dict[str, tuple[str, ...]] = {}
-        for fragment, name in self._symbols.get(file.url, ()):
-            symbols[fragment] = (*symbols.get(fragment, ()), name)
-        return add_incoming_links(chunks, {"hyperlink": old, SYMBOL: symbols})
+        return add_incoming_links(chunks, {"hyperlink": old, SYMBOL: self._symbols.get(file.url, {})})
 
     def _read(self, file: PageFile, content: bytes) -> PageContent:
         if file.suffix == NOTEBOOK_SUFFIX:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from linkstore.extract.blocks import Block, Box, Node, Tree, count_letters, keep_blocks, read_blocks
+from linkstore.extract.blocks import Block, Box, Tree, count_letters, keep_blocks, read_blocks
 from linkstore.extract.html import (
     DecodedText,
     decode_html,
@@ -31,11 +31,17 @@ from linkstore.extract.noise import (
 from linkstore.extract.visibility import apply_visibility
 from linkstore.ingest.source import UnreadablePageError
 
-_MAIN: Final = "main, [role=main], article, .body, .document"
-"""Elements in which site builders put the main content."""
 _SURE: Final = 0.5
 _PROBABLE: Final = 0.75
-"""How much of the page's text that is not in links it must hold: names are used for other things too."""
+_MAIN: Final = {
+    "main": _SURE,
+    "[role=main]": _SURE,
+    "article": _PROBABLE,
+    ".body:not(body)": _PROBABLE,
+    ".document": _PROBABLE,
+}
+"""Elements in which site builders put the main content, and how much of the page's text that is not in links
+they must hold: names are used for other things too."""
 OUTSIDE: Final = "text outside the main content"
 HIDDEN: Final = "hidden text"
 _WIDE: Final = ("utf-16", "utf-32")
@@ -174,7 +180,7 @@ def _read_main_content(
     counts: Counter[str] = Counter()
     for at, kind in left_out.items():
         counts[kind] += count_own_letters(blocks[at])
-    for at, number in noise.suspects.items():
+    for at, (number, _) in noise.suspects.items():
         blocks[at] = blocks[at]._replace(suspect=number)
     kept = [at for at in range(len(blocks)) if at not in left_out]
     frame = frozenset((blocks[at].level, blocks[at].text) for at in left_out)
@@ -202,7 +208,7 @@ def _find_outside(
         if share == _PROBABLE:
             kept |= _find_paragraphs(blocks, kept)
         outside = (at for at in range(len(blocks)) if at not in kept and at not in noise.left_out)
-        return {at: noise.kinds.get(noise.suspects.get(at, 0), OUTSIDE) for at in outside}
+        return {at: noise.suspects.get(at, (0, OUTSIDE))[1] for at in outside}
     return {}
 
 
@@ -218,7 +224,7 @@ def _find_paragraphs(blocks: Sequence[Block], inside: frozenset[int]) -> frozens
             continue
         linked = count_linked(block)
         code = "\n" in block.text and not block.tight and not linked
-        if code or (linked * 2 < count_letters(block.text) and is_prose(block.text, linked)):
+        if code or is_prose(block.text, count_letters(block.text) - linked, linked):
             found.add(at)
             if at and blocks[at - 1].level:
                 found.add(at - 1)
@@ -232,18 +238,8 @@ def _is_bare(blocks: Sequence[Block], noise: Noise) -> bool:
 
 def _find_main(tree: Tree) -> dict[int, float]:
     """Return the elements that may be the main content, the most certain first, with their minimum share."""
-    found: dict[str, list[Node]] = {"main": [], "role": [], "article": [], "body": [], "document": []}
-    for node in tree.css(_MAIN):
-        attributes = node.attributes
-        classes = (attributes.get("class") or "").split()
-        kinds = (node.tag, "role" if attributes.get("role") == "main" else "", *classes)
-        for kind in found.keys() & set(kinds) - ({"body"} if node.tag == "body" else set()):
-            found[kind].append(node)
-    return {
-        nodes[0].mem_id: _SURE if kind in {"main", "role"} else _PROBABLE
-        for kind, nodes in found.items()
-        if len(nodes) == 1
-    }
+    found = ((tree.css(selector), share) for selector, share in _MAIN.items())
+    return {nodes[0].mem_id: share for nodes, share in found if len(nodes) == 1}
 
 
 def _choose_title(named: str, blocks: Sequence[Block]) -> str:

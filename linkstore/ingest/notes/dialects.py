@@ -9,7 +9,7 @@ does not look like such a statement is text, for people do begin sentences with 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 from textwrap import dedent
@@ -61,21 +61,25 @@ _EXPRESSION: Final = re.compile(r"""(?<=\shref=)\{\s*(["'`])([^"'`{}<>\n]{0,2000
 _SHORTCODE: Final = re.compile(r"\{\{[<%]\s*(?:rel)?ref\s+\"?([^\"\s<>%]{1,500})\"?\s*[>%]\}\}")
 
 
-def make_fence_reader() -> Callable[[str], bool]:
-    """Make a function that is given the lines of a text in order, and says whether each is of fenced code."""
-    fence = ""
+class FenceReader:
+    """Tells which lines of a text, given in order, are of fenced code.
 
-    def is_fenced(line: str) -> bool:
-        nonlocal fence
+    Attributes:
+        fence: What closes the code that the last line is in; empty outside of code.
+    """
+
+    def __init__(self) -> None:
+        self.fence = ""
+
+    def is_fenced(self, line: str) -> bool:
+        """Say whether the next line is of fenced code."""
         found = _FENCE.match(line)
-        if not fence:
-            fence = found[1] if found else ""
+        if not self.fence:
+            self.fence = found[1] if found else ""
             return found is not None
-        if found is not None and found[1].startswith(fence) and not found[2].strip():
-            fence = ""
+        if found is not None and found[1].startswith(self.fence) and not found[2].strip():
+            self.fence = ""
         return True
-
-    return is_fenced
 
 
 def read_dialects(text: str, *, mdx: bool = False) -> str:
@@ -96,7 +100,7 @@ def remove_esm(text: str) -> str:
     if _MAY_BEGIN.search(text) is None:
         return text
     kept: list[str] = []
-    is_fenced = make_fence_reader()
+    is_fenced = FenceReader().is_fenced
     begins, done, at = True, 0, 0
     sure = True
     while at < len(text):
@@ -153,7 +157,7 @@ def unindent_tabs(text: str) -> str:
 
 def _unindent_lines(lines: list[str]) -> Iterator[str]:
     opened: list[int] = []
-    fence = ""
+    reader = FenceReader()
     for at, line in enumerate(lines):
         if not line.strip():
             yield line
@@ -161,23 +165,18 @@ def _unindent_lines(lines: list[str]) -> Iterator[str]:
         indent = len(line) - len(line.lstrip(" "))
         while opened and indent < opened[-1] + _STEP:
             opened.pop()
-            if fence:
-                yield fence
-                fence = ""
+            if reader.fence:
+                yield reader.fence
+                reader.fence = ""
         inner = line[_STEP * len(opened) :]
-        found = _FENCE.match(inner)
-        if fence:
-            closes = found is not None and found[1].startswith(fence) and not inner.strip().strip(fence[0])
-            fence = "" if closes else fence
-        elif found is not None:
-            fence = found[1]
-        elif (heading := _OPENING.fullmatch(line)) and _has_content_below(lines, at, indent):
+        heading = None if reader.is_fenced(inner) else _OPENING.fullmatch(line)
+        if heading and _has_content_below(lines, at, indent):
             opened.append(indent)
             lead = " " * (indent - _STEP * (len(opened) - 1))
             title = heading["tab"] or heading["title"] or (heading["kind"] or "").capitalize()
             yield from ("", f"{lead}{title}", "")
-            continue
-        yield inner
+        else:
+            yield inner
 
 
 def _has_content_below(lines: list[str], at: int, indent: int) -> bool:
@@ -191,7 +190,7 @@ def replace_components(text: str) -> str:
 
     Fenced code and text between back-ticks stay.
     """
-    is_fenced = make_fence_reader()
+    is_fenced = FenceReader().is_fenced
     open_links: list[str] = []
     pieces = []
     for fenced, lines in groupby(text.splitlines(keepends=True), key=is_fenced):

@@ -14,6 +14,7 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -203,7 +204,7 @@ class _NoteDialect(Dialect):
     def __init__(self, path: str, notes: NoteIndex) -> None:
         self._path = path
         self._notes = notes
-        self._led: dict[tuple[str, str | None], str | None] = {}
+        self._resolve = cache(partial(_resolve_wikilink, page=path, notes=notes))
 
     def prepare(self, text: str) -> str:
         """Return the text without comments, with marks that tell wikilinks and escaped signs in its HTML."""
@@ -224,18 +225,14 @@ class _NoteDialect(Dialect):
         """
         if not target.strip():
             return None, f"[[{target}]]"
-        if label is not None and not self._find(target) and self._find(label):
-            target, label = label, target
-            return self._resolve(target), label
-        return self._resolve(target), _format_target(target) if label is None else None
+        if label is None:
+            return self._resolve(target), _format_target(target)
+        if not self._find(target) and self._find(label):
+            return self._resolve(label), target
+        return self._resolve(target), None
 
     def _find(self, target: str) -> str | None:
         return self._notes.named(target.partition("#")[0], self._path)
-
-    def _resolve(self, target: str) -> str | None:
-        if (target, None) not in self._led:
-            self._led[target, None] = _resolve_wikilink(target, self._path, self._notes)
-        return self._led[target, None]
 
     def write_text(self, text: str, *, first: bool) -> str:
         """Return the text with links for its tags, and with the title of a callout."""

@@ -4,6 +4,5 @@ from .targets import (
     RobotsError as RobotsError,
     SiteUnavailableError as SiteUnavailableError,
     WebSettings as WebSettings,
-    WebSettingsError as WebSettingsError,
 )
 from .website import WebsiteSource as WebsiteSource

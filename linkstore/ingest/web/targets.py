@@ -5,8 +5,6 @@ URLs are parsed strictly, once, so that no two parsers can differ about the host
 ::
 
     LinkStoreError
-    ├── StrategyError
-    │   └── WebSettingsError    settings of a crawl that cannot work
     ├── FetchError              a URL that could not be fetched
     │   ├── ForbiddenUrlError   a URL or address that is never asked
     │   └── RobotsError         a robots.txt cannot be read, so nothing may be requested
@@ -22,7 +20,14 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 
 from linkstore._version import __version__
-from linkstore.core.arguments import omit_none, require, require_list
+from linkstore.core.arguments import (
+    MAX_SETTING,
+    omit_none,
+    require,
+    require_at_least,
+    require_list,
+    require_within,
+)
 from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import join_url
 from linkstore.errors import LinkStoreError, StrategyError, UnavailableError
@@ -41,10 +46,6 @@ _AUTHORITY: Final = re.compile(r"(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<p
 _IN_TARGETS: Final = re.compile(r"[!-~]*", re.ASCII)
 _IPV4_HOST: Final = re.compile(r"https?://(?:[^/]*@)?([0-9]+(?:\.[0-9]+){3})(?:[:/]|\Z)", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
-
-
-class WebSettingsError(StrategyError):
-    """Settings of a crawl contradict each other or are out of range."""
 
 
 class FetchError(LinkStoreError):
@@ -107,7 +108,7 @@ class WebSettings(PageSettings):
         max_redirects: On the way to one page; default 10.
 
     Raises:
-        WebSettingsError: If a number is out of range, or a pattern begins otherwise.
+        StrategyError: If a number is out of range, or a pattern begins otherwise.
     """
 
     allow: tuple[str, ...] = ()
@@ -127,22 +128,21 @@ class WebSettings(PageSettings):
     def __post_init__(self) -> None:
         PageSettings.__post_init__(self)
         require_list("patterns", allow=self.allow, deny=self.deny)
-        for name in ("max_pages", "rate", "timeout", "retries", "patience", "max_redirects"):
+        require_at_least(1, max_pages=self.max_pages)
+        counts = omit_none(retries=self.retries, max_redirects=self.max_redirects, max_depth=self.max_depth)
+        require_at_least(0, **counts)
+        require_within(0, MAX_SETTING, patience=self.patience)
+        for name in ("rate", "timeout"):
             require((int, float), "a number", **{name: getattr(self, name)})
-        require(int, "an integer", **omit_none(max_depth=self.max_depth))
+            if not getattr(self, name) > 0:
+                raise StrategyError(f"{name} must be more than 0, not {getattr(self, name)}")
         for pattern in (*self.allow, *self.deny):
             if not pattern.startswith(_PATTERN_STARTS):
-                raise WebSettingsError(
+                raise StrategyError(
                     f"the pattern {pattern!r} must begin with '/', '*' or 'https://', such as '/docs/'"
                 )
-        for name in ("max_pages", "rate", "timeout"):
-            if not getattr(self, name) > 0:
-                raise WebSettingsError(f"{name} must be more than 0, not {getattr(self, name)}")
-        for name in ("max_depth", "retries", "patience", "max_redirects"):
-            if (getattr(self, name) or 0) < 0:
-                raise WebSettingsError(f"{name} must be at least 0, not {getattr(self, name)}")
         if not self.user_agent.isascii() or not self.user_agent.isprintable() or not self.user_agent.strip():
-            raise WebSettingsError(f"user_agent must be printable ASCII, not {self.user_agent!r}")
+            raise StrategyError(f"user_agent must be printable ASCII, not {self.user_agent!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

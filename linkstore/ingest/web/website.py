@@ -15,6 +15,7 @@ from xml.parsers import expat
 from linkstore.core.arguments import require
 from linkstore.core.display import make_readable
 from linkstore.core.urls import Site
+from linkstore.errors import StrategyError
 from linkstore.extract.html import decode_html
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.page import find_named_pages, is_page_list
@@ -28,7 +29,6 @@ from linkstore.ingest.web.targets import (
     RobotsError,
     SiteUnavailableError,
     WebSettings,
-    WebSettingsError,
     make_absolute_url,
     read_target,
 )
@@ -94,7 +94,7 @@ class WebsiteSource(WebSettings):
             )
             is_listed = is_page_list(found.url) or (is_sitemap(found.body) and self.max_depth == 0)
             if self.partition is not None and not is_listed:
-                raise WebSettingsError(
+                raise StrategyError(
                     f"{start} cannot be divided, because pages are found by following links; give its"
                     " sitemap, and max_depth=0 (--max-depth 0), so that only its pages are indexed"
                 )

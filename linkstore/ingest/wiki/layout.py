@@ -72,7 +72,6 @@ _PLAIN: Final = re.compile(r"[\w.:-]*", re.ASCII)
 _SPECIAL: Final = frozenset("=*#:;{|! -\t")
 _SWITCH: Final = re.compile(r"__[A-Z]{3,30}__")
 _BULLETS: Final = "*#:; \t"
-_new = object.__new__
 
 
 def strip_marks(text: str) -> str:
@@ -116,28 +115,21 @@ def tidy(text: str) -> str:
     return _NO_WORDS.sub("", text.replace(GONE, "")) if GONE in text else text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CitationMark(Hyperlink):
-    """A stand-in among the hyperlinks of a block, where the block refers to a work.
-
-    Args:
-        key: Names the reference on its page.
-    """
-
-    href: str = ""
-    key: str
+REFERENCE: Final = "x-linkstore-reference:"
+"""Stands before the key of a reference in the ``href`` of what stands where a block refers to it."""
 
 
 @dataclass(slots=True)
-class ScannedPage:
+class Article:
     """The content of a page's wikitext.
 
     Args:
         text: The text, with marks.
-        links: What stands at the marks of links, in order.
+        links: What stands at the marks of links, in order; for a reference, :data:`REFERENCE` and its key.
         anchors: What stands at the marks of anchors, in order.
         categories: The categories it is in.
         references: The wikitext of its references, by key.
+        blocks: Its text without marks, once it is laid out, each block with its links.
     """
 
     text: str = ""
@@ -145,29 +137,7 @@ class ScannedPage:
     anchors: list[str] = field(default_factory=list)
     categories: dict[str, None] = field(default_factory=dict)
     references: dict[str, str] = field(default_factory=dict)
-
-
-def make_hyperlink(href: str, label: str) -> Hyperlink:
-    """Make a hyperlink six times as fast as the frozen dataclass itself does: articles are full of them."""
-    made = _new(Hyperlink)
-    _set_href(made, href)
-    _set_label(made, label)
-    return made
-
-
-def make_citation_mark(key: str) -> CitationMark:
-    """Make a place that refers to a work, as fast as :func:`make_hyperlink`."""
-    made = _new(CitationMark)
-    _set_href(made, "")
-    _set_label(made, "")
-    _set_key(made, key)
-    return made
-
-
-_set_href, _set_label, _set_key = (
-    getattr(owner, name).__set__
-    for owner, name in ((CitationMark, "href"), (CitationMark, "label"), (CitationMark, "key"))
-)
+    blocks: list[Block] = field(default_factory=list)
 
 
 def find_element_id(attributes: str) -> str:
@@ -242,16 +212,16 @@ class Anchors:
         return (name,) if old == name else (name, old)
 
 
-def lay_out(scanned: ScannedPage) -> list[Block]:
+def lay_out(article: Article) -> list[Block]:
     """Make the blocks of a scanned page, in order, each with its links and anchors."""
-    text = scanned.text
-    return _Layout(scanned).read(_SWITCH.sub("", text) if "__" in text else text)
+    text = article.text
+    return _Layout(article).read(_SWITCH.sub("", text) if "__" in text else text)
 
 
 class _Layout:
-    def __init__(self, scanned: ScannedPage) -> None:
-        self._links = iter(scanned.links)
-        self._own_anchors = iter(scanned.anchors)
+    def __init__(self, article: Article) -> None:
+        self._links = iter(article.links)
+        self._own_anchors = iter(article.anchors)
         self._headings = Anchors()
         self._blocks: list[Block] = []
         self._lines: list[str] = []
@@ -383,10 +353,8 @@ class _Layout:
         if not text.strip(" |"):
             return
         links, anchors = tuple(self._waiting_links), tuple(self._waiting_anchors)
-        if links:
-            self._waiting_links.clear()
-        if anchors:
-            self._waiting_anchors.clear()
+        self._waiting_links.clear()
+        self._waiting_anchors.clear()
         fragment = None
         if level:
             own = self._headings.of_heading(text)
@@ -411,10 +379,9 @@ class _Layout:
     def _finished(self) -> list[Block]:
         """Return all blocks. Links and anchors that still wait belong to the last one."""
         if self._blocks and (self._waiting_links or self._waiting_anchors):
-            last = self._blocks[-1]
+            last = self._blocks[-1]  # whose links have no places, so that they are looked for by their labels
             self._blocks[-1] = last._replace(
-                anchors=(*last.anchors, *self._waiting_anchors),
-                links=(*last.links, *self._waiting_links),
+                anchors=(*last.anchors, *self._waiting_anchors), links=(*last.links, *self._waiting_links)
             )
         return self._blocks
 

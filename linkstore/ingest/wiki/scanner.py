@@ -15,19 +15,19 @@ from html import unescape
 from itertools import pairwise
 from typing import Final
 
+from linkstore.extract.protocol import Hyperlink
 from linkstore.ingest.wiki.layout import (
     ANCHOR,
     BREAK,
     GONE,
     LINK,
-    ScannedPage,
+    REFERENCE,
+    Article,
     extract_marks,
     find_caption,
     find_element_id,
     find_gallery_captions,
     get_attribute,
-    make_citation_mark,
-    make_hyperlink,
     render_text,
     shield_text,
     strip_marks,
@@ -45,21 +45,22 @@ from linkstore.ingest.wiki.titles import LinkRole, LinkTarget, make_anchor
 # Each alternative begins with a literal character: Python then looks for those first. What repeats stops at
 # the characters with which markup begins, and never goes back.
 _TOKEN: Final = re.compile(
-    r"\[(\[([^\[\]{}|<>\n]++)(?:\|([^\[\]{}|<>\n]*+))?\]\]([a-z\u00df-\u00f6\u00f8-\u024f\u0430-\u045f]*+))"
-    r"|\{(\{([^{}\[\]<>]*+)\}\})"
-    r"|\{(\{++)"
-    r"|\}(\}++)"
-    r"|\[(\[(?!\[))"
-    r"|\[((?:https?:|ftp:)?//[^\s\[\]<>\"|{}]++)"
-    r"|\](\]*+)"
-    r"|\|()"
-    r"|<((?i:ref)((?:\s[^<>/]*+(?:/(?!>)[^<>/]*+)*+)?)>([^<\[]*+(?:\[(?!\[)[^<\[]*+)*+)</(?i:ref)\s*>)"
-    r"|<((/?)([a-zA-Z][a-zA-Z0-9-]*+)([^<>]*+)>)"
-    r"|<(!--)"
-    r"|:(//)"
+    r"\[(?P<plain_link>\[([^\[\]{}|<>\n]++)(?:\|([^\[\]{}|<>\n]*+))?\]\]"
+    r"([a-z\u00df-\u00f6\u00f8-\u024f\u0430-\u045f]*+))"
+    r"|\{(?P<plain_template>\{(?P<call>[^{}\[\]<>]*+)\}\})"
+    r"|\{(?P<open_braces>\{++)"
+    r"|\}(?P<close_braces>\}++)"
+    r"|\[(?P<open_link>\[(?!\[))"
+    r"|\[(?P<open_external>(?:https?:|ftp:)?//[^\s\[\]<>\"|{}]++)"
+    r"|\](?P<close_brackets>\]*+)"
+    r"|\|(?P<bar>)"
+    r"|<(?P<plain_reference>(?i:ref)(?P<named>(?:\s[^<>/]*+(?:/(?!>)[^<>/]*+)*+)?)>"
+    r"(?P<content>[^<\[]*+(?:\[(?!\[)[^<\[]*+)*+)</(?i:ref)\s*>)"
+    r"|<(?P<tag>(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9-]*+)(?P<attributes>[^<>]*+)>)"
+    r"|<(?P<comment>!--)"
+    r"|:(?P<bare_url>//)"
 )
-(_PLAIN_LINK, _PLAIN_TEMPLATE, _BRACES, _END_BRACES, _OPEN, _EXTERNAL) = (1, 5, 7, 8, 9, 10)
-(_BRACKETS, _BAR, _PLAIN_REFERENCE, _TAG, _COMMENT, _URL) = (11, 12, 13, 16, 20, 21)
+"""The outermost groups have the names of the methods of :class:`Scanner` that read them."""
 _TRAIL: Final = re.compile(r"[a-z\u00df-\u00f6\u00f8-\u024f\u0430-\u045f]*")
 _REST_OF_URL: Final = re.compile(r"[^\s\[\]<>\"{}|\x01-\x08]++")
 _ADDRESS: Final = re.compile(r"(?:https?:|ftp:)?//[^\x01-\x08|]+$")
@@ -130,26 +131,17 @@ class Scanner:
     def __init__(self, resolve: Callable[[str], LinkTarget | None], page: str) -> None:
         self._resolve = resolve
         self._page = page
-        self._found = ScannedPage()
+        self._found = Article()
         self._out = ScanOutput()
         self._add, self._add_link = self._out.pieces.append, self._found.links.append
         self._never_closed: set[str] = set()
         self._handlers: dict[int | None, Callable[[re.Match[str]], int]] = {
-            _PLAIN_LINK: self._plain_link,
-            _PLAIN_TEMPLATE: self._plain_template,
-            _BRACES: self._open_braces,
-            _END_BRACES: self._close_braces,
-            _OPEN: self._open_link,
-            _EXTERNAL: self._open_external,
-            _BRACKETS: self._close_brackets,
-            _BAR: self._bar,
-            _PLAIN_REFERENCE: self._plain_reference,
-            _TAG: self._tag,
-            _COMMENT: self._comment,
-            _URL: self._bare_url,
+            number: getattr(self, f"_{name}")
+            for name, number in _TOKEN.groupindex.items()
+            if hasattr(self, f"_{name}")
         }
 
-    def scan(self, text: str) -> ScannedPage:
+    def scan(self, text: str) -> Article:
         """Read a text. A scanner reads only one."""
         text = strip_marks(text)
         handlers, append = self._handlers, self._add
@@ -176,22 +168,22 @@ class Scanner:
             and (label or (label is None and written[0] not in " :"))
         ):
             text = (label or written) + trail
-            self._add_link(make_hyperlink(target.href, text if text.isalnum() else render_text(text)))
+            self._add_link(Hyperlink(target.href, text if text.isalnum() else render_text(text)))
             self._add(LINK + text)
         else:
             self._add(self._shown_link(written, [] if label is None else [label], trail) + trail)
         return token.end()
 
     def _open_link(self, token: re.Match[str]) -> int:
-        self._out.push(Frame(OPEN_LINK, len(self._out.pieces)), token[0])
+        self._out.push(OPEN_LINK, token[0])
         return token.end()
 
     def _open_external(self, token: re.Match[str]) -> int:
-        self._out.push(Frame(OPEN_EXTERNAL, len(self._out.pieces), name=token[_EXTERNAL]), token[0])
+        self._out.push(OPEN_EXTERNAL, token[0], name=token["open_external"])
         return token.end()
 
     def _close_brackets(self, token: re.Match[str]) -> int:
-        left = len(token[_BRACKETS]) + 1
+        left = len(token["close_brackets"]) + 1
         while left and self._out.open:
             if self._out.open[-1].kind == OPEN_EXTERNAL:
                 self._close_external(self._out.open.pop())
@@ -214,7 +206,7 @@ class Scanner:
             self._add("]")
             return
         self._out.replace(frame, f"{label.strip()}{LINK}")
-        self._add_link(make_hyperlink(unescape(frame.name), render_text(label)))
+        self._add_link(Hyperlink(unescape(frame.name), render_text(label)))
 
     def _shown_link(self, written: str, labels: Sequence[str], trail: str) -> str:
         """Return the visible text of ``[[…]]``, and record its target."""
@@ -229,7 +221,7 @@ class Scanner:
                 label = _PIPE_TRICK.sub("", written.strip().removeprefix(":"))
             if target.role is LinkRole.NONE:
                 return label
-            self._add_link(make_hyperlink(target.href, render_text(label + trail)))
+            self._add_link(Hyperlink(target.href, render_text(label + trail)))
             return LINK + label
         dropped = extract_marks("".join((written, *labels)))
         if target.role is LinkRole.CATEGORY:
@@ -241,7 +233,7 @@ class Scanner:
     def _in_brackets(self, written: str) -> str:
         """Write an external link in one pair of brackets too many."""
         url, _, label = written.partition(" ")
-        self._add_link(make_hyperlink(unescape(url), render_text(label)))
+        self._add_link(Hyperlink(unescape(url), render_text(label)))
         return f"[{LINK}{label or url}]"
 
     def _bare_url(self, token: re.Match[str]) -> int:
@@ -254,31 +246,30 @@ class Scanner:
         url = rest[0].rstrip(_BEHIND_URL)
         if "(" not in url:
             url = url.partition(")")[0]
-        self._add_link(make_hyperlink(unescape(f"{scheme}://{url}"), ""))
+        self._add_link(Hyperlink(unescape(f"{scheme}://{url}"), ""))
         self._add(f"://{url}{LINK}")
         return token.end() + len(url)
 
     # Templates
 
     def _plain_template(self, token: re.Match[str]) -> int:
-        self._add(self._rendered(token[_PLAIN_TEMPLATE + 1].split("|")))
+        self._add(self._rendered(token["call"].split("|")))
         return token.end()
 
     def _open_braces(self, token: re.Match[str]) -> int:
-        self._out.push(Frame(OPEN_TEMPLATE, len(self._out.pieces), braces=len(token[_BRACES]) + 1), token[0])
+        self._out.push(OPEN_TEMPLATE, token[0], braces=len(token["open_braces"]) + 1)
         return token.end()
 
     def _close_braces(self, token: re.Match[str]) -> int:
-        left = len(token[_END_BRACES]) + 1
+        left = len(token["close_braces"]) + 1
         while left >= 2 and self._out.can_close(OPEN_TEMPLATE):
             frame = self._out.open[-1]
             used = 3 if min(left, frame.braces) >= 3 else 2
             parts = self._out.parts(frame)
-            text = (
-                self._rendered(parts)
-                if used == 2
-                else "".join(parts[1:2]) + extract_marks("".join(parts[2:]))
-            )
+            if used == 2:
+                text = self._rendered(parts)
+            else:  # a parameter shows its default
+                text = "".join((extract_marks(parts[0]), *parts[1:2], extract_marks("".join(parts[2:]))))
             frame.braces -= used
             self._out.replace(frame, "{" * frame.braces, text)
             frame.bars.clear()
@@ -303,11 +294,11 @@ class Scanner:
     def _mentioned(self, mention: TemplateLink) -> str:
         target = None if mention.external else self._resolve(mention.target)
         if mention.external:
-            self._add_link(make_hyperlink(mention.target, mention.label))
+            self._add_link(Hyperlink(mention.target, mention.label))
             return LINK
         if target is None or target.role is not LinkRole.LINK:
             return mention.label
-        self._add_link(make_hyperlink(target.href, mention.label))
+        self._add_link(Hyperlink(target.href, mention.label))
         return LINK + mention.label
 
     def _anchors(self, parts: list[str], *, visible: bool) -> str:
@@ -326,12 +317,12 @@ class Scanner:
 
     def _plain_reference(self, token: re.Match[str]) -> int:
         """Keep a reference without tags and links in it, as most are. It is read on demand."""
-        attributes, content = token.group(_PLAIN_REFERENCE + 1, _PLAIN_REFERENCE + 2)
+        attributes, content = token.group("named", "content")
         self._define(_find_reference_name(attributes) if attributes else "", content)
         return token.end()
 
     def _tag(self, token: re.Match[str]) -> int:
-        end, name, attributes = token.group(_TAG + 1, _TAG + 2, _TAG + 3)
+        end, name, attributes = token.group("end", "name", "attributes")
         name, is_end, is_empty = name.lower(), bool(end), attributes.endswith("/")
         if name in _FRAMES:
             return self._close_tag(token, name) if is_end else self._open_tag(token, name, is_empty=is_empty)
@@ -369,13 +360,12 @@ class Scanner:
         return end.end()
 
     def _open_tag(self, token: re.Match[str], name: str, *, is_empty: bool) -> int:
-        reference = _find_reference_name(token[_TAG + 3]) if name == "ref" else ""
+        reference = _find_reference_name(token["attributes"]) if name == "ref" else ""
         if is_empty:
             if reference:
                 self._cite(reference)
             return token.end()
-        frame = Frame(name, len(self._out.pieces), inside=token.end(), name=reference)
-        self._out.push(frame, "")
+        self._out.push(name, "", inside=token.end(), name=reference)
         return token.end()
 
     def _close_tag(self, token: re.Match[str], name: str) -> int:
@@ -406,7 +396,7 @@ class Scanner:
             self._cite(key)
 
     def _cite(self, key: str) -> None:
-        self._add_link(make_citation_mark(key))
+        self._add_link(Hyperlink(REFERENCE + key))
         self._add(LINK)
 
     def _comment(self, token: re.Match[str]) -> int:
@@ -430,18 +420,18 @@ class Frame:
     Args:
         kind: OPEN_LINK, OPEN_TEMPLATE, OPEN_EXTERNAL or the name of a tag.
         start: Where it begins in the output, itself included.
-        bars: Where its ``|`` stand in the output.
         braces: How many braces it has.
         inside: Where its content begins in the text.
         name: Its own name: of a reference; the URL of an external link.
+        bars: Where its ``|`` stand in the output.
     """
 
     kind: str
     start: int
+    braces: int
+    inside: int
+    name: str
     bars: list[int] = field(default_factory=list)
-    braces: int = 0
-    inside: int = 0
-    name: str = ""
 
 
 class ScanOutput:
@@ -455,11 +445,11 @@ class ScanOutput:
         self.pieces: list[str] = []
         self.open: list[Frame] = []
 
-    def push(self, frame: Frame, written: str) -> None:
+    def push(self, kind: str, written: str, *, braces: int = 0, inside: int = 0, name: str = "") -> None:
         """Open a frame. With too many open, all of them become text."""
         if len(self.open) >= MOST_OPEN:
             self.open.clear()
-        self.open.append(frame)
+        self.open.append(Frame(kind, len(self.pieces), braces, inside, name))
         self.pieces.append(written)
 
     def can_close(self, kind: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import xxhash
 from langchain_core.documents import Document
@@ -21,7 +21,7 @@ from linkstore.core.arguments import as_path, require_list
 from linkstore.core.links import Link, merge_links
 from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy, quote_fragment
 from linkstore.extract.blocks import Block
-from linkstore.extract.protocol import Chunk, Hyperlink, LinkExtractor, Page, load_extractor
+from linkstore.extract.protocol import Chunk, LinkExtractor, Page, load_extractor
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
 from linkstore.ingest.files import name_path
 from linkstore.ingest.source import BadInput, Partition, SourcePage, UnreadablePageError
@@ -36,7 +36,7 @@ from linkstore.ingest.wiki.dump import (
     read_pages,
     read_siteinfo,
 )
-from linkstore.ingest.wiki.layout import BREAK, CitationMark, lay_out, render_text, tidy
+from linkstore.ingest.wiki.layout import BREAK, REFERENCE, Article, lay_out, render_text, tidy
 from linkstore.ingest.wiki.scanner import Scanner
 from linkstore.ingest.wiki.titles import CATEGORY, MAIN, LinkTarget, TitleResolver
 
@@ -55,21 +55,6 @@ _MARKUP: Final = "wikitext"
 Resolve = Callable[[str], LinkTarget | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Article:
-    """The content of a page.
-
-    Args:
-        blocks: Its text; among the links of a block, :class:`CitationMark` stands for a reference.
-        categories: The names of its categories, in order.
-        references: The wikitext of its references, by key.
-    """
-
-    blocks: tuple[Block, ...] = ()
-    categories: tuple[str, ...] = ()
-    references: Mapping[str, str] = field(default_factory=dict)
-
-
 def read_article(text: str, *, title: str, resolve: Resolve) -> Article:
     """Read the wikitext of a page. Any text is valid wikitext.
 
@@ -78,32 +63,17 @@ def read_article(text: str, *, title: str, resolve: Resolve) -> Article:
         title: The page's title.
         resolve: What the target of a link names.
     """
+    article = Scanner(resolve, title).scan(text)
+    article.blocks = lay_out(article)
+    return article
+
+
+def read_reference(text: str, *, title: str, resolve: Resolve) -> Block:
+    """Read the wikitext of a reference: its text, and its links that leave the wiki."""
     scanned = Scanner(resolve, title).scan(text)
-    return Article(
-        blocks=tuple(lay_out(scanned)),
-        categories=tuple(scanned.categories),
-        references=scanned.references,
-    )
-
-
-class VisibleReference(NamedTuple):
-    """A reference as readers see it.
-
-    Attributes:
-        text: Its text.
-        links: Its links that leave the wiki.
-    """
-
-    text: str
-    links: tuple[Hyperlink, ...]
-
-
-def read_reference(text: str, *, title: str, resolve: Resolve) -> VisibleReference:
-    """Read the wikitext of a reference."""
-    scanned = Scanner(resolve, title).scan(text)
-    outside = (link for link in scanned.links if not isinstance(link, CitationMark) and "//" in link.href)
-    return VisibleReference(
-        render_text(tidy(scanned.text.replace("\n", " ").replace(BREAK, " "))), tuple(outside)
+    return Block(
+        render_text(tidy(scanned.text.replace("\n", " ").replace(BREAK, " "))),
+        links=tuple(link for link in scanned.links if "//" in link.href.partition(REFERENCE)[0]),
     )
 
 
@@ -175,28 +145,26 @@ class ArticleReader:
         for name in article.categories:
             yield Link.bidir(kind=CATEGORY_KIND, tag=name)
 
-    def _read_reference(self, article: Article, title: str, key: str) -> VisibleReference:
-        return read_reference(article.references.get(key, ""), title=title, resolve=self._titles.resolve)
+    def _read_reference(self, article: Article, title: str, href: str) -> Block:
+        text = article.references.get(href.removeprefix(REFERENCE), "")
+        return read_reference(text, title=title, resolve=self._titles.resolve)
 
-    def _add_references(self, chunk: Chunk, references: Callable[[str], VisibleReference]) -> Chunk:
-        """Put links and works of references in the place of :class:`CitationMark`.
+    def _add_references(self, chunk: Chunk, references: Callable[[str], Block]) -> Chunk:
+        """Put links and works of references in the place of what refers to them.
 
         Footnotes are not part of the running text, so the extractor of citations does not see them there: it
         is given each chunk's footnotes as the reference list of a document.
         """
-        cited = dict.fromkeys(link.key for link in chunk.hyperlinks if isinstance(link, CitationMark))
+        cited = {href: references(href) for href, _ in chunk.hyperlinks if href.startswith(REFERENCE)}
         if not cited:
             return chunk
-        written = (
-            references(link.key).links if isinstance(link, CitationMark) else (link,)
-            for link in chunk.hyperlinks
-        )
-        texts = filter(None, (references(key).text for key in cited))
+        texts = filter(None, (reference.text for reference in cited.values()))
         listed = "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
         links: tuple[Link, ...] = ()
         if self._works is not None and listed:
             found = self._works.extract(Document(page_content=f"References\n\n{listed}"))
             links = merge_links(link for link in found if link.direction == "out")
+        written = (cited[link.href].links if link.href in cited else (link,) for link in chunk.hyperlinks)
         return replace(chunk, hyperlinks=tuple(chain.from_iterable(written)), links=(*chunk.links, *links))
 
     def _sections(self, aliases: Iterable[Alias]) -> dict[str, list[str]]:

@@ -35,23 +35,13 @@ _NUMBERED_AUTHORS: Final = (
 )
 _IDENTIFIERS: Final[dict[str, str]] = _CITATIONS["identifiers"]
 _STANDALONE: Final[dict[str, str]] = {**_IDENTIFIERS, **_CITATIONS["alone"]}
-_KEYS: Final = frozenset({"doi", "pmid", "pmc", "arxiv"})
+_IDENTIFIED: Final = re.compile(r"\|\s*+(?:doi|pmid|pmc|arxiv)\s*+=\s*+[^\s|]", re.IGNORECASE)
 _NAMED: Final = re.compile(r"\s*([\w][\w -]{0,40}?)\s*=(.*)", re.DOTALL)
 _TEMPLATES: Final = NAMES["templates"]
 VISIBLE_ANCHORS: Final = frozenset(split_names(_TEMPLATES["visible_anchors"]))
 ANCHORS: Final = VISIBLE_ANCHORS | frozenset(split_names(_TEMPLATES["anchors"]))
 """Templates whose arguments are anchors; of some the first one is shown too."""
 _TEXT_FUNCTIONS: Final = frozenset(_TEMPLATES["functions"].split())
-
-
-def may_cite(name: str, content: str) -> bool:
-    """Say whether a template's parameters are worth reading, by its name (lower case) and its content."""
-    return bool(_NAMES.match(name)) or any(key in content for key in _KEYS)
-
-
-def is_citation(name: str, fields: Mapping[str, str]) -> bool:
-    """Say whether a template cites a work: by its name (lower case), or since it states an identifier."""
-    return bool(_NAMES.match(name)) or not _KEYS.isdisjoint(fields)
 
 
 def format_citation(fields: Mapping[str, str]) -> str:
@@ -194,10 +184,8 @@ def _render_by_name(name: str, parts: list[str]) -> RenderedTemplate:
         return TemplateCall.read(parts).value(1)
     if len(parts) == 1 or name.startswith(("infobox", "sfn", "harv")):
         return GONE
-    if may_cite(name, "|".join(parts).lower()):
-        call = TemplateCall.read(parts)
-        if is_citation(name, call.fields):
-            return _render_citation(call)
+    if _NAMES.match(name) or _IDENTIFIED.search("|".join(parts)):
+        return _render_citation(TemplateCall.read(parts))
     return format_identifier(name, render_text(parts[1])) or GONE
 
 
@@ -227,8 +215,8 @@ def _make_constant(text: str) -> Callable[[TemplateCall], str]:
     return lambda _: text
 
 
-def _make_joined(separator: str) -> Callable[[TemplateCall], str]:
-    return lambda call: separator.join(value.strip() for value in call.values if value.strip())
+def _render_joined(call: TemplateCall) -> str:
+    return ", ".join(value.strip() for value in call.values if value.strip())
 
 
 def _make_led(words: str) -> Callable[[TemplateCall], str]:
@@ -269,10 +257,6 @@ def _render_fraction(call: TemplateCall) -> str:
 def _render_date(call: TemplateCall) -> str:
     numbers = [value.strip() for value in call.values[:3] if value.strip().lstrip("-").isdecimal()]
     return "-".join(number.zfill(2) for number in numbers) if numbers else call.value(1)
-
-
-def _render_two_dates(call: TemplateCall) -> str:
-    return _render_date(TemplateCall(call.name, call.values[:3], {}))
 
 
 def _render_nihongo(call: TemplateCall) -> str:
@@ -325,13 +309,12 @@ def _list_rules() -> Iterator[tuple[Callable[[TemplateCall], RenderedTemplate], 
         "last": _render_last,
         "quotation": _render_quotation,
         "date": _render_date,
-        "two_dates": _render_two_dates,
         "measure": _render_measure,
         "number": _render_number,
         "fraction": _render_fraction,
         "nihongo": _render_nihongo,
         "columns": _render_columns,
-        "joined": _make_joined(", "),
+        "joined": _render_joined,
         "list": _render_list,
         "url": _render_url,
         "interlanguage": _render_interlanguage,

@@ -135,55 +135,6 @@ class SiteInfo:
         return known | {one.name.casefold(): one.number for one in self.namespaces.values() if one.name}
 
 
-@dataclass(frozen=True, slots=True)
-class Interwiki:
-    """The target of a prefix.
-
-    Args:
-        url: An address with ``$1`` in place of the title.
-        is_language: Whether a link without a leading colon is not part of the text, but names the same
-            article in another language.
-    """
-
-    url: str
-    is_language: bool = False
-
-
-class InterwikiMap:
-    """The prefixes of a wiki.
-
-    Args:
-        site: The wiki.
-        further: Addresses with ``$1`` by prefix, besides those of Wikimedia.
-    """
-
-    def __init__(self, site: SiteInfo, further: Mapping[str, str]) -> None:
-        parts = site.host.split(".")
-        self._project = parts[-2] if site.is_wikimedia and parts[-2] in _PROJECTS else ""
-        own = site.language.partition("-")[0]
-        self._own = parts[0] if self._project and parts[0] in _LANGUAGES else own
-        self._known = {prefix: Interwiki(url) for prefix, url in self._wikimedia(site)}
-        self._known |= {prefix.casefold(): Interwiki(url) for prefix, url in further.items()}
-
-    def get(self, prefix: str) -> Interwiki | None:
-        """Return the target of a folded prefix, or None if it is not a prefix."""
-        known = self._known.get(prefix)
-        if known is None and self._project and prefix in _LANGUAGES:
-            return Interwiki(f"https://{prefix}.{self._project}.org/wiki/{PLACE}", is_language=True)
-        return known
-
-    def is_own(self, prefix: str) -> bool:
-        """Say whether a prefix names the wiki itself by its language."""
-        return bool(self._project) and prefix == self._own
-
-    def _wikimedia(self, site: SiteInfo) -> list[tuple[str, str]]:
-        language = self._own or "en"
-        known = [(prefix, url) for url, prefixes in _FIXED.items() for prefix in prefixes]
-        for project, prefixes in _PROJECTS.items():
-            known += [(prefix, f"https://{language}.{project}.org/wiki/{PLACE}") for prefix in prefixes]
-        return [(prefix, url) for prefix, url in known if site.is_wikimedia or len(prefix) >= _PLAIN]
-
-
 class LinkRole(Enum):
     """The relation of a link to its page."""
 
@@ -223,7 +174,19 @@ class TitleResolver:
         self._given = (site, interwiki, base)
         self._namespaces = site.named_namespaces()
         self._prefixes = site.prefixes()
-        self._interwiki = InterwikiMap(site, interwiki)
+        parts = site.host.split(".")
+        project = parts[-2] if site.is_wikimedia and parts[-2] in _PROJECTS else ""
+        language = site.language.partition("-")[0]
+        own = parts[0] if project and parts[0] in _LANGUAGES else language
+        self._own = own if project else None
+        """The prefix that names the wiki itself."""
+        known = _list_wikimedia(own or "en", all_prefixes=site.is_wikimedia)
+        known |= {prefix.casefold(): url for prefix, url in interwiki.items()}
+        self._languages = _LANGUAGES - known.keys() if project else frozenset()
+        """Prefixes of links that, without a leading colon, name the same article in another language."""
+        self._interwiki = known | {
+            prefix: f"https://{prefix}.{project}.org/wiki/{PLACE}" for prefix in self._languages
+        }
         self._root = urlsplit(base).path if base else "/"
         self.resolve: Callable[[str], LinkTarget | None] = lru_cache(_CACHED)(self._resolve)
         """The page that the target of a link (before ``|``) names; None if it cannot name one."""
@@ -268,14 +231,13 @@ class TitleResolver:
         folded, rest = prefix.rstrip().casefold(), rest.lstrip()
         if colon and folded in self._prefixes:
             return self._page(self._prefixes[folded], rest, fragment, plain=plain)
-        if colon and self._interwiki.is_own(folded):
+        if colon and folded == self._own:
             return self._named(rest, fragment, plain=True) if rest else None
-        elsewhere = self._interwiki.get(folded) if colon else None
-        if elsewhere is None:
+        if not colon or folded not in self._interwiki:
             return self._page(MAIN, title, fragment, plain=plain)
-        if elsewhere.is_language and not plain:
+        if folded in self._languages and not plain:
             return LinkTarget(LinkRole.LANGUAGE)
-        url = elsewhere.url.replace(PLACE, _quote_title(rest))
+        url = self._interwiki[folded].replace(PLACE, _quote_title(rest))
         return LinkTarget(LinkRole.LINK, add_fragment(url, fragment), rest)
 
     def _page(self, number: int, name: str, fragment: str, *, plain: bool) -> LinkTarget | None:
@@ -293,6 +255,14 @@ class TitleResolver:
         full = f"{namespace.name}:{name}" if namespace.name else name
         role = LinkRole.FILE if number == FILE and not plain else LinkRole.LINK
         return LinkTarget(role, add_fragment(f"{self._root}{_quote_title(full)}", fragment), name)
+
+
+def _list_wikimedia(language: str, *, all_prefixes: bool) -> dict[str, str]:
+    """Return the addresses of Wikimedia's wikis by prefix, also by short ones on its own wikis."""
+    known = {prefix: url for url, prefixes in _FIXED.items() for prefix in prefixes}
+    for project, prefixes in _PROJECTS.items():
+        known |= dict.fromkeys(prefixes, f"https://{language}.{project}.org/wiki/{PLACE}")
+    return {prefix: url for prefix, url in known.items() if all_prefixes or len(prefix) >= _PLAIN}
 
 
 def _resolve_above(page: str, written: str) -> str:

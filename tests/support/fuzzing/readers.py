@@ -27,7 +27,7 @@ from linkstore.ingest.wiki.dump import read_pages, read_siteinfo
 from linkstore.ingest.wiki.source import read_article, read_reference
 from linkstore.ingest.wiki.titles import SiteInfo, TitleResolver
 from linkstore_extractors.citations import CitationExtractor
-from linkstore_extractors.html import HtmlLinkExtractor, HtmlSource, HyperlinkExtractor
+from linkstore_extractors.html import HtmlInput, HtmlLinkExtractor, HyperlinkExtractor
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def _html(text: str) -> None:
     with suppress(UnreadablePageError):
         _documents(read_html_page(text.encode(errors="replace")).blocks)
     with suppress(LinkStoreError):
-        HtmlLinkExtractor().extract(HtmlSource(content=text, url="https://o.org/a/b"))
+        HtmlLinkExtractor().extract(HtmlInput(content=text, base_url="https://o.org/a/b"))
 
 
 def _markdown(text: str) -> None:
