@@ -13,7 +13,6 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from operator import add, sub
 from typing import Final, NamedTuple
 
 from linkstore.extract.blocks import BAR, HEADINGS, Block, Box, Node, Tree, count_letters
@@ -172,7 +171,7 @@ class _Measures(NamedTuple):
         letters: How many it has.
         linked: How many of them are in links.
         labels: How many are in no link, none if it is a notice of rights.
-        content: Whether it is a paragraph, or code.
+        content: Whether it is a paragraph, or code. Like the labels, of blocks in boxes only.
         bar: Whether it only leads to other pages.
     """
 
@@ -183,17 +182,23 @@ class _Measures(NamedTuple):
     bar: bool
 
 
-def _measure(block: Block) -> _Measures:
+def _measure(block: Block, *, boxed: bool) -> _Measures:
     letters = count_own_letters(block)
-    linked = min(letters, count_linked(block))
+    linked = min(letters, count_linked(block)) if block.links else 0
+    if not boxed:
+        return _Measures(letters, linked, 0, False, block.tag == BAR)
     labels = 0 if _RIGHTS.match(block.text) else letters - linked
     text = block.text.removeprefix("- ")
     content = block.tag == "pre" or is_prose(text, letters - linked, linked, block.tag)
     return _Measures(letters, linked, labels, content, block.tag == BAR)
 
 
-def _add_up(sums: tuple[int, ...], measures: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(map(add, sums, measures))
+def _iter_inside(boxes: Sequence[Box]) -> Iterator[int]:
+    """Yield each block that is in a box, once."""
+    end = 0
+    for box in boxes:
+        yield from range(max(end, box.start), box.end)
+        end = max(end, box.end)
 
 
 def _find_led(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
@@ -231,9 +236,9 @@ def find_noise(
     """
     left_out: dict[int, str] = {at: NAVIGATION for at, block in enumerate(blocks) if block.tag == BAR}
     boxes = [box for box in boxes if box.start < box.end and box.node in suspects]
-    measures = [_measure(block) for block in (blocks if boxes else ())]
-    nothing: tuple[int, ...] = (0, 0, 0, 0, 0)
-    sums = list(accumulate(measures, _add_up, initial=nothing))  # so a box of any size takes as long
+    inside_any = set(_iter_inside(boxes))
+    measures = [_measure(block, boxed=at in inside_any) for at, block in enumerate(blocks if boxes else ())]
+    sums = [list(accumulate(column, initial=0)) for column in zip(*measures, strict=True)]
     led_to = _find_led(blocks) if boxes else []
     in_suspect: dict[int, tuple[int, str]] = {}
     titled: set[int] = set()
@@ -243,10 +248,10 @@ def find_noise(
         inside = range(box.start, box.end)
         if all(at in left_out for at in (box.start, box.end - 1)):
             continue
-        letters, linked, labels, content, bars = map(sub, sums[box.end], sums[box.start])
+        letters, linked, labels, content, bars = (of[box.end] - of[box.start] for of in sums)
         beside = letters - linked
         kept = certain and not suspect.certain
-        if not (suspect.certain or kept) and beside * 2 > sums[-1][0] - sums[-1][1]:
+        if not (suspect.certain or kept) and beside * 2 > sums[0][-1] - sums[1][-1]:
             continue  # it holds most of the page
         led = not suspect.certain and any(
             at in inside and (first < box.start or last >= box.end) for at, first, last in led_to

@@ -238,8 +238,12 @@ def _is_bare(blocks: Sequence[Block], noise: Noise) -> bool:
 
 def _find_main(tree: Tree) -> dict[int, float]:
     """Return the elements that may be the main content, the most certain first, with their minimum share."""
-    found = ((tree.css(selector), share) for selector, share in _MAIN.items())
-    return {nodes[0].mem_id: share for nodes, share in found if len(nodes) == 1}
+    found = {node.mem_id: node for node in tree.css(", ".join(_MAIN))}  # in one pass over the page
+    named = (
+        ([id for id, node in found.items() if node.css_matches(selector)], share)
+        for selector, share in _MAIN.items()
+    )
+    return {nodes[0]: share for nodes, share in named if len(nodes) == 1}
 
 
 def _choose_title(named: str, blocks: Sequence[Block]) -> str:
