@@ -164,41 +164,21 @@ def count_linked(block: Block) -> int:
     return sum([count_letters(link.label) for link in block.links])
 
 
-class _Measures(NamedTuple):
-    """What a block adds to the sums by which a box is judged.
+def _measure(block: Block, *, boxed: bool) -> tuple[int, int, int, bool, bool]:
+    """Return what a block adds to the sums by which a box is judged.
 
-    Attributes:
-        letters: How many it has.
-        linked: How many of them are in links.
-        labels: How many are in no link, none if it is a notice of rights.
-        content: Whether it is a paragraph, or code. Like the labels, of blocks in boxes only.
-        bar: Whether it only leads to other pages.
+    Returns:
+        Its letters; those in links; if it is in a box, those in no link unless it is a notice of rights, and
+        whether it is content, a paragraph or code; whether it only leads to other pages.
     """
-
-    letters: int
-    linked: int
-    labels: int
-    content: bool
-    bar: bool
-
-
-def _measure(block: Block, *, boxed: bool) -> _Measures:
     letters = count_own_letters(block)
     linked = min(letters, count_linked(block)) if block.links else 0
     if not boxed:
-        return _Measures(letters, linked, 0, False, block.tag == BAR)
+        return letters, linked, 0, False, block.tag == BAR
     labels = 0 if _RIGHTS.match(block.text) else letters - linked
     text = block.text.removeprefix("- ")
     content = block.tag == "pre" or is_prose(text, letters - linked, linked, block.tag)
-    return _Measures(letters, linked, labels, content, block.tag == BAR)
-
-
-def _iter_inside(boxes: Sequence[Box]) -> Iterator[int]:
-    """Yield each block that is in a box, once."""
-    end = 0
-    for box in boxes:
-        yield from range(max(end, box.start), box.end)
-        end = max(end, box.end)
+    return letters, linked, labels, content, block.tag == BAR
 
 
 def _find_led(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
@@ -211,10 +191,18 @@ def _find_led(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
     return [
         (at, targets[name][0], targets[name][-1])
         for at, block in enumerate(blocks)
-        if block.level
+        if block.level and targets
         for name in (*block.anchors, block.fragment)
         if name in targets
     ]
+
+
+def _iter_inside(boxes: Sequence[Box]) -> Iterator[int]:
+    """Yield each block that is in a box, once."""
+    end = 0
+    for box in boxes:
+        yield from range(max(end, box.start), box.end)
+        end = max(end, box.end)
 
 
 def find_noise(
@@ -239,6 +227,7 @@ def find_noise(
     inside_any = set(_iter_inside(boxes))
     measures = [_measure(block, boxed=at in inside_any) for at, block in enumerate(blocks if boxes else ())]
     sums = [list(accumulate(column, initial=0)) for column in zip(*measures, strict=True)]
+    is_content = [content for _, _, _, content, _ in measures]
     led_to = _find_led(blocks) if boxes else []
     in_suspect: dict[int, tuple[int, str]] = {}
     titled: set[int] = set()
@@ -264,7 +253,7 @@ def find_noise(
             in_suspect.update(dict.fromkeys(inside, (number, suspect.kind)))
             titled.update(inside if has_title else ())
             if (suspect.certain or linked > beside) and not (kept or led) and content:
-                left_out.update(dict.fromkeys(_find_menus(blocks, measures, inside), suspect.kind))
+                left_out.update(dict.fromkeys(_find_menus(blocks, is_content, inside), suspect.kind))
         else:
             left_out.update({at: suspect.kind for at in inside if at not in left_out})
     contents = next((at for at, block in enumerate(blocks) if at not in left_out and block.level != 1), None)
@@ -305,12 +294,12 @@ def _leads_below(block: Block, at: int, headings: Mapping[str | None, int]) -> b
     )
 
 
-def _find_menus(blocks: Sequence[Block], measures: Sequence[_Measures], inside: range) -> Iterator[int]:
+def _find_menus(blocks: Sequence[Block], content: Sequence[bool], inside: range) -> Iterator[int]:
     """Yield the blocks of a menu that are no paragraphs, and the headings with only such below."""
     headings: list[int] = []
     below = False
     for at in inside:
-        if measures[at].content or blocks[at].tag == "aside":
+        if content[at] or blocks[at].tag == "aside":
             headings, below = [], False
         elif not blocks[at].level:
             below = True
