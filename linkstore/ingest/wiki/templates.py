@@ -94,14 +94,12 @@ class TemplateLink:
     """A link that a template makes.
 
     Args:
-        target: What it names; a URL if ``external``.
+        target: What it names, or a URL.
         label: What it shows.
-        external: Whether it leads out of the wiki.
     """
 
     target: str
     label: str
-    external: bool = False
 
 
 RenderedTemplate = str | tuple[str | TemplateLink, ...]
@@ -201,7 +199,7 @@ def _render_citation(call: TemplateCall) -> RenderedTemplate:
     url = render_text(call.fields.get("url") or call.fields.get("chapter-url") or "")
     if "://" not in url or " " in url:
         return text
-    return (text, TemplateLink(url, render_text(find_title(call.fields)), external=True))
+    return (text, TemplateLink(url, render_text(find_title(call.fields))))
 
 
 def _render_last(call: TemplateCall) -> str:
@@ -262,7 +260,7 @@ def _render_url(call: TemplateCall) -> RenderedTemplate:
     url = render_text(call.value(1))
     label = render_text(call.value(2)) or url
     full = url if "://" in url else f"https://{url}"
-    return (TemplateLink(full, label, external=True),) if url and " " not in url else label
+    return (TemplateLink(full, label),) if url and " " not in url else label
 
 
 def _make_hatnote(words: str) -> Callable[[TemplateCall], RenderedTemplate]:
