@@ -468,15 +468,6 @@ class _BlockReader:
         around = self._term
         if tag == "dd":
             self._term = self._last_term
-        text = _get_only_text(node)
-        if text is None:
-            self._read_inside(node, tag, depth)
-        elif text and not text.isspace():
-            self._emit(fold_lines(_remove_marks(text, 0)[0]), (), tag)
-        self._lead = None
-        self._term = around
-
-    def _read_inside(self, node: Node, tag: str, depth: int) -> None:
         own = tag in _SECTIONS or (tag == "div" and bool(node.id))
         start = len(self._blocks)
         if own:
@@ -490,6 +481,7 @@ class _BlockReader:
                 self._headed[-1] = heading
             if heading is not None and start < heading < len(self._blocks):
                 self._put_ahead(start, heading, node)
+        self._term = around
 
     def _put_ahead(self, start: int, at: int, section: Node) -> None:
         """Move what precedes a section's heading below the heading."""

@@ -164,21 +164,26 @@ def count_linked(block: Block) -> int:
     return sum([count_letters(link.label) for link in block.links])
 
 
-def _measure(block: Block, *, boxed: bool) -> tuple[int, int, int, bool, bool]:
-    """Return what a block adds to the sums by which a box is judged.
+def _measure(
+    blocks: Sequence[Block], boxes: Sequence[Box]
+) -> tuple[list[int], list[int], list[int], list[bool], list[bool]]:
+    """Return what each block adds to the sums by which a box is judged.
 
     Returns:
-        Its letters; those in links; if it is in a box, those in no link unless it is a notice of rights, and
+        Letters; those in links; of blocks in boxes, those in no link unless it is a notice of rights, and
         whether it is content, a paragraph or code; whether it only leads to other pages.
     """
-    letters = count_own_letters(block)
-    linked = min(letters, count_linked(block)) if block.links else 0
-    if not boxed:
-        return letters, linked, 0, False, block.tag == BAR
-    labels = 0 if _RIGHTS.match(block.text) else letters - linked
-    text = block.text.removeprefix("- ")
-    content = block.tag == "pre" or is_prose(text, letters - linked, linked, block.tag)
-    return letters, linked, labels, content, block.tag == BAR
+    letters = list(map(count_own_letters, blocks))
+    linked = [
+        min(size, count_linked(block)) if block.links else 0
+        for block, size in zip(blocks, letters, strict=True)
+    ]
+    labels, content = [0] * len(blocks), [False] * len(blocks)
+    for at in _iter_inside(boxes):
+        text, tag, beside = blocks[at].text, blocks[at].tag, letters[at] - linked[at]
+        labels[at] = 0 if _RIGHTS.match(text) else beside
+        content[at] = tag == "pre" or is_prose(text.removeprefix("- "), beside, linked[at], tag)
+    return letters, linked, labels, content, [block.tag == BAR for block in blocks]
 
 
 def _find_led(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
@@ -224,10 +229,8 @@ def find_noise(
     """
     left_out: dict[int, str] = {at: NAVIGATION for at, block in enumerate(blocks) if block.tag == BAR}
     boxes = [box for box in boxes if box.start < box.end and box.node in suspects]
-    inside_any = set(_iter_inside(boxes))
-    measures = [_measure(block, boxed=at in inside_any) for at, block in enumerate(blocks if boxes else ())]
-    sums = [list(accumulate(column, initial=0)) for column in zip(*measures, strict=True)]
-    is_content = [content for _, _, _, content, _ in measures]
+    measures = _measure(blocks if boxes else (), boxes)
+    sums = [list(accumulate(column, initial=0)) for column in measures]
     led_to = _find_led(blocks) if boxes else []
     in_suspect: dict[int, tuple[int, str]] = {}
     titled: set[int] = set()
@@ -253,7 +256,7 @@ def find_noise(
             in_suspect.update(dict.fromkeys(inside, (number, suspect.kind)))
             titled.update(inside if has_title else ())
             if (suspect.certain or linked > beside) and not (kept or led) and content:
-                left_out.update(dict.fromkeys(_find_menus(blocks, is_content, inside), suspect.kind))
+                left_out.update(dict.fromkeys(_find_menus(blocks, measures[3], inside), suspect.kind))
         else:
             left_out.update({at: suspect.kind for at in inside if at not in left_out})
     contents = next((at for at, block in enumerate(blocks) if at not in left_out and block.level != 1), None)
