@@ -15,7 +15,7 @@ from langchain_core.embeddings import Embeddings
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory, SessionKey, Turn
 from linkstore.memory.sessions import get_page, make_session_document
-from linkstore.memory.writing import store_turn
+from linkstore.memory.turns import make_document
 
 KEY = SessionKey(run_id="long", user_id="u")
 CALLS = 100
@@ -75,7 +75,7 @@ def _fill(store: LinkStore, size: int, chance: random.Random) -> None:
             follows=before,
         )
         before = turn.id
-        documents.append(store_turn(turn))
+        documents.append(make_document(turn))
     documents.append(make_session_document(KEY, get_page(size)))
     for start in range(0, len(documents), BATCH):
         store.add_documents(documents[start : start + BATCH])

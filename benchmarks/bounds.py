@@ -29,8 +29,8 @@ from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_content
 from linkstore.ingest.notes.markup import NoteIndex, find_targets, render_note
 from linkstore.ingest.source import UnreadablePageError
-from linkstore.ingest.web.sitemaps import read_sitemap
 from linkstore.ingest.web.targets import FetchError
+from linkstore.ingest.web.website import read_sitemap
 from linkstore.ingest.wiki.dump import read_pages, read_siteinfo
 from linkstore.ingest.wiki.source import read_article, read_reference
 from linkstore.ingest.wiki.titles import SiteInfo, TitleResolver

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from linkstore.cli.app import make_application
+from linkstore.cli.commands import make_application
 
 WIDTH = "100"
 TARGET = Path(__file__).with_name("cli.md")

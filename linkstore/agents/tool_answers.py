@@ -6,7 +6,7 @@ document can forge a line of an answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -31,11 +31,11 @@ class ToolAnswer:
 
     Args:
         text: For a model.
-        data: The same as a JSON object.
+        data: The same for a program: a JSON object, where it is a tool of a store.
     """
 
     text: str
-    data: Mapping[str, Any]
+    data: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,10 +70,12 @@ def graph_tools(
     """
     require(str, "a string", about=about, prefix=prefix)
     scope = ToolScope(store, ToolLimits() if limits is None else limits, filter)
-    return [_make_tool(spec) for spec in make_specs(scope, about, prefix)]
+    return [make_tool(spec) for spec in make_specs(scope, about, prefix)]
 
 
-def _make_tool(spec: ToolSpec) -> BaseTool:
+def make_tool(spec: ToolSpec) -> BaseTool:
+    """Make a tool of LangChain."""
+
     # LangChain passes a plain string, as in tool.invoke("tower"), as a positional argument.
     def call(*first: str, **arguments: Any) -> ToolOutput:
         with raise_for_model():
@@ -164,7 +166,7 @@ def make_specs(scope: ToolScope, about: str = "", prefix: str = "") -> Iterator[
     }
     for one in _READING:
         changed = _change_search(scope.ceiling, schema) if one is document_tools.search else {}
-        yield _make_spec(one, scope, words, changed, prefix=prefix)
+        yield make_spec(one, scope, words, changed, prefix=prefix)
 
 
 def make_writing_specs(scope: ToolScope) -> Iterator[ToolSpec]:
@@ -172,12 +174,12 @@ def make_writing_specs(scope: ToolScope) -> Iterator[ToolSpec]:
     schema = scope.store.schema()
     words = {"rules": f" {schema.describe()}" if schema else ""}
     for one in (document_tools.add, document_tools.delete):
-        yield _make_spec(one, scope, words, writes=True)
+        yield make_spec(one, scope, words, writes=True)
 
 
-def _make_spec(
+def make_spec(
     operation: Callable[..., Operation[ToolAnswer]],
-    scope: ToolScope,
+    scope: Any,
     words: Mapping[str, object],
     changed: Mapping[str, tuple[Any, Any] | None] | None = None,
     *,

@@ -19,5 +19,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: Words after ``linkstore``; default those of the process.
     """
     with end_at_once():
-        from linkstore.cli.app import run
+        from linkstore.cli.commands import run
     run(arguments)

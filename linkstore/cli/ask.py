@@ -9,7 +9,7 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption, TextArgument
 from linkstore.cli.exits import NOT_ANSWERED, SOURCE_INCOMPLETE, USAGE, UsageError, get_exit_code
-from linkstore.cli.output import MAX_SHOWN_SECTIONS, note, show, write_json
+from linkstore.cli.output import MAX_SHOWN_SECTIONS, note, print_result, show, write_json
 from linkstore.cli.query import check_question, show_results
 from linkstore.cli.stores import open_core_store, open_store
 from linkstore.core.display import format_count
@@ -17,8 +17,6 @@ from linkstore.errors import StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.agents.answers import Answer
-
-if TYPE_CHECKING:
     from linkstore.agents.fact_index import FactReport, FactSummary
     from linkstore.store.core import CoreStore
 
@@ -154,7 +152,7 @@ def facts(
                 ) from error
             with stored:
                 found = describe_facts(stored)
-        write_json(asdict(found)) if json else _show_report(found)
+        print_result(found, _show_report, json=json)
         return
     if model is None:
         raise UsageError("facts are extracted by a chat model; give --model, such as openai:gpt-4.1-mini")
@@ -165,10 +163,7 @@ def facts(
         except KeyboardInterrupt as error:
             note("stopped; run the same command again to go on")
             raise typer.Exit(get_exit_code(error)) from error
-    if json:
-        write_json(asdict(summary))
-    else:
-        _show_fact_summary(summary)
+    print_result(summary, _show_fact_summary, json=json)
     if summary.failed:
         raise typer.Exit(SOURCE_INCOMPLETE)
 

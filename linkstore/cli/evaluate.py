@@ -10,17 +10,30 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_stdout, note, write_json
+from linkstore.cli.output import get_stdout, note, print_result, show_progress, write_json
 from linkstore.cli.stores import open_store, split_names
+from linkstore.core.display import escape_unprintable, format_count
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+    from rich.console import Console
 
     from linkstore.evaluate.calibration import LexicalWeight
+    from linkstore.evaluate.link_groups import GoldProfile, Profile
+    from linkstore.evaluate.metrics import Comparison, Evaluation
     from linkstore.store.linkstore import LinkStore
 
 GoldName = Literal["page", "section", "id"]
 EXISTING: Final = typer.Option(exists=True, dir_okay=False)
+_GAIN_MEASURE: Final = "recall@5"
+_GOLD_TITLES: Final = {
+    "page": "gold: pages, any chunk counts",
+    "section": "gold: sections, any chunk counts",
+    "id": "gold: documents by id",
+}
+_BEST_STYLE: Final = "bold green"
+_TABLE_WIDTH: Final = 110
+"""The width of a table that is not printed to a terminal."""
 
 
 def evaluate(
@@ -52,7 +65,6 @@ def evaluate(
         raise UsageError("give either --corpus or --store")
     if store is not None and links:
         raise UsageError("--links needs --corpus; a store keeps its links")
-    from linkstore.cli.progress import show_progress
     from linkstore.embeddings.names import DEFAULT_EMBEDDING, get_embedding
     from linkstore.evaluate import running
     from linkstore.evaluate.metrics import STRATEGIES, compare_with_baseline
@@ -77,8 +89,6 @@ def evaluate(
     if json:
         write_json(found.to_dict() | {"comparison": comparison and comparison.to_dict()})
     else:
-        from linkstore.cli.tables import show_evaluation
-
         show_evaluation(found, comparison)
 
 
@@ -187,9 +197,116 @@ def profile(
     asked = () if questions is None else read_questions(questions)
     with open_store(store) as opened_store:
         found = profiled(opened_store, asked, gold=gold)
-    if json:
-        write_json(found.to_dict())
-    else:
-        from linkstore.cli.tables import show_profile
+    print_result(found, show_profile, json=json)
 
-        show_profile(found)
+
+def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> None:
+    """Print a table with one line for each strategy, and mark the best of each column."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console = get_stdout()
+    measures = tuple(evaluation.outcomes[0].measures)
+    table = Table(
+        title=f"{format_count(evaluation.questions, 'question')}, "
+        f"{_GOLD_TITLES[evaluation.gold]}; recall and MRR in %",
+        title_justify="left",
+    )
+    table.add_column("strategy")
+    headings = (name.replace("recall@", "R@").replace("mrr", "MRR") for name in measures)
+    for name in (*headings, "gain in R@5 over dense", "rescued", "ms", "no embedding"):
+        table.add_column(name, justify="right", no_wrap=True)
+    best = {name: max(one.measures[name].value for one in evaluation.outcomes) for name in measures}
+    for outcome in evaluation.outcomes:
+        values = [
+            Text(format_share(one.value), style=_BEST_STYLE if one.value == best[name] else "")
+            for name, one in outcome.measures.items()
+        ]
+        rescued = "-" if outcome.rescue_rate is None else format_share(outcome.rescue_rate.value)
+        times = (f"{outcome.ms_per_query:.1f}", f"{outcome.ms_without_embedding:.1f}")
+        one = outcome.gains[_GAIN_MEASURE]
+        gain = f"{100 * one.value:+.1f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]"
+        table.add_row(escape_unprintable(outcome.name), *values, gain, rescued, *times)
+    widen_console(console).print(table)
+    console.print(
+        "Gains with 95 % intervals of a paired bootstrap over questions. Rescued: of the gold documents that"
+        " dense search misses among 20, the share among the first 10. ms: median time a query, with and"
+        " without embedding it.",
+        style="dim",
+    )
+    if comparison is not None:
+        console.print(f"\n{comparison}", style="bold")
+
+
+def format_share(value: float) -> str:
+    """Format a share as a percentage."""
+    return f"{100 * value:.1f}"
+
+
+def widen_console(console: Console) -> Console:
+    """Make the console wide enough for a table even if it is not a terminal, and return it."""
+    if not console.is_terminal:
+        console.width = max(console.width, _TABLE_WIDTH)
+    return console
+
+
+def show_profile(profile: Profile) -> None:
+    """Print what a store's links look like, and the verdict."""
+    from linkstore.evaluate.link_groups import list_size_labels
+
+    console = widen_console(get_stdout())
+    console.print(
+        f"{format_count(profile.documents, 'document')}: {profile.reached:,} "
+        f"({format_share(profile.reached_share)} %)"
+        f" that a link leads to, {profile.isolated:,} isolated\n"
+    )
+    _show_kinds(console, profile)
+    sizes = dict(zip(list_size_labels(), profile.sizes, strict=True))
+    console.print("\nLink groups by documents on their larger side; the last are hubs", style="bold")
+    for label, count in sizes.items():
+        console.print(f"  {label:>8} {count:>10,}")
+    if profile.largest:
+        console.print("\nLargest link groups", style="bold")
+    for group in profile.largest:
+        hub = "  hub" if group.hub else ""
+        console.print(
+            f"  {group.out:>8,} out {group.in_:>8,} in  "
+            f"{escape_unprintable(f'{group.kind} {group.tag}')}{hub}"
+        )
+    if profile.gold is not None:
+        _show_gold_profile(console, profile.gold)
+    console.print(f"\n{profile.verdict}", style="bold")
+
+
+def _show_kinds(console: Console, profile: Profile) -> None:
+    from rich.table import Table
+
+    table = Table("kind")
+    for name in ("links", "dangling", "groups", "hubs", "edges", "edges a document"):
+        table.add_column(name, justify="right")
+    for kind, one in profile.links.items():
+        counts = (one.links, one.dangling, one.groups, one.hubs, one.edges)
+        rate = one.edges / profile.documents if profile.documents else 0.0
+        table.add_row(escape_unprintable(kind), *(f"{count:,}" for count in counts), f"{rate:.2f}")
+    console.print(table)
+
+
+def _show_gold_profile(console: Console, gold: GoldProfile) -> None:
+    from rich.table import Table
+
+    console.print(f"\n{format_count(gold.questions, 'question')}", style="bold")
+    table = Table("kind")
+    for name in ("edges at gold", "join two gold", "precision, %", "gold linked to gold, %"):
+        table.add_column(name, justify="right")
+    for kind, one in gold.kinds.items():
+        shares = (
+            "-" if share is None else format_share(share) for share in (one.precision, one.linked_share)
+        )
+        table.add_row(escape_unprintable(kind), f"{one.edges:,}", f"{one.joining:,}", *shares)
+    if gold.kinds:
+        console.print(table)
+    console.print(
+        f"dense search: {format_share(gold.recall_at_5)} % recall@5; of {gold.missed:,} "
+        "gold documents missed,"
+        f" {gold.within_reach:,} are one link from its first 10"
+    )

@@ -6,10 +6,9 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 import orjson
 import typer
@@ -17,7 +16,7 @@ import xxhash
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import format_kinds, note, show, write_json
+from linkstore.cli.output import format_kinds, note, print_result, show, show_progress
 from linkstore.cli.stores import is_place_url, open_backend, open_core_store
 from linkstore.core.display import escape_unprintable, get_title, get_url
 from linkstore.core.links import LINKS_KEY, get_links
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
     from linkstore.core.links import Link
     from linkstore.store.core import CoreStore
-
-if TYPE_CHECKING:
     from linkstore.store.migration import MigrationReport, Source
 
 _GRAPHML_KEYS: Final = (
@@ -128,7 +125,7 @@ def write_graphml(store: CoreStore) -> Iterator[bytes]:
     yield _GRAPHML_HEAD.encode()
     for document in store.scan():
         described = {"type": "document", "title": get_title(document), "url": get_url(document)}
-        parts = [_format_node(f"d:{document.id}", described)]
+        parts = [_format_element("node", {"id": f"d:{document.id}"}, described)]
         for link in get_links(document):
             parts.extend(_format_links(document, link, seen))
         yield "".join(parts).encode()
@@ -141,36 +138,24 @@ def _format_links(document: Document, link: Link, seen: set[bytes]) -> Iterator[
     key = xxhash.xxh3_128_digest(group.encode())
     if key not in seen:
         seen.add(key)
-        yield _format_node(group, {"type": "group", "kind": link.kind, "tag": link.tag})
+        yield _format_element("node", {"id": group}, {"type": "group", "kind": link.kind, "tag": link.tag})
     own = f"d:{document.id}"
-    if link.leads_out:
-        yield _format_edge(own, group, link)
-    if link.leads_in:
-        yield _format_edge(group, own, link)
-
-
-def _format_node(id: str, fields: dict[str, str | None]) -> str:
-    return f"    <node id={_quote_attribute(id)}>{_format_data_elements(fields)}</node>\n"
-
-
-def _format_edge(source: str, target: str, link: Link) -> str:
     weight = None if link.weight == 1.0 else str(link.weight)
-    told = None if link.data is None else orjson.dumps(link.data).decode()
-    data = _format_data_elements({"kind": link.kind, "label": link.label, "weight": weight, "data": told})
-    return f"    <edge source={_quote_attribute(source)} target={_quote_attribute(target)}>{data}</edge>\n"
+    data = None if link.data is None else orjson.dumps(link.data).decode()
+    fields = {"kind": link.kind, "label": link.label, "weight": weight, "data": data}
+    if link.leads_out:
+        yield _format_element("edge", {"source": own, "target": group}, fields)
+    if link.leads_in:
+        yield _format_element("edge", {"source": group, "target": own}, fields)
 
 
-def _format_data_elements(fields: dict[str, str | None]) -> str:
-    return "".join(
-        f'<data key="{key}">{escape(escape_unprintable(value))}</data>'
-        for key, value in fields.items()
-        if value
-    )
-
-
-def _quote_attribute(name: str) -> str:
-    """Quote a name for XML, with control characters, which XML does not have, written out."""
-    return quoteattr(escape_unprintable(name))
+def _format_element(name: str, attributes: dict[str, str], fields: dict[str, str | None]) -> str:
+    """Format a node or an edge, with control characters, which XML does not have, written out."""
+    element = Element(name, {key: escape_unprintable(value) for key, value in attributes.items()})
+    for key, field in fields.items():
+        if field:
+            SubElement(element, "data", key=key).text = escape_unprintable(field)
+    return f"    {tostring(element, encoding='unicode', short_empty_elements=False)}\n"
 
 
 def migrate(
@@ -192,7 +177,6 @@ def migrate(
             openai:text-embedding-3-small; a linkstore has its own.
     """
     checkpoint = _check_places(source, target)
-    from linkstore.cli.progress import show_progress
     from linkstore.store import migration
 
     with _open_source(source, embedding_name) as origin:
@@ -208,10 +192,7 @@ def migrate(
                     if migration.is_begun(goal, checkpoint):
                         note("not done; the same command goes on from where it stopped")
                 raise
-    if json:
-        write_json(asdict(report))
-    else:
-        show_migration(report)
+    print_result(report, show_migration, json=json)
 
 
 def _check_places(source: str, target: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -14,23 +13,36 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
-from linkstore.cli.exits import UsageError, get_exit_code
-from linkstore.cli.output import complain, get_stdout, note, write_json
-from linkstore.cli.progress import report_run, show_progress
+from linkstore.cli.exits import NOTHING_TO_INDEX, SOURCE_INCOMPLETE, UsageError, get_exit_code
+from linkstore.cli.output import (
+    complain,
+    format_kinds,
+    note,
+    print_result,
+    quiet,
+    show,
+    show_progress,
+    write_json,
+)
 from linkstore.cli.sources import SourceKind, recognize_kind, select_options
 from linkstore.cli.stores import (
     open_core_store,
-    open_or_empty,
     open_or_make,
     split_names,
 )
-from linkstore.core.display import escape_unprintable, format_count
+from linkstore.core.display import format_count
+from linkstore.core.text import escape_surrogates
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
     from linkstore.ingest import Partition
-    from linkstore.ingest.source import PageStore, Summary
+    from linkstore.ingest.relink import Relinked
+    from linkstore.ingest.source import LeftOut, Summary
+    from linkstore.store.core import CoreStore
 
+MAX_SHOWN_SKIPPED: Final = 10
+"""Number of skipped pages that are listed; ``--report`` lists all."""
+_MAX_NAMED: Final = 3
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -127,7 +139,7 @@ def index(
         "jobs": jobs,
         "partition": None if partition is None else _parse_partition(partition),
     }
-    place = open_or_empty(store) if dry_run else open_or_make(store, embedding=embedding)
+    place = open_or_make(store, embedding=None if dry_run else embedding)
     with (
         report_run(report, json=json) as summaries,
         place as opened_store,
@@ -204,7 +216,7 @@ def _parse_seconds(text: str) -> float:
 
 
 @contextmanager
-def _advise_when_stopped(store: PageStore) -> Iterator[None]:
+def _advise_when_stopped(store: CoreStore) -> Iterator[None]:
     """Tell how to continue after Ctrl-C, SIGTERM or SIGHUP.
 
     Raises:
@@ -216,6 +228,115 @@ def _advise_when_stopped(store: PageStore) -> Iterator[None]:
         kept = len(store.pages())
         note(f"stopped; the store has {format_count(kept, 'page')}. Run the same command again to go on")
         raise typer.Exit(get_exit_code(error)) from error
+
+
+@contextmanager
+def report_run(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
+    """Take the summary of a run, show it, and end with the exit code that the run deserves.
+
+    Args:
+        report: The file for everything that was skipped, one JSON object a line.
+        json: Whether to print JSON.
+
+    Raises:
+        typer.Exit: If the source was not seen as a whole, or there was nothing to index.
+    """
+    from linkstore.ingest.source import IndexingError, NothingIndexedError
+
+    if report is not None:  # it must be possible to write it, before an hour of work
+        try:
+            report.write_bytes(b"")
+        except OSError as error:
+            raise UsageError(f"--report: {error}") from error
+    summaries: list[Summary] = []
+    try:
+        yield summaries
+    except IndexingError as error:
+        nothing = isinstance(error, NothingIndexedError)
+        _report_summary(error.summary, report, json=json, briefly=nothing)
+        complain(f"linkstore: {error}")
+        raise typer.Exit(NOTHING_TO_INDEX if nothing else SOURCE_INCOMPLETE) from error
+    for summary in summaries:
+        _report_summary(summary, report, json=json)
+        if summary.unseen:
+            parts = format_count(len(summary.unseen), "part")
+            named = _list_first(summary.unseen, len(summary.unseen))
+            note(f"{parts} of the source could not be seen ({named}); what is stored of that was kept")
+            raise typer.Exit(SOURCE_INCOMPLETE)
+
+
+def _report_summary(summary: Summary, report: Path | None, *, json: bool, briefly: bool = False) -> None:
+    if report is not None:
+        _write_report(report, summary)
+    if json:
+        write_json(summary)
+    elif not briefly and not quiet.get():
+        show_summary(summary)
+
+
+def _write_report(report: Path, summary: Summary) -> None:
+    import orjson
+
+    unseen = frozenset(summary.unseen)
+    with report.open("wb") as file:
+        for name, reason in summary.skipped.items():
+            line = {
+                "name": escape_surrogates(name),
+                "reason": escape_surrogates(reason),
+                "unseen": name in unseen,
+            }
+            file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def show_summary(summary: Summary) -> None:
+    """Print what a run did."""
+    pages, dangling, encodings = summary.pages, summary.dangling, summary.encodings
+    done = "to write" if summary.dry_run else "written"
+    if summary.dry_run:
+        show("dry run   nothing was written")
+    show(
+        f"pages     {pages.added:,} added, {pages.updated:,} updated,"
+        f" {pages.unchanged:,} unchanged, {pages.removed:,} removed"
+    )
+    show(f"chunks    {summary.chunks:,} {done}")
+    show(f"links     {format_kinds(summary.links)} {done}")
+    if dangling is not None:
+        show(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
+    if summary.left_out.letters:
+        show(f"left out  {_format_left_out(summary.left_out)}")
+    if summary.unread:
+        from linkstore.ingest.files import describe_unread
+
+        show(f"left out  {describe_unread(summary.unread)}")
+    if encodings.replaced:
+        lost, on = format_count(encodings.replaced, "character"), format_count(encodings.pages, "page")
+        most = _list_first(list(encodings.most), encodings.pages)
+        show(f"encoding  {lost} replaced by U+FFFD on {on} ({most})", "yellow")
+    if encodings.guessed:
+        on = format_count(encodings.guessed, "page")
+        show(f"encoding  {on} without a declaration read as windows-1252; --encoding names another", "yellow")
+    for number, page in enumerate(summary.linked):
+        title = "linked  " if number == 0 else " " * 8
+        show(f"{title}{page.links:>6,}  {page.url}")
+    for name, reason in list(summary.skipped.items())[:MAX_SHOWN_SKIPPED]:
+        show(f"skipped   {name}: {reason}", "yellow")
+    if len(summary.skipped) > MAX_SHOWN_SKIPPED:
+        more = len(summary.skipped) - MAX_SHOWN_SKIPPED
+        show(f"          (+{more:,} more; --report FILE writes all)", "yellow")
+
+
+def _list_first(names: Sequence[str], count: int) -> str:
+    """List a few of ``count`` names."""
+    return ", ".join(names[:_MAX_NAMED]) + (", …" if count > _MAX_NAMED else "")
+
+
+def _format_left_out(found: LeftOut) -> str:
+    (kind, count), *others = found.kinds.items()
+    parts = [
+        f"{format_count(count, 'letter')} of {kind}",
+        *(f"{count:,} of {kind}" for kind, count in others),
+    ]
+    return f"{', '.join(parts)} on {format_count(found.pages, 'page')}"
 
 
 def choose_extractors(names: Sequence[str] | None) -> tuple[str, ...]:
@@ -249,9 +370,9 @@ def relink(
     chosen = choose_extractors(links or CORPUS_LINKS)
     with open_core_store(store) as opened_store:
         done = link_corpus(opened_store, chosen)
-    if json:
-        write_json(asdict(done))
-        return
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in done.links.items())
-    get_stdout().print(f"documents {done.documents:,}, {done.changed:,} with other links than before")
-    get_stdout().print(f"links     {escape_unprintable(kinds) or 'none'} written")
+    print_result(done, _show_relinked, json=json)
+
+
+def _show_relinked(done: Relinked) -> None:
+    show(f"documents {done.documents:,}, {done.changed:,} with other links than before")
+    show(f"links     {format_kinds(done.links)} written")

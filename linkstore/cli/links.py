@@ -6,7 +6,6 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote, unquote
@@ -263,7 +262,7 @@ def suggest(
         found = opened_store.suggest_links(k)
         changed = opened_store.add_suggested_links(found) if apply else 0
     if json:
-        write_json([asdict(one) for one in found])
+        write_json(found)
     else:
         for number, one in enumerate(found, start=1):
             source, target = make_readable(one.source_page), make_readable(one.target_page)

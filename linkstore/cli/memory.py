@@ -11,7 +11,7 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption, make_group
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_stdout, hit_to_dict, note, show_hits, write_json
+from linkstore.cli.output import get_stdout, hit_to_dict, note, print_result, show_hits, write_json
 from linkstore.cli.query import check_question
 from linkstore.cli.stores import open_store
 from linkstore.core.display import escape_unprintable, format_count
@@ -68,10 +68,7 @@ def show(
     key = _make_session_key(session, user, agent)
     with _open_memory(store) as memory:
         turns = _fetch_turns(memory, key, last)
-    if json:
-        write_json([turn.to_dict() for turn in turns])
-    else:
-        _show_turns(turns)
+    print_result(turns, _show_turns, json=json)
 
 
 def recall(

@@ -1,4 +1,4 @@
-"""Writes results to stdout, and everything else to stderr: JSON, lines, and hits for a person."""
+"""Writes results to stdout, and everything else to stderr: JSON, lines, hits for a person, and progress."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import codecs
 import errno
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import asdict
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO, TypeVar
 
 from linkstore.core.display import (
     escape_unprintable,
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from linkstore.core.calls import Progress
     from linkstore.core.hits import Hit, Hits
 
+T = TypeVar("T")
 MAX_SHOWN_SECTIONS: Final = 3
 """How many sections of a page are shown."""
 _INDENT: Final = 3
@@ -86,19 +90,33 @@ def get_stderr() -> Console:
     return _make_console(sys.stderr, stderr=True)
 
 
+def print_result(result: T, show: Callable[[T], object], *, json: bool) -> None:
+    """Print a result as JSON, or for a person."""
+    if json:
+        write_json(result)
+    else:
+        show(result)
+
+
 def write_json(value: Any) -> None:
-    """Print a value as indented JSON to stdout."""
+    """Print a value as indented JSON to stdout. An object is its ``to_dict()``, or its fields."""
     import orjson
 
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
     try:
-        text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
+        text = orjson.dumps(value, default=_make_dict, option=options).decode()
         if not text.isascii():
             text.encode(sys.stdout.encoding or "utf-8")
     except (TypeError, UnicodeEncodeError):  # a lone surrogate, or a terminal that cannot show all letters
         import json
 
-        text = json.dumps(value, indent=2, sort_keys=True)
+        text = json.dumps(value, default=_make_dict, indent=2, sort_keys=True)
     sys.stdout.write(f"{text}\n")
+
+
+def _make_dict(value: Any) -> dict[str, Any]:
+    made: dict[str, Any] = value.to_dict() if hasattr(value, "to_dict") else asdict(value)
+    return made
 
 
 def note(message: str) -> None:
@@ -114,6 +132,34 @@ def complain(message: str) -> None:
         get_stderr().print(line)
     else:
         sys.stderr.write(f"{line}\n")
+
+
+@contextmanager
+def show_progress(unit: str = "pages", console: Console | None = None) -> Iterator[Progress | None]:
+    """Show a bar on stderr while the context lasts, and yield the function that moves it.
+
+    Yield None where nobody would see it: stderr is no terminal, or ``--quiet`` is given.
+
+    Args:
+        unit: What is counted.
+        console: Where it is shown; default stderr.
+    """
+    if console is None and (quiet.get() or not sys.stderr.isatty()):
+        yield None
+        return
+    from rich import progress
+
+    rate = progress.TextColumn("{task.fields[rate]}")
+    columns = (progress.BarColumn(), progress.MofNCompleteColumn(), rate, progress.TimeRemainingColumn())
+    with progress.Progress(*columns, console=console or get_stderr(), transient=True) as bar:
+        task = bar.add_task(unit, total=None, rate="")
+
+        def advance(done: int, total: int, page: str) -> None:
+            speed = bar.tasks[0].speed
+            told = "" if speed is None else f"{speed:,.0f} {unit}/s"
+            bar.update(task, completed=done, total=total or None, description=page, rate=told)
+
+        yield advance
 
 
 @lru_cache(maxsize=2)

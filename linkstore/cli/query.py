@@ -1,4 +1,4 @@
-"""``linkstore query``: searches a store, and shows the hits and how each was reached."""
+"""``linkstore query`` and ``context``: shows the hits of a search, or the best context that fits a budget."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from linkstore.cli.commands import JsonOption, StoreOption, TextArgument
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import (
     MAX_SHOWN_SECTIONS,
+    get_stderr,
     hit_to_dict,
     note,
+    show,
     show_explanation,
     show_hits,
     show_pages,
     write_json,
 )
-from linkstore.cli.stores import open_core_store, parse_json_option, parse_weights
+from linkstore.cli.stores import open_core_store, open_store, parse_json_option, parse_weights
+from linkstore.core.display import escape_unprintable
 from linkstore.core.text import is_unicode
 
 if TYPE_CHECKING:
@@ -27,7 +30,8 @@ if TYPE_CHECKING:
 
 StrategyName = Literal["pagerank", "eager", "mmr", "all-paths", "similarity"]
 DirectionName = Literal["forward", "backward", "both"]
-
+OrderName = Literal["precedence", "relevance", "document", "edges"]
+SelectionName = Literal["rank", "knapsack"]
 
 MAX_RETURNED: Final = 10_000
 """Maximum number of documents to return, or to start from."""
@@ -144,3 +148,56 @@ def check_question(text: str) -> None:
         raise UsageError("the query is empty; give at least one word")
     if not is_unicode(text):
         raise UsageError("the query is not valid UTF-8")
+
+
+def context(
+    text: TextArgument,
+    store: StoreOption,
+    budget: Annotated[int, typer.Option("--budget", "-b", min=1)] = 2000,
+    order: OrderName = "precedence",
+    selection: SelectionName = "rank",
+    candidates: Annotated[int | None, typer.Option(min=1, max=MAX_RETURNED)] = None,
+    filter: str | None = None,
+    headers: bool = False,
+    explain: bool = False,
+    json: JsonOption = False,
+) -> None:
+    """Compile the best context for a question, within a budget.
+
+    The budget is in tokens, counted by the tokenizer of Llama 2 without a network. Prints the texts of
+    documents in the order they are to be read.
+
+    Args:
+        budget: Maximum number of tokens of the context.
+        order: Order of the documents: by links, best first, page by page, or best first and last.
+        selection: By rank, or those of the highest value together.
+        candidates: Number of hits of the search to choose from; default 200, or what the budget holds.
+        filter (JSON): Filter on metadata, for the whole search.
+        headers: Name the source above each text.
+        explain: Print the bill on stderr: what was taken, left out, and why.
+    """
+    check_question(text)
+    condition = parse_json_option(filter, "--filter")
+    from linkstore.context.candidates import source_header
+    from linkstore.context.compiler import ContextCompiler
+
+    with open_store(store) as opened_store:
+        compiled = ContextCompiler(
+            opened_store,
+            budget=budget,
+            order=order,
+            selection=selection,
+            candidates=candidates,
+            filter=condition,
+            header=source_header if headers else None,
+        ).compile(text)
+    if json:
+        write_json(compiled)
+    elif compiled.text:
+        for line in compiled.text.split("\n"):
+            show(line)
+    if not compiled.items:
+        note(f"the context is empty: {compiled.reason}")
+    if explain:
+        for line in compiled.explain().split("\n"):
+            get_stderr().print(escape_unprintable(line))

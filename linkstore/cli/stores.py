@@ -14,22 +14,28 @@ from linkstore.errors import BackendError, LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.engines.bookkeeping import Backend
-    from linkstore.ingest.source import PageStore
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
 
 
 @contextmanager
-def open_core_store(place: str) -> Iterator[CoreStore]:
-    """Open the existing store at ``place``, without LangChain's base classes, which take long to import.
+def open_core_store(place: str, *, create: bool = False, embedding: str | None = None) -> Iterator[CoreStore]:
+    """Open the store at ``place``, without LangChain's base classes, which take long to import.
+
+    Args:
+        place: See :func:`open_store`.
+        create: See :func:`open_store`.
+        embedding: See :func:`open_store`.
 
     Raises:
         As :func:`open_store`.
     """
     with end_at_once():
+        from linkstore.embeddings.names import get_encoder
         from linkstore.store.core import CoreStore
-    with open_backend(place, create=False) as backend:
-        yield CoreStore(backend)
+    chosen = None if embedding is None else get_encoder(embedding)
+    with open_backend(place, create=create) as backend:
+        yield CoreStore(backend, chosen)
 
 
 @contextmanager
@@ -57,24 +63,7 @@ def open_store(place: str, *, create: bool = False, embedding: str | None = None
 
 
 @contextmanager
-def open_or_empty(place: str) -> Iterator[LinkStore]:
-    """Open the store at ``place`` to be read only, or an empty one in memory where there is none.
-
-    Raises:
-        As :func:`open_store`.
-    """
-    from linkstore.store.linkstore import LinkStore
-
-    with ExitStack() as stack:
-        try:
-            store = stack.enter_context(open_store(place))
-        except StoreNotFoundError:
-            store = stack.enter_context(LinkStore())
-        yield store
-
-
-@contextmanager
-def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[PageStore]:
+def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[CoreStore]:
     """Open the store at a place, where the first page makes a store that does not exist yet.
 
     Args:
@@ -84,26 +73,23 @@ def open_or_make(place: str, *, embedding: str | None = None) -> Iterator[PageSt
     Raises:
         As :func:`open_store`.
     """
-    from linkstore.embeddings.names import get_embedding
-    from linkstore.store.linkstore import LinkStore
-
     with ExitStack() as stack:
         try:
-            store = cast("PageStore", stack.enter_context(open_store(place, embedding=embedding)))
+            store = stack.enter_context(open_core_store(place, embedding=embedding))
         except StoreNotFoundError:
-            empty = stack.enter_context(LinkStore(None if embedding is None else get_embedding(embedding)))
+            empty = stack.enter_context(open_core_store(":memory:", create=True, embedding=embedding))
             make = partial(_make_store, place, embedding)
-            store = cast("PageStore", _UnmadeStore(empty, lambda: stack.enter_context(make())))
+            store = cast("CoreStore", _UnmadeStore(empty, lambda: stack.enter_context(make())))
         yield store
 
 
 @contextmanager
-def _make_store(place: str, embedding: str | None) -> Iterator[LinkStore]:
+def _make_store(place: str, embedding: str | None) -> Iterator[CoreStore]:
     """Make a store, and remove it in the end if it is in a new folder and nothing was written after all."""
     is_new = not is_place_url(place) and not Path(place).exists()
     is_empty = False
     try:
-        with open_store(place, create=True, embedding=embedding) as store:
+        with open_core_store(place, create=True, embedding=embedding) as store:
             try:
                 yield store
             finally:
@@ -122,7 +108,7 @@ class _UnmadeStore:
         make: Makes the real store.
     """
 
-    def __init__(self, empty: LinkStore, make: Callable[[], LinkStore]) -> None:
+    def __init__(self, empty: CoreStore, make: Callable[[], CoreStore]) -> None:
         self._store, self._make, self._is_made = empty, make, False
 
     def __getattr__(self, name: str) -> Any:

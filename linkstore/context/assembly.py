@@ -11,7 +11,7 @@ import numpy as np
 from linkstore.context.candidates import Candidates, CompilerSettings, continue_text
 from linkstore.context.compiled import Compiled, Item, LeftOut, TokenCounter
 from linkstore.context.ordering import order_topologically, put_best_at_edges
-from linkstore.context.surroundings import Surroundings
+from linkstore.context.surroundings import MOST_HOPS, Surroundings
 from linkstore.core.arrays import Ints
 from linkstore.core.display import escape_unprintable
 from linkstore.core.hits import Hits, get_page
@@ -70,8 +70,7 @@ class Assembly:
         pinned = [name for name, item in by_id.items() if item.role == "pinned"]
         self._always = frozenset(pinned).union(*(candidates.requires.get(name, ()) for name in pinned))
         left = [name for name in by_id if name not in candidates.same and name not in candidates.refused]
-        self._free = [name for name in left if name not in self._always]
-        self._wanted = [name for name in self._free if by_id[name].rank is not None]
+        self._wanted = [name for name in left if name not in self._always and by_id[name].rank is not None]
         self._rank = {name: at for at, name in enumerate(by_id)}
         self._place = {name: at for page in pages for at, name in enumerate(page.ids)}
         self._room = settings.budget - (self._count_tokens("") if settings.frame is not None else 0)
@@ -95,7 +94,7 @@ class Assembly:
                 replace(
                     self._by_id[name],
                     text=text,
-                    repeats=candidates.repeats_of(name),
+                    repeats=tuple(other for other, kept in candidates.same.items() if kept == name),
                     is_excerpt=draft.chosen[name] != self._by_id[name].text,
                 )
                 for name, text in draft.pieces.items()
@@ -271,7 +270,7 @@ class Assembly:
         if item.id in candidates.same:
             return f"says the same as {candidates.same[item.id]}"
         if item.id in candidates.refused:
-            return candidates.refused[item.id]
+            return f"what it requires is more than {MOST_HOPS} links away, or was removed meanwhile"
         needed = self._with_requirements(item.id) - {item.id}
         cost = item.cost + sum(self._by_id[name].cost for name in needed)
         free = self._settings.budget - draft.tokens if draft.text else self._room

@@ -6,7 +6,7 @@ number, name or "not" can be what the question is about, so texts that are merel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import permutations
@@ -14,10 +14,10 @@ from typing import Final, Literal, get_args
 
 from langchain_core.documents import Document
 
-from linkstore.context.compiled import Item, Role, TokenCounter, Tokenizer, counter_of
+from linkstore.context.compiled import Item, TokenCounter, Tokenizer, counter_of
 from linkstore.context.decay import Decay, LastAccess
 from linkstore.context.ordering import ORDERS, PRECEDENCE, First, Order
-from linkstore.context.surroundings import MOST_HOPS, Surroundings
+from linkstore.context.surroundings import Surroundings
 from linkstore.core.arguments import omit_none, require, require_at_least, require_having, require_list
 from linkstore.core.documents import MEMORY_KEY
 from linkstore.core.filters import Filter, parse_filter
@@ -168,7 +168,7 @@ class Candidates:
         same: For each that says the same as another, the one that stands for it.
         overlaps: For each document that begins with the end of another, that other.
         requires: For each all that must be taken with it, by what stands for it.
-        refused: Those that cannot be taken, with the reason.
+        refused: Those that cannot be taken, because what they require is not known to the end.
         notes: What is wrong with fields on the strength of each.
     """
 
@@ -176,12 +176,8 @@ class Candidates:
     same: Mapping[str, str] = field(default_factory=dict)
     overlaps: Mapping[str, str] = field(default_factory=dict)
     requires: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    refused: Mapping[str, str] = field(default_factory=dict)
+    refused: Collection[str] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
-
-    def repeats_of(self, name: str) -> tuple[str, ...]:
-        """Return those that a candidate stands for, because they say the same."""
-        return tuple(other for other, kept in self.same.items() if kept == name)
 
 
 def make_candidates(
@@ -189,6 +185,7 @@ def make_candidates(
     hits: Sequence[Hit],
     pinned: Sequence[StoredDocument],
     around: Surroundings,
+    accessed: Mapping[str, datetime],
     now: datetime,
 ) -> Candidates:
     """Count and rank all candidates, merge those that say the same, and close requirements.
@@ -198,20 +195,26 @@ def make_candidates(
         hits: What was found.
         pinned: What is always in.
         around: What they require.
+        accessed: When those that may fade were last accessed, as far as it is known.
         now: The time of the question.
     """
-    listed = list(_list_documents(hits, pinned, around))
-    documents = [document for document, _, _ in listed]
+    ranks = {str(hit.document.id): rank for rank, hit in enumerate(hits, 1)}
+    always = {one.id: as_document(one) for one in pinned}
+    required = {id: as_document(one) for id, one in sorted(around.documents.items())}
+    by_id = always | {id: hits[rank - 1].document for id, rank in ranks.items() if id not in always}
+    by_id |= {id: one for id, one in required.items() if id not in by_id}
+    documents = list(by_id.values())
     costs = settings.count_costs(documents)
-    strengths, notes = _measure_strengths(settings, documents, around, now)
+    strengths, notes = _measure_strengths(settings, documents, around, accessed, now)
     items: list[Item] = []
-    for (document, role, rank), cost, strength in zip(listed, costs, strengths, strict=True):
+    for (id, document), cost, strength in zip(by_id.items(), costs, strengths, strict=True):
+        rank = ranks.get(id)
         hit = None if rank is None else hits[rank - 1]
         items.append(
             Item(
                 document=document,
                 text=document.page_content,
-                role=role,
+                role="pinned" if id in always else "required" if rank is None else "found",
                 cost=cost,
                 strength=strength,
                 score=hit.score if hit else 0.0,
@@ -228,32 +231,20 @@ def make_candidates(
             key=lambda item: -item.score * (item.strength if item.score > 0 else 1),
         )
         items[found[0] : found[-1] + 1] = faded
-    by_id = {item.id: item for item in items}
-    same, overlaps = find_alike(by_id)
-    requires, refused = _close_requirements(by_id, same, around)
+    listed = {item.id: item for item in items}
+    same, overlaps = find_alike(listed)
+    requires, refused = _close_requirements(listed, same, around)
     return Candidates(
-        by_id=by_id, same=same, overlaps=overlaps, requires=requires, refused=refused, notes=notes
+        by_id=listed, same=same, overlaps=overlaps, requires=requires, refused=refused, notes=notes
     )
 
 
-def _list_documents(
-    hits: Sequence[Hit], pinned: Sequence[StoredDocument], around: Surroundings
-) -> Iterable[tuple[Document, Role, int | None]]:
-    ranks: dict[str, int] = {}
-    for rank, hit in enumerate(hits, 1):
-        ranks.setdefault(str(hit.document.id), rank)
-    always = {one.id for one in pinned}
-    for one in pinned:
-        yield as_document(one), "pinned", ranks.get(one.id)
-    for name, rank in ranks.items():
-        if name not in always:
-            yield hits[rank - 1].document, "found", rank
-    for name in sorted(around.documents.keys() - always - ranks.keys()):
-        yield as_document(around.documents[name]), "required", None
-
-
 def _measure_strengths(
-    settings: CompilerSettings, documents: Sequence[Document], around: Surroundings, now: datetime
+    settings: CompilerSettings,
+    documents: Sequence[Document],
+    around: Surroundings,
+    accessed: Mapping[str, datetime],
+    now: datetime,
 ) -> tuple[list[float], dict[str, str]]:
     """Return the strength of each document, 1 where its fields cannot be read, with what is wrong."""
     centrality = around.centrality({*settings.precedence, *settings.requires})
@@ -263,7 +254,7 @@ def _measure_strengths(
         name = str(one.id)
         try:
             strength = settings.decay.strength_of(
-                name, one.metadata, now, centrality.get(name, 0.0), settings.last_access
+                name, one.metadata, now, centrality.get(name, 0.0), accessed.get(name)
             )
             unread = settings.decay.describe_unread(name, one.metadata)
         except StrategyError as error:
@@ -276,15 +267,14 @@ def _measure_strengths(
 
 def _close_requirements(
     by_id: Mapping[str, Item], same: Mapping[str, str], around: Surroundings
-) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
-    """Return all requirements of each, direct or not, and those whose requirements have no end."""
+) -> tuple[dict[str, frozenset[str]], set[str]]:
+    """Return all requirements of each, direct or not, and those whose requirements are not all known."""
     direct: dict[str, set[str]] = {}
     for name, others in around.requires.items():
         kept = same.get(name, name)
         direct.setdefault(kept, set()).update(same.get(other, other) for other in others)
-    endless = {same.get(name, name) for name in around.unfinished}
     requires: dict[str, frozenset[str]] = {}
-    refused: dict[str, str] = {}
+    refused: set[str] = set()
     for name in by_id:
         if name in same:
             continue
@@ -293,8 +283,8 @@ def _close_requirements(
             fresh = direct.get(stack.pop(), set()) - seen
             seen |= fresh
             stack += fresh
-        if seen & endless or not seen <= by_id.keys():
-            refused[name] = f"what it requires is more than {MOST_HOPS} links away, or was removed meanwhile"
+        if not seen <= by_id.keys():
+            refused.add(name)
         elif len(seen) > 1:
             requires[name] = frozenset(seen - {name})
     return requires, refused

@@ -12,7 +12,7 @@ So no text can end its own part of a prompt, or begin another: what stands betwe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import count
@@ -92,14 +92,11 @@ def counter_of(tokenizer: Tokenizer | None) -> TokenCounter:
         return tokenizer
     name = getattr(tokenizer, "name", None)
     name = name if isinstance(name, str) else type(tokenizer).__name__
-    if hasattr(tokenizer, "get_num_tokens"):
-        return TokenCounter(name, _count_one_by_one(tokenizer.get_num_tokens))
     if hasattr(tokenizer, "encode_batch_fast"):
         return TokenCounter(name, lambda texts: _count_batch(tokenizer, texts))
-    if hasattr(tokenizer, "encode_ordinary"):
-        return TokenCounter(name, _count_one_by_one(lambda text: len(tokenizer.encode_ordinary(text))))
-    if hasattr(tokenizer, "encode") and not isinstance(tokenizer, str):
-        return TokenCounter(name, _count_one_by_one(lambda text: len(tokenizer.encode(text))))
+    for method in () if isinstance(tokenizer, str) else ("get_num_tokens", "encode_ordinary", "encode"):
+        if hasattr(tokenizer, method):
+            return TokenCounter(name, _count_one_by_one(getattr(tokenizer, method)))
     if callable(tokenizer):
         return TokenCounter(getattr(tokenizer, "__name__", name), _count_one_by_one(tokenizer))
     raise make_argument_error("tokenizer", "a function of a text, a tokenizer or a chat model", tokenizer)
@@ -124,7 +121,9 @@ def _count_one_by_one(count: Callable[[str], object]) -> Callable[[Sequence[str]
     return lambda texts: [_check_count(count(replace_surrogates(text))) for text in texts]
 
 
-def _check_count(count: object) -> int:
+def _check_count(found: object) -> int:
+    """Return a number of tokens, given that or the tokens."""
+    count = len(found) if isinstance(found, Sized) else found
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise TypeError(f"the tokenizer must return a number of tokens of at least 0, not {count!r}")
     return count
@@ -148,9 +147,9 @@ def is_from_user(message: BaseMessage) -> bool:
     return isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
 
 
-def frame_context(text: str, introduction: str = CONTEXT_INTRODUCTION) -> str:
+def frame_context(text: str) -> str:
     """Format a context for a system message: the sentence that it is data, and its frame."""
-    return "\n\n".join(filter(None, (introduction, _enclose([(CONTEXT_TAG, text)]))))
+    return f"{CONTEXT_INTRODUCTION}\n\n{_enclose([(CONTEXT_TAG, text)])}"
 
 
 def _enclose(parts: Sequence[tuple[str, str]]) -> str:

@@ -16,7 +16,7 @@ from pydantic import ConfigDict
 from linkstore.context.assembly import Assembly
 from linkstore.context.candidates import DEFAULT_CANDIDATES, CompilerSettings, make_candidates
 from linkstore.context.compiled import Compiled
-from linkstore.context.decay import Accesses, find_access
+from linkstore.context.decay import Accesses
 from linkstore.context.ordering import First
 from linkstore.context.surroundings import (
     MOST_PINNED,
@@ -201,15 +201,17 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
         urls = list(dict.fromkeys(url for url in named if isinstance(url, str) and url))
         pages = (yield call_engine(backend, backend.pages(None, urls))) if urls else []
         metadata |= {name: one.metadata for name, one in around.documents.items()}
-        fading = (name for name, one in metadata.items() if settings.decay.may_fade(one))
+        fading = [name for name, one in metadata.items() if settings.decay.may_fade(one)]
         accessed = yield from self._accesses.read(fading)
+        if settings.last_access is not None:
+            by_id = settings.last_access
+            find = by_id.get if isinstance(by_id, Mapping) else by_id
+            accessed |= {name: at for name in fading if (at := find(name)) is not None}
         moment = now or datetime.now(UTC)
-        given = settings.last_access
-        known = replace(settings, last_access=lambda one: find_access(one, given) or accessed.get(one))
 
         def assemble() -> Compiled:
-            candidates = make_candidates(known, found, pinned, around, moment)
-            return Assembly(known, question, hits, candidates, around, pages).compiled()
+            candidates = make_candidates(settings, found, pinned, around, accessed, moment)
+            return Assembly(settings, question, hits, candidates, around, pages).compiled()
 
         compiled: Compiled = yield Call(assemble)
         if settings.touch:

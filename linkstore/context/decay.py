@@ -7,7 +7,7 @@ are recorded many at a time, so that a search hardly ever writes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self, get_args
@@ -113,7 +113,7 @@ class Decay:
         metadata: Mapping[str, Any],
         now: datetime,
         centrality: float = 0.0,
-        last_access: LastAccess | None = None,
+        accessed: datetime | None = None,
     ) -> float:
         """Return the strength of a stored document.
 
@@ -122,7 +122,7 @@ class Decay:
             metadata: Its metadata, with the keys ``memory``, ``half_life_hours`` and ``last_access``.
             now: The time of the question.
             centrality: See :meth:`strength`.
-            last_access: Times of access by id; they go before the metadata.
+            accessed: When it was last accessed, if that is known; it goes before the metadata.
 
         Raises:
             StrategyError: If a field has a value that cannot be read.
@@ -131,7 +131,6 @@ class Decay:
             return 1.0
         memory = metadata.get(MEMORY_KEY)
         own = _read_half_life(name, metadata.get(HALF_LIFE_KEY))
-        accessed = find_access(name, last_access)
         if accessed is None:
             accessed = _read_time(name, metadata.get(ACCESS_KEY))
         age = None if accessed is None else _add_time_zone(now) - _add_time_zone(accessed)
@@ -172,12 +171,9 @@ class Accesses:
             for name in names:
                 self._pending[name] = max(moment, self._pending.get(name, moment))
 
-    def read(self, names: Iterable[str]) -> Operation[dict[str, datetime]]:
+    def read(self, names: Collection[str]) -> Operation[dict[str, datetime]]:
         """Return when documents were last accessed, recorded or not, for those with a known time."""
-        names = list(names)
-        known: dict[str, datetime] = {}
-        if names:
-            known = yield from read_access_times(self._store.backend, names)
+        known = (yield from read_access_times(self._store.backend, list(names))) if names else {}
         pending = {name: self._pending[name] for name in names if name in self._pending}
         return known | {name: max(at, known.get(name, at)) for name, at in pending.items()}
 
@@ -197,13 +193,6 @@ class Accesses:
             yield call_engine(self._store.backend, self._store.backend.touch(times))
         except StoreReadOnlyError:
             self.note(pending, now)
-
-
-def find_access(name: str, last_access: LastAccess | None) -> datetime | None:
-    """Return when a document was last accessed, if that is given, else None."""
-    if last_access is None:
-        return None
-    return last_access.get(name) if isinstance(last_access, Mapping) else last_access(name)
 
 
 def _read_half_life(name: str, hours: object) -> timedelta | None:

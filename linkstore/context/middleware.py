@@ -6,15 +6,17 @@ Imported late; needs the extra ``agents``.
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 from langchain_core.messages import AnyMessage, SystemMessage
 
-from linkstore.context.compiled import CONTEXT_INTRODUCTION, Compiled, frame_context, is_from_user
+from linkstore.context.compiled import Compiled, frame_context, is_from_user
 from linkstore.context.compiler import ContextCompiler
+from linkstore.core.calls import Call, arun, run
+from linkstore.core.plans import Operation
 from linkstore.errors import BudgetError, MissingExtraError
 
 try:
@@ -25,7 +27,29 @@ except ImportError as error:
 _LOG: Final = logging.getLogger("linkstore")
 
 
-class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
+class PromptMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Prepares the request of every model call, sync and async alike."""
+
+    @abstractmethod
+    def prepare(self, request: ModelRequest[Any]) -> Operation[ModelRequest[Any]]:
+        """Return the request that is sent."""
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Prepare the request, then call the model."""
+        return handler(run(self.prepare(request)))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """Prepare the request, then call the model: see :meth:`wrap_model_call`."""
+        return await handler(await arun(self.prepare(request)))
+
+
+class ContextMiddleware(PromptMiddleware):
     """Adds the compiled context of the user's last message to the system message of every model call.
 
     The messages of the agent's state stay as they are, so that contexts do not pile up in it. A call without
@@ -33,50 +57,35 @@ class ContextMiddleware(AgentMiddleware[Any, Any, Any]):
     fits into the budget, with a warning in the log ``linkstore``.
 
     Args:
-        compiler: Compiles the contexts; its budget is for all that is added, with introduction and frame.
-        introduction: Stands above the context; by default it says that the context is data.
+        compiler: Compiles the contexts; its budget is for all that is added, with the sentence above the
+            context and its frame.
 
     Raises:
-        BudgetError: If the budget is too small for the introduction.
+        BudgetError: If the budget is too small for the sentence and the frame.
     """
 
-    def __init__(self, compiler: ContextCompiler, introduction: str = CONTEXT_INTRODUCTION) -> None:
+    def __init__(self, compiler: ContextCompiler) -> None:
         super().__init__()
-        self._framed = partial(frame_context, introduction=introduction)
-        self.compiler = replace(compiler, frame=self._framed)
-        self.introduction = introduction
-        alone = compiler.counter.count([self._framed("")])[0]
+        self.compiler = replace(compiler, frame=frame_context)
+        alone = compiler.counter.count([frame_context("")])[0]
         if alone >= compiler.budget:
             raise BudgetError(
                 f"what stands above a context needs {alone} tokens, and the budget is {compiler.budget};"
-                " raise the budget, or give a shorter introduction"
+                " raise the budget"
             )
 
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        """Add the context, then call the model."""
+    def prepare(self, request: ModelRequest[Any]) -> Operation[ModelRequest[Any]]:
+        """Add the context."""
         question = find_last_question(request.messages)
-        compiled = self.compiler.invoke(question) if question else None
-        return handler(self._add_context(request, compiled))
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        """Add the context, then call the model: see :meth:`wrap_model_call`."""
-        question = find_last_question(request.messages)
-        compiled = (await self.compiler.ainvoke(question)) if question else None
-        return await handler(self._add_context(request, compiled))
-
-    def _add_context(self, request: ModelRequest[Any], compiled: Compiled | None) -> ModelRequest[Any]:
-        if compiled is None or not compiled.text:
-            if compiled is not None and compiled.left_out:
+        if not question:
+            return request
+        compiled: Compiled = yield Call(self.compiler.invoke, self.compiler.ainvoke, (question,))
+        if not compiled.text:
+            if compiled.left_out:
                 _LOG.warning("a model is called without a context: %s", compiled.reason)
             return request
-        added = self._framed(compiled.text)
-        return request.override(system_message=extend_message(request.system_message, added))
+        message = extend_message(request.system_message, frame_context(compiled.text))
+        return request.override(system_message=message)
 
 
 def find_last_question(messages: Sequence[AnyMessage]) -> str:
@@ -90,9 +99,5 @@ def extend_message(message: SystemMessage | None, text: str) -> SystemMessage:
     if message is None:
         return SystemMessage(text)
     if isinstance(message.content, str):
-        content: str | list[str | dict[Any, Any]] = (
-            f"{message.content}\n\n{text}" if message.content else text
-        )
-    else:
-        content = [*message.content, {"type": "text", "text": text}]
-    return message.model_copy(update={"content": content})
+        return message.model_copy(update={"content": "\n\n".join(filter(None, (message.content, text)))})
+    return message.model_copy(update={"content": [*message.content, {"type": "text", "text": text}]})

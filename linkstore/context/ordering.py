@@ -7,7 +7,7 @@ run in a circle order nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeGuard, TypeVar, get_args
 
 First = Literal["source", "target"]
@@ -67,37 +67,36 @@ def order_topologically(
     return list(ordered)
 
 
-def find_cycles(needs: Mapping[T, Iterable[T]]) -> list[list[T]]:
+def find_cycles(needs: Mapping[T, Sequence[T]]) -> list[list[T]]:
     """Return the nodes by strongly connected component, after the components that they need.
 
-    R. Tarjan, "Depth-First Search and Linear Graph Algorithms", SIAM Journal on Computing 1(2), 1972.
+    By two walks, as S. R. Kosaraju did: A. V. Aho, J. E. Hopcroft and J. D. Ullman, "Data Structures and
+    Algorithms", 1983, section 6.7.
     """
-    found: dict[T, int] = {}
-    lowest: dict[T, int] = {}
-    unfinished: dict[T, None] = {}
-    cycles: list[list[T]] = []
-    for root in needs:
-        path = [] if root in found else [(root, iter(needs[root]))]
-        while path:
-            node, others = path[-1]
-            if node not in found:
-                found[node] = lowest[node] = len(found)
-                unfinished[node] = None
-            other = next((one for one in others if one not in found or one in unfinished), None)
-            if other is None:
-                path.pop()
-                if path:
-                    above = path[-1][0]
-                    lowest[above] = min(lowest[above], lowest[node])
-                if lowest[node] == found[node]:
-                    cycles.append([])
-                    while node in unfinished:
-                        cycles[-1].append(unfinished.popitem()[0])
-            elif other in found:
-                lowest[node] = min(lowest[node], found[other])
-            else:
-                path.append((other, iter(needs[other])))
-    return cycles
+    needed_by: dict[T, list[T]] = {node: [] for node in needs}
+    for node, others in needs.items():
+        for other in others:
+            needed_by[other].append(node)
+    seen: set[T] = set()
+    finished = [node for root in needs for node in _walk(root, needs, seen)]
+    seen = set()
+    components = [list(_walk(root, needed_by, seen)) for root in reversed(finished)]
+    return [one for one in reversed(components) if one]
+
+
+def _walk(root: T, edges: Mapping[T, Sequence[T]], seen: set[T]) -> Iterator[T]:
+    """Yield the nodes that a node leads to and that were not seen, each after those that it leads to."""
+    path = [] if root in seen else [(root, iter(edges[root]))]
+    seen.add(root)
+    while path:
+        node, others = path[-1]
+        fresh = next((one for one in others if one not in seen), None)
+        if fresh is None:
+            path.pop()
+            yield node
+        else:
+            seen.add(fresh)
+            path.append((fresh, iter(edges[fresh])))
 
 
 def put_best_at_edges(nodes: Sequence[T]) -> list[T]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,8 @@ MOST_REQUIRED: Final = 20
 upon, neither is one that more documents than this have."""
 MOST_HOPS: Final = 32
 """Requirements of requirements are followed so far."""
+_BEYOND: Final = ""
+"""Stands for a document further away than that; it is the id of none."""
 MOST_EXTENDED: Final = 16
 """Number of best hits of which those that links led to are followed further."""
 DEPENDENCY_SHARE: Final = 0.6
@@ -46,17 +48,15 @@ class Surroundings:
     """The surroundings of the candidates.
 
     Args:
-        documents: Documents that candidates require, by id; candidates that were found among them.
+        documents: Documents that candidates require, by id, up to :data:`MOST_HOPS` links away.
         requires: For each document the ids of those it requires.
         unresolved: For each document the requirements that lead nowhere, or to too many, in words.
-        unfinished: Documents whose requirements were not followed to the end.
         links: The links among all of them, sorted, without those of a document to itself.
     """
 
     documents: Mapping[str, plans.StoredDocument] = field(default_factory=dict)
     requires: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unresolved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    unfinished: frozenset[str] = frozenset()
     links: tuple[Edge, ...] = ()
 
     def links_among(self, chosen: Collection[str]) -> list[Edge]:
@@ -97,16 +97,15 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
     ids: list[str] = yield plans.Ids(refs=found.refs)
     by_id = {str(hit.document.id): hit for hit in best}
     ranked = {str(hit.document.id): hit for hit in hits}
-    for side, end in (("out", "target"), ("in", "source")):
+    sides: tuple[tuple[plans.Side, First], ...] = (("out", "target"), ("in", "source"))
+    for side, end in sides:
         kinds = frozenset(kind for kind, first in precedence.items() if first == end) - SEQUENCE_KINDS
         if not kinds or not len(found.refs):
             continue
-        hop = yield from follow_links(
-            found.refs, cast("plans.Side", side), kinds=kinds, take=MOST_REQUIRED, cap=MOST_REQUIRED
-        )
+        hop = yield from follow_links(found.refs, side, kinds=kinds, take=MOST_REQUIRED, cap=MOST_REQUIRED)
         leaving = np.bincount(hop.source, minlength=len(ids))
         pointing: plans.ReachedMembers = yield plans.Members(
-            groups=hop.groups, side=cast("plans.Side", side), take=1, cap=MOST_REQUIRED
+            groups=hop.groups, side=side, take=1, cap=MOST_REQUIRED
         )
         common = hop.groups[pointing.sizes > MOST_REQUIRED]
         stored: list[plans.StoredDocument] = yield plans.Documents(refs=hop.edges.target)
@@ -140,9 +139,8 @@ def find_surroundings(ids: Sequence[str], requires: frozenset[str]) -> Plan[Surr
     """
     found: plans.Candidates = yield plans.Find(ids=tuple(ids))
     start = found.refs if requires else NO_REFS
-    needs, unresolved, unfinished = yield from _follow_requirements(start, requires)
-    reached: set[int] = set().union(*needs.values())
-    refs = np.union1d(found.refs, np.array(sorted(reached), dtype=np.int64))
+    needs, unresolved, reached = yield from _follow_requirements(start, requires)
+    refs = np.union1d(found.refs, reached)
     names: list[str] = yield plans.Ids(refs=refs)
     name = dict(zip(refs.tolist(), names, strict=True))
     fresh = np.setdiff1d(refs, found.refs)
@@ -150,20 +148,22 @@ def find_surroundings(ids: Sequence[str], requires: frozenset[str]) -> Plan[Surr
     links = yield from _read_links(refs, names)
     return Surroundings(
         documents={one.id: one for one in stored},
-        requires={name[ref]: frozenset(name[other] for other in others) for ref, others in needs.items()},
+        requires={
+            name[ref]: frozenset(name.get(other, _BEYOND) for other in others)
+            for ref, others in needs.items()
+        },
         unresolved={name[ref]: tuple(sorted(texts)) for ref, texts in unresolved.items()},
-        unfinished=frozenset(name[ref] for ref in unfinished),
         links=links,
     )
 
 
 def _follow_requirements(
     start: Ints, kinds: frozenset[str]
-) -> Plan[tuple[dict[int, set[int]], dict[int, set[str]], list[int]]]:
-    """Follow requirements from documents to their end.
+) -> Plan[tuple[dict[int, set[int]], dict[int, set[str]], Ints]]:
+    """Follow requirements from documents, :data:`MOST_HOPS` links far.
 
     Returns:
-        By refs: for each what it requires, for each what leads nowhere, and those that have no end.
+        By refs: for each what it requires, for each what leads nowhere, and all whose own are known.
     """
     needs: dict[int, set[int]] = {}
     unresolved: dict[int, set[str]] = {}
@@ -185,7 +185,7 @@ def _follow_requirements(
             unresolved.setdefault(ref, set()).add(f"{kind} {tag!r} leads to {why}")
         frontier = np.array(sorted(set(reached) - seen), dtype=np.int64)
         seen |= set(reached)
-    return needs, unresolved, frontier.tolist()
+    return needs, unresolved, np.array(sorted(seen - set(frontier.tolist())), dtype=np.int64)
 
 
 def _read_links(refs: Ints, names: Sequence[str]) -> Plan[tuple[Edge, ...]]:

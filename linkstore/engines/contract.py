@@ -113,12 +113,27 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The effect of a change, in numbers of documents."""
+    """The effect of changes, in numbers of documents or pages; those of several changes can be added."""
 
     added: int = 0
     updated: int = 0
     unchanged: int = 0
     removed: int = 0
+
+    @property
+    def total(self) -> int:
+        """The number of documents or pages that are there now, of those that were given."""
+        return self.added + self.updated + self.unchanged
+
+    def __add__(self, other: Written) -> Written:
+        if not isinstance(other, Written):
+            return NotImplemented
+        return Written(
+            added=self.added + other.added,
+            updated=self.updated + other.updated,
+            unchanged=self.unchanged + other.unchanged,
+            removed=self.removed + other.removed,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

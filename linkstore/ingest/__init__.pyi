@@ -3,17 +3,17 @@ from .files import SourceNotFoundError as SourceNotFoundError
 from .html.folder import FolderSource as FolderSource
 from .notes.vault import VaultSource as VaultSource
 from .page import LlmsTxtSource as LlmsTxtSource, PageSource as PageSource
-from .partition import Partition as Partition
 from .pipeline import (
     DEFAULT_LINKS as DEFAULT_LINKS,
     IndexOptions as IndexOptions,
     Progress as Progress,
+    Written as Written,
     aindex as aindex,
     index as index,
 )
 from .records import DocumentsSource as DocumentsSource, JsonLinesSource as JsonLinesSource
 from .relink import CORPUS_LINKS as CORPUS_LINKS, Relinked as Relinked, link_corpus as link_corpus
-from .settings import PageSettings as PageSettings
+from .settings import PageSettings as PageSettings, PathSettings as PathSettings
 from .source import (
     BadInput as BadInput,
     Dangling as Dangling,
@@ -22,8 +22,7 @@ from .source import (
     LeftOut as LeftOut,
     NothingIndexedError as NothingIndexedError,
     OpenedSource as OpenedSource,
-    PageCounts as PageCounts,
-    PageStore as PageStore,
+    Partition as Partition,
     RemovalRefusedError as RemovalRefusedError,
     Source as Source,
     SourcePage as SourcePage,
@@ -35,4 +34,4 @@ from .source import (
 from .watch import watch_folder as watch_folder
 from .wiki.source import WikiDumpSource as WikiDumpSource
 from .wiki.zim import MissingLibzimError as MissingLibzimError, ZimSource as ZimSource
-from .writer import Counts as Counts, Finished as Finished, Writer as Writer
+from .writer import Finished as Finished, Writer as Writer

@@ -219,18 +219,16 @@ def _demote_idle_headings(blocks: Sequence[Block]) -> Sequence[Block]:
 
 def _make_sections(blocks: Sequence[Block], limits: ChunkLimits) -> list[_Section]:
     sections: list[_Section] = []
-    levels: list[int] = []
-    open_sections: list[int] = []
+    open_sections: list[tuple[int, int]] = []
     for heading, below in _group_by_heading(blocks, limits):
-        while open_sections and heading is not None and levels[open_sections[-1]] >= heading.level:
+        while open_sections and heading is not None and open_sections[-1][0] >= heading.level:
             open_sections.pop()
-        above = open_sections[-1] if open_sections else None
+        above = open_sections[-1][1] if open_sections else None
         trail = sections[above].headings if above is not None else ()
-        own = (heading.text,) if heading is not None else ()
-        sections.append(_Section(heading, (*trail, *own), above, tuple(below)))
-        levels.append(heading.level if heading is not None else 0)
         if heading is not None:
-            open_sections.append(len(sections) - 1)
+            open_sections.append((heading.level, len(sections)))
+            trail = (*trail, heading.text)
+        sections.append(_Section(heading, trail, above, tuple(below)))
     return sections
 
 

@@ -25,10 +25,10 @@ from urllib.parse import unquote, urlsplit
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import make_argument_error, require_list
-from linkstore.core.links import LINKS_KEY, get_links, merge_links
+from linkstore.core.links import LINKS_KEY, Link, get_links, merge_links
 from linkstore.core.text import STOP_WORDS, tokenize
 from linkstore.core.urls import Site, add_fragment, normalize_url, quote_fragment
-from linkstore.errors import ExtractionError, LinkError
+from linkstore.errors import ExtractionError
 from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.protocol import Chunk, CorpusExtractor, LinkExtractor, UpkeepExtractor, load_extractor
 from linkstore.ingest.chunks import choose_unused_name
@@ -91,8 +91,26 @@ class Linkers:
         """Whether an extractor must observe all documents before any is extracted."""
         return bool(self._of_corpus)
 
-    def document(self, chunk: Chunk, id: str) -> Document:
-        """Make the document stored for a chunk, with all links but those that need the corpus."""
+    def make_documents(self, read: Iterable[Chunk | Document]) -> tuple[Document, ...]:
+        """Make the documents of a page, in order, with all links but those that need the corpus.
+
+        Args:
+            read: What its source read. A chunk's id is its URL, numbered where that is taken. A document is
+                copied, with the links that it has and those that are read from it.
+
+        Raises:
+            UnreadablePageError: If a document has no id.
+            LinkError: If a document has an invalid link.
+        """
+        taken: dict[str, int] = {}
+        return tuple(
+            self._make_document(one, choose_unused_name(_get_chunk_url(one), taken))
+            if isinstance(one, Chunk)
+            else self._copy_document(one)
+            for one in read
+        )
+
+    def _make_document(self, chunk: Chunk, id: str) -> Document:
         placed = self.site.placed
         document = Document(
             id=placed(id),
@@ -106,27 +124,23 @@ class Linkers:
                 "page": placed(chunk.page.url),
             },
         )
-        links = list(chunk.links)
-        for of_chunk in self._of_chunks:
-            links.extend(of_chunk.extract(chunk))
-        for of_document in self._of_documents:
-            links.extend(of_document.extract(document))
-        document.metadata[LINKS_KEY] = [link.to_dict() for link in merge_links(links)]
+        links = [*chunk.links, *(link for one in self._of_chunks for link in one.extract(chunk))]
+        return self._link(document, links)
+
+    def _copy_document(self, document: Document) -> Document:
+        if not document.id:
+            raise UnreadablePageError("it has a document without id")
+        placed = {
+            "id": self.site.placed(document.id),
+            "metadata": {**document.metadata, **self._own_fields()},
+        }
+        return self._link(document.model_copy(update=placed), get_links(document))
+
+    def _link(self, document: Document, links: Iterable[Link]) -> Document:
+        """Give a document these links, and those that are read from it."""
+        read = (link for one in self._of_documents for link in one.extract(document))
+        document.metadata[LINKS_KEY] = [link.to_dict() for link in merge_links([*links, *read])]
         return document
-
-    def linked(self, document: Document) -> Document:
-        """Copy a document that is stored as it is, with the links that are read from documents.
-
-        Raises:
-            LinkError: If a link it carries is invalid.
-        """
-        links = list(get_links(document))
-        for of_document in self._of_documents:
-            links.extend(of_document.extract(document))
-        written = [link.to_dict() for link in merge_links(links)]
-        metadata = {**document.metadata, **self._own_fields(), LINKS_KEY: written}
-        id = self.site.placed(document.id or "")
-        return document.model_copy(update={"id": id, "metadata": metadata})
 
     def observe(self, documents: Iterable[Document]) -> None:
         """Show documents to the extractors that need the corpus."""
@@ -160,35 +174,6 @@ class Linkers:
             self._of_corpus.append(extractor)
         else:
             self._of_documents.append(extractor)
-
-
-def make_page_documents(read: Iterable[Chunk | Document], linkers: Linkers) -> tuple[Document, ...]:
-    """Make the documents of a page, in order.
-
-    Args:
-        read: What its source read. A chunk's id is its URL, numbered where that is taken. A document has
-            one already.
-        linkers: Find the links.
-
-    Raises:
-        UnreadablePageError: If a document has no id, or an invalid link.
-    """
-    taken: dict[str, int] = {}
-    return tuple(
-        linkers.document(one, choose_unused_name(_get_chunk_url(one), taken))
-        if isinstance(one, Chunk)
-        else _link_document(one, linkers)
-        for one in read
-    )
-
-
-def _link_document(document: Document, linkers: Linkers) -> Document:
-    if not document.id:
-        raise UnreadablePageError("it has a document without id")
-    try:
-        return linkers.linked(document)
-    except LinkError as error:
-        raise UnreadablePageError(str(error)) from error
 
 
 def name_extractor(chosen: str | LinkExtractor[Any]) -> str:

@@ -217,22 +217,18 @@ class FolderSearch:
 
     def look_into(self, lead: str) -> list[str]:
         """Note what a folder holds, and return the folders in it."""
-        folders: list[str] = []
-        empty = bool(lead)
         try:
             with os.scandir(self.folder.path / lead) as entries:
-                for entry in entries:
-                    empty = False
-                    folders.extend(self._entry(entry, f"{lead}{entry.name}"))
+                found = list(entries)
         except OSError as error:
             self._say(lead or ".", f"the folder cannot be read: {error.strerror or error}", hides=lead)
-            empty = False
-        if empty:
+            return []
+        if lead and not found:
             reason = "the folder is empty; what was stored of it is kept, in case it is not mounted"
             self.problems.append(
                 BadInput(name=quote_path(lead), reason=reason, hides=(quote_path(lead),), guessed=True)
             )
-        return folders
+        return [folder for entry in found for folder in self._entry(entry, f"{lead}{entry.name}")]
 
     def _is_page(self, path: PurePosixPath) -> bool:
         suffix = get_suffix(path.name)

@@ -46,7 +46,7 @@ class PageSource(PathSettings):
     Args:
         path: The file.
 
-    Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
+    Its other settings are those of :class:`~linkstore.ingest.settings.PathSettings`.
     """
 
     @contextmanager
@@ -74,7 +74,7 @@ class LlmsTxtSource(PathSettings):
     Args:
         path: The file; links in it are relative to its folder, which also stands for the site's root.
 
-    Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
+    Its other settings are those of :class:`~linkstore.ingest.settings.PathSettings`.
     """
 
     @contextmanager

@@ -12,11 +12,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
 from threading import Event
-from typing import Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import xxhash
 
@@ -28,21 +29,20 @@ from linkstore.core.documents import PageDocuments
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.processes import slow_collector
 from linkstore.core.urls import Site
+from linkstore.engines.contract import Written as Written
 from linkstore.errors import DocumentError, ExtractionError, LinkError
 from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
 from linkstore.ingest.files import describe_unread
-from linkstore.ingest.partition import Partition, divide_source
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.source import (
     BadInput,
+    Divisible,
     Encodings,
     LeftOut,
     NothingIndexedError,
     OpenedSource,
-    PageCounts,
-    PageStore,
-    PageWriter,
+    Partition,
     RemovalRefusedError,
     Source,
     SourcePage,
@@ -52,6 +52,9 @@ from linkstore.ingest.source import (
 )
 from linkstore.ingest.workers import ReadAhead, ReadPage
 from linkstore.store.base import PATIENCE, retry
+
+if TYPE_CHECKING:
+    from linkstore.store.core import CoreStore
 
 PIPELINE_VERSION: Final = 14
 """Raised whenever the same page would give other documents, so that all are read again."""
@@ -88,7 +91,7 @@ class IndexOptions(TypedDict, total=False):
 
 
 def index(
-    store: PageStore,
+    store: CoreStore,
     source: Source,
     *,
     name: str | None = None,
@@ -98,6 +101,7 @@ def index(
     prune: bool | Callable[[str], bool] = False,
     jobs: int | None = None,
     partition: Partition | None = None,
+    stop: Event | None = None,
 ) -> Summary:
     """Bring a store up to date with a source of pages.
 
@@ -129,6 +133,7 @@ def index(
         partition: Index one of several parts of the source, while other processes index the others. Nothing
             is removed, and the links of ``"mention"`` and ``"entity"`` are not made: run once more without
             ``partition`` for that. Pages that have not changed are not embedded again.
+        stop: Ends the run once it is set, after the pages in hand are stored.
 
     Returns:
         What was done, or for a dry run what would have been done.
@@ -142,20 +147,31 @@ def index(
         ExtractionError: If an extractor is not installed, or cannot be used here, as ``"keyword"`` in a part.
         FetchError: If a website cannot be started; see :mod:`linkstore.ingest.web` for its kinds.
         SiteUnavailableError: If a website does not answer, or stops answering.
+        CancelledError: That of ``concurrent.futures``, if ``stop`` was set.
     """
-    options = IndexOptions(
-        name=name,
-        links=links,
-        progress=progress,
-        dry_run=dry_run,
-        prune=prune,
-        jobs=jobs,
-        partition=partition,
-    )
-    return _run(Event(), store, source, options)
+    require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
+    name, chosen = name_source(source, name), partition
+    if partition is not None:
+        require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
+        if isinstance(source, Divisible):
+            source, chosen = source.divide(partition), None
+    with slow_collector(), source.open() as opened:
+        return _IngestRun(
+            store=store,
+            source=opened,
+            name=name,
+            links=links,
+            progress=progress,
+            dry_run=dry_run,
+            prune=prune if callable(prune) else lambda _: bool(prune),
+            jobs=jobs,
+            is_part=partition is not None,
+            chosen=chosen,
+            stop=stop or Event(),
+        ).run()
 
 
-async def aindex(store: PageStore, source: Source, **options: Unpack[IndexOptions]) -> Summary:
+async def aindex(store: CoreStore, source: Source, **options: Unpack[IndexOptions]) -> Summary:
     """Do as :func:`index`, in a thread of its own; ``progress`` is called there.
 
     A task that is cancelled ends as a run that is interrupted, once the pages in hand are stored.
@@ -165,48 +181,50 @@ async def aindex(store: PageStore, source: Source, **options: Unpack[IndexOption
         source: Where they come from.
         options: Those of :func:`index`.
     """
-    return await run_until_stopped(_run, store, source, options)
+    return await run_until_stopped(lambda stop: index(store, source, stop=stop, **options))
 
 
-@slow_collector()
-def _run(stop: Event, store: PageStore, source: Source, options: IndexOptions) -> Summary:
-    require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
-    name, partition = name_source(source, options.get("name")), options.get("partition")
-    if partition is not None:
-        require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
-        source = divide_source(source, partition)
-    with source.open() as opened:
-        return _IngestRun(store, opened, name, options, stop).run()
-
-
+@dataclass(kw_only=True, eq=False)
 class _IngestRun:
-    """One run: reads and writes pages, and counts."""
+    """One run: reads and writes pages, and counts.
 
-    def __init__(
-        self, store: PageStore, source: OpenedSource, name: str, options: IndexOptions, stop: Event
-    ) -> None:
-        links = options.get("links", DEFAULT_LINKS)
-        self.store = store
-        self.source = source
-        self.name = name
-        self.dry_run = options.get("dry_run", False)
-        prune = options.get("prune", False)
-        self.prune: Callable[[str], bool] = prune if callable(prune) else lambda _: prune
-        self.partition = options.get("partition")
-        self.progress = options.get("progress")
-        self.stop = stop
-        self.linkers = Linkers(links, source.site)
-        if self.partition is not None and self.linkers.need_corpus:
+    Args:
+        is_part: Whether other runs index the rest of the source.
+        chosen: Has the pages of ``source`` that are read; None: all.
+
+    The others are those of :func:`index`.
+    """
+
+    store: CoreStore
+    source: OpenedSource
+    name: str
+    links: Sequence[str | LinkExtractor[Any]]
+    progress: Progress | None
+    dry_run: bool
+    prune: Callable[[str], bool]
+    jobs: int | None
+    is_part: bool
+    chosen: Partition | None
+    stop: Event
+
+    def __post_init__(self) -> None:
+        site = self.source.site
+        self.linkers = Linkers(self.links, site)
+        names = [name_extractor(one) for one in self.links]
+        if self.is_part and self.linkers.need_corpus:
             raise ExtractionError(
-                f"a part of a source cannot be indexed with links of {', '.join(map(name_extractor, links))},"
-                " one of which needs all documents; index the whole source, or leave that one out"
+                f"a part of a source cannot be indexed with links of {', '.join(names)}, one of which needs"
+                " all documents; index the whole source, or leave that one out"
             )
-        self.last = _LastRun(store.pages(name), _make_salt(source.site, links), source.site)
-        self.upkeep = Upkeep(store, () if self.dry_run else self.linkers.kept_up)
-        self.ahead = ReadAhead(self.linkers, links, options.get("jobs"))
+        said = repr((PIPELINE_VERSION, site, names)).encode(errors="replace")
+        salt = f"{xxhash.xxh3_64(said).hexdigest()}:"
+        self.last = _LastRun(self.store.pages(self.name), salt, site)
+        self.upkeep = Upkeep(self.store, () if self.dry_run else self.linkers.kept_up)
+        self.ahead = ReadAhead(self.linkers, self.links, self.jobs)
         self.refusals = Refusals()
-        self.added = self.updated = self.unchanged = self.chunks = self.guessed = 0
-        self.links = Counter[str]()
+        self.pages = Counter[str]()
+        self.chunks = self.guessed = 0
+        self.written = Counter[str]()
         self.skipped: dict[str, str] = {}
         self.left_out: dict[str, Mapping[str, int]] = {}
         self.replaced: dict[str, int] = {}
@@ -218,7 +236,7 @@ class _IngestRun:
             self._store(changed)
         if self.stop.is_set():
             raise CancelledError(f"indexing {self.name} was cancelled")
-        if self.partition is not None:
+        if self.is_part:
             return self._end([])
         gone, doubted = self.last.gone(self.prune)
         stored = self.last.stored
@@ -243,7 +261,7 @@ class _IngestRun:
         outcomes = (
             preview_pages(self.store, self.name, pages)
             if self.dry_run
-            else write_pages(self.upkeep, self.name, pages, 0 if self.partition is None else PATIENCE)
+            else write_pages(self.upkeep, self.name, pages, PATIENCE if self.is_part else 0)
         )
         for page, problem in outcomes:
             if problem is not None:
@@ -252,35 +270,30 @@ class _IngestRun:
             _LOG.info("stored %s: %s", page.url, format_count(len(page.documents), "document"))
             if page.digest in self.again:  # it was counted when it was offered first
                 continue
-            if self.last.had(page.url):
-                self.updated += 1
-            else:
-                self.added += 1
+            self.pages["updated" if self.last.had(page.url) else "added"] += 1
             self.chunks += len(page.documents)
             links = chain.from_iterable(document.metadata[LINKS_KEY] for document in page.documents)
-            self.links.update(map(itemgetter("kind"), links))
+            self.written.update(map(itemgetter("kind"), links))
 
     def _end(self, gone: Sequence[str]) -> Summary:
         """Remove what is gone, bring the links of the corpus up to date, and return what was done.
 
         A part leaves that to the run of the whole source: it stays recorded as begun.
         """
-        complete = not self.dry_run and self.partition is None
-        self.skipped.update(self.last.hiding(gone))
+        complete = not self.dry_run and not self.is_part
+        self.skipped.update(self.last.keep(gone))
         for batch in () if self.dry_run else split_batches(gone, _REMOVED_AT_ONCE):
             self.upkeep.remove_pages(self.name, batch)
             _LOG.info("removed %s", ", ".join(batch))
         if complete:
-            self.links.update(self.upkeep.settle().links)
+            self.written.update(self.upkeep.settle().links)
         survey, linked = self.store.survey_pages() if complete else (None, ())
         return Summary(
-            pages=PageCounts(
-                added=self.added, updated=self.updated, unchanged=self.unchanged, removed=len(gone)
-            ),
+            pages=Written(**self.pages, removed=len(gone)),
             chunks=self.chunks,
-            links=dict(sorted(self.links.items())),
+            links=dict(sorted(self.written.items())),
             skipped=self.skipped,
-            unseen=tuple(sorted(self.last.unseen)),
+            unseen=tuple(sorted(self.last.hidden)),
             left_out=LeftOut.of(self.left_out),
             encodings=Encodings.of(self.replaced, self.guessed),
             unread=self.source.unread,
@@ -292,17 +305,19 @@ class _IngestRun:
     def _read_changed(self) -> Generator[PageDocuments, None, None]:
         """Read and yield the pages that are new or changed, and count the others."""
         source, last = self.source, self.last
-        about = len(source)
-        offers = self.ahead.pages(source.pages(last.known), last.lacks, about)
-        with closing(offers):
-            for done, (offered, found) in enumerate(offers, start=1):
-                name = offered.name if isinstance(offered, BadInput) else offered.url
+        about, offers = len(source), source.pages(last.known)
+        if (chosen := self.chosen) is not None:
+            about //= chosen.count
+            offers = (one for one in offers if chosen.has(one.name))
+        with closing(self.ahead.pages(offers, last.lacks, about)) as read:
+            for done, (offered, found) in enumerate(read, start=1):
+                name = offered.name
                 url = source.site.placed(name)
                 last.left.discard(url)
                 if isinstance(offered, BadInput):
                     self._take_down(offered)
                 elif found is None:
-                    self.unchanged += not offered.again
+                    self.pages["unchanged"] += not offered.again
                 elif self._note(found, name):
                     digest = f"{last.salt}{offered.digest}"
                     if offered.again:
@@ -316,13 +331,11 @@ class _IngestRun:
             self._take_down(refused)
 
     def _take_down(self, bad: BadInput) -> None:
-        leads = tuple(self.source.site.placed(one) if one else "" for one in bad.hides or ())
-        if bad.guessed:
-            self.last.guessed[bad.name] = (leads, bad.reason)
-            return
-        self._skip(bad.name, bad.reason)
         if bad.hides is not None:
-            self.last.unseen[bad.name] = leads
+            leads = tuple(self.source.site.placed(one) if one else "" for one in bad.hides)
+            self.last.hidden[bad.name] = replace(bad, hides=leads)
+        if not bad.guessed:
+            self._skip(bad.name, bad.reason)
 
     def _skip(self, name: str, reason: str) -> None:
         self.skipped[name] = reason
@@ -355,12 +368,6 @@ def _explain_nothing(summary: Summary) -> str:
     return f"{reason}{more}" if name == "." else f"{name}: {reason}{more}"
 
 
-def _make_salt(site: Site, links: Sequence[str | LinkExtractor[Any]]) -> str:
-    """Return the prefix of stored digests: a hash of the settings by which pages become documents."""
-    said = repr((PIPELINE_VERSION, site, [name_extractor(one) for one in links]))
-    return f"{xxhash.xxh3_64(said.encode(errors='replace')).hexdigest()}:"
-
-
 class _LastRun:
     """The stored pages of a source, by their names in the store.
 
@@ -382,10 +389,8 @@ class _LastRun:
             if page.startswith(self.lead) or "://" in page
         }
         """URL within the source → the source's digest, empty for a page that would be indexed otherwise."""
-        self.unseen: dict[str, tuple[str, ...]] = {}
-        """Name of what could not be seen → what the names of pages there begin with; empty: any page."""
-        self.guessed: dict[str, tuple[tuple[str, ...], str]] = {}
-        """The same of what may as well be gone, with the reason to keep it."""
+        self.hidden: dict[str, BadInput] = {}
+        """What could not be seen, by name, with what the names of pages there begin with in the store."""
 
     def lacks(self, page: SourcePage) -> bool:
         """Say whether a page is not stored as it would be now."""
@@ -397,27 +402,30 @@ class _LastRun:
 
     def gone(self, known: Callable[[str], bool]) -> tuple[list[str], int]:
         """Return the stored pages that go, in order, and how many of them are not known to be gone."""
-        hidden = tuple(lead for leads in self.unseen.values() for lead in leads)
-        doubtful = tuple(lead for leads, _ in self.guessed.values() for lead in leads)
+        hidden, doubtful = (
+            tuple(lead for bad in self.hidden.values() if bad.guessed == guessed for lead in bad.hides or ())
+            for guessed in (False, True)
+        )
         missing = sorted(page for page in self.left if not page.startswith(hidden))
         sure = {page for page in missing if known(page.removeprefix(self.lead))}
         gone = [page for page in missing if page in sure or not page.startswith(doubtful)]
         return gone, len(gone) - len(sure)
 
-    def hiding(self, gone: Collection[str]) -> dict[str, str]:
-        """Return the parts whose pages may be gone but stay stored, with the reason to keep them."""
+    def keep(self, gone: Collection[str]) -> dict[str, str]:
+        """Take the parts whose pages may be gone, and stay stored, for unseen; return them with the reason.
+
+        The other parts that may be gone are forgotten.
+        """
         kept = self.left.difference(gone)
-        found = {
-            name: (leads, reason)
-            for name, (leads, reason) in self.guessed.items()
-            if any(page.startswith(leads) for page in kept)
-        }
-        self.unseen.update({name: leads for name, (leads, _) in found.items()})
-        return {name: reason for name, (_, reason) in found.items()}
+        doubtful = {name: bad for name, bad in self.hidden.items() if bad.guessed}
+        for name, bad in doubtful.items():
+            if not any(page.startswith(bad.hides or ()) for page in kept):
+                del self.hidden[name]
+        return {name: bad.reason for name, bad in doubtful.items() if name in self.hidden}
 
 
 def write_pages(
-    store: PageWriter, source: str, pages: Iterator[PageDocuments], patience: float = 0
+    store: Upkeep, source: str, pages: Iterator[PageDocuments], patience: float = 0
 ) -> Iterator[Outcome]:
     """Write pages, and yield each once the store has acknowledged or refused it.
 
@@ -473,7 +481,7 @@ def _try_batch(
         return [outcome for page in batch for outcome in _try_batch(change, [page])]
 
 
-def preview_pages(store: PageStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
+def preview_pages(store: CoreStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
     """Yield the results of :func:`write_pages`, as far as they are known without writing."""
     for batch in batch_pages(pages):
         store.check_pages(source, [page.url for page in batch])
@@ -501,7 +509,7 @@ def batch_pages(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]
 
 
 def add_corpus_links(
-    store: PageStore, linkers: Linkers, pages: Iterator[PageDocuments]
+    store: CoreStore, linkers: Linkers, pages: Iterator[PageDocuments]
 ) -> Iterator[PageDocuments]:
     """Yield the pages with the links that need the corpus, which is the stored pages and the new ones."""
     read = list({page.url: page for page in pages}.values())

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.documents import Document
 
@@ -25,7 +25,9 @@ from linkstore.core.documents import PageDocuments
 from linkstore.core.links import Link, get_links, merge_links
 from linkstore.errors import ExtractionError
 from linkstore.extract.protocol import LinkExtractor, UpkeepExtractor, load_extractor
-from linkstore.ingest.source import PageStore
+
+if TYPE_CHECKING:
+    from linkstore.store.core import CoreStore
 
 CORPUS_LINKS: Final = ("mention", "entity")
 """The installed extractors whose links are kept up to date."""
@@ -51,7 +53,7 @@ class Relinked:
     links: Mapping[str, int] = field(default_factory=dict)
 
 
-def link_corpus(store: PageStore, links: Sequence[str | LinkExtractor[Any]] = CORPUS_LINKS) -> Relinked:
+def link_corpus(store: CoreStore, links: Sequence[str | LinkExtractor[Any]] = CORPUS_LINKS) -> Relinked:
     """Make the links that need the whole corpus, for whatever is in the store.
 
     Links of the extractors' own kinds are replaced, whoever wrote them. All others stay. It takes two passes
@@ -88,7 +90,7 @@ class Upkeep:
         extractors: New ones, which have seen nothing. With none, pages are passed on and that is all.
     """
 
-    def __init__(self, store: PageStore, extractors: Sequence[UpkeepExtractor]) -> None:
+    def __init__(self, store: CoreStore, extractors: Sequence[UpkeepExtractor]) -> None:
         self._store = store
         self._extractors = tuple(extractors)
         self._kinds = sorted(kind for extractor in extractors for kind in extractor.kinds)
@@ -178,7 +180,7 @@ class Upkeep:
 
 
 def _replace_changed_links(
-    store: PageStore, extractors: Sequence[UpkeepExtractor], documents: Iterable[Document], total: int
+    store: CoreStore, extractors: Sequence[UpkeepExtractor], documents: Iterable[Document], total: int
 ) -> Relinked:
     """Replace the links of those documents that should have others."""
     kinds = frozenset(kind for extractor in extractors for kind in extractor.kinds)

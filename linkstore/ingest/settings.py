@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from linkstore.core.arguments import omit_none, require, require_at_least, require_list
@@ -26,8 +26,6 @@ class PageSettings:
         max_bytes: Maximum size of a file; larger files are skipped; default 16 MiB.
         encoding: Encoding of all pages, whatever they declare; a byte-order mark still wins. None (default)
             takes what each declares, else UTF-8, else windows-1252, as browsers do.
-        claims: ``"any"`` also accepts pages that claim URLs of another site: see
-            :mod:`linkstore.ingest.documents`. Their own site is that of ``bases``, or that of most pages.
 
     Raises:
         ArgumentError: If a setting has the wrong type, such as one URL instead of a tuple of them.
@@ -41,7 +39,6 @@ class PageSettings:
     limits: ChunkLimits = DEFAULT_LIMITS
     max_bytes: int = 16 * 2**20
     encoding: str | None = None
-    claims: ClaimPolicy = "own"
 
     def __post_init__(self) -> None:
         require(str, "a path", prefix=self.prefix)
@@ -52,7 +49,6 @@ class PageSettings:
         if self.encoding is not None:
             find_encoding(self.encoding)
         require_at_least(1, max_bytes=self.max_bytes)
-        Claims(self.claims)
         self.make_site(self.bases or ())
 
     def make_site(self, bases: tuple[str, ...]) -> Site:
@@ -62,9 +58,24 @@ class PageSettings:
 
 @dataclass(frozen=True, slots=True)
 class PathSettings(PageSettings):
-    """The same of a source that lies at a path."""
+    """The same of a source that lies at a path.
+
+    Args:
+        path: Where it lies.
+        claims: ``"any"`` also accepts pages that claim URLs of another site: see
+            :mod:`linkstore.ingest.documents`. Their own site is that of ``bases``, or that of most pages.
+
+    Raises:
+        ArgumentError: If there is no such policy.
+    """
 
     path: str | Path
+    _: KW_ONLY
+    claims: ClaimPolicy = "own"
+
+    def __post_init__(self) -> None:
+        PageSettings.__post_init__(self)
+        Claims(self.claims)
 
     @property
     def name(self) -> str:

@@ -1,30 +1,34 @@
-"""The protocols of ingest: sources, the store that pages go to, and what a run reports.
+"""The protocols of ingest: sources, their pages, and what a run reports.
 
 A source lists its pages and reads each of them. :class:`linkstore.store.LinkStore` is what pages are indexed
 into. A run calls back after each page, and gives a summary at the end. :func:`staleness` says how the stored
 pages of a source differ from what it has now.
+
+A source can be indexed in parts, each by a process of its own: ``linkstore index --partition 3/16``. A part
+has its pages, and reports what is wrong with them. What needs all pages is left to a run of the whole source:
+to remove those that are gone, and to make the links of the corpus.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
+import xxhash
 from langchain_core.documents import Document
 
-from linkstore.core.arguments import require, require_having
-from linkstore.core.documents import PageDocuments
-from linkstore.core.links import Link
+from linkstore.core.arguments import require, require_at_least, require_having
 from linkstore.core.text import escape_surrogates
 from linkstore.core.urls import Site, is_internal_tag
-from linkstore.errors import LinkError, LinkStoreError
+from linkstore.errors import LinkError, LinkStoreError, StrategyError
 from linkstore.extract.protocol import Chunk
 
 if TYPE_CHECKING:
-    from linkstore.engines.contract import LinkedPage, Survey
+    from linkstore.engines.contract import LinkedPage, Survey, Written
+    from linkstore.store.core import CoreStore
 
 PageReader = Callable[[], Sequence[Chunk] | Sequence[Document]]
 """Reads a page: chunks, or documents that are stored as they are."""
@@ -55,6 +59,11 @@ class SourcePage:
     read: PageReader
     again: bool = False
     size: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name by which it is reported: its URL."""
+        return self.url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +134,47 @@ class Source(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One of several parts of a source.
+
+    Args:
+        number: Which of them, from 1.
+        count: How many there are.
+
+    Raises:
+        StrategyError: If there is no such part.
+    """
+
+    number: int
+    count: int
+
+    def __post_init__(self) -> None:
+        require_at_least(1, number=self.number, count=self.count)
+        if self.number > self.count:
+            raise StrategyError(f"there is no part {self.number} of {self.count}; parts are numbered from 1")
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def has(self, url: str) -> bool:
+        """Say whether a page belongs to this part, by a hash of what it is called."""
+        return xxhash.xxh3_64_intdigest(url.encode(errors="replace")) % self.count == self.number - 1
+
+    def slice(self, length: int) -> slice:
+        """Return the part of a sequence of this length that belongs to this part."""
+        return slice(length * (self.number - 1) // self.count, length * self.number // self.count)
+
+
+@runtime_checkable
+class Divisible(Source, Protocol):
+    """A source that divides itself, so that a part reads less than the whole."""
+
+    def divide(self, partition: Partition) -> Source:
+        """Return a part of it."""
+        ...
+
+
 def name_source(source: Source, given: str | None) -> str:
     """Return the name of a source in a store. A path need not be Unicode, and is spelled out then.
 
@@ -139,72 +189,6 @@ def name_source(source: Source, given: str | None) -> str:
     if given is not None:
         require(str, "a string", source=given)
     return escape_surrogates(source.name if given is None else given)
-
-
-class PageWriter(Protocol):
-    """Takes pages in."""
-
-    def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
-        """Return pages with the vectors of their documents, so that ``put_pages`` embeds nothing.
-
-        It is called by one thread, while another puts pages.
-        """
-        ...
-
-    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> object:
-        """Add pages, each replaced as a whole, in one transaction."""
-        ...
-
-    def remove_pages(self, source: str, urls: Sequence[str]) -> object:
-        """Remove pages with their documents, in one transaction."""
-        ...
-
-
-class PageStore(PageWriter, Protocol):
-    """A store that remembers which documents make up a page."""
-
-    def pages(self, source: str | None = None) -> dict[str, str]:
-        """Return the pages stored for a source, default all: URL → digest of what was indexed."""
-        ...
-
-    def check_pages(self, source: str, urls: Sequence[str]) -> None:
-        """Raise SourceConflictError if another source has one of these pages."""
-        ...
-
-    def page_ids(self, source: str, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the documents of those of these pages that are there: URL → ids, in order."""
-        ...
-
-    def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> object:
-        """Replace the links of these kinds in documents, by id, and keep everything else."""
-        ...
-
-    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents with these ids, leaving out unknown ids."""
-        ...
-
-    def scan(self) -> Iterator[Document]:
-        """Yield all stored documents, by id."""
-        ...
-
-    def survey_pages(self, kind: str = ..., take: int = ...) -> tuple[Survey, Sequence[LinkedPage]]:
-        """Count what is stored, and return the pages that most links of a kind lead to, most first."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageCounts:
-    """The numbers of pages by outcome; skipped pages are in :attr:`Summary.skipped`."""
-
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    removed: int = 0
-
-    @property
-    def total(self) -> int:
-        """The number of pages of the source that are stored."""
-        return self.added + self.updated + self.unchanged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,7 +269,7 @@ class Summary:
     """The result of a run of :func:`~linkstore.ingest.index`.
 
     Args:
-        pages: Counts of the source's pages.
+        pages: How many pages of the source were added, updated, and removed.
         chunks: Documents written.
         links: Links written, by kind.
         dangling: Hyperlinks that lead to nothing, in the whole store. None for a dry run and for a part of a
@@ -304,7 +288,7 @@ class Summary:
         dry_run: Whether nothing was written: the counts are of what would have been.
     """
 
-    pages: PageCounts
+    pages: Written
     chunks: int
     links: Mapping[str, int]
     skipped: Mapping[str, str]
@@ -373,7 +357,7 @@ class Staleness:
         return not (self.changed or self.added or self.gone or self.unread)
 
 
-def staleness(store: PageStore, source: Source, name: str | None = None) -> Staleness:
+def staleness(store: CoreStore, source: Source, name: str | None = None) -> Staleness:
     """Compare the digests of a source's pages with those of the last run.
 
     The settings by which pages become documents are not compared, since the store does not record them.
@@ -403,7 +387,7 @@ def _compare(pages: Mapping[str, str], source: OpenedSource, name: str) -> Stale
     left, hidden, unchanged = set(stored), set[str](), 0
     changed, added, unread = set[str](), set[str](), set[tuple[str, str]]()
     for offered in source.pages(known):
-        page = site.placed(offered.url if isinstance(offered, SourcePage) else offered.name)
+        page = site.placed(offered.name)
         if isinstance(offered, SourcePage):
             left.discard(page)
             if page in stored and stored[page] == offered.digest:

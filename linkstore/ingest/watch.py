@@ -22,11 +22,12 @@ from linkstore.core.arguments import make_argument_error
 from linkstore.errors import LinkStoreError, MissingExtraError
 from linkstore.ingest.files import SourceNotFoundError, quote_path
 from linkstore.ingest.pipeline import IndexOptions, index
-from linkstore.ingest.source import PageStore, RemovalRefusedError, Summary
+from linkstore.ingest.source import RemovalRefusedError, Summary
 
 if TYPE_CHECKING:
     from linkstore.ingest.html.folder import FolderSource
     from linkstore.ingest.notes.vault import VaultSource
+    from linkstore.store.core import CoreStore
 
 QUIET_SECONDS: Final = 0.4
 """How long nothing may change before a run begins."""
@@ -42,7 +43,7 @@ Report = Callable[[Summary | LinkStoreError], object]
 
 
 def watch_folder(
-    store: PageStore,
+    store: CoreStore,
     source: FolderSource | VaultSource,
     *,
     stop: Event | None = None,

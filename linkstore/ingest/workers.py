@@ -35,7 +35,7 @@ from linkstore.core.processes import Lock, count_cores, slow_collector
 from linkstore.core.urls import Site
 from linkstore.errors import LinkError, LinkStoreError
 from linkstore.extract.protocol import Chunk, LinkExtractor, Page
-from linkstore.ingest.documents import Linkers, make_page_documents
+from linkstore.ingest.documents import Linkers
 from linkstore.ingest.source import BadInput, PageReader, SourcePage, UnreadablePageError
 
 SECONDS_A_PAGE: Final = 10.0
@@ -97,7 +97,7 @@ def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
     try:
         with slow_collector():
             found = read()
-            documents = make_page_documents(found, linkers)
+            documents = linkers.make_documents(found)
     except (UnreadablePageError, LinkError) as error:
         return ReadPage(problem=str(error))
     except LinkStoreError:
@@ -123,7 +123,6 @@ class _Message:
 class _Sent:
     """A page that a process reads: the message that it is in, and its place there."""
 
-    pool: ReadingPool
     message: _Message
     place: int
 
@@ -148,14 +147,14 @@ class ReadAhead:
     def __init__(self, linkers: Linkers, links: Sequence[str | LinkExtractor[Any]], jobs: int | None) -> None:
         require_at_least(1, **omit_none(jobs=jobs))
         self._linkers = linkers
-        self._links = tuple(one for one in links if isinstance(one, str))
-        able = len(self._links) == len(links) and bool(sys.executable) and not hasattr(sys, "frozen")
-        self._able = able
+        named = tuple(one for one in links if isinstance(one, str))
         self._jobs = count_cores() if jobs is None else jobs
+        self._pool = ReadingPool(self._jobs, named, linkers.site)
+        self._able = len(named) == len(links) and bool(sys.executable) and not hasattr(sys, "frozen")
         self._spent, self._read_here = 0.0, 0
         self._offered = 0
-        self._pool: ReadingPool | None = None
-        self._single: ReadingPool | None = None
+        self._together = 0
+        """How many pages are sent at once; 0 while there is not enough to read for processes."""
 
     def pages(
         self, offers: Iterator[Offer], is_new: Callable[[SourcePage], bool], about: int = 0
@@ -172,7 +171,7 @@ class ReadAhead:
         Raises:
             LinkStoreError: As :func:`read_page`.
         """
-        pending: deque[tuple[Offer, _Sent | None]] = deque()
+        pending: deque[tuple[Offer, SourcePage | None, _Sent | None]] = deque()
         try:
             while True:
                 try:
@@ -180,54 +179,42 @@ class ReadAhead:
                 except StopIteration:
                     break
                 except Exception:
-                    yield from self._read(pending, is_new, 0)
+                    yield from self._read(pending, 0)
                     raise
                 self._offered += 1
-                pending.append((offered, self._send(offered, is_new, about)))
-                waiting = self._jobs * _WAITING * self._pool.pages if self._pool else 0
-                yield from self._read(pending, is_new, waiting)
-            yield from self._read(pending, is_new, 0)
+                new = offered if isinstance(offered, SourcePage) and is_new(offered) else None
+                pending.append((offered, new, None if new is None else self._send(new, about)))
+                yield from self._read(pending, self._jobs * _WAITING * self._together)
+            yield from self._read(pending, 0)
         finally:
-            for pool in filter(None, (self._pool, self._single)):
-                pool.close()
+            self._pool.close()
 
-    def _send(self, page: Offer, is_new: Callable[[SourcePage], bool], about: int) -> _Sent | None:
+    def _send(self, page: SourcePage, about: int) -> _Sent | None:
         """Have a process read a page, if it is large, or there is enough to read for processes."""
-        if isinstance(page, BadInput) or not self._able or not is_new(page):
+        if not self._able:
             return None
-        if self._pool is None and self._jobs > 1 and self._has_much(about):
+        if not self._together and self._jobs > 1 and self._has_much(about):
             rate = self._read_here / self._spent if self._spent else 0.0
-            pages = max(1, min(_PAGES_A_MESSAGE, int(_SECONDS_A_MESSAGE * rate)))
-            self._pool = self._start(self._jobs, pages, page)
-        pool = self._pool
-        if pool is None and self._able and page.size > LARGEST_HERE:
-            self._single = self._single or self._start(1, 1, page)
-            pool = self._single
-        return None if pool is None else pool.send(page)
+            self._together = max(1, min(_PAGES_A_MESSAGE, int(_SECONDS_A_MESSAGE * rate)))
+        if not self._together and page.size <= LARGEST_HERE:
+            return None
+        return self._pool.send(page, self._together)
 
     def _has_much(self, about: int) -> bool:
         """Say whether there is enough to read for processes, by what was read so far."""
         left = self._spent * (about - self._offered)
         return self._spent >= PATIENCE or (self._spent >= _GLIMPSE and left >= _MUCH * self._offered)
 
-    def _start(self, count: int, pages: int, page: SourcePage) -> ReadingPool | None:
-        pool = ReadingPool.started(count, pages, self._links, self._linkers.site, page)
-        self._able = pool is not None
-        return pool
-
     def _read(
-        self, pending: deque[tuple[Offer, _Sent | None]], is_new: Callable[[SourcePage], bool], waiting: int
+        self, pending: deque[tuple[Offer, SourcePage | None, _Sent | None]], waiting: int
     ) -> Iterator[tuple[Offer, ReadPage | None]]:
         """Yield pages until only this many are waiting, and those that are read already."""
-        while pending and (len(pending) > waiting or pending[0][1] is None or pending[0][1].is_read):
-            offered, sent = pending.popleft()
-            if isinstance(offered, BadInput) or not is_new(offered):
-                yield offered, None
-                continue
-            found = None if sent is None else sent.pool.receive(sent)
-            if found is None:
+        while pending and (len(pending) > waiting or pending[0][2] is None or pending[0][2].is_read):
+            offered, new, sent = pending.popleft()
+            found = None if sent is None else self._pool.receive(sent)
+            if found is None and new is not None:
                 begun = perf_counter()
-                found = read_page(offered.url, offered.read, self._linkers)
+                found = read_page(new.url, new.read, self._linkers)
                 self._spent += perf_counter() - begun
                 self._read_here += 1
             yield offered, found
@@ -237,54 +224,50 @@ class ReadingPool:
     """Processes that read the pages of one run. What they cannot read is left to be read here.
 
     Args:
-        count: How many.
-        pages: How many pages a message has at most.
-        task: What they need to know, packed.
-        reader: What the methods that read pages belong to.
+        count: How many, at most.
+        links: The names of the link extractors.
+        site: How the source names its pages.
     """
 
-    def __init__(self, count: int, pages: int, task: bytes, reader: object) -> None:
+    def __init__(self, count: int, links: Sequence[str], site: Site) -> None:
         self._count = count
-        self.pages = pages
-        self._task = task
-        self._reader = reader
+        self._links, self._site = links, site
+        self._reader: object = None
+        self._task = b""
+        """What the processes need to know, packed once there is a page, to whose reader it belongs."""
         self._unsent = _Message()
         self._many: ProcessPoolExecutor | None = None
         self._alone: ProcessPoolExecutor | None = None
+        self._failed = False
 
-    @classmethod
-    def started(
-        cls, count: int, pages: int, links: Sequence[str], site: Site, page: SourcePage
-    ) -> ReadingPool | None:
-        """Start processes that read pages such as this one, or return None if that is not possible."""
-        reader = getattr(getattr(page.read, "func", None), "__self__", None)
-        try:
-            task = _pack((tuple(links), site, reader, SECONDS_A_PAGE))
-        except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
-            return None
-        pool = cls(count, pages, task, reader)
-        pool._many = pool._start(count)
-        return pool if pool._many is not None else None
+    def send(self, page: SourcePage, together: int) -> _Sent | None:
+        """Have a page read, or return None if it cannot be sent to another process.
 
-    def send(self, page: SourcePage) -> _Sent | None:
-        """Have a page read with those after it, or return None if it cannot be sent to another process."""
+        Args:
+            page: The page.
+            together: How many pages are sent at once; 0: this one is sent alone, once it is received.
+        """
         read: Any = page.read
         owner = getattr(getattr(read, "func", None), "__self__", None)
         try:
+            if not self._task:
+                self._task, self._reader = _pack((self._links, self._site, owner, SECONDS_A_PAGE)), owner
             if owner is not None and owner is self._reader:  # which the processes have
                 packed = _pack((page.url, read.func.__name__, read.args, read.keywords))
             else:
                 packed = _pack((page.url, read, (), {}))
         except Exception:  # noqa: BLE001 - whatever a source of somebody else consists of
             return None
-        sent = _Sent(self, self._unsent, len(self._unsent.pages))
+        if not together:
+            return _Sent(_Message([packed]), 0)
+        sent = _Sent(self._unsent, len(self._unsent.pages))
         self._unsent.pages.append(packed)
-        if len(self._unsent.pages) == self.pages:
+        if len(self._unsent.pages) == together:
             self._flush()
         return sent
 
     def _flush(self) -> None:
-        """Send the pages that wait to be sent, unless no process can be started: they are then read here."""
+        """Send the pages that wait to be sent, unless no process can be started."""
         message, self._unsent = self._unsent, _Message()
         while (many := self._many or self._start(self._count)) is not None:
             self._many = many
@@ -299,12 +282,9 @@ class ReadingPool:
         """Return what was read of a page, or None if it must be read here."""
         if sent.message is self._unsent:
             self._flush()
-        if sent.message.reply is None:
-            return None
-        try:
-            return _unpack_reply(sent.message.reply.result()[sent.place])
-        except BrokenExecutor:
-            pass  # this page ended the process that read it, or another one did
+        if sent.message.reply is not None:
+            with suppress(BrokenExecutor):  # this page ended the process that read it, or another one did
+                return _unpack_reply(sent.message.reply.result()[sent.place])
         for _ in range(_TRIES):
             self._alone = self._alone or self._start(1)
             if self._alone is None:
@@ -327,6 +307,8 @@ class ReadingPool:
 
     def _start(self, count: int) -> ProcessPoolExecutor | None:
         """Return a pool whose first process is ready, or None if no process can be started."""
+        if self._failed:
+            return None
         pool: ProcessPoolExecutor | None = None
         try:
             pool = ProcessPoolExecutor(
@@ -337,7 +319,8 @@ class ReadingPool:
         except (BrokenExecutor, TimeoutError, OSError, ValueError, RuntimeError, AssertionError):
             # Not because of a page: no more processes are allowed, Python is embedded in another program,
             # or this is a process of a pool itself.
-            _LOG.warning("a process that was to read pages did not start; its pages are read here")
+            _LOG.warning("a process that was to read pages did not start; all pages are read here")
+            self._failed = True
             for process in () if pool is None else (pool._processes or {}).values():  # noqa: SLF001
                 process.kill()  # nothing waits for it at the end
             return None

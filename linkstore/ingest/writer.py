@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -40,6 +40,7 @@ from linkstore.core.plans import Ids, Members, Plan, ReachedMembers, Resolve, Si
 from linkstore.core.processes import Lock
 from linkstore.core.urls import Site
 from linkstore.embeddings.names import get_embedding
+from linkstore.engines.contract import Written
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import (
     ArgumentError,
@@ -70,32 +71,6 @@ _LARGEST_GROUP: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """What was done with documents; counts of several calls can be added.
-
-    Args:
-        added: They were not there before.
-        updated: They replaced others of the same ids.
-        unchanged: They were there already.
-    """
-
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-
-    @property
-    def total(self) -> int:
-        """The number of documents."""
-        return self.added + self.updated + self.unchanged
-
-    def __add__(self, other: Counts) -> Counts:
-        if not isinstance(other, Counts):
-            return NotImplemented
-        sums = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
-        return Counts(**sums)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """The end of a job that wrote documents.
 
@@ -106,7 +81,7 @@ class Finished:
         linked: The links made of the whole corpus.
     """
 
-    counts: Counts
+    counts: Written
     sampled: int
     problems: Mapping[str, str]
     linked: Relinked
@@ -164,7 +139,7 @@ class Writer:
             object.__setattr__(self, "place", str(as_path("place", self.place).absolute()))
         retry(partial(_STORES.get, self, create=True), self.patience)
 
-    def write(self, rows: Iterable[Row], vectors: Floats | None = None) -> Counts:
+    def write(self, rows: Iterable[Row], vectors: Floats | None = None) -> Written:
         """Write documents, and return once the store has acknowledged them all.
 
         A row has the fields of a line of JSON: ``id``, ``text``, and perhaps ``title``, ``url``, ``links``,
@@ -197,10 +172,10 @@ class Writer:
         )
         if isinstance(rows, Sized):
             batches = list(batches)
-        return sum((retry(partial(self._write, batch), self.patience) for batch in batches), Counts())
+        return sum((retry(partial(self._write, batch), self.patience) for batch in batches), Written())
 
     def finish(
-        self, counts: Iterable[Counts] = (), *, links: Sequence[str] = (), sample: int = 100
+        self, counts: Iterable[Written] = (), *, links: Sequence[str] = (), sample: int = 100
     ) -> Finished:
         """Do what needs all documents, once all tasks are done.
 
@@ -226,7 +201,7 @@ class Writer:
         if len(sampled) < sample:
             sampled = store.backend.run(read(None, sample))
         return Finished(
-            counts=sum(counts, Counts()),
+            counts=sum(counts, Written()),
             sampled=len(sampled),
             problems=dict(_find_problems(store, sampled)),
             linked=linked,
@@ -236,17 +211,17 @@ class Writer:
         """Close the store in this process. Writing opens it again; the end of a process closes it as well."""
         _STORES.close(self)
 
-    def _write(self, batch: Batch) -> Counts:
+    def _write(self, batch: Batch) -> Written:
         store = _STORES.get(self)
-        documents, vectors = batch.documents, batch.vectors
+        given, vectors = batch
+        documents = given
         if vectors is None:
             stored = {
                 one.id: pack_document(one) for one in store.get_by_ids([one.id or "" for one in documents])
             }
             documents = [one for one in documents if stored.get(one.id) != pack_document(one)]
         written = store.put_documents(documents, vectors=vectors)
-        kept = len(batch.documents) - len(documents)
-        return Counts(added=written.added, updated=written.updated, unchanged=written.unchanged + kept)
+        return written + Written(unchanged=len(given) - len(documents))
 
 
 def _find_problems(store: LinkStore, sampled: Sequence[Record]) -> Iterator[tuple[str, str]]:
@@ -355,17 +330,11 @@ VECTOR: Final = "vector"
 """The field of a row for what the store's embedding gives for its text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """Documents that are written together.
+Batch: TypeAlias = tuple[list[Document], Floats | None]
+"""Documents that are written together, as they will be stored, and their vectors.
 
-    Args:
-        documents: As they will be stored.
-        vectors: Of shape (documents, dimension); None if the documents are to be embedded.
-    """
-
-    documents: list[Document]
-    vectors: Floats | None
+These are of shape (documents, dimension); None if the documents are to be embedded.
+"""
 
 
 def split_rows(
@@ -392,7 +361,7 @@ def split_rows(
 
     def take() -> Batch:
         nonlocal documents, given, size
-        batch = Batch(documents=documents, vectors=as_matrix(given) if given else None)
+        batch = documents, as_matrix(given) if given else None
         documents, given, size = [], [], 0
         return batch
 

@@ -13,21 +13,15 @@ from langchain_core.messages import convert_to_messages
 from langchain_core.tools import BaseTool
 
 from linkstore.core.arguments import omit_none, require_at_least
-from linkstore.core.calls import arun, call_plan, run, run_in_thread
-from linkstore.core.plans import Operation, StoredDocument
+from linkstore.core.calls import arun, run, run_in_thread
+from linkstore.core.plans import Operation
 from linkstore.memory.distil import distil_session, read_session, summarise_session
 from linkstore.memory.forgetting import ForgetOptions, Forgotten, delete_turns, forget_turns
-from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, make_recall, search_turns
-from linkstore.memory.sessions import (
-    SessionHead,
-    SessionKey,
-    check_parts,
-    read_head,
-    read_session_documents,
-    select_filled,
-)
+from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, find_turns, make_recall
+from linkstore.memory.search import QueryView
+from linkstore.memory.sessions import SessionKey, check_parts
 from linkstore.memory.settings import MemorySettings
-from linkstore.memory.turns import Turn, find_exchanges
+from linkstore.memory.turns import Turn, find_exchanges, read_head, read_session_documents, select_filled
 from linkstore.memory.writing import (
     BackgroundWriter,
     TurnChanges,
@@ -67,7 +61,7 @@ class ConversationMemory(MemorySettings):
         model: Distils and summarises; any model of LangChain. None: ``distil`` needs one, and summaries are
             extracted.
         rewriter: Rewrites questions so that they stand alone: a model, or a function of the question and the
-            last turns. None: rules, which leave alone what they are not certain of.
+            last turns. None: questions stay as they are, and are searched for with what was said.
         reranker: Scores the texts found: a function, or a cross-encoder or document compressor of LangChain;
             default none.
         entities: Gives the entities that a text mentions; default
@@ -118,7 +112,7 @@ class ConversationMemory(MemorySettings):
             DocumentError: If the session, a text, an id or the time cannot be stored.
             BackendError: If the storage engine fails; the turn is then not stored.
         """
-        return run(self._add(session, query, response, given))  # type: ignore[no-any-return]
+        return self._run(self._add(session, query, response, given))  # type: ignore[no-any-return]
 
     @overload
     async def aadd(
@@ -136,7 +130,7 @@ class ConversationMemory(MemorySettings):
         **given: Unpack[TurnFields],
     ) -> Turn | list[Turn]:
         """Write a turn, or several from messages: see :meth:`add`."""
-        return await arun(self._add(session, query, response, given))
+        return await self._arun(self._add(session, query, response, given))
 
     def add_later(
         self, session: SessionKey | str, query: str, response: str | None = None, **given: Unpack[TurnFields]
@@ -146,7 +140,7 @@ class ConversationMemory(MemorySettings):
         Every method of this memory waits for the turn first. If the write failed, the first of them raises
         its error.
         """
-        said = TurnInput(session=SessionKey.of(session), query=query, response=response, **given)
+        said = TurnInput(SessionKey.of(session), query, response, **given)
         return self._background.submit(lambda: run(record_turn(self, said)))
 
     def remember(
@@ -159,16 +153,14 @@ class ConversationMemory(MemorySettings):
             text: The fact, as a sentence that makes sense by itself.
             supersedes: Ids of turns and notes that are no longer so; default: what a rule finds.
         """
-        key = SessionKey.of(session)
-        return run(self._settled(record_note(self, key, text, supersedes=supersedes)))
+        return self._run(record_note(self, TurnInput(SessionKey.of(session), text, supersedes=supersedes)))
 
     async def aremember(
         self, session: SessionKey | str, text: str, *, supersedes: Sequence[str] | None = None
     ) -> Turn:
         """Write a fact: see :meth:`remember`."""
-        return await arun(
-            self._settled(record_note(self, SessionKey.of(session), text, supersedes=supersedes))
-        )
+        said = TurnInput(SessionKey.of(session), text, supersedes=supersedes)
+        return await self._arun(record_note(self, said))
 
     def recall(self, session: SessionKey | str, question: str, **options: Unpack[RecallOptions]) -> Recall:
         """Recall the turns and the chunks of knowledge that answer a question.
@@ -186,15 +178,13 @@ class ConversationMemory(MemorySettings):
             DocumentError: If ``now`` or ``as_of`` has no time zone.
             BackendError: If a storage engine fails.
         """
-        asked = RecallRequest(session=SessionKey.of(session), question=question, **options)
-        return run(self._settled(make_recall(self, asked)))
+        return self._run(make_recall(self, RecallRequest(SessionKey.of(session), question, **options)))
 
     async def arecall(
         self, session: SessionKey | str, question: str, **options: Unpack[RecallOptions]
     ) -> Recall:
         """Recall: see :meth:`recall`."""
-        asked = RecallRequest(session=SessionKey.of(session), question=question, **options)
-        return await arun(self._settled(make_recall(self, asked)))
+        return await self._arun(make_recall(self, RecallRequest(SessionKey.of(session), question, **options)))
 
     def search(
         self, session: SessionKey | str, text: str, **options: Unpack[RecallOptions]
@@ -203,15 +193,13 @@ class ConversationMemory(MemorySettings):
 
         Nothing is rewritten, and the knowledge is not searched.
         """
-        asked = RecallRequest(session=SessionKey.of(session), question=text, **options)
-        return run(self._settled(search_turns(self, asked)))
+        return self._run(self._search(session, text, options))
 
     async def asearch(
         self, session: SessionKey | str, text: str, **options: Unpack[RecallOptions]
     ) -> list[tuple[Turn, float]]:
         """Search turns and notes: see :meth:`search`."""
-        asked = RecallRequest(session=SessionKey.of(session), question=text, **options)
-        return await arun(self._settled(search_turns(self, asked)))
+        return await self._arun(self._search(session, text, options))
 
     def turns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
         """Return the turns of a session in order, none for an unknown session.
@@ -220,19 +208,19 @@ class ConversationMemory(MemorySettings):
             session: The conversation.
             last: Only this number of turns, the latest; default all.
         """
-        return run(self._list_turns(session, last))
+        return self._run(self._list_turns(session, last))
 
     async def aturns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
         """Return the turns of a session: see :meth:`turns`."""
-        return await arun(self._list_turns(session, last))
+        return await self._arun(self._list_turns(session, last))
 
     def notes(self, session: SessionKey | str) -> list[Turn]:
         """Return the notes of a session by time: facts, events, rules and summaries."""
-        return run(self._list_notes(session))
+        return self._run(self._list_notes(session))
 
     async def anotes(self, session: SessionKey | str) -> list[Turn]:
         """Return the notes of a session: see :meth:`notes`."""
-        return await arun(self._list_notes(session))
+        return await self._arun(self._list_notes(session))
 
     def sessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
         """Return the sessions that have turns or notes, sorted. The cost follows how many there are.
@@ -241,19 +229,19 @@ class ConversationMemory(MemorySettings):
             user_id: Only those of this user; default those of all.
             agent_id: Only those with this agent; default those with any.
         """
-        return run(self._list_sessions(user_id, agent_id))
+        return self._run(self._list_sessions(user_id, agent_id))
 
     async def asessions(self, *, user_id: str | None = None, agent_id: str | None = None) -> list[SessionKey]:
         """Return the sessions that have turns or notes: see :meth:`sessions`."""
-        return await arun(self._list_sessions(user_id, agent_id))
+        return await self._arun(self._list_sessions(user_id, agent_id))
 
     def export(self, session: SessionKey | str) -> dict[str, Any]:
         """Return all that is stored of a session as plain JSON: its key, turns in order, and notes."""
-        return run(self._export(session))
+        return self._run(self._export(session))
 
     async def aexport(self, session: SessionKey | str) -> dict[str, Any]:
         """Return all that is stored of a session: see :meth:`export`."""
-        return await arun(self._export(session))
+        return await self._arun(self._export(session))
 
     def distil(
         self, session: SessionKey | str, model: BaseLanguageModel[Any] | None = None, *, pinning: bool = False
@@ -272,24 +260,24 @@ class ConversationMemory(MemorySettings):
         Raises:
             ExtractionError: If the model fails, or returns something else.
         """
-        return run(self._settled(distil_session(self, SessionKey.of(session), model, pinning=pinning)))
+        return self._run(distil_session(self, SessionKey.of(session), model, pinning=pinning))
 
     async def adistil(
         self, session: SessionKey | str, model: BaseLanguageModel[Any] | None = None, *, pinning: bool = False
     ) -> list[Turn]:
         """Have a model write down what matters: see :meth:`distil`."""
-        return await arun(self._settled(distil_session(self, SessionKey.of(session), model, pinning=pinning)))
+        return await self._arun(distil_session(self, SessionKey.of(session), model, pinning=pinning))
 
     def summarise(self, session: SessionKey | str) -> Turn | None:
         """Write the summary of a session as a note, by the model or by its key sentences.
 
         It takes the place of the one before. None if the session has no turns.
         """
-        return run(self._settled(summarise_session(self, SessionKey.of(session))))
+        return self._run(summarise_session(self, SessionKey.of(session)))
 
     async def asummarise(self, session: SessionKey | str) -> Turn | None:
         """Write the summary of a session: see :meth:`summarise`."""
-        return await arun(self._settled(summarise_session(self, SessionKey.of(session))))
+        return await self._arun(summarise_session(self, SessionKey.of(session)))
 
     def update(self, id: str, **changes: Unpack[TurnChanges]) -> Turn:
         """Replace texts or metadata of one turn or note. Its place and its time stay.
@@ -301,19 +289,19 @@ class ConversationMemory(MemorySettings):
         Raises:
             DocumentError: If there is none with this id.
         """
-        return run(self._settled(update_turn(self, id, **changes)))
+        return self._run(update_turn(self, id, **changes))
 
     async def aupdate(self, id: str, **changes: Unpack[TurnChanges]) -> Turn:
         """Replace texts or metadata of one turn or note: see :meth:`update`."""
-        return await arun(self._settled(update_turn(self, id, **changes)))
+        return await self._arun(update_turn(self, id, **changes))
 
     def delete(self, ids: list[str]) -> Forgotten:
         """Erase turns or notes by their ids, with notes made from them, as :meth:`forget` does."""
-        return run(self._settled(delete_turns(self, ids)))
+        return self._run(delete_turns(self, ids))
 
     async def adelete(self, ids: list[str]) -> Forgotten:
         """Erase turns or notes: see :meth:`delete`."""
-        return await arun(self._settled(delete_turns(self, ids)))
+        return await self._arun(delete_turns(self, ids))
 
     def forget(self, session: SessionKey | str | None = None, **chosen: Unpack[ForgetOptions]) -> Forgotten:
         """Forget the turns for which all that is given holds, with the notes made from them.
@@ -338,29 +326,29 @@ class ConversationMemory(MemorySettings):
         Raises:
             DocumentError: If nothing is given, or ``before`` has no time zone.
         """
-        return run(self._settled(forget_turns(self, session, **chosen)))
+        return self._run(forget_turns(self, session, **chosen))
 
     async def aforget(
         self, session: SessionKey | str | None = None, **chosen: Unpack[ForgetOptions]
     ) -> Forgotten:
         """Forget turns: see :meth:`forget`."""
-        return await arun(self._settled(forget_turns(self, session, **chosen)))
+        return await self._arun(forget_turns(self, session, **chosen))
 
     def forget_expired(self) -> Forgotten:
         """Forget the turns that are older than ``ttl``; none without one."""
-        return run(self._forget_expired())
+        return self._run(self._forget_expired())
 
     async def aforget_expired(self) -> Forgotten:
         """Forget the turns that are older than ``ttl``; none without one."""
-        return await arun(self._forget_expired())
+        return await self._arun(self._forget_expired())
 
     def flush(self) -> None:
         """Wait for the writes in the background, raise the error of one that failed, and record accesses."""
-        run(self._settled(self._record_accesses()))
+        self._run(self._record_accesses())
 
     async def aflush(self) -> None:
         """Wait for the writes in the background, and record accesses: see :meth:`flush`."""
-        await arun(self._settled(self._record_accesses()))
+        await self._arun(self._record_accesses())
 
     def close(self) -> None:
         """Wait for the writes in the background, and end them. The stores stay open.
@@ -409,9 +397,9 @@ class ConversationMemory(MemorySettings):
             session: The conversation, whose turns and notes alone the tools change.
             everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
         """
-        from linkstore.memory.tools import memory_tools
+        from linkstore.memory.tools import MemoryScope, make_memory_tools
 
-        return memory_tools(self, session, everywhere=everywhere)
+        return make_memory_tools(MemoryScope(self, SessionKey.of(session), everywhere))
 
     def __enter__(self) -> Self:
         return self
@@ -433,51 +421,57 @@ class ConversationMemory(MemorySettings):
     ) -> Operation[Any]:
         key = SessionKey.of(session)
         if isinstance(query, str) or not isinstance(query, Sequence):
-            said = TurnInput(session=key, query=query, response=response, **given)
-            return (yield from self._settled(record_turn(self, said)))
+            return (yield from record_turn(self, TurnInput(key, query, response, **given)))
         exchanges = find_exchanges(convert_to_messages(query))
-        inputs = [TurnInput(session=key, **{**asdict(one), **given}) for one in exchanges]
+        inputs = [TurnInput(key, **{**asdict(one), **given}) for one in exchanges]
         turns: list[Turn] = []
         for said in inputs:
-            turns += [(yield from self._settled(record_turn(self, said)))]
+            turns += [(yield from record_turn(self, said))]
         return turns
+
+    def _search(
+        self, session: SessionKey | str, text: str, options: RecallOptions
+    ) -> Operation[list[tuple[Turn, float]]]:
+        return find_turns(self, [QueryView(text)], RecallRequest(SessionKey.of(session), text, **options))
 
     def _list_turns(self, session: SessionKey | str, last: int | None) -> Operation[list[Turn]]:
         require_at_least(0, **omit_none(last=last))
         key = SessionKey.of(session)
-        yield from self._background.wait()
         if last is not None:
-            head: SessionHead = yield call_plan(self.store.backend, read_head(key, last))
-            return list(head.recent)
+            return (yield from self.read(read_head(key, last)))[1]
         return (yield from read_session(self, key))[0]
 
     def _list_notes(self, session: SessionKey | str) -> Operation[list[Turn]]:
-        return (yield from self._settled(read_session(self, SessionKey.of(session))))[1]
+        return (yield from read_session(self, SessionKey.of(session)))[1]
 
     def _list_sessions(self, user_id: str | None, agent_id: str | None) -> Operation[list[SessionKey]]:
         check_parts(**omit_none(user_id=user_id, agent_id=agent_id))
-        yield from self._background.wait()
-        plan = read_session_documents(user_id, agent_id)
-        found: list[StoredDocument] = yield call_plan(self.store.backend, plan)
-        return (yield call_plan(self.store.backend, select_filled(found)))  # type: ignore[no-any-return]
+        found = yield from self.read(read_session_documents(user_id, agent_id))
+        return (yield from self.read(select_filled(found)))
 
     def _export(self, session: SessionKey | str) -> Operation[dict[str, Any]]:
         key = SessionKey.of(session)
-        turns, notes = yield from self._settled(read_session(self, key))
+        turns, notes = yield from read_session(self, key)
         parts = {"user_id": key.user_id, "agent_id": key.agent_id, "run_id": key.run_id}
         return {**parts, "turns": [one.to_dict() for one in turns], "notes": [one.to_dict() for one in notes]}
 
     def _forget_expired(self) -> Operation[Forgotten]:
         if self.ttl is None:
             return Forgotten(turns={}, notes=())
-        before = datetime.now(UTC) - self.ttl
-        return (yield from self._settled(forget_turns(self, before=before)))
+        return (yield from forget_turns(self, before=datetime.now(UTC) - self.ttl))
 
     def _record_accesses(self) -> Operation[None]:
         for accesses in self.accesses:
             yield from accesses.record(all=True)
 
-    def _settled(self, operation: Operation[T]) -> Operation[T]:
+    def _run(self, operation: Operation[T]) -> T:
         """Carry out an operation after the writes in the background."""
+        return run(self._settle(operation))
+
+    async def _arun(self, operation: Operation[T]) -> T:
+        """Carry out an operation after the writes in the background."""
+        return await arun(self._settle(operation))
+
+    def _settle(self, operation: Operation[T]) -> Operation[T]:
         yield from self._background.wait()
         return (yield from operation)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -83,9 +84,13 @@ def find_dates(text: str, today: datetime) -> tuple[Span, ...]:
     """
     numbers = _NUMERIC_DATE.search(text)
     if numbers is not None:
-        return tuple(
-            sorted({_make_span(named, today) for named in _read_numeric_date(**numbers.groupdict())})
-        )
+        orders = (("day", "month"),) if numbers["sign"] == "." else (("day", "month"), ("month", "day"))
+        spans: set[Span] = set()
+        for order in orders:
+            with suppress(ValueError):
+                named = dict(zip(order, numbers.group("one", "other"), strict=True))
+                spans.add(_make_span(named | {"year": numbers["year"]}, today))
+        return tuple(sorted(spans))
     for form in _DATE_FORMS:
         match = form.search(text)
         if match is not None:
@@ -93,16 +98,7 @@ def find_dates(text: str, today: datetime) -> tuple[Span, ...]:
     return ()
 
 
-def _read_numeric_date(one: str, sign: str, other: str, year: str) -> list[dict[str, str | None]]:
-    """Read a date in numbers with the day first, or with the month first, or both."""
-    day_first: dict[str, str | None] = {"day": one, "month": other, "year": year}
-    month_first: dict[str, str | None] = {"day": other, "month": one, "year": year}
-    if sign == "." or int(one) > len(MONTHS):
-        return [day_first]
-    return [month_first] if int(other) > len(MONTHS) else [day_first, month_first]
-
-
-def _make_span(named: dict[str, str | None], today: datetime) -> Span:
+def _make_span(named: Mapping[str, str | None], today: datetime) -> Span:
     month, day, year = named.get("month"), named.get("day"), named.get("year")
     start = today.replace(day=1, month=1, year=today.year if year is None else int(year))
     if month is None:
@@ -174,38 +170,30 @@ def find_spans(question: str, now: datetime) -> tuple[Span, ...]:
 
 
 def _find_named(text: str, today: datetime) -> tuple[Span, ...]:
-    day = timedelta(days=1)
     if "yesterday" in text:
-        return ((today - day, today),)
+        return ((today - timedelta(days=1), today),)
     if _PRESENT.search(text):
-        return ((today, today + day),)
+        return ((today, today + timedelta(days=1)),)
     dates = find_dates(text, today)
     if dates:
         return dates
-    span = _find_ago(text, today) or _find_period(text, today) or _find_weekday(text, today)
-    return () if span is None else (span,)
-
-
-def _find_ago(text: str, today: datetime) -> Span | None:
-    match = _AGO.search(text)
-    if match is None:
-        return None
-    count = int(match[1]) if match[1].isdigit() else _COUNT_WORDS[match[1]]
-    days = {"day": 1, "week": 7, "month": 30}[match[2]]
-    middle = today - timedelta(days=count * days)
-    around = timedelta(days=days // 2)
-    return middle - around, middle + around + timedelta(days=1)
-
-
-def _find_period(text: str, today: datetime) -> Span | None:
-    match = _PERIOD.search(text)
-    if match is None:
-        return None
-    start = _find_beginning(match[2], today)
-    after = start + timedelta(days={"week": 7, "month": 32, "year": 366}[match[2]])
-    if match[1] == "this":
-        return start, _find_beginning(match[2], after)
-    return _find_beginning(match[2], start - timedelta(days=1)), start
+    if match := _AGO.search(text):
+        count = int(match[1]) if match[1].isdigit() else _COUNT_WORDS[match[1]]
+        days = {"day": 1, "week": 7, "month": 30}[match[2]]
+        middle = today - timedelta(days=count * days)
+        around = timedelta(days=days // 2)
+        return ((middle - around, middle + around + timedelta(days=1)),)
+    if match := _PERIOD.search(text):
+        start = _find_beginning(match[2], today)
+        after = start + timedelta(days={"week": 7, "month": 32, "year": 366}[match[2]])
+        if match[1] == "this":
+            return ((start, _find_beginning(match[2], after)),)
+        return ((_find_beginning(match[2], start - timedelta(days=1)), start),)
+    if match := _WEEKDAY.search(text):
+        ago = (today.weekday() - _DAYS.index(match[1])) % 7 or 7
+        start = today - timedelta(days=ago)
+        return ((start, start + timedelta(days=1)),)
+    return ()
 
 
 def _find_beginning(period: str, day: datetime) -> datetime:
@@ -213,12 +201,3 @@ def _find_beginning(period: str, day: datetime) -> datetime:
     if period == "week":
         return day - timedelta(days=day.weekday())
     return day.replace(day=1) if period == "month" else day.replace(day=1, month=1)
-
-
-def _find_weekday(text: str, today: datetime) -> Span | None:
-    match = _WEEKDAY.search(text)
-    if match is None:
-        return None
-    ago = (today.weekday() - _DAYS.index(match[1])) % 7 or 7
-    start = today - timedelta(days=ago)
-    return start, start + timedelta(days=1)

@@ -9,23 +9,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import HumanMessage, SystemMessage
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from linkstore.context.decay import Memory
 from linkstore.core.arguments import omit_none, require_model
-from linkstore.core.calls import Call, call_plan
+from linkstore.core.calls import Call
 from linkstore.core.documents import HALF_LIFE_KEY
-from linkstore.core.plans import Operation, StoredDocument, read_documents
+from linkstore.core.plans import Operation, read_documents
 from linkstore.core.text import fold, split_sentences
 from linkstore.errors import ExtractionError
-from linkstore.memory.sessions import SessionKey, read_all
+from linkstore.memory.names import has_words
+from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, ask_model
-from linkstore.memory.turns import Turn, format_turn, has_words, read_turn
-from linkstore.memory.writing import SUMMARY, record_note
+from linkstore.memory.turns import Turn, format_turn, read_all
+from linkstore.memory.writing import SUMMARY, TurnInput, record_note
 
 _TURNS_AT_ONCE: Final = 20
 """How many turns a model reads in one call."""
@@ -87,23 +89,22 @@ def distil_session(
         messages = _make_messages(some, known)
         try:
             given: Any = yield Call(structured.invoke, structured.ainvoke, (messages,))
+            distilled = DistilledNotes.model_validate(given)
         except Exception as error:
             raise ExtractionError(f"the model could not distil {session}: {error}") from error
-        for note in _check_notes(given, session).notes:
+        for note in distilled.notes:
             sources = [some[number - 1].id for number in note.turns if 0 < number <= len(some)]
             replaced = [known[number - 1].id for number in note.replaces if 0 < number <= len(known)]
-            is_rule = note.memory == "procedural"
+            kind = "semantic" if note.memory == "procedural" and not pinning else note.memory
             if has_words(note.text):
-                made = yield from record_note(
-                    memory,
+                said = TurnInput(
                     session,
                     note.text,
-                    memory_kind="semantic" if is_rule and not pinning else note.memory,
                     sources=sources or [turn.id for turn in some],
                     supersedes=replaced or None,
                     metadata=omit_none(**{HALF_LIFE_KEY: note.half_life_hours}),
                 )
-                written.append(made)
+                written += [(yield from record_note(memory, said, kind))]
     return written
 
 
@@ -119,18 +120,14 @@ def summarise_session(memory: MemorySettings, session: SessionKey) -> Operation[
         text = answer if has_words(answer) else text
     before = [note.id for note in notes if SUMMARY in note.metadata]
     sources = [turn.id for turn in turns]
-    marked = {SUMMARY: True}
-    return (
-        yield from record_note(memory, session, text, sources=sources, supersedes=before, metadata=marked)
-    )
+    said = TurnInput(session, text, sources=sources, supersedes=before, metadata={SUMMARY: True})
+    return (yield from record_note(memory, said))
 
 
 def read_session(memory: MemorySettings, session: SessionKey) -> Operation[tuple[list[Turn], list[Turn]]]:
     """Return all turns of a session in order, and its notes by time."""
-    backend = memory.store.backend
-    documents: list[StoredDocument] = yield call_plan(backend, read_documents([session.path]))
-    stored: list[StoredDocument] = yield call_plan(backend, read_all(documents))
-    known = sorted((read_turn(one.id, one.metadata) for one in stored), key=lambda turn: turn.order)
+    documents = yield from memory.read(read_documents([session.path]))
+    known = sorted((yield from memory.read(read_all(documents))), key=attrgetter("order"))
     return [turn for turn in known if not turn.is_note], [turn for turn in known if turn.is_note]
 
 
@@ -138,20 +135,6 @@ def _make_messages(turns: Sequence[Turn], known: Sequence[Turn]) -> list[Any]:
     said = "\n".join(f"{number}. {format_turn(turn)}" for number, turn in enumerate(turns, 1))
     notes = "\n".join(f"{number}. {note.query}" for number, note in enumerate(known, 1)) or "none"
     return [SystemMessage(_INSTRUCTIONS), HumanMessage(f"Known notes:\n{notes}\n\nTurns:\n{said}")]
-
-
-def _check_notes(given: object, session: SessionKey) -> DistilledNotes:
-    """Return the output of the model as notes.
-
-    Raises:
-        ExtractionError: If it is not what it was asked for.
-    """
-    if isinstance(given, DistilledNotes):
-        return given
-    try:
-        return DistilledNotes.model_validate(given)
-    except ValidationError as error:
-        raise ExtractionError(f"{session}: the model did not return notes but {given!r:.200}") from error
 
 
 def extract_sentences(turns: Sequence[Turn]) -> str:

@@ -18,14 +18,14 @@ from operator import attrgetter
 from typing import Final, TypedDict
 
 from linkstore.core.arguments import omit_none, require, require_list
-from linkstore.core.calls import call_engine, call_plan
+from linkstore.core.calls import call_engine
 from linkstore.core.plans import Operation, StoredDocument, read_documents
 from linkstore.core.text import fold, tokenize
 from linkstore.errors import DocumentError
 from linkstore.memory.names import stem_plural
-from linkstore.memory.sessions import SessionKey, check_parts, read_all, read_session_documents
+from linkstore.memory.sessions import SessionKey, check_parts
 from linkstore.memory.settings import MemorySettings, request_add, request_delete
-from linkstore.memory.turns import Turn, format_time, read_turn
+from linkstore.memory.turns import Turn, format_time, read_all, read_session_documents, read_turn
 from linkstore.store.documents import as_document
 
 _REACH_BACK: Final = 3
@@ -94,15 +94,14 @@ def forget_turns(
     backend = memory.store.backend
     documents: list[StoredDocument] = []
     if key is None:
-        documents = yield call_plan(backend, read_session_documents(user_id, agent_id))
+        documents = yield from memory.read(read_session_documents(user_id, agent_id))
     elif user_id in {None, key.user_id} and agent_id in {None, key.agent_id}:
-        documents = yield call_plan(backend, read_documents([key.path]))
+        documents = yield from memory.read(read_documents([key.path]))
     turns: dict[str, str] = {}
     notes: list[str] = []
     for at in range(0, len(documents), _SESSIONS_AT_ONCE):
         some = documents[at : at + _SESSIONS_AT_ONCE]
-        found: list[StoredDocument] = yield call_plan(backend, read_all(some))
-        known = [read_turn(one.id, one.metadata) for one in found]
+        known = yield from memory.read(read_all(some))
         early = {turn.id for turn in known if moment is None or format_time(turn.time) < moment}
         gone = {id: why for id, why in _select_meant(known, entity).items() if id in early}
         removed = _find_notes(known, gone, entity, early)
@@ -112,8 +111,7 @@ def forget_turns(
             if ids:
                 yield request_delete(memory.store, ids)
         if empty:  # what was written meanwhile may have relied on the document of its session
-            late: list[StoredDocument] = yield call_plan(backend, read_all(empty))
-            filled = {one.metadata["session"] for one in late}
+            filled = {turn.session.path for turn in (yield from memory.read(read_all(empty)))}
             heads = [as_document(one) for one in empty if one.id in filled]
             if heads:
                 yield request_add(memory.store, heads)
@@ -127,13 +125,11 @@ def delete_turns(memory: MemorySettings, ids: list[str]) -> Operation[Forgotten]
     """Remove turns or notes by id, with the notes made from them, and erase them from the files."""
     require_list("ids of turns", ids=ids)
     backend = memory.store.backend
-    found: list[StoredDocument] = yield call_plan(backend, read_documents(ids))
-    meant = [read_turn(one.id, one.metadata) for one in found if "ordinal" in one.metadata]
+    found = yield from memory.read(read_documents(ids))
+    meant = [read_turn(one) for one in found if "ordinal" in one.metadata]
     paths = list(dict.fromkeys(turn.session.path for turn in meant))
-    sessions: list[StoredDocument] = yield call_plan(backend, read_documents(paths))
-    stored: list[StoredDocument] = yield call_plan(backend, read_all(sessions))
+    known = yield from memory.read(read_all((yield from memory.read(read_documents(paths)))))
     gone = {turn.id: "asked" for turn in meant if not turn.is_note}
-    known = [read_turn(one.id, one.metadata) for one in stored]
     removed = _find_notes(known, gone, None, set()) | {turn.id for turn in meant if turn.is_note}
     for some in (sorted(removed), sorted(gone)):
         if some:

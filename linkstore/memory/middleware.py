@@ -5,7 +5,7 @@ Imported late; needs the extra ``agents``.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
@@ -18,19 +18,20 @@ from linkstore.core.arguments import omit_none, require_at_least
 from linkstore.core.calls import Call, arun, run
 from linkstore.core.plans import Operation
 from linkstore.errors import BudgetError, MissingExtraError, StrategyError
-from linkstore.memory.recall import Recall
+from linkstore.memory.names import has_words
+from linkstore.memory.recall import Recall, RecallOptions
 from linkstore.memory.sessions import SessionKey
-from linkstore.memory.turns import Exchange, Turn, find_exchanges, has_words, name_writing
+from linkstore.memory.turns import Exchange, Turn, find_exchanges, name_writing
 
 try:
-    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.middleware import AgentState, ModelRequest
     from langchain.agents.middleware.types import PrivateStateAttr
     from langgraph.runtime import Runtime
 except ImportError as error:
     raise MissingExtraError("the middleware of a conversation memory", "agents") from error
 
 from linkstore.context.compiled import frame_parts, is_from_user
-from linkstore.context.middleware import extend_message
+from linkstore.context.middleware import PromptMiddleware, extend_message
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
@@ -53,7 +54,7 @@ class MemoryState(AgentState[Any]):
     remembered: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
 
 
-class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
+class MemoryMiddleware(PromptMiddleware):
     """Gives every model call what a memory recalls for the user's last message, and stores what is said.
 
     What is recalled is added to the system message of the call, or stands in a message of its own before the
@@ -76,15 +77,14 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         session: The conversation; a function of LangGraph's runtime where one agent serves several.
         k: How many turns and how many chunks to recall at most.
         everywhere: Whether turns of other sessions of the same user and agent are recalled as well.
-        budget: The most tokens that the message and what is added for it may have, with the introduction and
-            frames; None, no budget. A run with a longer message raises BudgetError.
-        introduction: Stands above what is recalled.
+        budget: The most tokens that the message and what is added for it may have, with the sentence above
+            it and frames; None, no budget. A run with a longer message raises BudgetError.
         place: ``"system"`` (default) or ``"message"``: where it stands.
 
     Raises:
         DocumentError: If the session cannot be one.
         StrategyError: If ``place`` is neither, or ``k`` or ``budget`` is not an integer of at least 1.
-        BudgetError: If the budget is too small for the introduction.
+        BudgetError: If the budget is too small for the sentence above a recall.
     """
 
     state_schema = MemoryState
@@ -97,7 +97,6 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         k: int = 5,
         everywhere: bool = False,
         budget: int | None = None,
-        introduction: str = RECALL_INTRODUCTION,
         place: Literal["system", "message"] = "system",
     ) -> None:
         super().__init__()
@@ -108,19 +107,16 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         require_at_least(1, k=k, **omit_none(budget=budget))
         self.memory = memory
         self.session = session
-        self.k = k
-        self.everywhere = everywhere
-        self.budget = budget
-        self.introduction = introduction
         self.place = place
-        above = f"{introduction}\n\n" if introduction and budget is not None else ""
-        alone = counter_of(None).count([above])[0] if above else 0
-        if budget is not None and alone >= budget:
-            raise BudgetError(
-                f"what stands above a recall needs {alone} tokens, and the budget is {budget}; raise the"
-                " budget, or give a shorter introduction"
-            )
-        self._room = None if budget is None else budget - alone
+        self.options: RecallOptions = {"k": k, "everywhere": everywhere}
+        if budget is not None:
+            alone = counter_of(None).count([f"{RECALL_INTRODUCTION}\n\n"])[0]
+            self.options["budget"] = budget - alone
+            if alone >= budget:
+                raise BudgetError(
+                    f"what stands above a recall needs {alone} tokens, and the budget is {budget}; raise the"
+                    " budget"
+                )
         self._recalls: dict[tuple[SessionKey, str, str], Recall] = {}
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -140,20 +136,6 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         finally:
             await arun(self._store(session, said[-1:]))
         return _remember(said)
-
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        """Add what was recalled, then call the model."""
-        return handler(run(self._add_recall(request)))
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        """Add what was recalled, then call the model: see :meth:`wrap_model_call`."""
-        return await handler(await arun(self._add_recall(request)))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the answer."""
@@ -181,7 +163,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             return None
         about = (session, exchange.name, exchange.query)
         if again or about not in self._recalls:
-            options = {"k": self.k, "everywhere": self.everywhere, "budget": self._room, "key": exchange.name}
+            options = {**self.options, "key": exchange.name}
             memory = self.memory
             recall: Recall = yield Call(memory.recall, memory.arecall, (session, exchange.query), options)
             self._recalls[about] = recall
@@ -207,7 +189,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def _find_session(self, runtime: Runtime[Any]) -> SessionKey:
         return SessionKey.of(self.session(runtime) if callable(self.session) else self.session)
 
-    def _add_recall(self, request: ModelRequest[Any]) -> Operation[ModelRequest[Any]]:
+    def prepare(self, request: ModelRequest[Any]) -> Operation[ModelRequest[Any]]:
+        """Add what was recalled."""
         exchange = find_exchange(request.messages, request.state)
         if exchange is None:
             return request
@@ -215,7 +198,7 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         text = "" if recall is None else format_recall(recall, request.messages)
         if not text:
             return request
-        added = f"{self.introduction}\n\n{text}" if self.introduction else text
+        added = f"{RECALL_INTRODUCTION}\n\n{text}"
         if self.place == "system":
             return request.override(system_message=extend_message(request.system_message, added))
         messages = list(request.messages)

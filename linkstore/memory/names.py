@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from operator import attrgetter
 from typing import Final, NamedTuple
 from unicodedata import category
 
@@ -23,7 +24,6 @@ from linkstore.core.lexical import extract_terms
 from linkstore.core.plans import Plan, Resolve
 from linkstore.core.text import STOP_WORDS, find_words, fold, tokenize
 from linkstore.embeddings.wordllama import load_wordllama_tokenizer
-from linkstore.memory.turns import SPEAKER, has_words
 
 LONGEST_TEXT: Final = 8_000
 """Characters of a text that are searched for what it names."""
@@ -39,12 +39,10 @@ _WORD: Final = (
     r"|[^\W\d_][\w\u2019'&-]*(?:\.(?=\w)[\w\u2019'-]+)*|\d[\w.,/-]*\w|\d"
 )
 _TOKEN: Final = re.compile(rf"({_WORD})|(\n+|[.!?:;…](?=\s|$)|[^\w\s])")
+_ENDS: Final = ".!?:;…\n"
+"""Signs that end a sentence."""
 PARTICLES: Final = frozenset(("da", "de", "del", "der", "di", "du", "la", "le", "of", "van", "von", "y", "&"))
 """Words inside names."""
-_WEAK_INSIDE: Final = frozenset(("and", "for", "the", "to", "without"))
-"""Words that stand more often between two names than inside one."""
-_QUANTIFIERS: Final = frozenset(("a", "an", "any", "each", "every", "no", "some", "what", "which"))
-"""Words before which a word in capitals is of a kind, and no name: "which PEP"."""
 _DETERMINERS: Final = frozenset(
     ("a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "this", "that", "these", "those")
 )
@@ -71,13 +69,16 @@ class Name(NamedTuple):
     text: str
     start: int
 
+    @property
+    def places(self) -> range:
+        """Its characters in the text."""
+        return range(self.start, self.start + len(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class _Token:
     text: str
     start: int
-    end: int
-    sentence: int
     first: bool
 
     @property
@@ -129,27 +130,25 @@ def find_names(text: str) -> tuple[Name, ...]:
             continue
         one = tokens[at].text
         unsure = not english and (tokens[at].first or (plain and one.istitle()))
-        if not unsure and not (loud and one.isupper() and one.isalpha()) and _is_of_one(tokens, at, end):
-            written = text[tokens[at].start : tokens[end - 1].end]
+        if not unsure and not (loud and one.isupper() and one.isalpha()):
+            written = text[tokens[at].start : tokens[end - 1].start + len(tokens[end - 1].text)]
             found.append(Name(re.sub(r"['\u2019]s$", "", written), tokens[at].start))
         at = end
     return tuple(found)
 
 
 def _split(text: str) -> Iterator[_Token]:
-    sentence, first = 0, True
+    """Yield the words and signs of a text; the first words of its sentences may have capitals as any may."""
+    first = True
     for match in _TOKEN.finditer(text):
         if match[1]:
             word = match[1].rstrip("\u2019'-.") if len(match[1]) > 2 else match[1]
-            yield _Token(word, match.start(), match.start() + len(word), sentence, first)
+            yield _Token(word, match.start(), first)
             first = False
-        elif match[2][0] in ".!?:;…\n":
-            if not first:
-                sentence += 1
-            first = True
         else:
-            yield _Token(match[2][0], match.start(), match.end(), sentence, first)
-            first = first and match[2][0] in "*_\"'“”„«(-•"
+            sign = match[2][0]
+            yield _Token(sign, match.start(), first)
+            first = sign in _ENDS or (first and sign in "*_\"'“”„«(-•")
 
 
 def _end_name(tokens: list[_Token], at: int) -> int | None:
@@ -160,39 +159,26 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
     if one.text[0].isdigit() and not any(map(str.isalpha, one.text)) and "-" not in one.text:
         return None
     end = at + 1
-    while end < len(tokens) and end - at < _MOST_NAME_WORDS and tokens[end].sentence == one.sentence:
+    while end < len(tokens) and end - at < _MOST_NAME_WORDS:
         after = tokens[end]
-        gap = tokens[end - 1].text.lower() in read_words("titles")
         if not after.is_word or tokens[end - 1].text.endswith(("'s", "\u2019s")):
             break
-        if after.is_capital and after.folded not in read_words("times") and (not after.first or gap):
+        if after.is_capital and after.folded not in read_words("times"):
             end += 1
-        elif (
-            after.folded in PARTICLES | _WEAK_INSIDE
-            and end + 1 < len(tokens)
-            and tokens[end + 1].is_capital
-            and (after.folded not in _WEAK_INSIDE or _is_joined(tokens, end))
-        ):
+        elif after.folded in PARTICLES and end + 1 < len(tokens) and tokens[end + 1].is_capital:
             end += 2
         else:
             break
     if one.first and (one.folded in read_words("openers") or one.folded in STOP_WORDS):
         return None  # a name after it is found by itself
-    if one.first and end == at + 1 and _says_something(tokens, end):
+    if one.first and end == at + 1 and (_says_something(tokens, end) or _is_common(one.folded)):
         return None
-    if end == at + 1 and (
-        one.folded in read_words("origins") or (at and tokens[at - 1].folded in _QUANTIFIERS)
-    ):
-        return None
-    doubtful = (
-        one.first and one.folded not in read_words("no_person") and one.folded not in read_words("titles")
-    )
-    return None if doubtful and (end == at + 1 or one.text.isalpha()) and _is_common(one.folded) else end
+    return None if all(token.folded in STOP_WORDS for token in tokens[at:end]) else end
 
 
 def _says_something(tokens: list[_Token], end: int) -> bool:
     """Say whether the first word of a sentence is all of it, as "Lovely!", or has an object: "Undo it"."""
-    if end == len(tokens) or tokens[end].sentence != tokens[end - 1].sentence:
+    if end == len(tokens) or tokens[end].text in _ENDS:
         return True
     return tokens[end].folded in _DETERMINERS | _OBJECTS
 
@@ -204,35 +190,8 @@ def _is_common(word: str) -> bool:
     return known and word not in read_words("given")
 
 
-def _is_joined(tokens: list[_Token], end: int) -> bool:
-    """Say whether a weak word stands inside a name, as in "Couch to 5K" and "Doctors Without Borders"."""
-    word = tokens[end].text
-    return word[0].isupper() or (word in {"to", "the"} and tokens[end + 1].text[0].isdigit())
-
-
-def _is_of_one(tokens: list[_Token], at: int, end: int) -> bool:
-    """Say whether words with capitals name one thing, and no kind, as "a traditional IRA" does."""
-    if all(token.folded in STOP_WORDS for token in tokens[at:end]):
-        return False
-    before = [one.folded for one in tokens[max(0, at - 3) : at] if one.sentence == tokens[at].sentence]
-    role = before[-1:] and before[-1] in read_words("roles")  # "the band Abba"
-    if not role and len(before) > 1 and before[-2] in {"a", "an", "the"} and _is_noun(tokens, at - 1):
-        return False
-    return not (before[-1:] and before[-1] in {"a", "an", "my", "our", "your"} and _is_noun(tokens, end))
-
-
-def _is_noun(tokens: list[_Token], at: int) -> bool:
-    """Say whether a word may go on with a phrase, as a noun does."""
-    return (
-        at < len(tokens)
-        and tokens[at].is_word
-        and not tokens[at].first
-        and not tokens[at].is_capital
-        and tokens[at].folded not in read_words("no_noun") | STOP_WORDS
-        and not tokens[at].text.endswith(("ly", "ing", "ed"))
-    )
-
-
+SPEAKER: Final = "speaker"
+"""The kind of the links by which turns are found by who speaks, and the key of metadata with the name."""
 EntityFinder = Callable[[str], Sequence[str]]
 """Gives the entities that a text mentions, in order."""
 MOST_ENTITIES: Final = 32
@@ -242,42 +201,24 @@ _IDENTIFIER: Final = re.compile(
     r"(?:[\w-]+(?:[./_-][\w-]+)*\.(?:[a-z][a-z0-9]{1,4})|\w+(?:\.\w+)+|\w*\d\w*(?:-\w+)+)(?![\w/-])"
 )
 """A file, a module, a part number: words joined by dots, or by hyphens with a digit in them."""
-_QUOTED: Final = re.compile(r"`([^`\n]{2,60})`|\u201c([^\u201d\n]{2,60})\u201d|\*\*([^*\n]{2,60})\*\*")
-"""What the text itself marks as a name."""
-_TOPIC: Final = re.compile(
-    r"\W*(?:what(?:['\u2019]s| is| are)|how (?:does|do)|(?:please )?(?:tell me (?:more )?about|explain))"
-    r" (?!(?:the|my|our|your|his|her|their|its)\b)"
-    r"(?P<topic>[^\W_][\w+#/-]+(?: (?!work|mean|do\b|use)[\w+#/-]+){0,2}?)"
-    r"(?: works?| means?)?[\s?.!]*",
-    re.IGNORECASE,
-)
-"""A query that asks what something is: what it asks about needs no capital."""
-_LONGEST_TOPIC: Final = 120
-"""Characters of a query that asks what something is."""
 
 
 def find_entities(text: str) -> tuple[str, ...]:
     """Find the entities that a text mentions, in order, each once.
 
-    An entity is a name ("Ada Lovelace", "PEP 615"), an identifier ("sys.monitoring", "Q4-2023-report.pdf"),
-    what stands in quotation marks or is set off by Markdown, or what a short question asks about ("what is
-    kubernetes?"). Common words are none, nor are parts of these, and a name has no possessive ending.
+    An entity is a name ("Ada Lovelace", "PEP 615"), or an identifier ("sys.monitoring",
+    "Q4-2023-report.pdf"). Common words are none, nor are parts of these, and a name has no possessive ending.
     """
-    text = text[:LONGEST_TEXT]
-    found = [(match.start(), match.end(), match[0]) for match in _IDENTIFIER.finditer(text)]
-    found += [
-        (match.start(), match.end(), next(filter(None, match.groups()))) for match in _QUOTED.finditer(text)
-    ]
-    names = [(one.start, one.start + len(one.text), one.text) for one in find_names(text)]
-    topic = None if names or len(text) > _LONGEST_TOPIC else _TOPIC.fullmatch(text)
-    if topic is not None:
-        found.append((topic.start("topic"), topic.end("topic"), topic["topic"]))
-    found += [
-        (start, end, name)
-        for start, end, name in names
-        if not any(start < other_end and other_start < end for other_start, other_end, _ in found)
-    ]
-    return select_distinct_names([name for _, _, name in sorted(found) if any(map(str.isalpha, name))])
+    found = [Name(match[0], match.start()) for match in _IDENTIFIER.finditer(text[:LONGEST_TEXT])]
+    taken = {at for one in found for at in one.places}
+    found += [one for one in find_names(text) if taken.isdisjoint(one.places)]
+    ordered = sorted(found, key=attrgetter("start"))
+    return select_distinct_names([one.text for one in ordered if any(map(str.isalpha, one.text))])
+
+
+def has_words(text: str) -> bool:
+    """Say whether a text has anything to recall or to remember."""
+    return any(map(str.isalnum, text))
 
 
 def select_distinct_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -320,6 +261,12 @@ def _may_be_name(word: str) -> bool:
     return all(
         one.isalnum() or one in ".'\u2019-_\u30fb\u200c\u200d" or category(one)[0] == "M" for one in word
     )
+
+
+def make_speaker_tags(owner: str, speaker: str | None) -> tuple[str, ...]:
+    """Return the tags by which a speaker is found: the whole name, and each word of it."""
+    words = [] if speaker is None else [speaker, *speaker.split()]
+    return tuple(dict.fromkeys(f"{owner}#{fold(word)}" for word in words))
 
 
 def find_named_speakers(question: str, owner: str) -> Plan[list[str]]:

@@ -13,11 +13,11 @@ from linkstore.context.compiled import Compiled, counter_of, frame_parts
 from linkstore.context.compiler import ContextCompiler
 from linkstore.context.decay import Decay
 from linkstore.core.arguments import omit_none, require, require_at_least
-from linkstore.core.calls import Call, call_plan
+from linkstore.core.calls import Call
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_terms
-from linkstore.core.plans import Operation, Plan, StoredDocument
+from linkstore.core.plans import Operation, Plan
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
@@ -28,12 +28,21 @@ from linkstore.memory.references import (
     depends_on_history,
     find_answered_name,
     has_name,
-    resolve_references,
+    may_mean_answer,
 )
 from linkstore.memory.search import ALONE, QueryView, TurnSearch, fuse_views, make_turn_views, make_views
-from linkstore.memory.sessions import SessionHead, SessionKey, read_head, read_linked
+from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, ask_model, request_search
-from linkstore.memory.turns import SUPERSEDES, Turn, format_time, format_turn, name_writing, read_turn
+from linkstore.memory.turns import (
+    SUPERSEDES,
+    Turn,
+    format_time,
+    format_turn,
+    name_writing,
+    read_head,
+    read_turn,
+    read_turns,
+)
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy, rerank_hits
@@ -57,6 +66,8 @@ NEWER_WORDS: Final = 0.5
 if it says that something changed."""
 CONVERSATION_SHARE: Final = 0.5
 """The part of the budget that the conversation may take where there is knowledge as well."""
+FoundTurn = tuple[Turn, float]
+"""A turn or a note, and its score."""
 _REWRITING_PROMPT: Final = """
 Rewrite the last question so that it can be understood without the conversation: replace pronouns and add
 what is left out. Change nothing else. Do not answer it. Give the question alone.
@@ -98,7 +109,7 @@ class Recall:
 
     Args:
         question: As it was asked.
-        resolved: The question with its references resolved where they are certain, else the same text.
+        resolved: The question as the rewriter wrote it; the same text without one.
         entities: What the resolved question names.
         recent: The last turns of the session, in order, without those that state what is no longer so.
         turns: The turns and notes found for the question, best first; of facts the newest.
@@ -154,7 +165,7 @@ class Recall:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RecallRequest:
     """The request of a caller to a memory: see :class:`RecallOptions`."""
 
@@ -206,11 +217,11 @@ class RecallRequest:
 
 def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recall]:
     """Recall what answers a question."""
-    head: SessionHead = yield call_plan(memory.store.backend, read_head(asked.session, memory.window))
-    recent = [turn for turn in head.recent if asked.knows(turn, memory)]
+    _, recent = yield from memory.read(read_head(asked.session, memory.window))
+    recent = [turn for turn in recent if asked.knows(turn, memory)]
     resolved = yield from _resolve_question(memory, asked.question, recent)
     about = make_turn_views(asked.question, resolved, recent)
-    turns, scores = yield from find_turns(memory, about, asked)
+    found = yield from find_turns(memory, about, asked)
     pool: tuple[Hit, ...] = ()
     if memory.knowledge is not None:
         views = make_views(asked.question, resolved, recent)
@@ -223,10 +234,10 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
         resolved=resolved.text,
         entities=select_distinct_names(memory.entities(resolved.text)),
         recent=tuple(recent),
-        turns=tuple(turns),
-        scores=tuple(scores),
+        turns=tuple(turn for turn, _ in found),
+        scores=tuple(score for _, score in found),
         chunks=pool[: asked.k],
-        reason=None if turns or pool else "neither a turn nor a chunk is stored that could answer it",
+        reason=None if found or pool else "neither a turn nor a chunk is stored that could answer it",
     )
     if asked.budget is not None:
         recall = yield from fit_budget(recall, asked.budget, memory.knowledge, pool)
@@ -239,18 +250,15 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     return recall
 
 
-def search_turns(memory: MemorySettings, asked: RecallRequest) -> Operation[list[tuple[Turn, float]]]:
-    """Return the turns and notes for a text as it is, best first, with their scores."""
-    turns, scores = yield from find_turns(memory, [QueryView(asked.question)], asked)
-    return list(zip(turns, scores, strict=True))
-
-
 def _resolve_question(
     memory: MemorySettings, question: str, recent: Sequence[Turn]
 ) -> Operation[ResolvedQuestion]:
-    """Resolve the references of the question: by the rewriter if there is one, else by rules."""
+    """Say what a question refers to; the rewriter resolves it, if there is one."""
+    depends = bool(recent) and depends_on_history(question)
     if memory.rewriter is None or not recent:
-        return resolve_references(question, recent, (yield from _confirm_name(memory, question, recent)))
+        name = (yield from _find_answered_name(memory, recent)) if depends else None
+        named = name is not None and may_mean_answer(question, recent[-1].query)
+        return ResolvedQuestion(text=question, depends=depends, name=name, named=named)
     if isinstance(memory.rewriter, BaseLanguageModel):
         conversation = "\n".join(map(format_turn, recent))
         prompt = _REWRITING_PROMPT.strip().format(conversation=conversation, question=question)
@@ -259,18 +267,13 @@ def _resolve_question(
         answer = yield Call(memory.rewriter, None, (question, recent))
         require(str, "a string", rewritten=answer)
     text = " ".join(answer.split()) or question
-    return ResolvedQuestion(text=text, depends=text != question or depends_on_history(question))
+    return ResolvedQuestion(text=text, depends=text != question or depends)
 
 
-def _confirm_name(memory: MemorySettings, question: str, recent: Sequence[Turn]) -> Operation[str | None]:
-    """Return the name that the last answer was, if an earlier turn or the knowledge has the name too.
-
-    It is looked up only for a question that depends on what was said.
-    """
-    name = find_answered_name(recent[-1]) if recent and depends_on_history(question) else None
-    if name is None:
-        return None
-    if has_name((turn.text for turn in recent[:-1]), name):
+def _find_answered_name(memory: MemorySettings, recent: Sequence[Turn]) -> Operation[str | None]:
+    """Return the name that the last answer was, if an earlier turn or the knowledge has the name too."""
+    name = find_answered_name(recent[-1])
+    if name is None or has_name((turn.text for turn in recent[:-1]), name):
         return name
     if memory.knowledge is None:
         return None
@@ -281,30 +284,32 @@ def _confirm_name(memory: MemorySettings, question: str, recent: Sequence[Turn])
 
 def find_turns(
     memory: MemorySettings, views: Sequence[QueryView], asked: RecallRequest
-) -> Operation[tuple[list[Turn], list[float]]]:
-    """Return the turns for the views of a question, best first, each fact in its newest form, and scores."""
+) -> Operation[list[FoundTurn]]:
+    """Return the turns for the views of a question, best first, each fact in its newest form.
+
+    Notes on facts and events fade.
+    """
     scope = asked.make_scope(memory)
-    plan = find_named_speakers(asked.question, asked.session.owner)
-    named: list[str] = yield call_plan(memory.store.backend, plan)
+    named = yield from memory.read(find_named_speakers(asked.question, asked.session.owner))
     bare = [replace(view, text=remove_names(view.text, named)) for view in views]
     strategy = TurnSearch(
         speaker=named[0] if len(named) == 1 else None, times=make_near_filters(asked.question, asked.moment)
     )
     hits = yield from _search_views(memory, memory.store, bare, asked, strategy, scope)
-    found = [
-        (read_turn(str(hit.document.id), hit.document.metadata), hit.score * strength)
-        for hit, strength in zip(hits, (yield from _measure_strengths(memory, hits, asked)), strict=True)
-    ]
-    found.sort(key=lambda pair: -pair[1])
-    known = [pair for pair in found if asked.knows(pair[0], memory)]
-    kept = yield from _give_way(memory, asked, known)
-    kept = (put_newer_first(kept, bare) if strategy.times is None else kept)[: asked.k]
-    return [turn for turn, _ in kept], [score for _, score in kept]
+    decay = Decay()
+    fading = [str(hit.document.id) for hit in hits if decay.may_fade(hit.document.metadata)]
+    accessed = yield from memory.accesses[0].read(fading)
+    found: list[FoundTurn] = []
+    for hit in hits:
+        turn, metadata = read_turn(hit.document), hit.document.metadata
+        strength = decay.strength_of(turn.id, metadata, asked.moment, accessed=accessed.get(turn.id))
+        if asked.knows(turn, memory):
+            found.append((turn, hit.score * strength))
+    kept = yield from _give_way(memory, asked, sorted(found, key=lambda pair: -pair[1]))
+    return (put_newer_first(kept, bare) if strategy.times is None else kept)[: asked.k]
 
 
-def put_newer_first(
-    found: Sequence[tuple[Turn, float]], views: Sequence[QueryView]
-) -> list[tuple[Turn, float]]:
+def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> list[FoundTurn]:
     """Put what was said later before what was said earlier of the same, among the first turns.
 
     Whether the later one takes the place of the earlier one may not be known; it is read first. They are of
@@ -313,7 +318,7 @@ def put_newer_first(
     else.
     """
     asked = {stem for view in views for stem in _find_stems(view.text)}
-    ordered: list[tuple[Turn, float]] = []
+    ordered: list[FoundTurn] = []
     for turn, score in found[:NEWER_AMONG]:
         before = [
             at
@@ -337,26 +342,13 @@ def _find_stems(text: str) -> set[str]:
     return {stem_plural(word) for word in extract_terms(text)}
 
 
-def _measure_strengths(
-    memory: MemorySettings, hits: Sequence[Hit], asked: RecallRequest
-) -> Operation[list[float]]:
-    """Return the strength of each hit: notes on facts and events fade."""
-    decay = Decay()
-    fading = [str(hit.document.id) for hit in hits if decay.may_fade(hit.document.metadata)]
-    accessed = yield from memory.accesses[0].read(fading)
-    return [
-        decay.strength_of(str(hit.document.id), hit.document.metadata, asked.moment, last_access=accessed)
-        for hit in hits
-    ]
-
-
 def _give_way(
-    memory: MemorySettings, asked: RecallRequest, found: Sequence[tuple[Turn, float]]
-) -> Operation[list[tuple[Turn, float]]]:
+    memory: MemorySettings, asked: RecallRequest, found: Sequence[FoundTurn]
+) -> Operation[list[FoundTurn]]:
     """Put in the place of each turn the one that supersedes it; keep it behind if it says more than that."""
     newer = yield from _find_newer(memory, asked, [turn for turn, _ in found])
     until = {id: turn.time for id, turn in newer.items()}
-    ordered: dict[str, tuple[Turn, float]] = {}
+    ordered: dict[str, FoundTurn] = {}
     for turn, score in found:
         newest = turn
         for _ in range(MOST_CORRECTIONS):
@@ -378,8 +370,8 @@ def _find_newer(
         if not asking:
             break
         tags = [(SUPERSEDES, id) for id in asking]
-        stored: list[StoredDocument] = yield call_plan(memory.store.backend, read_linked(tags, "out"))
-        fresh = [turn for one in stored if asked.knows(turn := read_turn(one.id, one.metadata), memory)]
+        linked = yield from memory.read(read_turns(tags, "out"))
+        fresh = [turn for turn in linked if asked.knows(turn, memory)]
         for turn in sorted(fresh, key=lambda turn: (turn.time, turn.id)):
             newer |= {id: turn for id in turn.supersedes if id in asking and id != turn.id}
         asking = [turn.id for turn in fresh if turn.id not in newer]
@@ -412,17 +404,13 @@ def _search_views(
 ) -> Operation[tuple[Hit, ...]]:
     """Return the hits of a store for the views of a question, best first: at least ``k``, if there are.
 
-    Whether a question that stands alone is off the subject is for the store's search to judge; views are read
-    together, and "Why?" is none by itself. What was said before names much that is not meant.
+    What was said before names much that is not meant.
     """
     pool = max(RECALL_POOL, 2 * asked.k)
     found: list[Hits] = []
-    several = len(views) > 1
-    if several and store.min_similarity is None:
-        strategy = strategy.with_floor(-1.0)
     for view in views:
         chosen = strategy
-        if several and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
+        if len(views) > 1 and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
             chosen = replace(strategy, named=0)
         hits: Hits = yield request_search(store, view.text, strategy=chosen, k=pool, filter=scope)
         found.append(hits)

@@ -25,13 +25,14 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms, extract_terms
 from linkstore.core.plans import Groups, Matching, Memberships, Plan, Side, rank_refs
-from linkstore.memory.names import find_names
+from linkstore.memory.names import SPEAKER, find_names
 from linkstore.memory.references import ResolvedQuestion, says_little
-from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, PAGE, SPEAKER, Turn
+from linkstore.memory.sessions import PAGE
+from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, Turn
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.first_stage import run_first_stage
 from linkstore.strategies.results import make_best_hits, report_none_found
-from linkstore.strategies.traversal import FoundDocuments, Trail, follow_links
+from linkstore.strategies.traversal import Edges, FoundDocuments, Trail, follow_links
 
 LEAST_POOL: Final = 100
 """Minimum number of turns that each of the two searches returns."""
@@ -56,6 +57,7 @@ _FEWEST_LETTERS: Final = 4
 _MOST_FOLLOWING: Final = 4
 """Maximum number of turns that follow one, if several writers write at once."""
 _MOST_MEMBERS: Final = 64
+_SIDES: Final[tuple[Side, ...]] = ("out", "in")
 _NEXT: Final = frozenset({NEXT_TURN})
 _ENDINGS: Final = {"ies": "y", "ied": "y", "sses": "ss", "ing": "", "ed": "", "es": "", "s": "", "ly": ""}
 ALONE: Final = "question"
@@ -68,16 +70,6 @@ _FEWEST_SAID: Final = 2
 """A query with fewer words that say something, and little in its answer, is a remark."""
 ANSWER_CHARACTERS: Final = 400
 """Number of characters of the previous answer in a view, because its beginning says what it is about."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnNeighbours:
-    """Turns next to others: (m,) sources and turns, the weight of the link at the source, similarities."""
-
-    source: Ints
-    refs: Ints
-    weight: Floats
-    similarity: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -100,24 +92,21 @@ class TurnSearch(Traversing):
         if not len(first.refs):
             return report_none_found(trail, question, LEAST_POOL, self, first.highest)
         faded = np.float32(WHEN_FACTOR if _ASKS_FOR_TIME.match(question.text) else 1.0)
-        after = yield from _find_beside(first.refs, "out", question)
-        before = yield from _find_beside(first.refs, "in", question)
         scores = first.scores(first.refs, first.similarity)
         best = first.refs[(yield from rank_refs(first.refs, scores, _SEEDS))]
-        after_next = yield from _find_further(after, best, "out", question)
-        before_last = yield from _find_further(before, best, "in", question)
-        sides = (after, before, after_next, before_last)
-        refs = np.concatenate((first.refs, *(side.refs for side in sides)))
-        similarity = np.concatenate((first.similarity, *(side.similarity for side in sides)))
-        distinct, at = np.unique(refs, return_index=True)
-        known = FoundDocuments(
-            refs=distinct, similarity=similarity[at], weight=np.ones(len(distinct), dtype=np.float32)
+        sides: list[Edges] = []
+        for side in _SIDES:
+            near = yield from _find_beside(first.refs, side, question)
+            sides += [near, (yield from _find_further(near, best, side, question))]
+        beside = Edges.concatenate(sides)
+        known = FoundDocuments.unlinked(
+            np.concatenate((first.refs, beside.target)),
+            np.concatenate((first.similarity, beside.similarity)),
         )
         own = first.scores_of(known)
         gained = np.zeros(len(known), dtype=np.float32)
-        for side in sides:
-            share = own[np.searchsorted(known.refs, side.source)] * side.weight * faded
-            np.maximum.at(gained, np.searchsorted(known.refs, side.refs), share)
+        share = own[np.searchsorted(known.refs, beside.source)] * beside.strength * faded
+        np.maximum.at(gained, np.searchsorted(known.refs, beside.target), share)
         trail.add(known)
         parts = {
             "turn": own,
@@ -164,30 +153,22 @@ def _stem(word: str) -> tuple[str, bool]:
     return word, False
 
 
-def _find_beside(refs: Ints, side: Side, question: Question) -> Plan[TurnNeighbours]:
-    """Find the turns that follow given turns ("out"), or that they follow ("in")."""
+def _find_beside(refs: Ints, side: Side, question: Question) -> Plan[Edges]:
+    """Find the turns that follow given turns ("out"), or that they follow ("in"); both ends are turns."""
     hop = yield from follow_links(
         refs, side, kinds=_NEXT, vector=question.vector, take=_MOST_FOLLOWING, cap=_MOST_MEMBERS
     )
-    edges = hop.edges
-    return TurnNeighbours(
-        source=refs[edges.source], refs=edges.target, weight=edges.strength, similarity=edges.similarity
-    )
+    return replace(hop.edges, source=refs[hop.edges.source])
 
 
-def _find_further(near: TurnNeighbours, best: Ints, side: Side, question: Question) -> Plan[TurnNeighbours]:
+def _find_further(near: Edges, best: Ints, side: Side, question: Question) -> Plan[Edges]:
     """Find the turns two links away from the best ones, from the turns one link away and the way to go on."""
-    chosen = np.flatnonzero(np.isin(near.source, best))
-    reached = near.refs[chosen]
-    further = yield from _find_beside(np.unique(reached), side, question)
-    first, second = np.nonzero(reached[:, None] == further.source[None, :])
-    weight = np.minimum(near.weight[chosen[first]], further.weight[second])
-    return TurnNeighbours(
-        source=near.source[chosen[first]],
-        refs=further.refs[second],
-        weight=np.minimum(weight, np.float32(BACK_WEIGHT)) * np.float32(SECOND_WEIGHT),
-        similarity=further.similarity[second],
-    )
+    near = near.take(np.isin(near.source, best))
+    further = yield from _find_beside(np.unique(near.target), side, question)
+    first, second = np.nonzero(near.target[:, None] == further.source[None, :])
+    weight = np.minimum(near.strength[first], further.strength[second])
+    strength = np.minimum(weight, np.float32(BACK_WEIGHT)) * np.float32(SECOND_WEIGHT)
+    return replace(further.take(second), source=near.source[first], strength=strength)
 
 
 def _score_pages(refs: Ints, own: Floats) -> Plan[Floats]:
@@ -250,19 +231,15 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
     last = _find_last_said(recent, resolved)
     if last is None:
         return [QueryView(resolved.text)]
-    answer = (last.response or "").strip()
-    behind = QueryView(
-        f"{question}\n{answer[:ANSWER_CHARACTERS]}", "previous answer", without=frozenset(last.sources)
-    )
+    behind = _join_answer(question, last)
     if resolved.named:
         return [behind]
     refers = resolved.depends and resolved.text == question and not find_names(question)
-    alone = ALONE_WEIGHT if refers else 1.0
     views = [
-        QueryView(resolved.text, weight=alone),
+        QueryView(resolved.text, weight=ALONE_WEIGHT if refers else 1.0),
         QueryView(f"{last.query}\n{question}", "previous query"),
     ]
-    return views if says_little(answer) and resolved.name is None else [*views, behind]
+    return views if says_little(last.response or "") and resolved.name is None else [*views, behind]
 
 
 def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]) -> list[QueryView]:
@@ -272,12 +249,18 @@ def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[
     would find that turn and those around it, whatever is asked.
     """
     last = _find_last_said(recent, resolved)
-    if last is None or resolved.named:
+    if last is None or not resolved.depends:
         return [QueryView(resolved.text)]
-    if not resolved.depends:
-        return [QueryView(question)]
+    if resolved.named:
+        return [_join_answer(question, last)]
     behind = QueryView(f"{last.query}\n{question}", "previous query", weight=CARRIED_WEIGHT)
     return [QueryView(resolved.text), behind]
+
+
+def _join_answer(question: str, last: Turn) -> QueryView:
+    """Return the view of a question before the last answer, without what this came from."""
+    answer = (last.response or "").strip()[:ANSWER_CHARACTERS]
+    return QueryView(f"{question}\n{answer}", "previous answer", without=frozenset(last.sources))
 
 
 def _find_last_said(recent: Sequence[Turn], resolved: ResolvedQuestion) -> Turn | None:

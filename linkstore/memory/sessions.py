@@ -1,4 +1,4 @@
-"""Sessions: their keys, and how their turns are found in a store.
+"""Sessions: their keys, their documents, and the pages that their turns lie in.
 
 The turns of a session lie in pages of a hundred, each a link group; the session's document names a late page.
 So the end of a session is found at a cost that does not grow with the session.
@@ -6,24 +6,17 @@ So the end of a session is found at a cost that does not grow with the session.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-import numpy as np
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import omit_none
-from linkstore.core.arrays import Ints
 from linkstore.core.filters import Filter
 from linkstore.core.links import LINKS_KEY, Link
-from linkstore.core.plans import Documents, Ids, Plan, StoredDocument, read_documents
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
-from linkstore.memory.turns import NOTE, PAGE, TURN, Turn, read_turn
-from linkstore.strategies.traversal import NO_REFS, follow_tags
 
 LONGEST_KEY_PART: Final = 500
 """Characters of each part of a key."""
@@ -31,12 +24,11 @@ ANY_OWNER: Final = "*"
 """Stands for any user and any agent; a name with this sign is quoted."""
 PAGE_TURNS: Final = 100
 """How many positions in a session a page has."""
-PROBED_PAGES: Final = 16
-"""How many pages are looked for at once."""
+TURN: Final = "turn"
+NOTE: Final = "note"
 HAS_SESSION: Final = "has_session"
 HAS_NOTE: Final = "has_note"
-_ALL: Final = 2**31 - 2
-"""More documents than a group has."""
+PAGE: Final = "has_turn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,90 +155,6 @@ def get_page(ordinal: int) -> int:
     return (ordinal - 1) // PAGE_TURNS + 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionHead:
-    """The end of a session.
-
-    Args:
-        recorded: The page that its document names; 0 without one.
-        recent: Its latest turns, the last one last.
-    """
-
-    recorded: int = 0
-    recent: tuple[Turn, ...] = ()
-
-
-def read_head(session: SessionKey, take: int) -> Plan[SessionHead]:
-    """Return the end of a session, with up to ``take`` turns."""
-    documents = yield from read_documents([session.path])
-    recorded = int(documents[0].metadata["page"]) if documents else 0
-    page, refs, start = 0, NO_REFS, max(recorded, 1)
-    while True:
-        numbers = range(start, start + PROBED_PAGES)
-        owner, members = yield from _read_pages(session, numbers)
-        if not len(owner):
-            break
-        page, refs = numbers[int(owner.max())], members[owner == owner.max()]
-        start = page + 1
-    recent = yield from _read_latest(refs, take)
-    before = (page or start) - 1
-    while len(recent) < take and before > 0 and before > start - 2 * PROBED_PAGES:
-        _, earlier = yield from _read_pages(session, [before])
-        recent = [*(yield from _read_latest(earlier, take - len(recent))), *recent]
-        before -= 1
-    return SessionHead(recorded=recorded, recent=tuple(recent))
-
-
-def _read_pages(session: SessionKey, pages: Sequence[int]) -> Plan[tuple[Ints, Ints]]:
-    """Return the turns of pages: positions in ``pages``, and refs."""
-    tags = [(PAGE, make_page_tag(session.path, page)) for page in pages]
-    hop = yield from follow_tags(tags, "in", take=_ALL, cap=_ALL)
-    return hop.edges.source, hop.edges.target
-
-
 def make_page_tag(path: str, page: int) -> str:
     """Return the tag of a page of a session."""
     return f"{path}/{page:05d}"
-
-
-def read_linked(tags: Sequence[tuple[str, str]], side: str = "in") -> Plan[list[StoredDocument]]:
-    """Return all documents that link groups have on one side."""
-    hop = yield from follow_tags(tags, "out" if side == "out" else "in", take=_ALL, cap=_ALL)
-    return (yield Documents(refs=np.unique(hop.edges.target)))  # type: ignore[no-any-return]
-
-
-def _read_latest(refs: Ints, take: int) -> Plan[list[Turn]]:
-    """Return the ``take`` latest of some turns, in order."""
-    ids: list[str] = yield Ids(refs=refs)
-    order = sorted(range(len(ids)), key=ids.__getitem__)[-take:] if take else []
-    stored: list[StoredDocument] = yield Documents(refs=refs[np.asarray(order, np.int64)])
-    return sorted((read_turn(one.id, one.metadata) for one in stored), key=attrgetter("order"))
-
-
-def read_session_documents(user_id: str | None, agent_id: str | None) -> Plan[list[StoredDocument]]:
-    """Return the documents of the sessions of a user, with an agent, both, or all."""
-    return (yield from read_linked([(HAS_SESSION, make_group_tag(user_id, agent_id))]))
-
-
-def _list_tags(sessions: Iterable[StoredDocument], further: int) -> list[tuple[str, str]]:
-    """Return the tags of the pages that sessions name, of so many further ones, and of their notes."""
-    tags: list[tuple[str, str]] = []
-    for one in sessions:
-        pages = range(1, int(one.metadata["page"]) + further + 1)
-        tags += [(HAS_NOTE, one.id), *((PAGE, make_page_tag(one.id, page)) for page in pages)]
-    return tags
-
-
-def read_all(sessions: Iterable[StoredDocument]) -> Plan[list[StoredDocument]]:
-    """Return all turns and notes of sessions, given by their documents, in order of their ids."""
-    found = yield from read_linked(_list_tags(sessions, PROBED_PAGES))
-    return sorted(found, key=attrgetter("id"))
-
-
-def select_filled(sessions: Iterable[StoredDocument]) -> Plan[list[SessionKey]]:
-    """Return the keys of the sessions that have a turn or a note, sorted."""
-    tags = _list_tags(sessions, 0)
-    hop = yield from follow_tags(tags, "in", take=1, cap=1)
-    filled = {tags[at] for at in hop.source[hop.size > 0].tolist()}
-    paths = {tag.rpartition("/")[0] if kind == PAGE else tag for kind, tag in filled}
-    return [SessionKey.from_path(path) for path in sorted(paths)]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseLanguageModel
 
 from linkstore.context.decay import Accesses
 from linkstore.core.arguments import omit_none, require, require_at_least, require_having, require_model
-from linkstore.core.calls import Call
+from linkstore.core.calls import Call, call_plan
 from linkstore.core.filters import Filter
-from linkstore.core.plans import Operation
+from linkstore.core.plans import Operation, Plan
 from linkstore.errors import StrategyError
 from linkstore.memory.names import EntityFinder, find_entities
 from linkstore.memory.turns import Turn
@@ -23,6 +23,7 @@ from linkstore.store.search import choose_strategy
 from linkstore.strategies.base import Reranker, Strategy, check_reranker
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY
 
+T = TypeVar("T")
 Rewriter = BaseLanguageModel[Any] | Callable[[str, Sequence[Turn]], str]
 """A model that rewrites a question, or a function of the question and the last turns."""
 
@@ -61,6 +62,10 @@ class MemorySettings:
         choose_strategy(self.strategy, None)
         stores = [self.store, *([] if self.knowledge is None else [self.knowledge])]
         object.__setattr__(self, "accesses", tuple(map(Accesses, stores)))
+
+    def read(self, plan: Plan[T]) -> Operation[T]:
+        """Carry out a plan on the store of the turns."""
+        return (yield call_plan(self.store.backend, plan))  # type: ignore[no-any-return]
 
 
 def request_search(

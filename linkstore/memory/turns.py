@@ -1,29 +1,40 @@
-"""Turns and notes: what was said and what was made of it, as values and as documents of a store."""
+"""Turns and notes: what was said and what was made of it, as values, as documents, and read from a store."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from operator import attrgetter
+from typing import Any, Final
 
+import numpy as np
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage
 
 from linkstore.context.compiled import is_from_user
-from linkstore.core.arguments import require
+from linkstore.core.arguments import omit_none, require
+from linkstore.core.arrays import Ints
 from linkstore.core.documents import MEMORY_KEY
 from linkstore.core.links import LINKS_KEY, Link
+from linkstore.core.plans import Documents, Ids, Plan, Side, StoredDocument, read_documents
 from linkstore.core.text import fold
 from linkstore.errors import DocumentError
+from linkstore.memory.names import SPEAKER, make_speaker_tags, read_speaker
+from linkstore.memory.sessions import (
+    HAS_NOTE,
+    HAS_SESSION,
+    NOTE,
+    PAGE,
+    TURN,
+    SessionKey,
+    get_page,
+    make_group_tag,
+    make_page_tag,
+)
+from linkstore.strategies.traversal import NO_REFS, follow_tags
 
-if TYPE_CHECKING:
-    from linkstore.memory.sessions import SessionKey
-
-TURN: Final = "turn"
-NOTE: Final = "note"
-PAGE: Final = "has_turn"
 NEXT_TURN: Final = "next_turn"
 MENTIONS: Final = "mentions"
 SOURCED_FROM: Final = "sourced_from"
@@ -37,14 +48,19 @@ ASKING_WEIGHT: Final = 0.9
 BACK_WEIGHT: Final = 0.4
 ANSWERED_WEIGHT: Final = 0.1
 """Weights of ``next_turn``: of a turn that asks, of any other and backwards, of one with an answer."""
+PROBED_PAGES: Final = 16
+"""How many pages of a session are looked for at once."""
+_ALL: Final = 2**31 - 2
+"""More documents than a group has."""
 EXCERPT_CHARACTERS: Final = 300
 """Characters of a turn's query or response that the conversation part of a prompt shows."""
 WORDLESS: Final = "(nothing was said)"
 """The text of a turn without any word or sign, which no embedding takes."""
-SPEAKER: Final = "speaker"
-"""The key of a turn's metadata that names who speaks."""
+_PLAIN: Final = ("ordinal", "query", "response", "meaning", "leans", "follows")
+_LISTED: Final = ("entities", "sources", "supersedes", "statements")
+"""The fields of a turn that its document has under the same names, as they are, or as lists."""
 _OWN_KEYS: Final = frozenset(
-    f"type session owner ordinal time query response meaning leans {SPEAKER} {MEMORY_KEY} {LINKS_KEY}".split()
+    (*_PLAIN, *_LISTED, "type", "session", "owner", "time", SPEAKER, MEMORY_KEY, LINKS_KEY)
 )
 """The keys of metadata that a memory writes."""
 
@@ -60,8 +76,8 @@ class Turn:
         query: What the user said, or the text of a note.
         response: What was answered; None if there was no answer.
         time: When, in UTC.
-        meaning: The query with its references resolved; None where that is the same or not certain.
-        leans: Whether the query refers to something said before, and no rule is certain to what.
+        meaning: The query so that it stands alone; None where that is the same or not known.
+        leans: Whether the query refers to something said before, and it is not known to what.
         entities: What it means, as it is written there.
         sources: Ids of the chunks of knowledge that the answer came from, or of the turns of a note.
         supersedes: Ids of turns and notes that state what is no longer so.
@@ -113,13 +129,15 @@ class Turn:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the turn as plain JSON."""
-        names = ("id", "ordinal", "query", "response", "meaning", "memory")
-        listed = ("entities", "sources", "supersedes")
+        return {"id": self.id, **self.fields, "memory": self.memory, "metadata": dict(self.metadata)}
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What its document has under the names of the fields, as plain JSON."""
         return {
-            **{name: getattr(self, name) for name in names},
-            **{name: list(getattr(self, name)) for name in listed},
+            **{name: getattr(self, name) for name in _PLAIN},
+            **{name: list(getattr(self, name)) for name in _LISTED},
             "time": format_time(self.time),
-            "metadata": dict(self.metadata),
         }
 
 
@@ -156,69 +174,50 @@ def find_exchanges(messages: Sequence[BaseMessage]) -> list[Exchange]:
     return exchanges
 
 
-def make_document(turn: Turn, page_tag: str, speaker: str | None, reach: str) -> Document:
-    """Make the document that stores a turn or a note, whole.
-
-    Args:
-        turn: The turn.
-        page_tag: The tag of its page, or the path of its session for a note.
-        speaker: Who speaks.
-        reach: What facts are compared within.
-    """
-    links = [Link.incoming(kind="has_note" if turn.is_note else PAGE, tag=page_tag)]
-    if not turn.is_note:
-        links.append(Link.outgoing(kind=NEXT_TURN, tag=turn.id, weight=_weigh_next_turn(turn)))
+def make_document(turn: Turn) -> Document:
+    """Make the document that stores a turn or a note, whole."""
+    path, speaker = turn.session.path, read_speaker(turn.query)
+    if turn.is_note:
+        links = [Link.incoming(kind=HAS_NOTE, tag=path)]
+    else:
+        links = [
+            Link.incoming(kind=PAGE, tag=make_page_tag(path, get_page(turn.ordinal))),
+            Link.outgoing(kind=NEXT_TURN, tag=turn.id, weight=_weigh_next_turn(turn)),
+        ]
     if turn.follows is not None:
         links.append(Link.incoming(kind=NEXT_TURN, tag=turn.follows, weight=BACK_WEIGHT))
     links += (Link.bidir(kind=MENTIONS, tag=fold(name), label=name) for name in turn.entities)
     links += (Link.outgoing(kind=SOURCED_FROM, tag=id) for id in turn.sources)
     links += (Link.outgoing(kind=SUPERSEDES, tag=id) for id in turn.supersedes)
-    links += (Link.incoming(kind=STATES, tag=f"{reach}#{one}", label=one) for one in turn.statements)
+    links += (
+        Link.incoming(kind=STATES, tag=f"{turn.session.reach}#{one}", label=one) for one in turn.statements
+    )
     links += (Link.incoming(kind=SPEAKER, tag=tag) for tag in make_speaker_tags(turn.session.owner, speaker))
     if turn.writing.startswith(_KEYED_PREFIX):
         links.append(Link.incoming(kind=WRITTEN, tag=make_written_tag(turn.session, turn.writing)))
     metadata = {
         **turn.metadata,
+        **turn.fields,
         "type": NOTE if turn.is_note else TURN,
-        "session": turn.session.path,
+        "session": path,
         "owner": turn.session.owner,
-        "ordinal": turn.ordinal,
-        "time": format_time(turn.time),
-        "query": turn.query,
-        "response": turn.response,
-        "meaning": turn.meaning,
-        "leans": turn.leans,
         SPEAKER: speaker,
         LINKS_KEY: [link.to_dict() for link in links],
+        **omit_none(**{MEMORY_KEY: turn.memory}),
     }
-    if turn.memory is not None:
-        metadata[MEMORY_KEY] = turn.memory
     return Document(id=turn.id, page_content=turn.text, metadata=metadata)
 
 
-def read_turn(id: str, metadata: Mapping[str, Any]) -> Turn:
+def read_turn(document: StoredDocument | Document) -> Turn:
     """Return the turn or note that a document stores."""
-    from linkstore.memory.sessions import SessionKey
-
-    links = [(one["kind"], one["tag"], one["direction"], one.get("label")) for one in metadata[LINKS_KEY]]
-
-    def tags(wanted: str, direction: str) -> tuple[str, ...]:
-        return tuple(tag for kind, tag, way, _ in links if kind == wanted and way == direction)
-
+    metadata = document.metadata
+    fields: dict[str, Any] = {name: metadata[name] for name in _PLAIN}
+    fields |= {name: tuple(metadata[name]) for name in _LISTED}
     return Turn(
-        id=id,
+        **fields,
+        id=str(document.id),
         session=SessionKey.from_path(metadata["session"]),
-        ordinal=metadata["ordinal"],
-        query=metadata["query"],
-        response=metadata["response"],
         time=datetime.fromisoformat(metadata["time"]),
-        meaning=metadata["meaning"],
-        leans=metadata["leans"],
-        entities=tuple(label for kind, _, _, label in links if kind == MENTIONS),
-        sources=tags(SOURCED_FROM, "out"),
-        supersedes=tags(SUPERSEDES, "out"),
-        statements=tuple(label for kind, _, _, label in links if kind == STATES),
-        follows=next(iter(tags(NEXT_TURN, "in")), None),
         memory=metadata.get(MEMORY_KEY),
         metadata={key: value for key, value in metadata.items() if key not in _OWN_KEYS},
     )
@@ -236,17 +235,6 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
         raise DocumentError(
             f"metadata must not have the keys {', '.join(taken)}, which a memory writes itself"
         )
-
-
-def make_speaker_tags(owner: str, speaker: str | None) -> tuple[str, ...]:
-    """Return the tags by which a speaker is found: the whole name, and each word of it."""
-    words = [] if speaker is None else [speaker, *speaker.split()]
-    return tuple(dict.fromkeys(f"{owner}#{fold(word)}" for word in words))
-
-
-def has_words(text: str) -> bool:
-    """Say whether a text has anything to recall or to remember."""
-    return any(map(str.isalnum, text))
 
 
 def name_writing(key: str, query: str) -> str:
@@ -296,3 +284,82 @@ def format_turn(turn: Turn) -> str:
 def _cut_excerpt(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= EXCERPT_CHARACTERS else f"{flat[:EXCERPT_CHARACTERS]}…"
+
+
+def read_head(session: SessionKey, take: int) -> Plan[tuple[int, list[Turn]]]:
+    """Return the end of a session.
+
+    Returns:
+        The page that its document names, 0 without one; and up to ``take`` latest turns, in order.
+    """
+    documents = yield from read_documents([session.path])
+    recorded = int(documents[0].metadata["page"]) if documents else 0
+    page, refs, start = 0, NO_REFS, max(recorded, 1)
+    while True:
+        numbers = range(start, start + PROBED_PAGES)
+        owner, members = yield from _read_pages(session, numbers)
+        if not len(owner):
+            break
+        page, refs = numbers[int(owner.max())], members[owner == owner.max()]
+        start = page + 1
+    recent = yield from _read_latest(refs, take)
+    before = (page or start) - 1
+    while len(recent) < take and before > 0 and before > start - 2 * PROBED_PAGES:
+        _, earlier = yield from _read_pages(session, [before])
+        recent = [*(yield from _read_latest(earlier, take - len(recent))), *recent]
+        before -= 1
+    return recorded, recent
+
+
+def _read_pages(session: SessionKey, pages: Sequence[int]) -> Plan[tuple[Ints, Ints]]:
+    """Return the turns of pages: positions in ``pages``, and refs."""
+    tags = [(PAGE, make_page_tag(session.path, page)) for page in pages]
+    hop = yield from follow_tags(tags, "in", take=_ALL, cap=_ALL)
+    return hop.edges.source, hop.edges.target
+
+
+def read_turns(tags: Sequence[tuple[str, str]], side: Side = "in") -> Plan[list[Turn]]:
+    """Return all turns and notes that link groups have on one side, in order of their ids."""
+    stored = yield from _read_linked(tags, side)
+    return sorted(map(read_turn, stored), key=attrgetter("id"))
+
+
+def _read_linked(tags: Sequence[tuple[str, str]], side: Side = "in") -> Plan[list[StoredDocument]]:
+    hop = yield from follow_tags(tags, side, take=_ALL, cap=_ALL)
+    return (yield Documents(refs=np.unique(hop.edges.target)))  # type: ignore[no-any-return]
+
+
+def _read_latest(refs: Ints, take: int) -> Plan[list[Turn]]:
+    """Return the ``take`` latest of some turns, in order."""
+    ids: list[str] = yield Ids(refs=refs)
+    order = sorted(range(len(ids)), key=ids.__getitem__)[-take:] if take else []
+    stored: list[StoredDocument] = yield Documents(refs=refs[np.asarray(order, np.int64)])
+    return sorted(map(read_turn, stored), key=attrgetter("order"))
+
+
+def read_session_documents(user_id: str | None, agent_id: str | None) -> Plan[list[StoredDocument]]:
+    """Return the documents of the sessions of a user, with an agent, both, or all."""
+    return (yield from _read_linked([(HAS_SESSION, make_group_tag(user_id, agent_id))]))
+
+
+def _list_tags(sessions: Iterable[StoredDocument], further: int) -> list[tuple[str, str]]:
+    """Return the tags of the pages that sessions name, of so many further ones, and of their notes."""
+    tags: list[tuple[str, str]] = []
+    for one in sessions:
+        pages = range(1, int(one.metadata["page"]) + further + 1)
+        tags += [(HAS_NOTE, one.id), *((PAGE, make_page_tag(one.id, page)) for page in pages)]
+    return tags
+
+
+def read_all(sessions: Iterable[StoredDocument]) -> Plan[list[Turn]]:
+    """Return all turns and notes of sessions, given by their documents, in order of their ids."""
+    return (yield from read_turns(_list_tags(sessions, PROBED_PAGES)))
+
+
+def select_filled(sessions: Iterable[StoredDocument]) -> Plan[list[SessionKey]]:
+    """Return the keys of the sessions that have a turn or a note, sorted."""
+    tags = _list_tags(sessions, 0)
+    hop = yield from follow_tags(tags, "in", take=1, cap=1)
+    filled = {tags[at] for at in hop.source[hop.size > 0].tolist()}
+    paths = {tag.rpartition("/")[0] if kind == PAGE else tag for kind, tag in filled}
+    return [SessionKey.from_path(path) for path in sorted(paths)]

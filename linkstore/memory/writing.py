@@ -19,26 +19,16 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Final, TypedDict, TypeVar
 
-from langchain_core.documents import Document
-
 from linkstore.core.arguments import omit_none, require, require_list
-from linkstore.core.calls import Call, call_plan
-from linkstore.core.plans import Operation, StoredDocument, read_documents
+from linkstore.core.calls import Call
+from linkstore.core.plans import Operation, read_documents
 from linkstore.core.processes import Lock
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
 from linkstore.memory.facts import read_statements
-from linkstore.memory.names import read_speaker, select_distinct_names
-from linkstore.memory.references import corrects, depends_on_history, resolve_references
-from linkstore.memory.sessions import (
-    SessionHead,
-    SessionKey,
-    get_page,
-    make_page_tag,
-    make_session_document,
-    read_head,
-    read_linked,
-)
+from linkstore.memory.names import has_words, read_speaker, select_distinct_names
+from linkstore.memory.references import depends_on_history
+from linkstore.memory.sessions import SessionKey, get_page, make_session_document
 from linkstore.memory.settings import MemorySettings, request_add
 from linkstore.memory.turns import (
     STATES,
@@ -47,11 +37,12 @@ from linkstore.memory.turns import (
     Turn,
     check_metadata,
     format_time,
-    has_words,
     make_document,
     make_written_tag,
     name_writing,
+    read_head,
     read_turn,
+    read_turns,
 )
 
 SUMMARY: Final = "summary"
@@ -72,7 +63,7 @@ class TurnFields(TypedDict, total=False):
             other is written. Default: each message is new.
         metadata: What the application keeps with the turn, for filters of ``search``.
         supersedes: Ids of turns that state what is no longer so; default: what a rule finds.
-        meaning: The query with its references resolved; default: what a rule is certain of.
+        meaning: The query so that it stands alone; default: not known.
     """
 
     entities: Sequence[str] | None
@@ -98,7 +89,7 @@ class TurnChanges(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TurnInput:
     """The parts of a turn that a caller gave: see :class:`TurnFields`."""
 
@@ -137,21 +128,21 @@ def record_turn(memory: MemorySettings, said: TurnInput) -> Operation[Turn]:
         format_time(said.time)  # it needs a time zone
     if said.writing is not None:
         tags = [(WRITTEN, make_written_tag(said.session, said.writing))]
-        written: list[StoredDocument] = yield call_plan(memory.store.backend, read_linked(tags))
+        written = yield from memory.read(read_turns(tags))
         if written:
-            before = min((read_turn(one.id, one.metadata) for one in written), key=attrgetter("order"))
+            before = min(written, key=attrgetter("order"))
             turn = _complete(memory, before, said)
             if turn != before:
                 yield from _store_turns(memory, [turn])
             return turn
-    head: SessionHead = yield call_plan(memory.store.backend, read_head(said.session, memory.window))
-    last = head.recent[-1] if head.recent else None
+    recorded, recent = yield from memory.read(read_head(said.session, memory.window))
+    last = recent[-1] if recent else None
     ordinal = last.ordinal + 1 if last else 1
-    turn = understand(memory, said, head.recent, ordinal, said.writing or uuid.uuid4().hex[:8])
+    turn = understand(memory, said, recent, ordinal, said.writing or uuid.uuid4().hex[:8])
     turn = replace(turn, follows=last.id if last else None)
     if said.supersedes is None:
         turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
-    yield from _store_turns(memory, [turn], recorded=head.recorded)
+    yield from _store_turns(memory, [turn], recorded=recorded)
     return turn
 
 
@@ -171,9 +162,8 @@ def _store_turns(
     first = turns[0]
     head = make_session_document(first.session, max(1, get_page(first.ordinal)))
     late = recorded is not None and head.metadata["page"] > recorded
-    yield request_add(memory.store, [*([head] if late else []), *map(store_turn, turns)])
-    known: list[StoredDocument] = yield call_plan(memory.store.backend, read_documents([first.session.path]))
-    if not known:
+    yield request_add(memory.store, [*([head] if late else []), *map(make_document, turns)])
+    if not (yield from memory.read(read_documents([first.session.path]))):
         yield request_add(memory.store, [head])
 
 
@@ -181,10 +171,8 @@ def understand(
     memory: MemorySettings, said: TurnInput, recent: Sequence[Turn], ordinal: int, writing: str
 ) -> Turn:
     """Make a turn of what was said in the light of the turns before it."""
-    # The rules read what a user asks and an assistant answers; "Ann: …" is what people say to each other.
-    alone = read_speaker(said.query) is not None and said.response is None
-    resolved = said.meaning or (said.query if alone else resolve_references(said.query, recent).text)
-    meaning = resolved if resolved != said.query else None
+    meaning = said.meaning if said.meaning != said.query else None
+    refers = depends_on_history(said.query) or "i mean" in said.query.lower()
     return Turn(
         id=f"{said.session.path}/{ordinal:07d}-{writing}",
         session=said.session,
@@ -192,9 +180,9 @@ def understand(
         query=said.query,
         response=said.response,
         time=datetime.now(UTC) if said.time is None else said.time,
-        meaning=meaning,
-        leans=meaning is None and bool(recent) and (depends_on_history(said.query) or corrects(said.query)),
-        entities=_name_entities(memory, said, resolved),
+        meaning=meaning or None,
+        leans=not meaning and bool(recent) and refers,
+        entities=_name_entities(memory, said, meaning or said.query),
         sources=tuple(dict.fromkeys(said.sources)),
         supersedes=tuple(said.supersedes or ()),
         statements=tuple(one.key for one in read_statements(said.query)),
@@ -227,10 +215,7 @@ def find_superseded(memory: MemorySettings, turn: Turn) -> Operation[tuple[str, 
     if not stated:
         return ()
     tags = [(STATES, f"{turn.session.reach}#{one.key}") for one in stated]
-    found: list[StoredDocument] = yield call_plan(
-        memory.store.backend, read_linked(list(dict.fromkeys(tags)))
-    )
-    earlier = [read_turn(one.id, one.metadata) for one in found]
+    earlier = yield from memory.read(read_turns(list(dict.fromkeys(tags))))
     return tuple(
         one.id
         for one in sorted(earlier, key=attrgetter("time"))[-MOST_EARLIER:]
@@ -241,29 +226,17 @@ def find_superseded(memory: MemorySettings, turn: Turn) -> Operation[tuple[str, 
     )
 
 
-def record_note(
-    memory: MemorySettings,
-    session: SessionKey,
-    text: str,
-    *,
-    memory_kind: str = "semantic",
-    sources: Sequence[str] = (),
-    supersedes: Sequence[str] | None = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> Operation[Turn]:
+def record_note(memory: MemorySettings, said: TurnInput, kind: str = "semantic") -> Operation[Turn]:
     """Write a note of a session. The same text from the same turns is the same note."""
-    if not has_words(text):
-        raise DocumentError(f"a note needs words, and has none: {text!r}")
-    said = TurnInput(
-        session=session, query=text, sources=sources, supersedes=supersedes, metadata=metadata or {}
-    )
-    turn = understand(memory, said, (), 0, name_writing("\0".join(sources), text))
-    turn = replace(turn, memory=memory_kind)
+    if not has_words(said.query):
+        raise DocumentError(f"a note needs words, and has none: {said.query!r}")
+    turn = understand(memory, said, (), 0, name_writing("\0".join(said.sources), said.query))
+    turn = replace(turn, memory=kind)
     if SUMMARY in turn.metadata:
         turn = replace(turn, statements=())  # it tells of what was so
-    if supersedes is None:
+    if said.supersedes is None:
         turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
-    known: list[StoredDocument] = yield call_plan(memory.store.backend, read_documents([session.path]))
+    known = yield from memory.read(read_documents([said.session.path]))
     yield from _store_turns(memory, [turn], recorded=len(known))
     return turn
 
@@ -281,55 +254,32 @@ def update_turn(
     Raises:
         DocumentError: If there is none with this id.
     """
-    before = yield from read_one(memory, id)
-    session = before.session
+    require(str, "the id of a turn", id=id)
+    found = yield from memory.read(read_documents([id]))
+    if not found or "ordinal" not in found[0].metadata:
+        raise DocumentError(f"there is no turn with the id {id!r}; see Turn.id of memory.turns(session)")
+    before = read_turn(found[0])
     said = TurnInput(
-        session=session,
-        query=before.query if query is None else query,
-        response=before.response if response is None else response,
+        before.session,
+        before.query if query is None else query,
+        before.response if response is None else response,
         sources=before.sources,
         time=before.time,
         metadata=before.metadata if metadata is None else metadata,
         supersedes=before.supersedes,
         meaning=before.meaning if query is None else None,
     )
-    recent: Sequence[Turn] = ()
-    if before.follows is not None:
-        found: list[StoredDocument] = yield call_plan(memory.store.backend, read_documents([before.follows]))
-        recent = [read_turn(one.id, one.metadata) for one in found]
-    turn = understand(memory, said, recent, before.ordinal, before.writing)
+    last = yield from memory.read(read_documents([before.follows] if before.follows else []))
+    turn = understand(memory, said, list(map(read_turn, last)), before.ordinal, before.writing)
     turn = replace(turn, id=before.id, follows=before.follows, memory=before.memory)
     changed: list[Turn] = []
     if query is not None:
         turn = replace(turn, supersedes=(yield from find_superseded(memory, turn)))
         # What replaced the earlier text does not replace this one.
-        stored: list[StoredDocument] = yield call_plan(
-            memory.store.backend, read_linked([(SUPERSEDES, id)], "out")
-        )
-        later = [read_turn(one.id, one.metadata) for one in stored]
+        later = yield from memory.read(read_turns([(SUPERSEDES, id)], "out"))
         changed = [replace(one, supersedes=tuple({*one.supersedes} - {id})) for one in later]
     yield from _store_turns(memory, [turn, *changed])
     return turn
-
-
-def read_one(memory: MemorySettings, id: str) -> Operation[Turn]:
-    """Return a stored turn or note.
-
-    Raises:
-        DocumentError: If there is none with this id.
-    """
-    require(str, "the id of a turn", id=id)
-    found: list[StoredDocument] = yield call_plan(memory.store.backend, read_documents([id]))
-    if not found or "ordinal" not in found[0].metadata:
-        raise DocumentError(f"there is no turn with the id {id!r}; see Turn.id of memory.turns(session)")
-    return read_turn(found[0].id, found[0].metadata)
-
-
-def store_turn(turn: Turn) -> Document:
-    """Make the document that stores a turn or a note."""
-    path = turn.session.path
-    tag = path if turn.is_note else make_page_tag(path, get_page(turn.ordinal))
-    return make_document(turn, tag, read_speaker(turn.query), turn.session.reach)
 
 
 T = TypeVar("T")

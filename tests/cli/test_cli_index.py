@@ -16,10 +16,11 @@ from rich.console import Console
 from linkstore import LinkStore
 from linkstore.cli import exits
 from linkstore.cli.commands import add_command
-from linkstore.cli.progress import show_progress
+from linkstore.cli.output import show_progress
 from linkstore.cli.stores import open_or_make
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import EmbeddingError
+from linkstore.store.core import CoreStore
 
 
 @pytest.fixture
@@ -261,29 +262,29 @@ def test_an_embedding_that_fails_leaves_no_store(folder, monkeypatch):
     def fail(self, source, pages):
         raise EmbeddingError("no key")
 
-    monkeypatch.setattr(LinkStore, "put_pages", fail)
+    monkeypatch.setattr(CoreStore, "put_pages", fail)
     assert run(folder)[0] == exits.EMBEDDING_MISSING
     assert not (folder.parent / "kb").exists()
 
 
 def test_a_run_that_is_stopped_says_what_it_kept(folder, monkeypatch):
-    from linkstore.ingest import workers
+    from linkstore.ingest.documents import Linkers
 
-    read = workers.make_page_documents
+    read = Linkers.make_documents
 
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(workers, "make_page_documents", stop)
+    monkeypatch.setattr(Linkers, "make_documents", stop)
     code, out, err = run(folder)
     assert (code, out) == (exits.INTERRUPTED, "")
     assert err == "stopped; the store has 0 pages. Run the same command again to go on\n"
     assert not (folder.parent / "kb").exists()
 
-    monkeypatch.setattr(workers, "make_page_documents", read)
+    monkeypatch.setattr(Linkers, "make_documents", read)
     index(folder)
     (folder / "c.html").write_text("<h1>C</h1><p>Another page.</p>")
-    monkeypatch.setattr(workers, "make_page_documents", stop)
+    monkeypatch.setattr(Linkers, "make_documents", stop)
     code, _, err = run(folder)
     assert (code, "the store has 2 pages" in err) == (exits.INTERRUPTED, True)
 

@@ -94,6 +94,16 @@ def test_a_command_imports_what_it_uses_and_no_tracer_and_no_crawler(place, comm
     assert parts(modules, "linkstore") <= folders
 
 
+def test_indexing_imports_no_tracer_and_no_base_class_of_stores(tmp_path):
+    site, store = tmp_path / "site", tmp_path / "kb"
+    site.mkdir()
+    (site / "a.html").write_text("<h1>A hub</h1><p>It is not followed.</p>")
+    for _ in range(2):
+        modules = imported("index", str(site), "--store", str(store))
+        assert parts(modules, "langchain_core") <= LANGCHAIN
+        imported.cache_clear()
+
+
 def test_a_query_imports_nothing_of_cassandra_and_no_index_of_usearch(place):
     modules = imported("query", "What is a hub?", "--store", place)
     assert not [name for name in modules if "cassandra" in name or name.startswith(("usearch", "langsmith"))]
@@ -109,7 +119,7 @@ def test_the_collector_looks_seldom_while_a_command_runs_and_as_before_afterward
     seen = []
     monkeypatch.setattr("linkstore.cli.output.prepare_streams", lambda: None)
     monkeypatch.setattr(
-        "linkstore.cli.app.make_application", lambda names: lambda **_: seen.append(get_threshold())
+        "linkstore.cli.commands.make_application", lambda names: lambda **_: seen.append(get_threshold())
     )
     before = get_threshold()
     main(["stats"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkstore.core.arrays import normalize_vectors
+from linkstore.engines.embedded.files import map_file, name_file
 from linkstore.engines.embedded.vectors import (
     AnnIndex,
     subtract_centre,
@@ -35,10 +36,11 @@ def test_one_vector_and_several_give_the_same() -> None:
 
 def test_a_loaded_index_subtracts_what_the_saved_one_did(tmp_path) -> None:
     vectors = normalize_vectors(np.random.default_rng(3).normal(1, 1, (600, 16)))
-    digest = AnnIndex.make(16).extended(np.arange(300), lambda keys: vectors[keys], 299).save(tmp_path / "a")
-    again, _ = AnnIndex.load(tmp_path / "a", digest, 299, view=False)
+    digest = AnnIndex.make(16).extended(np.arange(300), lambda keys: vectors[keys], 299).save(tmp_path, {})
+    raw = map_file(tmp_path / name_file(digest), digest)
+    again, _ = AnnIndex.load(raw, 299, view=False)
     both = again.extended(np.arange(300, 600), lambda keys: vectors[keys], 599)
-    saved, _ = AnnIndex.load(tmp_path / "a", digest, 299)
+    saved, _ = AnnIndex.load(raw, 299)
     assert (both.centre == saved.centre).all()
     assert (np.asarray(both.index.get(np.arange(600), np.int8)) == saved.codes(vectors)).all()
 

@@ -14,7 +14,7 @@ from linkstore.core.links import parse_links
 from linkstore.engines.contract import Change, Record
 from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.engines.embedded.derived import parse_snapshot, record_snapshot
-from linkstore.engines.embedded.files import map_arrays
+from linkstore.engines.embedded.files import map_bytes, read_arrays
 from linkstore.engines.embedded.mirror import Column
 from linkstore.engines.embedded.schema import read_settings
 from linkstore.engines.embedded.vectors import quantize
@@ -231,8 +231,8 @@ def test_an_index_that_lacks_documents_is_found_and_mended(tmp_path) -> None:
     _, index = store._store.derived.load(snapshot, view=False)
     index.index.remove(np.array([5]))
     index.index.add(np.array([6]) + 1_000_000, quantize(vectors([3])))
-    columns = {name: [np.array(array)] for name, array in map_arrays(path).items()}
-    wrong = replace(snapshot, digest=index.save(path, columns))
+    columns = {name: [np.array(array)] for name, array in read_arrays(map_bytes(path)).items()}
+    wrong = replace(snapshot, digest=index.save(tmp_path / "kb", columns))
     store._database.write(lambda connection: record_snapshot(connection, wrong))
     assert len(store.run(store.verify()).findings) == 2
     store.run(store.repair())

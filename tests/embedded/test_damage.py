@@ -6,7 +6,7 @@ import random
 import shutil
 
 import pytest
-from stores import LONG, SNAPSHOTS, backend, exact, nearest, put, sql, times, vectors
+from stores import LONG, SNAPSHOTS, backend, exact, nearest, put, snapshot_file, sql, times, vectors
 
 from linkstore.core.plans import Groups, Memberships, Plan, Tags
 from linkstore.engines.contract import Change
@@ -29,8 +29,7 @@ def sound(tmp_path_factory):
     put(store, COUNT - 20, COUNT)
     store.run(store.flush())
     store.close()
-    names = {path.name for path in folder.iterdir()}
-    assert {"index-2.bin", "index-1.bin"} <= names
+    assert len(list(folder.glob("index-*.bin"))) == 2
     return folder
 
 
@@ -39,9 +38,9 @@ def right():
     return [exact(range(COUNT), question, 5) for question in QUESTIONS]
 
 
-def damage(folder, name: str, kind: str, chance: random.Random) -> None:
-    """Damage one file."""
-    path = folder / name
+def damage(folder, kind: str, chance: random.Random) -> None:
+    """Damage the file of the snapshot."""
+    path = snapshot_file(folder)
     data = bytearray(path.read_bytes())
     at = chance.randrange(len(data))
     match kind:
@@ -59,7 +58,8 @@ def damage(folder, name: str, kind: str, chance: random.Random) -> None:
             data[at:] = bytes(len(data) - at)
             data[at] ^= 0xFF
         case "swapped":
-            data = bytearray((folder / "index-1.bin").read_bytes())
+            (older,) = set(folder.glob("index-*.bin")) - {path}
+            data = bytearray(older.read_bytes())
         case "noise":
             data = bytearray(chance.randbytes(len(data)))
     if kind == "removed":
@@ -87,28 +87,29 @@ def test_a_damaged_file_is_made_anew_and_answers_are_right(sound, right, tmp_pat
     for turn in range(times(3, 627)):
         folder = tmp_path / str(turn)
         shutil.copytree(sound, folder)
-        damage(folder, "index-2.bin", kind, random.Random(f"{kind} {turn}"))
+        damage(folder, kind, random.Random(f"{kind} {turn}"))
         store = EmbeddedBackend(folder, settings=SNAPSHOTS)
         assert [nearest(store, question, 5) for question in QUESTIONS] == right
         assert group_tags(store) == [("hyperlink", "u0"), ("keyword", "k0")]
         assert store.run(store.verify()).sound
-        assert (folder / "index-3.bin").exists()
+        assert snapshot_file(folder).exists()
         store.close()
         shutil.rmtree(folder)
 
 
 def test_a_file_damaged_while_a_store_is_open_misleads_nobody(sound, right, tmp_path) -> None:
     """A damaged file takes the place of the one in use: verify names it, repair makes it anew."""
-    folder, name = tmp_path / "kb", "index-2.bin"
+    folder = tmp_path / "kb"
     shutil.copytree(sound, folder)
+    path = snapshot_file(folder)
     store = EmbeddedBackend(folder, settings=SNAPSHOTS)
     assert [nearest(store, question, 5) for question in QUESTIONS] == right
-    data = (folder / name).read_bytes()
-    (folder / name).unlink()  # the old file stays as it is for whoever has mapped it
-    (folder / name).write_bytes(data[: len(data) // 2])
+    data = path.read_bytes()
+    path.unlink()  # the old file stays as it is for whoever has mapped it
+    path.write_bytes(data[: len(data) // 2])
     assert [nearest(store, question, 5) for question in QUESTIONS] == right
     report = store.run(store.verify())
-    assert [finding.examples for finding in report.findings] == [(name,)]
+    assert [finding.examples for finding in report.findings] == [(path.name,)]
     assert store.run(store.repair()) == report
     assert store.run(store.verify()).sound
     assert [nearest(store, question, 5) for question in QUESTIONS] == right
@@ -125,7 +126,7 @@ def test_a_reader_of_a_damaged_new_snapshot_searches_exactly(sound, right, tmp_p
     writer.run(writer.write(Change(remove=["no such document"])))
     put(writer, COUNT, COUNT + 1)
     writer.run(writer.flush())
-    path = folder / "index-3.bin"
+    path = snapshot_file(folder)
     data = path.read_bytes()
     path.unlink()
     path.write_bytes(bytes(len(data)))
@@ -138,14 +139,15 @@ def test_a_reader_of_a_damaged_new_snapshot_searches_exactly(sound, right, tmp_p
 def test_leftovers_of_a_crash_are_cleared_away(sound, tmp_path) -> None:
     folder = tmp_path / "kb"
     shutil.copytree(sound, folder)
-    (folder / ".index-3.bin.123.tmp").write_bytes(b"half")
+    known = snapshot_file(folder)
+    (folder / ".index.123.tmp").write_bytes(b"half")
     (folder / "index-7.bin").write_bytes(b"never recorded")
     store = EmbeddedBackend(folder, settings=SNAPSHOTS)
     put(store, COUNT, COUNT + 1)
     store.run(store.flush())
     store.close()
-    names = {path.name for path in folder.iterdir()}
-    assert not {".index-3.bin.123.tmp", "index-7.bin", "index-1.bin"} & names
+    assert not (folder / ".index.123.tmp").exists()
+    assert set(folder.glob("index-*.bin")) == {known, snapshot_file(folder)}
 
 
 def test_a_damaged_database_is_a_clear_error(sound, tmp_path) -> None:

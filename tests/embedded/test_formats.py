@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stores import SNAPSHOTS, backend, put, sql, vectors
+from stores import SNAPSHOTS, backend, put, snapshot_file, sql, vectors
 
 from linkstore.core.arrays import cosine_similarities
 from linkstore.core.filters import parse_filter
@@ -117,16 +117,14 @@ def test_files_of_an_older_snapshot_are_made_anew_and_not_called_damaged(tmp_pat
     store.run(store.flush())
     right = store.run(store.answer(nearest_and_around()))
     store.close()
-    older = {"generation": 1, "change": 1, "last_key": 200, "last_group": 300, "epoch": 0, "documents": 200,
-             "rows": 200, "dimension": 16, "lineage": 1, "graph": "a", "ann": "b", "blocks": ["c"],
-             "format": 2, "recall": 1.0}  # fmt: skip
+    older = {"generation": 1, "change": 1, "last_key": 200, "documents": 200, "dimension": 16, "digest": "a",
+             "format": 5, "recall": 1.0, "unused": 0}  # fmt: skip
     sql(tmp_path / "kb", f"UPDATE setting SET value = '{json.dumps(older)}' WHERE name = 'snapshot'")
-    for name in ("graph-1.bin", "ann-1.usearch", "vectors-1.f32"):
-        (tmp_path / "kb" / name).write_bytes(b"older")
+    (tmp_path / "kb" / "index-1.bin").write_bytes(b"older")
     store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
     assert "damaged" not in caplog.text
     derived = {path.name for path in (tmp_path / "kb").iterdir() if "-" in path.stem}
-    assert derived - {"linkstore.db-wal", "linkstore.db-shm"} == {"index-2.bin"}
+    assert derived - {"linkstore.db-wal", "linkstore.db-shm"} == {snapshot_file(tmp_path / "kb").name}
     assert store.run(store.answer(nearest_and_around())) == right
     assert store.run(store.verify()).findings == ()
     store.close()

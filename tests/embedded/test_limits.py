@@ -10,7 +10,7 @@ from stores import backend, exact, nearest, put, record, sql, vectors
 from linkstore.core.lexical import MAX_QUESTION_CHARACTERS, MAX_QUESTION_WORDS, extract_question_terms
 from linkstore.core.links import parse_links
 from linkstore.engines.contract import Change
-from linkstore.engines.embedded import lexical, schema
+from linkstore.engines.embedded import schema, writing
 from linkstore.errors import DocumentError, StoreLimitError
 from linkstore.strategies import Question, names
 
@@ -64,16 +64,15 @@ def test_words_that_grow_beyond_the_text_are_refused(tmp_path, monkeypatch) -> N
 
 def test_words_are_found_before_the_store_is_locked(tmp_path, monkeypatch) -> None:
     store = backend(tmp_path / "kb")
-    real, asked = lexical.join_words, []
+    real, asked = writing.extract_document_terms, []
 
-    def joined(text, metadata):
+    def extracted(text, metadata):
         assert not store._database._is_writing_here()
         asked.append(text)
         return real(text, metadata)
 
-    monkeypatch.setattr(lexical, "join_words", joined)
+    monkeypatch.setattr(writing, "extract_document_terms", extracted)
     put(store, 0, 20)
-    put(store, 0, 20)  # nothing is new
     put(store, 10, 15, version=1)
     assert len(asked) == 25
     assert store.run(store.verify()).sound

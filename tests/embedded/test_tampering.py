@@ -67,7 +67,7 @@ def everything(vector: Floats, filter: dict | None) -> Plan[int]:
     return len(found.refs)
 
 
-NAMES = ("change", "last_key", "last_group", "documents", "dimension", "embedding", "snapshot", "generation")
+NAMES = ("change", "last_key", "last_group", "documents", "dimension", "embedding", "snapshot")
 USES = {
     "manifest": lambda store: store.run(store.manifest()),
     "search": asked,

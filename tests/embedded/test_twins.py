@@ -11,6 +11,7 @@ from stores import SNAPSHOTS, nearest, put
 from linkstore.core.arrays import cosine_similarities, normalize_vectors
 from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.engines.embedded import EmbeddedBackend, backend, derived
+from linkstore.engines.embedded.files import map_file, name_file
 from linkstore.engines.embedded.vectors import AnnIndex
 
 COUNT, DIMENSION = 6_000, 32
@@ -27,7 +28,8 @@ def test_what_is_beside_many_equal_vectors_is_found(tmp_path, share) -> None:
     near = normalize_vectors(questions - (questions @ vectors[0])[:, None] * vectors[0])
     near = normalize_vectors(0.7 * vectors[0] + 0.7 * near)
     live = AnnIndex.make(DIMENSION).extended(np.arange(COUNT), lambda keys: vectors[keys], COUNT)
-    again, _ = AnnIndex.load(tmp_path / "a", live.save(tmp_path / "a"), COUNT)
+    digest = live.save(tmp_path, {})
+    again, _ = AnnIndex.load(map_file(tmp_path / name_file(digest), digest), COUNT)
     for question in (*questions, *near):
         scores = cosine_similarities(vectors, question)
         for index in (live, again):

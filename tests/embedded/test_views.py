@@ -18,7 +18,6 @@ from stores import (
     times,
     vectors,
 )
-from usearch.index import Index
 
 from linkstore.core.plans import (
     Candidates,
@@ -33,8 +32,7 @@ from linkstore.core.plans import (
     StoredDocument,
 )
 from linkstore.engines.contract import Change
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.engines.embedded import vectors as ann
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, files
 from linkstore.engines.embedded.derived import DerivedData, Snapshot, StaleStateError
 from linkstore.engines.embedded.mirror import Column
 
@@ -252,12 +250,7 @@ def test_a_snapshot_does_not_disturb_readers(tmp_path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [(ann, "has_digest"), (Index, "view"), (ann, "map_arrays")],
-    ids=["hash", "graph", "columns"],
-)
-def test_a_reader_overtaken_by_two_snapshots_does_without_files(tmp_path, monkeypatch, module, name) -> None:
+def test_a_reader_overtaken_by_two_snapshots_does_without_files(tmp_path, monkeypatch) -> None:
     """The files of a snapshot are deleted when the second after it is taken, perhaps while one is opened."""
     store = backend(tmp_path / "kb", SNAPSHOTS)
     put(store, 0, 300)
@@ -266,17 +259,16 @@ def test_a_reader_overtaken_by_two_snapshots_does_without_files(tmp_path, monkey
     assert nearest(reader, ASKED) == exact(range(300), ASKED)
     put(store, 300, 400)
     store.run(store.flush())
-    real, gone = getattr(module, name), []
+    real, gone = files.map_bytes, []
 
-    def overtaken(*given, **options) -> object:
-        sound = name == "has_digest" and real(*given, **options)
+    def overtaken(path: Path) -> object:
         for n in () if gone else (400, 500):
-            gone.append(Path(given[1] if module is Index else given[0]))
+            gone.append(path)
             put(store, n, n + 100)
             store.run(store.flush())
-        return sound or real(*given, **options)
+        return real(path)
 
-    monkeypatch.setattr(module, name, overtaken)
+    monkeypatch.setattr(files, "map_bytes", overtaken)
     assert set(nearest(reader, ASKED, 400)) <= {f"d{n}" for n in range(600)}
     assert gone
     assert not gone[0].exists()

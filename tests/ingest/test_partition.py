@@ -8,7 +8,8 @@ import json
 import pytest
 from documented import linkstore
 from stores import embedding
-from wikis import BASE, Written, dump_text
+from wikis import BASE, dump_text
+from wikis import Written as Page
 
 from linkstore import LinkStore
 from linkstore.cli import exits
@@ -17,11 +18,11 @@ from linkstore.errors import ArgumentError, ExtractionError, StrategyError
 from linkstore.ingest import (
     FolderSource,
     JsonLinesSource,
-    PageCounts,
     Partition,
     SourceNotFoundError,
     VaultSource,
     WikiDumpSource,
+    Written,
     index,
     workers,
 )
@@ -73,8 +74,8 @@ SOURCES = {
 
 def wiki_pages():
     for n in range(40):
-        yield Written(f"Town {n}", f"Near [[Town {(n + 7) % 40}]] and [[Old {n}]]. [[Category:Towns]] " * 3)
-        yield Written(f"Old {n}", f"#REDIRECT [[Town {n}]]", redirect=f"Town {n}")
+        yield Page(f"Town {n}", f"Near [[Town {(n + 7) % 40}]] and [[Old {n}]]. [[Category:Towns]] " * 3)
+        yield Page(f"Old {n}", f"#REDIRECT [[Town {n}]]", redirect=f"Town {n}")
 
 
 def multistream(path, *, index=True, pages=None, each=6):
@@ -108,9 +109,7 @@ def test_parts_make_the_store_of_the_whole(kind, jobs, tmp_path, monkeypatch):
             reported = [problem for one in done for problem in one.skipped.items()]
             assert sorted(reported) == sorted(expected.skipped.items()), "each problem is reported once"
             end = index(parts, source, **options)
-            assert end.pages == PageCounts(unchanged=expected.pages.added), (
-                "nothing is read or embedded again"
-            )
+            assert end.pages == Written(unchanged=expected.pages.added), "nothing is read or embedded again"
             assert exported(parts) == exported(whole)
             assert parts.pages() == whole.pages()
 
@@ -122,7 +121,7 @@ def test_a_part_that_is_run_again_changes_nothing(kind, tmp_path):
         first = index(store, source, partition=Partition(2, PARTS))
         before = exported(store)
         again = index(store, source, partition=Partition(2, PARTS))
-        assert again.pages == PageCounts(unchanged=first.pages.added)
+        assert again.pages == Written(unchanged=first.pages.added)
         assert exported(store) == before
 
 

@@ -57,10 +57,8 @@ def at_once(monkeypatch):
 
 @pytest.fixture(params=[1, 7], ids=["one page a message", "seven pages a message"])
 def together(request, monkeypatch):
-    make = ReadingPool.__init__
-    monkeypatch.setattr(
-        ReadingPool, "__init__", lambda self, count, pages, *rest: make(self, count, request.param, *rest)
-    )
+    send = ReadingPool.send
+    monkeypatch.setattr(ReadingPool, "send", lambda self, page, _: send(self, page, request.param))
     return request.param
 
 
@@ -136,7 +134,7 @@ def test_processes_give_the_same_documents_links_report_and_order(tmp_path, kind
     alone = run(source, place, 1)
     asked: list[int] = []
     send = ReadingPool.send
-    monkeypatch.setattr(ReadingPool, "send", lambda self, page: asked.append(1) or send(self, page))
+    monkeypatch.setattr(ReadingPool, "send", lambda self, *given: asked.append(1) or send(self, *given))
     assert run(source, place, 2) == alone
     assert len(asked) >= COUNT - 1, "the pages were read by processes"
     assert alone[1].pages.added >= COUNT - 1
@@ -213,14 +211,14 @@ def importable(monkeypatch):
 @pytest.mark.parametrize("seconds", [0.0005, 0.004, 0.05])
 def test_short_pages_are_sent_several_at_once(monkeypatch, seconds):
     """A message is to take about ten milliseconds."""
-    made: list[int] = []
-    monkeypatch.setattr(ReadingPool, "started", lambda count, pages, *_: made.append(pages))
+    made: set[int] = set()
+    monkeypatch.setattr(ReadingPool, "send", lambda self, page, together: made.add(together))
     monkeypatch.setattr(readahead, "PATIENCE", 0.1)
     clock = iter(n * seconds / 2 for n in range(10_000))
     monkeypatch.setattr(readahead, "perf_counter", lambda: next(clock))
     one = SourcePage(url="p", digest="1", read=lambda: [Document(page_content="text", id="t")])
     list(readahead.ReadAhead(Linkers((), Site()), (), 2).pages(iter([one] * 500), lambda page: True))
-    assert made == [max(1, min(16, int(0.01 / (seconds / 2))))]
+    assert made == {max(1, min(16, int(0.01 / (seconds / 2))))}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
@@ -319,7 +317,7 @@ def test_processes_start_early_where_the_first_pages_tell_of_many(monkeypatch, a
     asked = []
     monkeypatch.setattr(readahead, "PATIENCE", 600.0)
     monkeypatch.setattr(readahead, "_GLIMPSE", 0.03)
-    monkeypatch.setattr(ReadingPool, "started", lambda *arguments: asked.append(arguments))
+    monkeypatch.setattr(ReadingPool, "send", lambda *arguments: asked.append(arguments))
 
     def read():
         time.sleep(0.02)

@@ -9,7 +9,7 @@ from linkstore.engines.contract import Survey
 
 
 class MemoryStore:
-    """A PageStore in memory."""
+    """The methods of a store that pages are indexed into, in memory."""
 
     def __init__(self):
         self.stored = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import os
 import signal
@@ -25,6 +26,7 @@ from linkstore.core.links import parse_links
 from linkstore.core.plans import Candidates, Ids, Nearest, Plan
 from linkstore.engines.contract import Change, Manifest, Record
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
+from linkstore.engines.embedded.files import name_file
 
 PROCESSES = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
 if os.name == "posix":
@@ -103,6 +105,14 @@ def backend(path: Path | str, settings: EmbeddedSettings = SNAPSHOTS) -> Embedde
 def put(store: EmbeddedBackend, start: int, stop: int, version: int = 0) -> None:
     """Write records."""
     store.run(store.write(Change(put=records(start, stop, version))))
+
+
+def snapshot_file(folder: Path) -> Path:
+    """The file of the snapshot that the database of a store records."""
+    connection = apsw.Connection(str(folder / "linkstore.db"))
+    text = connection.execute("SELECT value FROM setting WHERE name = 'snapshot'").get
+    connection.close()
+    return folder / name_file(json.loads(text)["digest"])
 
 
 def nearest(store: EmbeddedBackend, vector: Floats, k: int = 10, filter: dict | None = None) -> list[str]:

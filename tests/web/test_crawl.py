@@ -824,7 +824,9 @@ def test_a_crawl_read_by_processes_gives_the_same_documents_links_and_report(ser
     monkeypatch.setattr(readahead, "PATIENCE", 0.0)
     asked: list[int] = []
     send = workers.ReadingPool.send
-    monkeypatch.setattr(workers.ReadingPool, "send", lambda self, page: asked.append(1) or send(self, page))
+    monkeypatch.setattr(
+        workers.ReadingPool, "send", lambda self, *given: asked.append(1) or send(self, *given)
+    )
     pages = {f"/p{n}": html(f"<h2 id=s>Part {n}</h2>", f"p{n + 1}#s", f"p{n * 3 % 20}") for n in range(19)}
     pages |= {"/": html("", "p0", "binary"), "/p19": html("last", "/"), "/binary": "\0" * 100}
     found = []

@@ -17,7 +17,7 @@ from hostile_urls import HOSTILE, KINDS, NAMES
 from httpcore2 import MockBackend
 from web_site import PUBLIC, Names, Reply, Time, Wires, moved, network, running
 
-from linkstore.ingest.web.fetching import Fetcher, explain_refusal, read_body
+from linkstore.ingest.web.client import Fetcher, explain_refusal, read_body
 from linkstore.ingest.web.targets import (
     FetchError,
     ForbiddenUrlError,
@@ -346,4 +346,4 @@ def test_an_unwanted_body_is_not_read():
     reply = Reply(headers={"Content-Type": "application/pdf"}, body=bytes(70_000))
     with visiting({"/": reply}, max_bytes=10) as (_, asking):
         found = asking.fetch("http://docs.test/", wanted=lambda headers: "html" in headers["content-type"])
-    assert (found.body, found.media_type) == (b"", "application/pdf")
+    assert (found.body, found.headers["content-type"]) == (b"", "application/pdf")

@@ -13,8 +13,8 @@ from linkstore.extract.blocks import Block
 from linkstore.ingest.chunks import DEFAULT_LIMITS, make_chunks
 from linkstore.ingest.notes.markdown import render_markdown
 from linkstore.ingest.notes.markup import NoteIndex
-from linkstore.ingest.web.sitemaps import MOST_URLS, read_sitemap
 from linkstore.ingest.web.targets import FetchError
+from linkstore.ingest.web.website import MOST_URLS, read_sitemap
 from linkstore.ingest.wiki.dump import DumpCutShortError, read_pages
 from linkstore.ingest.wiki.layout import GONE, tidy
 from linkstore.ingest.wiki.source import read_article

@@ -6,7 +6,6 @@ import ctypes
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,13 +43,11 @@ from linkstore.engines.embedded.schema import (
     convert_row_errors,
     exchange_note,
     read_notes,
-    read_raw_settings,
     read_settings,
     write_settings,
 )
 from linkstore.engines.embedded.writing import (
     ChangeWriter,
-    find_changed_words,
     prepare_records,
     prepare_relinked,
 )
@@ -168,13 +165,12 @@ class EmbeddedBackend(Backend):
     @slow_collector()
     def write(self, change: Change) -> Written:
         """Write in one transaction."""
+        self._current()
         prepared = prepare_records(change.put)
-        find = partial(find_changed_words, prepared=prepared)
-        found = self._current().read(find) if prepared else {}
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             check_dimension(change.put, read_settings(connection).get("dimension"))
-            return writer.apply(change, prepared, found)
+            return writer.apply(change, prepared)
 
         return self._write(apply)
 
@@ -281,8 +277,7 @@ class EmbeddedBackend(Backend):
         return found
 
     def _inspect_tables(self, connection: apsw.Connection) -> list[Finding]:
-        recorded = parse_snapshot(read_raw_settings(connection))
-        damaged = self._store.find_damaged(recorded) if recorded else None
+        damaged = self._store.find_damaged()
         with convert_row_errors("tables"):
             return list(verification.inspect_tables(connection, damaged))
 

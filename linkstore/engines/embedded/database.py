@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import logging
 import os
 import random
@@ -32,8 +31,6 @@ from linkstore.errors import (
     StoreFormatError,
     StoreFullError,
     StoreMovedError,
-    StoreNotFoundError,
-    StorePermissionError,
     StoreReadOnlyError,
 )
 
@@ -166,7 +163,9 @@ def _convert_error(error: apsw.Error, operation: str, path: Path) -> BackendErro
             return StoreMovedError(f"{path} was deleted or moved while the store was open; open it again")
         return StoreReadOnlyError(f"{operation} {path}: it lies where nothing can be written")
     if isinstance(error, apsw.CantOpenError):
-        return _explain_unopened(operation, path)
+        return BackendError(
+            f"{operation} {path}: the system does not open it, or not its -wal and -shm files ({error})"
+        )
     missing = isinstance(error, apsw.SQLError) and str(error).startswith(("no such table", "no such column"))
     if missing or isinstance(error, apsw.SchemaChangeError):
         return StoreFormatError(f"{operation} {path}: {error}; tables are missing or not linkstore's")
@@ -178,22 +177,6 @@ def _count_free_bytes(path: Path) -> int:
         return shutil.disk_usage(path.parent).free
     except OSError:
         return 1 << 62
-
-
-def _explain_unopened(operation: str, path: Path) -> BackendError:
-    """Find the reason why a file cannot be opened, which SQLite's error does not give."""
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            return StoreNotFoundError(f"{operation} {path}: there is no such file")
-        return StorePermissionError(f"{operation} {path}: {error.strerror}")
-    if not os.access(path, os.R_OK):
-        return StorePermissionError(
-            f"{operation} {path}: this process may not read it (mode {mode & 0o777:o});"
-            " change its permissions, or run as its owner"
-        )
-    return BackendError(f"{operation} {path}: the system does not open it, or not its -wal and -shm files")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,25 +1,26 @@
 """The derived data of one process: columns and usearch's graph, loaded, brought up to date, and written.
 
-A snapshot is all of it in one file that the next process can map, ``index-N.bin``: usearch's graph, and
-behind it the columns. The database row that describes a snapshot is written last, so it never names an
-incomplete file. What was changed since is read from the tables.
+A snapshot is all of it in one file that the next process can map, ``index-*.bin``: usearch's graph, and
+behind it the columns. The file is named by its hash. The database row that describes a snapshot is written
+last, so it never names an incomplete file. What was changed since is read from the tables.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 import numpy as np
 import orjson
+import xxhash
 
 from linkstore.core.arrays import Bools
 from linkstore.core.processes import Lock, slow_collector
-from linkstore.engines.embedded.files import remove_others
+from linkstore.engines.embedded.files import map_file, name_file, remove_others
 from linkstore.engines.embedded.filters import FilterCache
 from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.mirror import Mirror, make_empty_mirror
@@ -33,16 +34,14 @@ from linkstore.engines.embedded.refresh import (
 )
 from linkstore.engines.embedded.schema import (
     FLOOR,
-    GENERATION,
     SNAPSHOT,
     convert_row_errors,
     read_settings,
     write_settings,
 )
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall
-from linkstore.errors import StoreFormatError
 
-SNAPSHOT_FORMAT: Final = 5
+SNAPSHOT_FORMAT: Final = 6
 """The format of the file. It changes with what it holds and what ``verify`` compares it with.
 A file of another format is not damaged, but older, and is made anew when a store is opened."""
 REBUILD_SHARE: Final = 0.5
@@ -56,18 +55,16 @@ class Snapshot:
     """The record of a snapshot in the database.
 
     Args:
-        generation: Number of the snapshot; part of the file's name.
         change: The change at which it was taken.
         last_key: The largest document key given out until then.
         documents: How many documents existed.
         dimension: The length of the vectors.
-        digest: Hash of the file.
+        digest: Hash of the file, which names it.
         format: The format of the file.
         recall: How much the index found of the ten nearest documents of a sample.
         unused: How many nodes of the graph have removed documents alone.
     """
 
-    generation: int
     change: int
     last_key: int
     documents: int
@@ -78,73 +75,50 @@ class Snapshot:
     unused: int = 0
 
 
-def read_snapshot(settings: dict[str, Any]) -> Snapshot | None:
-    """Return the recorded snapshot, or None if there is none, or its file has another format.
+def parse_snapshot(settings: Mapping[str, Any]) -> Snapshot | None:
+    """Return the snapshot that the settings record, or None if there is none that this version can use.
 
-    Raises:
-        StoreFormatError: If the record cannot be read.
+    Another one is then made, as if its file were damaged.
     """
-    text = settings.get(SNAPSHOT)
-    if text is None:
-        return None
-    with convert_row_errors("settings"):
-        given = orjson.loads(text)
-        if given.get("format", 1) != SNAPSHOT_FORMAT and {"generation", "documents"} <= given.keys():
-            return None
-        made = Snapshot(**given)
-    for one in fields(made):
-        value = getattr(made, one.name)
-        if type(value).__name__ != one.type or (one.type == "int" and value < 0):
-            raise StoreFormatError(f"the setting {SNAPSHOT!r} is not a record of a snapshot: {text!r}")
-    if made.dimension != settings.get("dimension"):
-        raise StoreFormatError(f"the snapshot is of vectors of another dimension: {made.dimension}")
-    return made
-
-
-def parse_snapshot(settings: dict[str, Any]) -> Snapshot | None:
-    """Return the snapshot that the settings record, or None if there is none that this version can use."""
     try:
-        return read_snapshot(settings)
-    except StoreFormatError:
-        return None  # the snapshot is made again, like any damaged derived file; verify reports it
+        made = Snapshot(**orjson.loads(settings.get(SNAPSHOT) or "null"))
+    except (TypeError, ValueError):
+        return None
+    values = [(getattr(made, one.name), one.type) for one in fields(made)]
+    if any(type(value).__name__ != kind or (kind == "int" and value < 0) for value, kind in values):
+        return None
+    usable = made.format == SNAPSHOT_FORMAT and made.dimension == settings.get("dimension")
+    return made if usable else None
 
 
 def record_snapshot(connection: apsw.Connection, snapshot: Snapshot) -> None:
     """Make a snapshot the current one, in an open write transaction."""
-    record = {SNAPSHOT: orjson.dumps(snapshot).decode(), GENERATION: snapshot.generation}
-    write_settings(connection, record)
+    write_settings(connection, {SNAPSHOT: orjson.dumps(snapshot).decode()})
 
 
 def forget_snapshot(connection: apsw.Connection) -> None:
-    """Delete the record of the snapshot, in an open write transaction. Its number is not used again."""
+    """Delete the record of the snapshot, in an open write transaction."""
     write_settings(connection, {SNAPSHOT: None})
 
 
-@dataclass(frozen=True, slots=True)
-class StoreState:
+class StoreState(NamedTuple):
     """A state of a store to make a snapshot of; it needs no transaction, so others may write meanwhile.
 
     Args:
         mirror: A mirror of that state.
-        last_key: The largest document key given out until then.
         groups: (g,) whether each link group of the mirror was in the table.
-        before: The snapshot that was recorded.
-        generation: The number of the last snapshot that was ever recorded; 0 if there was none.
+        settings: The settings.
     """
 
     mirror: Mirror
-    last_key: int
     groups: Bools
-    before: Snapshot | None
-    generation: int
+    settings: Mapping[str, Any]
 
-    @classmethod
-    def of(cls, view: StoreView) -> StoreState:
-        """Return the state that a view sees."""
-        settings = read_settings(view.connection)
-        groups = find_living_groups(view.mirror, view.connection)
-        generation = int(settings.get(GENERATION) or 0)
-        return cls(view.mirror, settings["last_key"], groups, parse_snapshot(settings), generation)
+
+def read_state(view: StoreView) -> StoreState:
+    """Return the state that a view sees."""
+    groups = find_living_groups(view.mirror, view.connection)
+    return StoreState(view.mirror, groups, read_settings(view.connection))
 
 
 class StaleStateError(Exception):
@@ -158,26 +132,18 @@ class LoadedData:
     Args:
         mirror: The columns.
         cache: What filters said, by the mirror's rows and entries.
-        followed: The generation of the last snapshot that was loaded; 0 if none was.
+        followed: The record of the last snapshot that was loaded; None if none was.
         ann: The index of that snapshot; None if there is none, or it was damaged or finds too little.
     """
 
     mirror: Mirror
     cache: FilterCache
-    followed: int = 0
+    followed: object = None
     ann: AnnIndex | None = None
 
     def with_rows_of(self, mirror: Mirror) -> LoadedData:
         """Return the same data with another mirror, which has different row numbers."""
         return replace(self, mirror=mirror, cache=FilterCache())
-
-    def serves(self, change: int, snapshot: Snapshot | None, dimension: int) -> bool:
-        """Say whether these data can serve a state without an update."""
-        return (
-            self.mirror.change >= change
-            and self.mirror.dimension == dimension
-            and self.followed >= (snapshot.generation if snapshot else 0)
-        )
 
 
 class DerivedData:
@@ -202,11 +168,16 @@ class DerivedData:
             StaleStateError: If the transaction must begin anew.
         """
         settings = read_settings(connection)
-        change, snapshot = settings["change"], parse_snapshot(settings)
+        change, dimension = settings["change"], int(settings.get("dimension") or 0)
         held = self._held
-        if held is None or not held.serves(change, snapshot, int(settings.get("dimension") or 0)):
+        if (
+            held is None
+            or held.mirror.dimension != dimension
+            or held.mirror.change < change
+            or (held.followed != settings.get(SNAPSHOT) and held.mirror.change == change)
+        ):
             with self._lock:
-                held = self._update(connection, snapshot, settings)
+                held = self._update(connection, settings, dimension)
         if held.mirror.change > change:
             raise StaleStateError
         return StoreView(connection, held.mirror, held.cache, held.ann)
@@ -215,23 +186,19 @@ class DerivedData:
         """Discard all loaded data, which the next read loads again."""
         self._held = None
 
-    def _update(
-        self, connection: apsw.Connection, snapshot: Snapshot | None, settings: dict[str, Any]
-    ) -> LoadedData:
+    def _update(self, connection: apsw.Connection, settings: Mapping[str, Any], dimension: int) -> LoadedData:
         """Bring the loaded data up to this state, and return them."""
-        change = settings["change"]
-        dimension, floor = int(settings.get("dimension") or 0), int(settings.get(FLOOR) or 0)
-        held = self._held
+        change, floor, held = settings["change"], int(settings.get(FLOOR) or 0), self._held
         if held is None or held.mirror.dimension != dimension:
             held = LoadedData(make_empty_mirror(dimension), FilterCache())
-        if held.followed and snapshot is None:
-            held = replace(held, ann=None)
-        elif snapshot is not None and snapshot.generation > held.followed:
-            mirror, index = self.load(snapshot) or (None, None)
-            if mirror is not None and snapshot.change >= floor:
-                held = held.with_rows_of(mirror)
-            used = index if snapshot.recall >= LEAST_RECALL else None
-            held = replace(held, followed=snapshot.generation, ann=used)
+        if held.followed != settings.get(SNAPSHOT) and held.mirror.change <= change:
+            snapshot, mirror, index = parse_snapshot(settings), None, None
+            if snapshot is not None:
+                mirror, index = self.load(snapshot) or (None, None)
+                if mirror is not None and snapshot.change >= floor:
+                    held = held.with_rows_of(mirror)
+                index = index if snapshot.recall >= LEAST_RECALL else None
+            held = replace(held, followed=settings.get(SNAPSHOT), ann=index)
         if held.mirror.change < min(floor, change):
             held = held.with_rows_of(make_empty_mirror(dimension))
         with convert_row_errors("documents and links"), slow_collector():
@@ -244,26 +211,19 @@ class DerivedData:
                     _LOG.info("no memory to pack the columns of %s; they are used as they are", self._folder)
         return held
 
-    def path(self, generation: int) -> Path:
-        """Return the path of the file of a snapshot."""
-        return self._folder / f"index-{generation}.bin"
-
     def load(self, snapshot: Snapshot, *, view: bool = True) -> tuple[Mirror | None, AnnIndex] | None:
         """Map the file of a snapshot, or read its graph into memory to add to it.
 
         Return the mirror in the state of the snapshot, and the index. Return None if the file is damaged or
         gone, or its graph is not of int8. A store in memory has no mirror but the one that is loaded.
         """
-        path = self.path(snapshot.generation)
-        loaded = AnnIndex.load(path, snapshot.digest, snapshot.last_key, view=view)
-        if loaded is None:
-            return None
-        index, arrays = loaded
-        return Mirror.of(arrays, snapshot.change), index
+        raw = map_file(self._folder / name_file(snapshot.digest), snapshot.digest)
+        loaded = None if raw is None else AnnIndex.load(raw, snapshot.last_key, view=view)
+        return loaded and (Mirror.of(loaded[1], snapshot.change), loaded[0])
 
-    def remove_others(self, kept: Iterable[Snapshot]) -> None:
+    def remove_others(self, *kept: Snapshot | None) -> None:
         """Delete the files of all snapshots but these."""
-        remove_others(self._folder, {self.path(one.generation).name for one in kept})
+        remove_others(self._folder, {name_file(one.digest) for one in kept if one})
 
     def write(self, state: StoreState, *, afresh: bool = False) -> Snapshot:
         """Write the file of a new snapshot, which the caller records.
@@ -272,9 +232,10 @@ class DerivedData:
             state: The state to make a snapshot of.
             afresh: Whether to make the graph without an existing one.
         """
-        mirror, before = state.mirror, None if afresh else state.before
+        mirror = state.mirror
         living = mirror.keys.take(mirror.all_visible())
-        index = self._extend(state, before).without_removed(living)
+        index = self._extend(state, None if afresh else parse_snapshot(state.settings))
+        index = index.without_removed(living)
         digest, recall = self._save(index, state), estimate_recall(index, mirror)
         if recall < LEAST_RECALL:
             _LOG.info(
@@ -284,9 +245,8 @@ class DerivedData:
                 100 * recall,
             )
         return Snapshot(
-            generation=state.generation + 1,
             change=mirror.change,
-            last_key=state.last_key,
+            last_key=state.settings["last_key"],
             documents=mirror.living,
             dimension=mirror.dimension,
             digest=digest,
@@ -300,7 +260,7 @@ class DerivedData:
         starts = range(0, max(1, len(rows)), _ROWS_AT_ONCE)
         vectors = (mirror.vectors.take(rows[start : start + _ROWS_AT_ONCE]) for start in starts)
         columns = {name: [column] for name, column in collect_columns(mirror, state.groups).items()}
-        return index.save(self.path(state.generation + 1), {**columns, "vectors": vectors})
+        return index.save(self._folder, {**columns, "vectors": vectors})
 
     def _extend(self, state: StoreState, before: Snapshot | None) -> AnnIndex:
         """Return an index with all documents of a state: the last snapshot's, extended, or a new one."""
@@ -312,7 +272,7 @@ class DerivedData:
         return index.extended(
             keys,
             lambda wanted: mirror.vectors.take(mirror.keys.find(wanted)[0]),
-            state.last_key,
+            state.settings["last_key"],
         )
 
 
@@ -330,11 +290,12 @@ class MemoryDerivedData(DerivedData):
         return None, self._index if view else self._index.copied()
 
     def _save(self, index: AnnIndex, state: StoreState) -> str:
-        index.mend(np.frombuffer(index.index.save(), np.uint8))
+        saved = np.frombuffer(index.index.save(), np.uint8)
+        index.mend(saved)
         self._index = index
-        return ""
+        return xxhash.xxh3_128_hexdigest(saved.data)
 
-    def remove_others(self, kept: Iterable[Snapshot]) -> None:
+    def remove_others(self, *kept: Snapshot | None) -> None:
         """Forget the index unless a snapshot is kept."""
-        if not list(kept):
+        if not any(kept):
             self._index = None

@@ -9,10 +9,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import mmap
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,30 +19,35 @@ import numpy.typing as npt
 import xxhash
 
 Array = npt.NDArray[Any]
-DERIVED_FILES: Final = ("index-*.bin", "graph-*.bin", "ann-*.usearch", "vectors*.f32")
-"""The names of derived files, of this and of older formats."""
+Bytes = npt.NDArray[np.uint8]
+DERIVED_FILES: Final = "index-*.bin"
+"""The names of derived files."""
 _ALIGNMENT: Final = 64
-_HASHED_AT_ONCE: Final = 1 << 24
 
 
-def write_file(path: Path, write: Callable[[Path], None]) -> str:
-    """Write a file atomically (either the whole file appears, or none) and return its hash.
+def write_file(folder: Path, write: Callable[[Path], None]) -> str:
+    """Write the file of a snapshot atomically (it appears whole, or not at all) and return its hash.
 
     Args:
-        path: The final path.
+        folder: Where it belongs; it is named by its hash: see :func:`name_file`.
         write: Writes the file to the path that it is given.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = folder / f".index.{os.getpid()}.tmp"
     try:
         write(temporary)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        digest = file_digest(temporary)
-        temporary.replace(path)
+        digest = xxhash.xxh3_128_hexdigest(map_bytes(temporary).data)
+        temporary.replace(folder / name_file(digest))
     finally:
         temporary.unlink(missing_ok=True)
-    sync_path(path.parent)
+    sync_path(folder)
     return digest
+
+
+def name_file(digest: str) -> str:
+    """Return the name of the file of a snapshot that has this hash."""
+    return DERIVED_FILES.replace("*", digest)
 
 
 def sync_path(path: Path) -> None:
@@ -58,41 +61,35 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-def file_digest(path: Path) -> str:
-    """Return the XXH3-128 of a file's bytes, in hex."""
-    digest = xxhash.xxh3_128()
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size:
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-                for start in range(0, len(view), _HASHED_AT_ONCE):
-                    digest.update(view[start : start + _HASHED_AT_ONCE])
-    return digest.hexdigest()
+def map_bytes(path: Path) -> Bytes:
+    """Map a file, which is not empty, as bytes that can only be read."""
+    return np.memmap(path, np.uint8, "r").view(np.ndarray)
 
 
-def has_digest(path: Path, digest: str) -> bool:
-    """Say whether the file exists, is readable, and has this hash."""
-    try:
-        return file_digest(path) == digest
-    except OSError as error:
-        raise_if_short(error)
-        return False
+def map_file(path: Path, digest: str) -> Bytes | None:
+    """Map a file; return None if it is missing, cannot be read, or does not have this hash.
 
-
-def raise_if_short(error: OSError) -> None:
-    """Raise an error again if its cause is a shortage of memory or descriptors, not the file.
+    The bytes stay readable if the file is deleted or replaced.
 
     Raises:
         MemoryError: If there was not enough memory to map the file.
-        OSError: The error itself, if too many files are open.
+        OSError: If too many files are open.
     """
-    if error.errno == errno.ENOMEM:
-        raise MemoryError(f"no memory to map a file of the store: {error}") from error
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        raise error
+    try:
+        raw = map_bytes(path)
+    except ValueError:  # it is empty
+        return None
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            raise MemoryError(f"no memory to map a file of the store: {error}") from error
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
+        return None
+    return raw if xxhash.xxh3_128_hexdigest(raw.data) == digest else None
 
 
 def append_arrays(path: Path, arrays: Mapping[str, Iterable[Array]]) -> None:
-    """Append named arrays, each given in at least one part, to a file, for :func:`map_arrays`."""
+    """Append named arrays, each given in at least one part, to a file, for :func:`read_arrays`."""
     layout: dict[str, tuple[str, tuple[int, ...], int]] = {}
     with path.open("ab") as file:
         for name, parts in arrays.items():
@@ -106,24 +103,19 @@ def append_arrays(path: Path, arrays: Mapping[str, Iterable[Array]]) -> None:
         file.write(text + len(text).to_bytes(8, "little"))
 
 
-def map_arrays(path: Path) -> dict[str, Array]:
-    """Return the arrays of a file whose hash was verified, as read-only memory maps."""
-    with path.open("rb") as file:
-        file.seek(-8, os.SEEK_END)
-        size = int.from_bytes(file.read(8), "little")
-        file.seek(-8 - size, os.SEEK_END)
-        layout = json.loads(file.read(size))
+def read_arrays(raw: Bytes) -> dict[str, Array]:
+    """Return the arrays in a mapped file whose hash was verified."""
+    size = int.from_bytes(raw[-8:].tobytes(), "little")
+    layout: dict[str, tuple[str, tuple[int, ...], int]] = json.loads(raw[-8 - size : -8].tobytes())
     return {
-        name: np.memmap(path, dtype, "r", start, tuple(shape)).view(np.ndarray)
-        if all(shape)
-        else np.empty(shape, dtype)
+        name: np.ndarray(shape, dtype, raw.data, start) if all(shape) else np.empty(shape, dtype)
         for name, (dtype, shape, start) in layout.items()
     }
 
 
 def remove_others(folder: Path, keep: Collection[str]) -> None:
     """Delete all derived files but those in ``keep``. A file that is in use may stay."""
-    for path in chain.from_iterable(folder.glob(pattern) for pattern in (*DERIVED_FILES, ".*.tmp")):
+    for path in (*folder.glob(DERIVED_FILES), *folder.glob(".*.tmp")):
         if path.name not in keep:
             with contextlib.suppress(OSError):
                 path.unlink()

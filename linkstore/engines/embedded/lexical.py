@@ -9,9 +9,8 @@ which omits deleted documents, and adds up the terms of a score in the same orde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import apsw
 import numpy as np
@@ -46,11 +45,6 @@ _INSTANCES: Final = (
 _PAGE: Final = 65_536
 
 
-def join_words(text: str, metadata: Mapping[str, Any]) -> str:
-    """Return the words of a document, joined as the index expects them."""
-    return " ".join(extract_document_terms(text, metadata))
-
-
 def rebuild_word_index(connection: apsw.Connection) -> None:
     """Rebuild the index of words from all documents."""
     connection.execute("DROP TABLE IF EXISTS word")
@@ -67,7 +61,7 @@ def optimize_word_index(connection: apsw.Connection) -> None:
 
 def _make_word_rows(documents: Iterable[Any]) -> Iterator[tuple[int, str]]:
     for key, text, metadata in documents:
-        yield key, join_words(text, orjson.loads(metadata))
+        yield key, " ".join(extract_document_terms(text, orjson.loads(metadata)))
 
 
 def count_documents(connection: apsw.Connection, words: Sequence[str]) -> dict[str, int]:
@@ -99,94 +93,80 @@ def _quote_word(word: str) -> str:
     return f'"{word}"'  # words contain no quotation marks
 
 
-@dataclass(frozen=True, slots=True)
-class Posting:
-    """The documents that contain a word.
+class Posting(NamedTuple):
+    """The documents of a scope that contain a word.
 
     Args:
-        keys: (n,) document keys, ascending.
-        counts: (n,) how often each document contains the word.
+        rows: (n,) their rows, ascending.
+        counts: (n,) how often each contains the word.
     """
 
-    keys: Ints
+    rows: Ints
     counts: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredDocuments:
-    """Documents that contain at least one of the words.
-
-    Args:
-        keys: (n,) document keys, ascending.
-        scores: (n,) BM25.
-        left_out: Words that were not looked up, because too many documents contain them.
-        having: How many documents of the scope have each of the words that were.
-    """
-
-    keys: Ints
-    scores: Floats
-    left_out: tuple[str, ...]
-    having: Mapping[str, int]
 
 
 def score_documents(
     connection: apsw.Connection,
     words: Sequence[str],
-    holds: Callable[[Ints], Bools],
+    locate: Callable[[Ints], tuple[Ints, Bools]],
     documents: int,
     lengths: Callable[[Ints], Ints],
     average: float,
     known: dict[str, Posting],
-) -> ScoredDocuments:
+) -> tuple[Ints, Floats, dict[str, int], list[str]]:
     """Score all documents of a scope that contain at least one of the words.
 
     Args:
         connection: In a read transaction.
         words: The words of the query, in its order.
-        holds: Tells which documents are in the scope.
+        locate: Returns the rows of documents, by key, and which of them are in the scope.
         documents: How many documents are in the scope.
-        lengths: Returns how many words each document has.
+        lengths: Returns how many words each document has, by row.
         average: How many words a document of the scope has on average.
         known: What an earlier search of the transaction read in this scope; what this one reads is added.
+
+    Returns:
+        The rows (n,) of the documents, ascending; their scores (n,); how many documents of the scope have
+        each word that was looked up; and the other words, which too many documents contain.
     """
     connection.execute(_VOCABULARY)
     for word in set(words) - known.keys():
-        known[word] = _read_posting(connection, word, holds, POSTINGS + 1)
-    having = {word: min(len(known[word].keys), POSTINGS + 1) for word in words}
+        known[word] = _read_posting(connection, word, locate, POSTINGS + 1)
+    having = {word: min(len(known[word].rows), POSTINGS + 1) for word in words}
     taken, left = select_affordable(having)
     postings = [
-        known[word] if having[word] <= POSTINGS else _read_posting(connection, word, holds) for word in taken
+        known[word] if having[word] <= POSTINGS else _read_posting(connection, word, locate) for word in taken
     ]
-    keys = np.unique(np.concatenate([np.empty(0, np.int64), *(posting.keys for posting in postings)]))
-    scores, sizes = np.zeros(len(keys)), lengths(keys).astype(np.float64)
+    rows = np.unique(np.concatenate([np.empty(0, np.int64), *(posting.rows for posting in postings)]))
+    scores, sizes = np.zeros(len(rows)), lengths(rows).astype(np.float64)
     for posting in postings:
-        at = np.searchsorted(keys, posting.keys)
-        frequency = inverse_frequency(documents, len(posting.keys))
+        at = np.searchsorted(rows, posting.rows)
+        frequency = inverse_frequency(documents, len(posting.rows))
         scores[at] += frequency * bm25_weight(posting.counts.astype(np.float64), sizes[at], average)
-    counts = {word: having[word] for word in taken}
-    return ScoredDocuments(keys, scores.astype(np.float32), tuple(left), counts)
+    return rows, scores.astype(np.float32), {word: having[word] for word in taken}, left
 
 
 def _read_posting(
-    connection: apsw.Connection, word: str, holds: Callable[[Ints], Bools], enough: int | None = None
+    connection: apsw.Connection,
+    word: str,
+    locate: Callable[[Ints], tuple[Ints, Bools]],
+    enough: int | None = None,
 ) -> Posting:
     """Read which documents of the scope contain a word, and stop after more than ``enough`` documents."""
-    keys: list[Ints] = []
-    counts: list[Ints] = []
+    parts = [Posting(np.empty(0, np.int64), np.empty(0, np.int64))]
     after, limit, more = 0, _PAGE, True
-    while more and (enough is None or sum(map(len, keys)) <= enough):
+    while more and (enough is None or sum(len(part.rows) for part in parts) <= enough):
         page = np.array(orjson.loads(connection.execute(_INSTANCES, (word, limit, after)).get), np.int64)
         more = len(page) == limit
         after, limit = after + limit, min(4 * limit, 64 * _PAGE)  # SQLite passes over earlier pages each time
-        distinct, often = np.unique(page, return_counts=True)
-        kept = holds(distinct)
-        distinct, often = distinct[kept], often[kept]
-        if keys and len(distinct) and keys[-1][-1] == distinct[0]:
-            counts[-1][-1] += often[0]  # a page may end within a document
-            distinct, often = distinct[1:], often[1:]
-        if len(distinct):
-            keys.append(distinct)
-            counts.append(often)
-    if not keys:
-        return Posting(np.empty(0, np.int64), np.empty(0, np.int64))
-    return Posting(np.concatenate(keys), np.concatenate(counts))
+        distinct, counts = np.unique(page, return_counts=True)
+        rows, kept = locate(distinct)
+        rows, counts = rows[kept], counts[kept]
+        last = parts[-1]
+        if len(last.rows) and len(rows) and last.rows[-1] == rows[0]:
+            last.counts[-1] += counts[0]  # a page may end within a document
+            rows, counts = rows[1:], counts[1:]
+        if len(rows):
+            parts.append(Posting(rows, counts))
+    rows, counts = map(np.concatenate, zip(*parts, strict=True))
+    return Posting(rows, counts)

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DATABASE_NAME: Final = "linkstore.db"
-_REMAINS: Final = ("writer.pid", *DERIVED_FILES)
+_REMAINS: Final = ("writer.pid", DERIVED_FILES)
 """Files that a store creates after its database; if they exist without it, the database was lost."""
-FileIdentity = tuple[int, int]
 PATIENCE_SECONDS: Final = 5.0
 """How long a fork waits for transactions of other threads."""
 
@@ -62,7 +61,7 @@ class Place:
     def __init__(self, path: str | Path) -> None:
         self.folder = _resolve_folder(as_path("path", path))
         self.database = self.folder / DATABASE_NAME
-        self._pinned: FileIdentity | None = None
+        self._pinned: tuple[int, int] | None = None
 
     def prepare(self, *, create: bool) -> None:
         """Check the folder, and create it if a store is to be created.
@@ -75,11 +74,15 @@ class Place:
         """
         try:
             remains = self._find_remains()  # first: another process may be creating the store
-            size = self._get_size()
+            size = self.beside("")
         except PermissionError as error:
             raise StorePermissionError(f"{self.folder} cannot be read: {error.strerror}") from error
-        if not size and remains:
-            state = "is missing" if size is None else "is empty"
+        if size > 0 and not os.access(self.database, os.R_OK):
+            raise StorePermissionError(
+                f"{self.database}: this process may not read it; change its permissions, or run as its owner"
+            )
+        if size <= 0 and remains:
+            state = "is missing" if size < 0 else "is empty"
             raise StoreFormatError(
                 f"{self.database} {state}, but {remains[0]} shows that there was a store: restore the"
                 " database from a copy, or delete the folder to start anew"
@@ -88,11 +91,11 @@ class Place:
             raise StoreFormatError(
                 f"{self.database} is empty: making the store was interrupted; open it with create=True"
             )
-        if size is None and not create:
+        if size < 0 and not create:
             raise StoreNotFoundError(
                 f"there is no linkstore at {self.folder}; create one by adding documents"
             )
-        if not size:
+        if size <= 0:
             self._make_folder()
 
     def check(self) -> None:
@@ -102,19 +105,19 @@ class Place:
             StoreMovedError: If the file is gone or is a different one.
         """
         try:
-            found = self.identity()
+            state = self.database.stat()
         except OSError as error:
             raise StoreMovedError(
                 f"{self.database} was deleted or moved while the store was open ({error.strerror});"
                 " open the store again where it is now"
             ) from error
-        if self._pinned is None:
-            self._pinned = found
-        elif found != self._pinned:
+        found = state.st_dev, state.st_ino
+        if self._pinned not in (None, found):
             raise StoreMovedError(
                 f"{self.database} was replaced by another file while the store was open;"
                 " open the store again to use the new one"
             )
+        self._pinned = found
 
     @property
     def moved(self) -> bool:
@@ -124,11 +127,6 @@ class Place:
         except StoreMovedError:
             return True
         return False
-
-    def identity(self) -> FileIdentity:
-        """Return the device and inode of the file at the path."""
-        state = self.database.stat()
-        return state.st_dev, state.st_ino
 
     @property
     def writable(self) -> bool:
@@ -144,10 +142,14 @@ class Place:
         sync_path(self.folder)
 
     def beside(self, suffix: str) -> int:
-        """Return the size of one of SQLite's auxiliary files, such as ``-wal``, or -1 if there is none."""
+        """Return the size of the database or of one of SQLite's files beside it, -1 if there is none.
+
+        Args:
+            suffix: Of the file's name, such as ``-wal``; empty for the database.
+        """
         try:
             return Path(f"{self.database}{suffix}").stat().st_size
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return -1
 
     def contents(self) -> tuple[int, int, int, int]:
@@ -161,12 +163,6 @@ class Place:
         if not self.folder.is_dir():
             raise StoreFormatError(f"{self.folder} is a file; a linkstore is a folder")
         return [path.name for pattern in _REMAINS for path in self.folder.glob(pattern)]
-
-    def _get_size(self) -> int | None:
-        try:
-            return self.database.stat().st_size
-        except (FileNotFoundError, NotADirectoryError):
-            return None
 
     def _make_folder(self) -> None:
         missing = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
@@ -28,11 +27,12 @@ from linkstore.engines.embedded.derived import (
     MemoryDerivedData,
     Snapshot,
     StaleStateError,
-    StoreState,
     forget_snapshot,
     parse_snapshot,
+    read_state,
     record_snapshot,
 )
+from linkstore.engines.embedded.files import name_file
 from linkstore.engines.embedded.location import Place
 from linkstore.engines.embedded.memory import MemoryDatabase
 from linkstore.engines.embedded.reader import StoreView
@@ -223,32 +223,31 @@ class OpenStore:
         if recorded is None:
             if self._is_snapshot_due(settings, None) and not self.database.read_only:
                 self.take_snapshot()
-        elif damaged := self.find_damaged(recorded):
+        elif damaged := self.find_damaged():
             anew = not self.database.read_only
             what = "it is made anew from the documents" if anew else "searches do without it"
             _LOG.warning("the derived file %s is damaged; %s", damaged, what)
             if anew:
-                self.take_snapshot(wait=True, afresh=True)
+                self.take_snapshot(wait=True)
 
-    def find_damaged(self, recorded: Snapshot) -> Path | None:
-        """Return the path of the recorded snapshot's file if it does not match its hash.
+    def find_damaged(self) -> str | None:
+        """Return the name of the recorded snapshot's file if it does not match its hash.
 
-        Args:
-            recorded: The snapshot that was recorded when the caller began to read. If other processes have
-                taken more snapshots since, its file may be gone, and that of the latest is checked.
+        If another process has taken more snapshots since the record was read, the file may be gone, and that
+        of the latest is checked.
         """
-        while self.derived.load(recorded) is None:
-            now = parse_snapshot(self.database.read(read_raw_settings))
-            if now is None:
-                return None
-            if now == recorded:
-                return self.derived.path(now.generation)
-            recorded = now
+        found = None
+        while (recorded := parse_snapshot(self.database.read(read_raw_settings))) is not None:
+            if recorded == found:
+                return name_file(recorded.digest)
+            if self.derived.load(recorded) is not None:
+                break
+            found = recorded
         return None
 
-    def take_snapshot(self, *, wait: bool = False, afresh: bool = False) -> None:
+    def take_snapshot(self, *, wait: bool = False) -> None:
         """Write and record a snapshot. If another is being written, wait for its end, or do nothing."""
-        self._try_or_postpone(lambda: self.database.run_alone(lambda: self._write(afresh=afresh), wait=wait))
+        self._try_or_postpone(lambda: self.database.run_alone(self._write, wait=wait))
 
     def compact(self) -> None:
         """Erase all deleted content from all files, and make the files as small as possible.
@@ -263,11 +262,9 @@ class OpenStore:
     def _compact(self) -> None:
         self.database.write(_erase)
         if self.database.read(read_settings)["documents"] > self._exact_below:
-            kept = [self._write(afresh=True)]
+            self.derived.remove_others(self._write(afresh=True))
         else:
             self._remove_snapshot()
-            kept = []
-        self.derived.remove_others(kept)
         self.database.rewrite()
         self.derived.forget()
 
@@ -282,19 +279,19 @@ class OpenStore:
     def _write(self, *, afresh: bool = False) -> Snapshot:
         try:
             # No transaction stays open meanwhile, which would keep the log from shrinking.
-            state = self.read_view(StoreState.of)
+            state = self.read_view(read_state)
             made = self.derived.write(state, afresh=afresh)
             self.database.write(lambda connection: record_snapshot(connection, made))
         except _POSTPONING_ERRORS:
             recorded = parse_snapshot(self.database.read(read_settings))
-            self.derived.remove_others([recorded] if recorded else [])  # documents may need the space
+            self.derived.remove_others(recorded)  # documents may need the space
             raise
-        self.derived.remove_others([made, state.before] if state.before else [made])
+        self.derived.remove_others(made, parse_snapshot(state.settings))  # others may use the one before
         return made
 
     def _remove_snapshot(self) -> None:
         self.database.write(forget_snapshot)
-        self.derived.remove_others([])
+        self.derived.remove_others()
 
     def _is_snapshot_due(self, settings: dict[str, Any], share: float | None) -> bool:
         """Say whether enough documents were added or removed since the last snapshot (None: any at all)."""

@@ -30,6 +30,9 @@ from linkstore.core.plans import Side
 Array = npt.NDArray[Any]
 NEVER_REMOVED: Final = np.iinfo(np.int64).max
 SIDES: Final[tuple[Side, Side]] = ("out", "in")
+_COLUMNS: Final = (
+    "keys", "vectors", "words", "links_at", "link_group", "link_document", "group_keys", "group_kind"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +119,23 @@ class Column:
         self.tail[at[~early] - len(self.base)] = given[~early]
 
     def count_up_to(self, value: int) -> int:
-        """Count the rows of an ascending column that are at most ``value``."""
-        base, tail = self.base, self.tail[: self.size]
-        if self.size and value >= tail[0]:
-            return len(base) + int(np.searchsorted(tail, value, "right"))
-        return int(np.searchsorted(base, value, "right"))
+        """Count the rows of an ascending column of whole numbers that are at most ``value``."""
+        return int(self._count_below(np.array([value + 1]))[0])
 
     def find(self, values: Ints) -> tuple[Ints, Bools]:
         """Return the position of each value in an ascending column, and whether the column contains it."""
         if not len(self):
             return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
-        at = np.searchsorted(self.base, values)
-        if self.size:
-            late = at == len(self.base)
-            at[late] += np.searchsorted(self.tail[: self.size], values[late])
-        at = np.minimum(at, len(self) - 1)
+        at = np.minimum(self._count_below(values), len(self) - 1)
         found: Bools = self.take(at) == values
         return at, found
+
+    def _count_below(self, values: Ints) -> Ints:
+        count = np.searchsorted(self.base, values)
+        if self.size:
+            late = count == len(self.base)
+            count[late] += np.searchsorted(self.tail[: self.size], values[late])
+        return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +253,6 @@ class Mirror:
     """Columns over rows of documents, link entries and rows of link groups.
 
     Args:
-        dimension: The length of the vectors.
         change: The last change that the mirror includes.
         dead: How many of its documents have been removed.
         keys: Document keys, ascending.
@@ -266,7 +268,6 @@ class Mirror:
         sides: Weights by entry, and entries by link group, for each side.
     """
 
-    dimension: int
     change: int
     dead: int
     keys: Column
@@ -284,23 +285,20 @@ class Mirror:
     @classmethod
     def of(cls, arrays: Mapping[str, Array], change: int) -> Mirror:
         """Make a mirror in the state after a change of the columns that :func:`make_empty_columns` names."""
-        kinds, vectors = arrays["kinds"], arrays["vectors"]
+        kinds = arrays["kinds"]
         return cls(
-            dimension=vectors.shape[1],
             change=change,
             dead=0,
-            keys=Column.of(arrays["keys"]),
-            vectors=Column.of(vectors),
-            words=Column.of(arrays["words"]),
             removed_at=Column.of(np.full(len(arrays["keys"]), NEVER_REMOVED)),
-            links_at=Column.of(arrays["links_at"]),
-            link_group=Column.of(arrays["link_group"]),
-            link_document=Column.of(arrays["link_document"]),
-            group_keys=Column.of(arrays["group_keys"]),
-            group_kind=Column.of(arrays["group_kind"]),
             kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
             sides={side: LinkSide(Column.of(arrays[side]), _make_runs(arrays, side)) for side in SIDES},
+            **{name: Column.of(arrays[name]) for name in _COLUMNS},
         )
+
+    @property
+    def dimension(self) -> int:
+        """The length of the vectors."""
+        return int(self.vectors.base.shape[1])
 
     @property
     def living(self) -> int:

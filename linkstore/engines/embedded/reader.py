@@ -298,44 +298,37 @@ class EmbeddedReader(LexicalReader):
             return self._lexical_within(fetch)
         having = lexical.count_documents(self._view.connection, fetch.terms)
         taken, left = select_affordable(having)
-        rows, scores = _NO_ROWS, np.empty(0, np.float32)
+        best = Candidates(refs=_NO_ROWS, similarity=np.empty(0, np.float32))
         limit, enough = fetch.k + PROPOSALS, not (taken and fetch.k)
         while not enough:
-            found, found_scores = lexical.search_words(self._view.connection, taken, limit)
-            matched, known = self._mirror.keys.find(found)
-            known[known] = self._passes(fetch.filter, matched[known])
-            rows, scores = self._select_best_matches(matched[known], found_scores[known], fetch.k)
-            enough = len(found) < limit or (len(rows) == fetch.k and scores[-1] > found_scores[-1])
+            keys, scores = lexical.search_words(self._view.connection, taken, limit)
+            rows, known = self._mirror.keys.find(keys)
+            best = self._first_passing(rows[known], scores[known], fetch)
+            enough = len(keys) < limit or (len(best.refs) == fetch.k and best.similarity[-1] > scores[-1])
             limit *= 4
         counts = {word: having[word] for word in taken}
-        return LexicalMatches(refs=rows, score=scores, left_out=tuple(left), having=counts)
+        return LexicalMatches(refs=best.refs, score=best.similarity, left_out=tuple(left), having=counts)
 
     def _lexical_within(self, fetch: Lexical) -> LexicalMatches:
         """Score the postings with counts from within the scope."""
-        inside, keys = self._find_inside(), self._mirror.keys
+        inside, mirror = self._find_inside(), self._mirror
 
-        def holds(asked: Ints) -> Bools:
-            rows, known = keys.find(asked)
+        def locate(keys: Ints) -> tuple[Ints, Bools]:
+            rows, known = mirror.keys.find(keys)
             known[known] = self._holds(rows[known])
-            return known
+            return rows, known
 
-        found = lexical.score_documents(
+        rows, scores, having, left = lexical.score_documents(
             self._view.connection,
             fetch.terms,
-            holds,
+            locate,
             len(inside.rows),
-            lambda asked: self._mirror.words.take(keys.find(asked)[0]),
+            mirror.words.take,
             inside.words,
             self._postings,
         )
-        chosen = self._first_passing(self._find_rows(found.keys), found.scores, fetch)
-        return LexicalMatches(
-            refs=chosen.refs, score=chosen.similarity, left_out=found.left_out, having=found.having
-        )
-
-    def _select_best_matches(self, rows: Ints, scores: Floats, k: int) -> tuple[Ints, Floats]:
-        order = finish_ranking(rank_best(scores, k), lambda at: self._read_ids(rows[at]))
-        return rows[order], scores[order]
+        best = self._first_passing(rows, scores, fetch)
+        return LexicalMatches(refs=best.refs, score=best.similarity, left_out=tuple(left), having=having)
 
     @immediate
     def matching(self, fetch: Matching) -> Bools:

@@ -5,8 +5,7 @@ To pack a mirror is to make new columns without the rows of removed documents.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
@@ -14,7 +13,6 @@ import apsw
 import numpy as np
 
 from linkstore.core.arrays import Bools
-from linkstore.core.plans import Side
 from linkstore.engines.embedded.lexical import read_lengths
 from linkstore.engines.embedded.mirror import (
     NEVER_REMOVED,
@@ -28,51 +26,33 @@ from linkstore.engines.embedded.schema import check_texts, convert_row_errors, f
 from linkstore.errors import BackendError
 
 _MOST_ENTRIES: Final = np.iinfo(np.int32).max
+_LINKS: Final = (
+    "SELECT document, link_group, CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END, weight"
+    " FROM link WHERE document > ? ORDER BY document, link_group"
+)
 LEAST_REMOVED: Final = 500
 """A mirror with at most this many removed documents is not packed."""
 REMOVED_SHARE: Final = 0.5
 """A mirror is packed when its removed documents exceed this share of the existing ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRows:
-    """Link entries ordered by document, then by link group; a document is in a group at most once.
+def load_links(connection: apsw.Connection, after: int) -> Array:
+    """Load the link entries of documents with keys greater than ``after``, by document, then by link group.
 
-    Args:
-        document: (m,) document keys, int32.
-        group: (m,) link group keys, int32.
-        weights: For each side (m,) the highest weight of the links that are on it, or -1 if none is, float32.
+    A document may have, say, an incoming and a bidirectional link with the same tag, which are one entry.
+
+    Returns:
+        (m, 4) float64: document key, link group key, and for each side the highest weight of the links that
+        are on it, or -1 if none is.
     """
-
-    document: Array
-    group: Array
-    weights: Mapping[Side, Array]
-
-
-def load_links(connection: apsw.Connection, after: int) -> LinkRows:
-    """Load the link entries of documents with keys greater than ``after``.
-
-    A document may have, say, an incoming and a bidirectional link with the same tag.
-    """
-    rows = fetch_rows(
-        connection,
-        "SELECT document, link_group,"
-        " CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END, weight"
-        " FROM link WHERE document > ? ORDER BY document, link_group",
-        (after,),
-    )
+    rows = fetch_rows(connection, _LINKS, (after,))
     with convert_row_errors("links"):
-        flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=4 * len(rows)).reshape(-1, 4)
-    document, group, bits = flat[:, :3].T.astype(np.int32)
-    new = np.ones(len(rows), np.bool_)
-    new[1:] = (document[1:] != document[:-1]) | (group[1:] != group[:-1])
-    first, weight = np.flatnonzero(new), flat[:, 3].astype(np.float32)
-    weights: dict[Side, Array] = {
-        side: np.where(bits & bit, weight, np.float32(-1)) for bit, side in enumerate(SIDES, 1)
-    }
-    if len(rows):
-        weights = {side: np.maximum.reduceat(weight, first) for side, weight in weights.items()}
-    return LinkRows(document[first], group[first], weights)
+        flat = np.fromiter(chain.from_iterable(rows), np.float64, 4 * len(rows)).reshape(-1, 4)
+    sides, weight = flat[:, 2].astype(np.int64), flat[:, 3]
+    entries = np.column_stack((flat[:, :2], *(np.where(sides & bit, weight, -1) for bit in (1, 2))))
+    first = np.ones(len(entries), np.bool_)
+    first[1:] = (entries[1:, :2] != entries[:-1, :2]).any(axis=1)
+    return np.maximum.reduceat(entries, np.flatnonzero(first)) if len(entries) else entries
 
 
 def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> Mirror:
@@ -122,15 +102,32 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
     keys = np.array(numbers, dtype=np.int64)
     with convert_row_errors("documents"):
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
-    links = _convert_to_rows(load_links(connection, after), mirror, keys)
-    added = replace(
+    links = load_links(connection, after)
+    document, group = links[:, :2].T.astype(np.int64)
+    group, known = mirror.group_keys.find(group)
+    known &= np.isin(document, keys)  # all of them, unless the store is damaged
+    document = np.searchsorted(keys, document[known])
+    start, counts = len(mirror.link_group), np.bincount(document, minlength=len(keys))
+    if start + len(document) > _MOST_ENTRIES:
+        raise BackendError(
+            f"the store holds more than {_MOST_ENTRIES} links; an embedded store cannot follow so many:"
+            " split it, or use Cassandra"
+        )
+    group, weights = group[known].astype(np.int32), links[known, 2:].astype(np.float32).T
+    return replace(
         mirror,
         keys=mirror.keys.extended(keys),
         vectors=mirror.vectors.extended(vectors),
         words=mirror.words.extended(_load_lengths(connection, after, keys)),
         removed_at=mirror.removed_at.extended(np.full(len(rows), NEVER_REMOVED)),
+        links_at=mirror.links_at.extended(start + np.cumsum(counts)),
+        link_group=mirror.link_group.extended(group),
+        link_document=mirror.link_document.extended((len(mirror.keys) + document).astype(np.int32)),
+        sides={
+            side: mirror.sides[side].extended(weight, group)
+            for side, weight in zip(SIDES, weights, strict=True)
+        },
     )
-    return _add_links(added, links, len(rows))
 
 
 def _load_lengths(connection: apsw.Connection, after: int, keys: Array) -> Array:
@@ -139,38 +136,6 @@ def _load_lengths(connection: apsw.Connection, after: int, keys: Array) -> Array
     lengths = np.zeros(len(keys), np.int32)
     lengths[np.isin(keys, found)] = counts[np.isin(found, keys)]
     return lengths
-
-
-def _convert_to_rows(links: LinkRows, mirror: Mirror, keys: Array) -> LinkRows:
-    """Convert keys of links to rows, and drop links without a document or link group (damaged store)."""
-    documents = np.searchsorted(keys, links.document)
-    groups, known = mirror.group_keys.find(links.group)
-    known &= np.isin(links.document, keys)
-    return LinkRows(
-        (len(mirror.keys) + documents[known]).astype(np.int32),
-        groups[known].astype(np.int32),
-        {side: weight[known] for side, weight in links.weights.items()},
-    )
-
-
-def _add_links(mirror: Mirror, links: LinkRows, documents: int) -> Mirror:
-    """Add the link entries of the mirror's last ``documents`` documents."""
-    start, first = len(mirror.link_group), len(mirror.keys) - documents
-    if start + len(links.group) > _MOST_ENTRIES:
-        raise BackendError(
-            f"the store holds more than {_MOST_ENTRIES} links; an embedded store cannot follow so many:"
-            " split it, or use Cassandra"
-        )
-    counts = np.bincount(links.document - first, minlength=documents)
-    return replace(
-        mirror,
-        link_group=mirror.link_group.extended(links.group),
-        link_document=mirror.link_document.extended(links.document),
-        links_at=mirror.links_at.extended(start + np.cumsum(counts)),
-        sides={
-            side: entries.extended(links.weights[side], links.group) for side, entries in mirror.sides.items()
-        },
-    )
 
 
 def _mark_removals(mirror: Mirror, connection: apsw.Connection, last: int) -> int:
@@ -219,6 +184,7 @@ def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
     document, group = mirror.link_document.rows(0, end), mirror.link_group.rows(0, end)
     entries = chosen[document] & living[group]
     document, group = _number_chosen(chosen)[document[entries]], _number_chosen(living)[group[entries]]
+    number = _number_chosen(entries)
     kinds = sorted({mirror.kinds[code] for code in np.unique(mirror.group_kind.take(groups)).tolist()})
     codes = {kind: code for code, kind in enumerate(kinds)}
     new_code = np.array([codes.get(kind, 0) for kind in mirror.kinds], np.int32)
@@ -234,8 +200,9 @@ def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
     }
     for side in SIDES:
         arrays[side] = mirror.sides[side].weight.rows(0, end)[entries]
-        there = np.flatnonzero(arrays[side] >= 0)
-        run = SortedRun.of(group[there], there.astype(np.int32))
+        owner, entry = mirror.sides[side].runs.gather(groups)
+        kept = entries[entry]
+        run = SortedRun.of(owner[kept].astype(np.int32), number[entry[kept]])
         arrays |= {f"{side}_groups": run.groups, f"{side}_starts": run.starts, f"{side}_entries": run.entries}
     return arrays
 

@@ -94,8 +94,6 @@ INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('
 """
 SNAPSHOT: Final = "snapshot"
 """The setting with the record of the last snapshot."""
-GENERATION: Final = "generation"
-"""The setting with the number of the last snapshot that was ever recorded."""
 FLOOR: Final = "floor"
 """The setting with the last change whose removals are no longer listed."""
 UNLISTED: Final = "unlisted"
@@ -115,7 +113,6 @@ _RANGES: Final[Mapping[str, tuple[int, int]]] = {
     "last_key": (0, MOST_KEYS),
     "last_group": (0, MOST_KEYS),
     "documents": (0, 2**62),
-    GENERATION: (0, 2**62),
     FLOOR: (0, 2**62),
     UNLISTED: (0, 2**62),
     "dimension": (1, 2**20 - 1),

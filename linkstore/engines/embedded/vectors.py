@@ -44,7 +44,7 @@ import xxhash
 
 from linkstore.core.arrays import Bools, Floats, Ints, expand_ranges, sort_unique
 from linkstore.embeddings.encoder import share_cpp_runtime
-from linkstore.engines.embedded.files import Array, append_arrays, has_digest, map_arrays, write_file
+from linkstore.engines.embedded.files import Array, Bytes, append_arrays, map_bytes, read_arrays, write_file
 from linkstore.engines.embedded.mirror import Mirror
 
 share_cpp_runtime()  # usearch is imported later, and only for a store that has an index
@@ -59,7 +59,6 @@ from that by similarity; in 100,000 pieces of text, 0.3 found the most, and 0.5 
 _INDEX_MAGIC: Final = b"usearch"
 _HEAD: Final = 64
 _NODE_HEAD: Final = 10
-Bytes = npt.NDArray[np.uint8]
 PROPOSALS: Final = 128
 """The smallest number of candidates to score again; usearch visits at least as many anyway."""
 EXPANSION_SEARCH: Final = 256
@@ -148,7 +147,6 @@ class Twins:
 
 
 _NO_KEYS: Final = np.empty(0, np.int64)
-NO_COLUMNS: Final[Mapping[str, Iterable[Array]]] = {}
 NO_TWINS: Final = Twins(_NO_KEYS, _NO_KEYS)
 
 
@@ -195,13 +193,8 @@ class _BaseGraph(NamedTuple):
     entry: int
 
 
-def find_lost_keys(path: Path) -> Ints:
-    """Return the keys of the documents in a file that usearch saved that no search can reach."""
-    return _find_lost(np.memmap(path, np.uint8, "r").view(np.ndarray)) if path.stat().st_size else _NO_KEYS
-
-
-def _find_lost(saved: Bytes) -> Ints:
-    """Return these keys for what usearch saved; none if its layout is unknown."""
+def find_lost_keys(saved: Bytes) -> Ints:
+    """Return the keys in what usearch saved that no search can reach; none if its layout is unknown."""
     graph = _parse_graph(saved)
     if graph is None:
         return _NO_KEYS
@@ -266,12 +259,14 @@ class AnnIndex:
         covered: The largest document key that it covers.
         centre: What is subtracted from vectors; None while the index is empty.
         twins: The documents without a node of their own.
+        raw: The mapped file, which must not be unmapped while the index is used.
     """
 
     index: Any
     covered: int = 0
     centre: Floats | None = None
     twins: Twins = NO_TWINS
+    raw: Bytes | None = None
 
     @classmethod
     def make(cls, dimension: int) -> AnnIndex:
@@ -280,29 +275,23 @@ class AnnIndex:
         return cls(usearch.Index(ndim=dimension, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH))
 
     @classmethod
-    def load(
-        cls, path: Path, digest: str, covered: int, *, view: bool = True
-    ) -> tuple[AnnIndex, dict[str, Array]] | None:
-        """Map a file, or read its graph into memory to add to it.
+    def load(cls, raw: Bytes, covered: int, *, view: bool = True) -> tuple[AnnIndex, dict[str, Array]] | None:
+        """Search a mapped file, or read its graph into memory to add to it.
 
-        Return the index and what else was saved with it, or None if the file's hash is not ``digest``, or its
-        graph is not of int8.
+        Return the index and what else was saved with it, or None if its graph is not of int8.
         """
-        if not has_digest(path, digest):
-            return None
+        usearch = _import_usearch(0 if view else 2 * len(raw))
         try:
-            index = _restore_index(path, view=view)
-            arrays = map_arrays(path) if index is not None else {}
-        except (OSError, RuntimeError) as error:  # usearch raises RuntimeError
-            if isinstance(error, RuntimeError):
-                _raise_if_interrupted(error)
-            if path.exists():
-                raise
-            return None  # another process has taken two more snapshots since
-        if index is None:
+            index = usearch.Index.restore(raw, view=view)
+        except RuntimeError as error:  # usearch raises no other
+            _raise_if_interrupted(error)
+            raise
+        if index is None or index.dtype != usearch.ScalarKind.I8:  # others would give wrong answers
             return None
-        twins = Twins(np.array(arrays["twin_nodes"]), np.array(arrays["twin_keys"]))
-        return cls(index, covered, np.array(arrays["centre"]), twins), arrays
+        index.expansion_search = EXPANSION_SEARCH
+        arrays = read_arrays(raw)
+        twins = Twins(arrays["twin_nodes"], arrays["twin_keys"])
+        return cls(index, covered, arrays["centre"], twins, raw), arrays
 
     def __len__(self) -> int:
         return len(self.index) + len(self.twins)
@@ -363,22 +352,22 @@ class AnnIndex:
         used = np.isin(nodes, living) | np.isin(nodes, self.twins.nodes)
         return int(np.count_nonzero(~used))
 
-    def save(self, path: Path, columns: Mapping[str, Iterable[Array]] = NO_COLUMNS) -> str:
-        """Write the index, and columns behind it, to a file, and return the file's hash."""
+    def save(self, folder: Path, columns: Mapping[str, Iterable[Array]]) -> str:
+        """Write the index, and columns behind it, to a file, and return the file's hash, which names it."""
 
         def write(temporary: Path) -> None:
             self._write(temporary)
-            if self.mend(np.memmap(temporary, np.uint8, "r").view(np.ndarray)):
+            if self.mend(map_bytes(temporary)):
                 self._write(temporary)
             centre = np.zeros(self.index.ndim, np.float32) if self.centre is None else self.centre
             own = {"centre": centre, "twin_nodes": self.twins.nodes, "twin_keys": self.twins.keys}
             append_arrays(temporary, {name: [array] for name, array in own.items()} | dict(columns))
 
-        return write_file(path, write)
+        return write_file(folder, write)
 
     def mend(self, saved: Bytes) -> bool:
         """Add again the documents that no search can reach in what was saved, and return whether any were."""
-        lost = _find_lost(saved)
+        lost = find_lost_keys(saved)
         if len(lost):
             codes = get_codes(self.index, lost)
             self.index.remove(lost)
@@ -428,15 +417,6 @@ def _import_usearch(size: int) -> Any:
     from usearch import index
 
     _require_memory(size)
-    return index
-
-
-def _restore_index(path: Path, *, view: bool) -> Any:
-    usearch = _import_usearch(0 if view else 2 * path.stat().st_size)
-    index = usearch.Index.restore(str(path), view=view)
-    if index is None or index.dtype != usearch.ScalarKind.I8:  # others would give wrong answers
-        return None
-    index.expansion_search = EXPANSION_SEARCH
     return index
 
 

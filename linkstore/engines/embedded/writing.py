@@ -14,6 +14,7 @@ import orjson
 import xxhash
 
 from linkstore.core.documents import replace_kinds
+from linkstore.core.lexical import extract_document_terms
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.engines.bookkeeping import collect_record_names
 from linkstore.engines.contract import Change, PageEntry, Record, Written
@@ -48,18 +49,20 @@ _LINKS_AT_ONCE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class PreparedRecord:
-    """A record with its metadata as JSON, and a hash that shows whether it changed.
+    """A record as it is written to the tables, made before the store is locked.
 
     Args:
         record: The record as given.
         metadata: The metadata without links, as JSON.
         links: The links as JSON; None if the metadata has none.
-        digest: Hash of text, metadata, links and vector.
+        words: The words of text and metadata, joined as :mod:`~linkstore.engines.embedded.lexical` expects.
+        digest: Hash of text, metadata, links and vector, which shows whether it changed.
     """
 
     record: Record
     metadata: str
     links: str | None
+    words: str
     digest: bytes
 
 
@@ -71,25 +74,6 @@ def prepare_records(records: Iterable[Record]) -> list[PreparedRecord]:
     """
     last = {record.id: record for record in records}
     return [_prepare_record(record) for record in last.values()]
-
-
-def find_changed_words(connection: apsw.Connection, prepared: Sequence[PreparedRecord]) -> dict[str, str]:
-    """Return the words of new and changed records by id, found before the store is locked.
-
-    See :func:`~linkstore.engines.embedded.lexical.join_words`.
-    """
-    present = _find_present(connection, [item.record.id for item in prepared])
-    return {
-        item.record.id: _find_words(item.record)
-        for item in prepared
-        if present.get(item.record.id, _ABSENT)[1] != item.digest
-    }
-
-
-def _find_words(record: Record) -> str:
-    found = lexical.join_words(record.text, record.metadata)
-    check_sizes(record.id, words=len(found))
-    return found
 
 
 def _find_present(connection: apsw.Connection, ids: list[str]) -> dict[str, tuple[int, bytes]]:
@@ -114,10 +98,11 @@ def _prepare_record(record: Record) -> PreparedRecord:
         raise DocumentError(
             f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
         ) from error
-    check_sizes(record.id, text=len(text), metadata=len(body), links=len(linked or b""))
+    words = " ".join(extract_document_terms(record.text, record.metadata))
+    check_sizes(record.id, text=len(text), metadata=len(body), links=len(linked or b""), words=len(words))
     hashed = b"".join((text, b"\0%d\0" % len(text), body, b"\0", linked or b"", record.vector.data))
     digest = xxhash.xxh3_128_digest(hashed)
-    return PreparedRecord(record, body.decode(), None if linked is None else linked.decode(), digest)
+    return PreparedRecord(record, body.decode(), None if linked is None else linked.decode(), words, digest)
 
 
 class ChangeWriter:
@@ -135,18 +120,15 @@ class ChangeWriter:
         self._last_group: int = settings["last_group"]
         self._documents: int = settings["documents"]
 
-    def apply(
-        self, change: Change, prepared: Sequence[PreparedRecord], words_known: Mapping[str, str] | None = None
-    ) -> Written:
+    def apply(self, change: Change, prepared: Sequence[PreparedRecord]) -> Written:
         """Write the change, which the caller commits.
 
         Args:
             change: What to remove, and the pages.
             prepared: What to put.
-            words_known: Words of some records: see
-                :func:`~linkstore.engines.embedded.writing.find_changed_words`.
         """
-        present = self._present([*(p.record.id for p in prepared), *change.remove])
+        ids = [*(p.record.id for p in prepared), *change.remove]
+        present = _find_present(self._connection, ids) if self._documents and ids else {}
         removed = [id for id in dict.fromkeys(change.remove) if id in present]
         put_ids = {p.record.id for p in prepared}
         removed = [id for id in removed if id not in put_ids]
@@ -154,7 +136,7 @@ class ChangeWriter:
         replaced = [p.record.id for p in changed if p.record.id in present]
         self._remove([present[id][0] for id in (*removed, *replaced)])
         self._connection.executemany(_DELETE_ACCESS, [(id,) for id in removed])
-        self._put(changed, words_known or {})
+        self._put(changed)
         record_names(self._connection, collect_record_names(item.record for item in changed))
         self._pages(change.put_pages, change.remove_pages)
         added = len(changed) - len(replaced)
@@ -164,9 +146,6 @@ class ChangeWriter:
         return Written(
             added=added, updated=len(replaced), unchanged=len(prepared) - len(changed), removed=len(removed)
         )
-
-    def _present(self, ids: list[str]) -> dict[str, tuple[int, bytes]]:
-        return _find_present(self._connection, ids) if self._documents and ids else {}
 
     def _remove(self, keys: list[int]) -> None:
         one = [(key,) for key in keys]
@@ -181,19 +160,13 @@ class ChangeWriter:
             "INSERT INTO departed VALUES (?, ?)", [(key, self._change) for key in keys]
         )
 
-    def _put(self, changed: list[PreparedRecord], words_known: Mapping[str, str]) -> None:
+    def _put(self, changed: list[PreparedRecord]) -> None:
         check_keys("versions of documents", self._last_key + len(changed))
         keys = range(self._last_key + 1, self._last_key + len(changed) + 1)
         records = [item.record for item in changed]
         executemany = self._connection.executemany
         executemany(_INSERT_DOCUMENT, map(_make_document_row, keys, changed))
-        executemany(
-            lexical.INSERT_WORDS,
-            (
-                (key, words_known.get(one.id) or _find_words(one))
-                for key, one in zip(keys, records, strict=True)
-            ),
-        )
+        executemany(lexical.INSERT_WORDS, zip(keys, [item.words for item in changed], strict=True))
         executemany(_INSERT_VECTOR, zip(keys, [one.vector.data for one in records], strict=True))
         self.put_links(keys, [one.links for one in records])
         self._last_key += len(changed)

@@ -53,7 +53,7 @@ from linkstore.ingest.html.chrome import (
 )
 from linkstore.ingest.html.pages import PageContent, read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.settings import PageSettings, PathSettings
+from linkstore.ingest.settings import PathSettings
 from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
 
@@ -209,7 +209,7 @@ class FolderSource(PathSettings):
     Args:
         path: The folder.
 
-    Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
+    Its other settings are those of :class:`~linkstore.ingest.settings.PathSettings`.
     """
 
     def open(self) -> AbstractContextManager[FolderPages]:
@@ -229,7 +229,7 @@ class FolderPages:
         listing: Which files are pages.
     """
 
-    def __init__(self, settings: PageSettings, listing: Listing) -> None:
+    def __init__(self, settings: PathSettings, listing: Listing) -> None:
         self._settings = settings
         titles = dict(read_file_titles(listing.files, settings.encoding))
         self._listing = listing = merge_copies(listing, titles)

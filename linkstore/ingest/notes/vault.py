@@ -41,7 +41,7 @@ from linkstore.ingest.notes.markup import (
     find_targets,
     render_note,
 )
-from linkstore.ingest.settings import PageSettings, PathSettings
+from linkstore.ingest.settings import PathSettings
 from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 
 _HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
@@ -92,7 +92,7 @@ class VaultSource(PathSettings):
     Args:
         path: The vault's folder.
 
-    Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
+    Its other settings are those of :class:`~linkstore.ingest.settings.PathSettings`.
     """
 
     def open(self) -> AbstractContextManager[VaultNotes]:
@@ -113,7 +113,7 @@ class VaultNotes:
         listing: Which files are notes.
     """
 
-    def __init__(self, settings: PageSettings, listing: Listing) -> None:
+    def __init__(self, settings: PathSettings, listing: Listing) -> None:
         self._settings = settings
         self._listing = listing
         self._files = listing.files

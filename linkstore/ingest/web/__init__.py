@@ -3,31 +3,6 @@
 Needs the extra ``web``.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from linkstore.errors import MissingExtraError
-
-try:
-    from linkstore.ingest.web.targets import (
-        FetchError,
-        ForbiddenUrlError,
-        RobotsError,
-        SiteUnavailableError,
-        WebSettings,
-        WebSettingsError,
-    )
-    from linkstore.ingest.web.website import WebsiteSource
-except ModuleNotFoundError as error:
-    if error.name not in {"httpcore2", "protego"}:
-        raise
-    raise MissingExtraError("indexing a website", "web") from error
-
-__all__ = [
-    "FetchError",
-    "ForbiddenUrlError",
-    "RobotsError",
-    "SiteUnavailableError",
-    "WebSettings",
-    "WebSettingsError",
-    "WebsiteSource",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

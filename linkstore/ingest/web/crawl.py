@@ -29,8 +29,7 @@ from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.page import find_original
 from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 from linkstore.ingest.texts import read_text_page
-from linkstore.ingest.web.client import Client, Robots
-from linkstore.ingest.web.fetching import Response, get_media_type
+from linkstore.ingest.web.client import Client, Response, get_media_type
 from linkstore.ingest.web.frontier import (
     MOST_NAMES,
     Candidate,
@@ -247,37 +246,13 @@ def _find_url(href: str | None, base: str) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visitor:
-    """Everything that requests to a site need.
-
-    Args:
-        client: Makes the requests.
-        robots: Says which are welcome.
-        scope: Says which belong to the site.
-        settings: Says how pages are read.
-    """
-
-    client: Client
-    robots: Robots
-    scope: Scope
-    settings: WebSettings
-
-    @property
-    def how(self) -> str:
-        """The hash of the settings that a page's documents and the course of the crawl depend on."""
-        one = self.settings
-        said = repr(
-            (_VERSION, one.allow, one.deny, one.max_depth, one.encoding, one.limits, one.ignore_noindex)
-        )
-        return xxhash.xxh3_64_hexdigest(said.encode(errors="replace"))
-
-
 class Crawl:
     """Visits a site once.
 
     Args:
-        visitor: Asks.
+        client: Makes the requests.
+        scope: Says which URLs belong to the site.
+        settings: Says how pages are read.
         known: The digests of the pages that are stored, by URL.
         start: The answer for the start page, which is asked in any case; None if there is none.
         seeds: Further URLs to start from.
@@ -285,31 +260,39 @@ class Crawl:
 
     def __init__(
         self,
-        visitor: Visitor,
+        client: Client,
+        scope: Scope,
+        settings: WebSettings,
         known: Mapping[str, str],
         start: Response | None,
         seeds: Iterable[str | BadInput],
     ) -> None:
-        self._visitor = visitor
+        self._client = client
+        self._scope = scope
+        self._settings = one = settings
+        said = (_VERSION, one.allow, one.deny, one.max_depth, one.encoding, one.limits, one.ignore_noindex)
+        self._how = xxhash.xxh3_64_hexdigest(repr(said).encode(errors="replace"))
         self._start = start
         self._seeds = seeds
         self._digests = known
-        key_of = visitor.scope.key
-        self._stored = {key: url for url in known if (key := key_of(url)) is not None}
-        memories = {url: recall_page(digest) for url, digest in known.items()}
-        self._memories = {
-            key: (url, memory) for key, url in self._stored.items() if (memory := memories[url]) is not None
+        self._known: Final = {
+            key: (url, recall_page(digest))
+            for url, digest in known.items()
+            if (key := scope.key(url)) is not None
         }
-        self._texts = {(_cut_query(key), memory.text): key for key, (_, memory) in self._memories.items()}
+        """Key of a stored page → its URL, and what the last run recorded of it."""
+        self._texts = {
+            (_cut_query(key), record.text): key for key, (_, record) in self._known.items() if record
+        }
         self._copies: Counter[str] = Counter()
         self._unasked: Counter[str] = Counter()
         self._ends = UrlOutcomes()
-        self._frontier = Frontier(visitor.scope, memories, max_depth=visitor.settings.max_depth)
+        self._frontier = Frontier(scope, self._known, max_depth=settings.max_depth)
         self._offered: dict[str, tuple[str, PageRecord]] = {}
         self._broken: dict[str, BadInput] = {}
         self._pending: set[str] = set()
         self._requests = 0
-        self._heeds_noindex = not visitor.settings.ignore_noindex
+        self._heeds_noindex = not settings.ignore_noindex
         self.unwanted = 0
         """How many pages were left out because they ask not to be indexed."""
 
@@ -326,7 +309,7 @@ class Crawl:
                 yield seed
             else:
                 self._frontier.add(seed)
-        most = self._visitor.settings.max_pages
+        most = self._settings.max_pages
         while self._requests < most * _REQUESTS_A_PAGE + _REQUESTS_BESIDE:
             candidate = self._frontier.take(most - len(self._offered))
             if candidate is None:
@@ -343,7 +326,7 @@ class Crawl:
     def _is_copy(self, key: str) -> bool:
         """Say whether a URL is left out, for those that differ from it in the query alone were all copies."""
         path = _cut_query(key)
-        if path == key or key in self._stored or self._copies[path] < _MOST_COPIES:
+        if path == key or key in self._known or self._copies[path] < _MOST_COPIES:
             return False
         self._ends.add_nothing(key)
         self._unasked[path] += 1
@@ -352,13 +335,14 @@ class Crawl:
     def _again(self, url: str, record: PageRecord) -> Offer:
         """Ask once more for a page that was offered before all URLs that lead to it were known."""
         try:
-            found = self._visitor.client.get(url, follow=lambda _: False, wanted=partial(is_page, url))
+            found = self._client.ask(url, follow=lambda _: False, wanted=partial(is_page, url))
         except FetchError as error:
             return BadInput(name=url, reason=str(error))
-        page = read_web_page(found, encoding=self._visitor.settings.encoding) if found.body else None
+        assert found is not None, "it was asked before"
+        page = read_web_page(found, encoding=self._settings.encoding) if found.body else None
         if page is None or isinstance(page.content, UnreadablePageError):
             return BadInput(name=url, reason=f"it changed while the site was read: {found.status}")
-        record = update_record(record, self._visitor.how, page.content, found.headers)
+        record = update_record(record, self._how, page.content, found.headers)
         return self._make_page(url, record, page.content, again=True)
 
     def _visit(self, one: Candidate) -> Iterator[Offer]:
@@ -367,7 +351,7 @@ class Crawl:
         while other is not None:
             self._requests += 1
             try:
-                found = self._ask(other) if self._visitor.robots.allows(other.url) else None
+                found = self._ask(other)
             except FetchError as error:
                 self._ends.add_nothing(one.key)
                 yield self._bad(other, str(error), failed=error.again or isinstance(error, RobotsError))
@@ -379,33 +363,32 @@ class Crawl:
                 yield from self._answered(other, found)
                 return
             self._ends.add_nothing(one.key)
-            if one.key not in self._stored:
+            if one.key not in self._known:
                 self._broken[one.key] = self._bad(one, f"the server answers {found.status}")
             other = self._frontier.other_spelling(other)
 
-    def _ask(self, one: Candidate) -> Response:
-        _, memory = self._memories.get(one.key, ("", None))
+    def _ask(self, one: Candidate) -> Response | None:
+        _, memory = self._known.get(one.key, ("", None))
         as_before = (
             memory is not None
-            and memory.how == self._visitor.how
+            and memory.how == self._how
             and memory.moved == self._moved(one.key, memory.moved)
         )
         headers = memory.validators if memory is not None and as_before else {}
-        return self._visitor.client.get(
+        return self._client.ask(
             one.url, headers=headers, follow=partial(self._follows, one), wanted=partial(is_page, one.url)
         )
 
     def _follows(self, one: Candidate, location: str) -> bool:
         """Say whether to follow a redirect, which must not lead to a page that is visited anyway."""
-        key = self._visitor.scope.key(location)
+        key = self._scope.key(location)
         if key is None or key in self._pending:
             return False
-        if key != one.key and (key in self._ends or key in self._memories):
-            return False
-        return self._visitor.robots.allows(location)
+        _, memory = self._known.get(key, ("", None))
+        return key == one.key or (key not in self._ends and memory is None)
 
     def _answered(self, one: Candidate, found: Response) -> Iterator[Offer]:
-        url, memory = self._memories.get(one.key, (one.url, None))
+        url, memory = self._known.get(one.key, (one.url, None))
         if found.status == 304 and memory is not None and not found.hops:
             self._ends.add_page(one.key)
             self._offered[one.key] = (url, memory)
@@ -417,25 +400,25 @@ class Crawl:
             yield self._bad(one, f"the server answers {found.status}", failed=found.status >= _SERVER_ERROR)
         elif not is_page(found.url, found.headers):
             self._ends.add_nothing(one.key)
-            yield self._bad(one, f"it is {found.media_type[:80]}, not HTML")
+            yield self._bad(one, f"it is {get_media_type(found.headers)[:80]}, not HTML")
         else:
             yield from self._page(one, found)
 
     def _redirected(self, one: Candidate, found: Response) -> Iterator[Offer]:
-        target = self._visitor.scope.key(found.location or "")
+        target = self._scope.key(found.location or "")
         if target is None or self._ends.final(target) == one.key:
             self._ends.add_nothing(one.key)
-            if one.key not in self._stored:
+            if one.key not in self._known:
                 yield self._bad(one, f"it redirects to {found.location}, which does not belong to the crawl")
             return
         self._move((*found.hops, found.url), target)
         self._frontier.add(found.location or "", depth=one.depth, via=one.via)
 
     def _page(self, one: Candidate, found: Response) -> Iterator[Offer]:
-        key = self._visitor.scope.key(found.url) or one.key
+        key = self._scope.key(found.url) or one.key
         self._move(found.hops, key)
-        page = read_web_page(found, encoding=self._visitor.settings.encoding)
-        target = self._visitor.scope.key(page.refresh) if page.refresh else None
+        page = read_web_page(found, encoding=self._settings.encoding)
+        target = self._scope.key(page.refresh) if page.refresh else None
         if page.refresh and target is not None and self._ends.final(target) != key:
             self._move((found.url,), target)
             self._frontier.add(page.refresh, depth=one.depth, via=one.via)
@@ -483,7 +466,7 @@ class Crawl:
                 and len(self._pending) < _CANONICAL_CHAIN
             ):
                 self._pending.add(key)
-                asked = self._stored.get(other, named or "")
+                asked, _ = self._known.get(other, (named or "", None))
                 yield from self._visit(Candidate(url=asked, key=other, depth=one.depth, via=url))
                 self._pending.remove(key)
             final = self._ends.final(other)
@@ -495,8 +478,8 @@ class Crawl:
 
     def _read(self, key: str, depth: int, found: Response, page: WebPage, content: PageContent) -> SourcePage:
         """Return the page, with the digest of the last run if it still says the same."""
-        url, old = self._memories.get(key, (self._stored.get(key, drop_tracking(found.url)), None))
-        keys = {one: self._visitor.scope.key(one) for one in old.children} if old else {}
+        url, old = self._known.get(key, (drop_tracking(found.url), None))
+        keys = {one: self._scope.key(one) for one in old.children} if old else {}
         children = (one for one, name in keys.items() if name is not None and not self._ends.is_nothing(name))
         moved, aliases = self._moved(key, old.moved if old else ()), self._aliases(found.url, content)
         noted = PageRecord(
@@ -505,7 +488,7 @@ class Crawl:
             aliases=aliases,
             children=self._frontier.claim(key, (*page.links, *children)),
         )
-        memory = update_record(noted, self._visitor.how, content, found.headers)
+        memory = update_record(noted, self._how, content, found.headers)
         self._offered[key] = (url, memory)
         offered = self._make_page(url, memory, content)
         same = old is not None and old.content == memory.content
@@ -515,13 +498,13 @@ class Crawl:
         self, url: str, memory: PageRecord, content: PageContent, *, again: bool = False
     ) -> SourcePage:
         aliases = (*memory.moved, *memory.aliases)
-        read = partial(make_web_chunks, url, content, aliases, self._visitor.settings.limits)
+        read = partial(make_web_chunks, url, content, aliases, self._settings.limits)
         return SourcePage(url=url, digest=memory.digest(), read=read, again=again)
 
     def _aliases(self, url: str, found: PageContent) -> tuple[str, ...]:
         """Return the page's canonical URL, or that of which it is the Markdown, where nothing else is."""
         named = find_canonical_url(url, found) or find_original(url)
-        key = self._visitor.scope.key(named) if named else None
+        key = self._scope.key(named) if named else None
         free = key is not None and (self._ends.is_nothing(key) or key not in self._frontier)
         return (named,) if named and free else ()
 
@@ -529,14 +512,14 @@ class Crawl:
         """Return the URLs that lead to a page: those of this run, and earlier ones not visited yet."""
         found = self._ends.moved_to(key)
         for url in before:
-            name = self._visitor.scope.key(url)
+            name = self._scope.key(url)
             if name is not None and name not in self._ends:
                 found[name] = url
         return tuple(sorted(found.values())[:MOST_NAMES])
 
     def _move(self, urls: Iterable[str], target: str) -> None:
         for url in urls:
-            key = self._visitor.scope.key(url)
+            key = self._scope.key(url)
             if key is not None and self._ends.final(target) != key and not self._ends.is_page(key):
                 self._ends.add_move(key, url, target)
 
@@ -548,10 +531,10 @@ class Crawl:
             reason: What is wrong with it.
             failed: Whether there may be a page all the same.
         """
-        name = self._stored.get(one.key, one.url)
+        name, _ = self._known.get(one.key, (one.url, None))
         reason = f"{reason}; linked from {one.via}" if one.via else reason
         return BadInput(
-            name=name, reason=reason, hides=(name,) if failed and one.key in self._stored else None
+            name=name, reason=reason, hides=(name,) if failed and one.key in self._known else None
         )
 
     def _left_out(self) -> Iterator[BadInput]:
@@ -562,7 +545,7 @@ class Crawl:
         count = len(waiting) + self._frontier.left_out
         if count:
             why = f"after {len(self._offered):,} pages and {self._requests:,} requests (max_pages)"
-            hides = tuple(sorted(self._stored[key] for key in waiting & self._stored.keys()))
+            hides = tuple(sorted(self._known[key][0] for key in waiting & self._known.keys()))
             yield BadInput(name="further URLs", reason=f"{count:,} were left out, {why}", hides=hides)
 
 

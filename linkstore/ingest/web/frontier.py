@@ -19,7 +19,7 @@ import xxhash
 
 from linkstore.core.urls import Site, drop_tracking, is_internal_tag, split_tag
 from linkstore.ingest.html.pages import PageContent
-from linkstore.ingest.partition import Partition
+from linkstore.ingest.source import Partition
 from linkstore.ingest.web.targets import WebSettings
 
 _LISTS: Final = ("moved", "aliases", "children")
@@ -240,12 +240,12 @@ class Frontier:
 
     Args:
         scope: Which URLs belong to the crawl.
-        known: What is remembered of stored pages, by URL; None for one that is to be read anew.
+        known: The URL of each stored page, and what is recorded of it, by key; None: it is to be read anew.
         max_depth: How many links from a start page a URL may be.
     """
 
     def __init__(
-        self, scope: Scope, known: Mapping[str, PageRecord | None], *, max_depth: int | None
+        self, scope: Scope, known: Mapping[str, tuple[str, PageRecord | None]], *, max_depth: int | None
     ) -> None:
         self._scope = scope
         self._max_depth = max_depth
@@ -255,9 +255,19 @@ class Frontier:
         self._claims: dict[str, str] = {}
         self.left_out = 0
         """URLs that found no room."""
-        self._remember({url: memory for url, memory in known.items() if memory is not None})
-        for url, memory in known.items():
-            if memory is None and (key := scope.key(url)) is not None:  # unless a link leads there first
+        recorded = [(key, url, record) for key, (url, record) in known.items() if record is not None]
+        for key, url, record in recorded:
+            if not self._too_deep(record.depth):
+                self._spellings[key] = (url,)
+                self._recheck.append(Candidate(url=url, key=key, depth=record.depth))
+        for page, url, record in recorded:
+            for child in record.children:
+                if (found := self.add(child, depth=record.depth + 1, via=url)) is not None:
+                    self._claims.setdefault(found, page)
+            for one in record.moved:
+                self.add(one, depth=record.depth)
+        for key, (url, unrecorded) in known.items():
+            if unrecorded is None:  # it is asked last, unless a link leads there first
                 self._recheck.append(Candidate(url=url, key=key, depth=max_depth or 0))
 
     def __contains__(self, key: str) -> bool:
@@ -319,18 +329,3 @@ class Frontier:
 
     def _too_deep(self, depth: int) -> bool:
         return self._max_depth is not None and depth > self._max_depth
-
-    def _remember(self, known: Mapping[str, PageRecord]) -> None:
-        for url, memory in known.items():
-            key = self._scope.key(url)
-            if key is not None and key not in self._spellings and not self._too_deep(memory.depth):
-                self._spellings[key] = (url,)
-                self._recheck.append(Candidate(url=url, key=key, depth=memory.depth))
-        for url, memory in known.items():
-            page = self._scope.key(url)
-            for child in memory.children if page is not None else ():
-                key = self.add(child, depth=memory.depth + 1, via=url)
-                if key is not None and page is not None:
-                    self._claims.setdefault(key, page)
-            for one in memory.moved:
-                self.add(one, depth=memory.depth)

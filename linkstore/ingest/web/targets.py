@@ -24,10 +24,9 @@ from typing import Final
 from linkstore._version import __version__
 from linkstore.core.arguments import omit_none, require, require_list
 from linkstore.core.text import replace_surrogates
-from linkstore.core.urls import DEFAULT_POLICY, UrlPolicy, join_url
+from linkstore.core.urls import join_url
 from linkstore.errors import LinkStoreError, StrategyError, UnavailableError
-from linkstore.extract.html import find_encoding
-from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits
+from linkstore.ingest.settings import PageSettings
 
 USER_AGENT: Final = f"linkstore/{__version__}"
 """The user agent of requests; robots.txt files address it as ``linkstore``."""
@@ -64,9 +63,6 @@ class FetchError(LinkStoreError):
 class ForbiddenUrlError(FetchError):
     """A URL is not requested: another scheme than http(s), a private address, a user name, an odd port."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-
 
 class RobotsError(FetchError, UnavailableError):
     """The robots.txt of a host cannot be read or followed, so nothing is requested from the host."""
@@ -77,8 +73,12 @@ class SiteUnavailableError(UnavailableError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebSettings:
+class WebSettings(PageSettings):
     """How a website is crawled, and how its pages are read.
+
+    How pages are named and read is set as for other sources: see :class:`~linkstore.ingest.PageSettings`.
+    Without a ``prefix`` the pages of a site are known by their paths alone, so give each of several sites its
+    own. ``bases`` are where else it lies in public: links to pages below these URLs lead to its own pages.
 
     A change of what says which pages there are, or how they are read or named, makes the next run read
     all of them again.
@@ -88,18 +88,9 @@ class WebSettings:
     anything, ``$`` at the end is the end.
 
     Args:
-        prefix: Path below which the site is stored, next to other sources, such as ``python-3.13``; see
-            :class:`~linkstore.core.urls.Site`.
-            Without, its pages are known by their paths alone, so give each
-            of several sites its own.
         allow: Patterns of the pages to index; with none, all of the site, that is below the folder of
             the start page. A pattern with a host adds pages of another site.
         deny: Patterns of the pages to leave out, whatever ``allow`` says.
-        bases: Where else the site lies in public: links to pages below these URLs lead to its own pages.
-        encoding: Of all pages, whatever they and their server declare; a byte-order mark still wins. None
-            (default) takes what is declared, else UTF-8, else windows-1252, as browsers do.
-        limits: How long chunks are.
-        policy: What makes two URLs the same page.
         follow_links: Whether to index the pages that the start page leads to; False: the start page alone.
         max_depth: How many links from a start page a page may be; default any number.
         max_pages: How many pages are indexed at most; default 10,000.
@@ -112,7 +103,6 @@ class WebSettings:
         ignore_noindex: Whether to index pages that ask robots not to index them. They are indexed anyway if
             the start page asks that too, or if an ``llms.txt`` names them.
         user_agent: What the requests say they come from.
-        max_bytes: A larger page is skipped; default 16 MiB.
         timeout: Seconds for one request, from connecting to the last byte; default 30.
         max_redirects: On the way to one page; default 10.
 
@@ -120,13 +110,8 @@ class WebSettings:
         WebSettingsError: If a number is out of range, or a pattern begins otherwise.
     """
 
-    prefix: str = ""
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
-    bases: tuple[str, ...] = ()
-    encoding: str | None = None
-    limits: ChunkLimits = DEFAULT_LIMITS
-    policy: UrlPolicy = DEFAULT_POLICY
     follow_links: bool = True
     max_depth: int | None = None
     max_pages: int = 10_000
@@ -136,25 +121,21 @@ class WebSettings:
     allow_private: bool = False
     ignore_noindex: bool = False
     user_agent: str = USER_AGENT
-    max_bytes: int = 16 * 2**20
     timeout: float = 30.0
     max_redirects: int = 10
 
     def __post_init__(self) -> None:
+        PageSettings.__post_init__(self)
         require_list("patterns", allow=self.allow, deny=self.deny)
-        require_list("URLs", bases=self.bases)
-        for name in ("max_pages", "max_bytes", "rate", "timeout", "retries", "patience", "max_redirects"):
+        for name in ("max_pages", "rate", "timeout", "retries", "patience", "max_redirects"):
             require((int, float), "a number", **{name: getattr(self, name)})
         require(int, "an integer", **omit_none(max_depth=self.max_depth))
-        require(str, "the name of an encoding", **omit_none(encoding=self.encoding))
-        if self.encoding is not None:
-            find_encoding(self.encoding)
         for pattern in (*self.allow, *self.deny):
             if not pattern.startswith(_PATTERN_STARTS):
                 raise WebSettingsError(
                     f"the pattern {pattern!r} must begin with '/', '*' or 'https://', such as '/docs/'"
                 )
-        for name in ("max_pages", "max_bytes", "rate", "timeout"):
+        for name in ("max_pages", "rate", "timeout"):
             if not getattr(self, name) > 0:
                 raise WebSettingsError(f"{name} must be more than 0, not {getattr(self, name)}")
         for name in ("max_depth", "retries", "patience", "max_redirects"):

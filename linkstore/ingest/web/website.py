@@ -1,11 +1,16 @@
-"""A website as a source of pages."""
+"""A website as a source of pages, and what it lists of them: sitemaps (sitemaps.org, protocol 0.9)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
+from urllib.parse import urlsplit
+from xml.parsers import expat
 
 from linkstore.core.arguments import require
 from linkstore.core.display import make_readable
@@ -13,13 +18,10 @@ from linkstore.core.urls import Site
 from linkstore.extract.html import decode_html
 from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.page import find_named_pages, is_page_list
-from linkstore.ingest.partition import Partition
-from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.web.client import Client, Robots
-from linkstore.ingest.web.crawl import Crawl, Visitor, is_page
-from linkstore.ingest.web.fetching import Fetcher, Network, Response
+from linkstore.ingest.source import BadInput, Partition, SourcePage
+from linkstore.ingest.web.client import GZIP, Client, Fetcher, Network, Response, get_media_type, read_body
+from linkstore.ingest.web.crawl import Crawl, is_page
 from linkstore.ingest.web.frontier import Scope, find_site_roots
-from linkstore.ingest.web.sitemaps import MAX_BYTES, is_sitemap, list_sitemap_urls, resolve_urls
 from linkstore.ingest.web.targets import (
     FetchError,
     ForbiddenUrlError,
@@ -30,6 +32,7 @@ from linkstore.ingest.web.targets import (
     make_absolute_url,
     read_target,
 )
+from linkstore.ingest.xml import BoundedParser, UnboundedXmlError
 
 UNWANTED: Final = "asking not to be indexed (noindex; --ignore-noindex indexes them)"
 """How a summary counts them."""
@@ -84,38 +87,42 @@ class WebsiteSource(WebSettings):
         ports = frozenset({_find_port(one) for one in (start, *self.allow) if "://" in one} - {0})
         with Fetcher(self, ports=ports, network=self.network) as fetcher:
             client = Client(fetcher, self, self.network)
-            robots = Robots(client, self.user_agent, ports)
-            found = _fetch_start(client, robots, start)
+            found = _fetch_start(client, start)
             roots = find_site_roots(start, found.url)
-            site = Site(bases=(*roots, *self.bases), policy=self.policy, prefix=self.prefix, query="keep")
+            site = Site(
+                bases=(*roots, *(self.bases or ())), policy=self.policy, prefix=self.prefix, query="keep"
+            )
             is_listed = is_page_list(found.url) or (is_sitemap(found.body) and self.max_depth == 0)
             if self.partition is not None and not is_listed:
                 raise WebSettingsError(
                     f"{start} cannot be divided, because pages are found by following links; give its"
                     " sitemap, and max_depth=0 (--max-depth 0), so that only its pages are indexed"
                 )
-            scope = Scope(site, roots, found.url, self, self.partition)
-            yield WebsitePages(Visitor(client=client, robots=robots, scope=scope, settings=self), site, found)
+            yield WebsitePages(self, client, site, Scope(site, roots, found.url, self, self.partition), found)
 
 
 class WebsitePages:
     """The pages of a website, in one run.
 
     Args:
-        visitor: Asks for them.
+        settings: Say how they are found and read.
+        client: Asks for them.
         site: Names pages below the start page's folder by their path from there, with the query.
+        scope: Says which belong to the site.
         start: The answer for the URL that was given: a page, a sitemap, or a list of pages.
     """
 
-    def __init__(self, visitor: Visitor, site: Site, start: Response) -> None:
+    def __init__(
+        self, settings: WebSettings, client: Client, site: Site, scope: Scope, start: Response
+    ) -> None:
         self.site: Final = site
+        self._client = client
+        self._scope = scope
         self._start = start
         self._crawl: Crawl | None = None
         self._is_list = is_page_list(start.url)
-        if self._is_list or not visitor.settings.follow_links:
-            named = replace(visitor.settings, max_depth=0, ignore_noindex=True)
-            visitor = replace(visitor, settings=named)
-        self._visitor = visitor
+        is_named = self._is_list or not settings.follow_links
+        self._settings = replace(settings, max_depth=0, ignore_noindex=True) if is_named else settings
 
     @property
     def unread(self) -> Mapping[str, int]:
@@ -138,24 +145,26 @@ class WebsitePages:
             name if name.isascii() else make_absolute_url(name, ""): digest for name, digest in known.items()
         }
         is_page = not self._is_list and not is_sitemap(self._start.body)
-        self._crawl = Crawl(self._visitor, asked, self._start if is_page else None, self._seeds())
+        self._crawl = Crawl(
+            self._client, self._scope, self._settings, asked, self._start if is_page else None, self._seeds()
+        )
         yield from map(_name_in_letters, self._crawl.run())
 
     def _seeds(self) -> Iterator[str | BadInput]:
         """Yield what the given list or sitemap names, else the sitemaps of robots.txt, or /sitemap.xml."""
-        client, robots, url = self._visitor.client, self._visitor.robots, self._start.url
+        url = self._start.url
         if self._is_list:
             yield from self._named()
         elif is_sitemap(self._start.body):
-            yield from list_sitemap_urls(client, (), allowed=robots.allows, given=self._start)
-        elif self._visitor.settings.follow_links:
+            yield from list_sitemap_urls(self._client, given=self._start)
+        elif self._settings.follow_links:
             named = []
-            for one in resolve_urls(robots.sitemaps(url), make_absolute_url("/robots.txt", url)):
+            for one in resolve_urls(self._client.sitemaps(url), make_absolute_url("/robots.txt", url)):
                 if isinstance(one, BadInput):
                     yield one
                 else:
                     named.append(one)
-            yield from list_sitemap_urls(client, named, allowed=robots.allows)
+            yield from list_sitemap_urls(self._client, named)
             if not named:
                 yield from self._guessed(make_absolute_url("/sitemap.xml", url))
 
@@ -164,7 +173,7 @@ class WebsitePages:
         outside = 0
         hrefs = find_named_pages(decode_html(self._start.body).text)
         for one in resolve_urls(hrefs, self._start.url):
-            if isinstance(one, BadInput) or self._visitor.scope.key(one) is not None:
+            if isinstance(one, BadInput) or self._scope.key(one) is not None:
                 yield one
             else:
                 outside += 1
@@ -173,14 +182,13 @@ class WebsitePages:
             yield BadInput(name=self._start.url, reason=reason)
 
     def _guessed(self, url: str) -> Iterator[str | BadInput]:
-        client, robots = self._visitor.client, self._visitor.robots
         try:
-            found = client.get(url, follow=robots.allows, max_bytes=MAX_BYTES) if robots.allows(url) else None
+            found = self._client.ask(url, max_bytes=MAX_BYTES)
         except FetchError as error:
             yield BadInput(name=url, reason=str(error))
             return
         if found is not None and found.status == 200 and is_sitemap(found.body):
-            yield from list_sitemap_urls(client, (), allowed=robots.allows, given=found)
+            yield from list_sitemap_urls(self._client, given=found)
 
 
 def _name_in_letters(offered: SourcePage | BadInput) -> SourcePage | BadInput:
@@ -197,11 +205,9 @@ def _find_port(url: str) -> int:
     return int(port) if port.isdecimal() else 0
 
 
-def _fetch_start(client: Client, robots: Robots, url: str) -> Response:
+def _fetch_start(client: Client, url: str) -> Response:
     try:
-        if not robots.allows(url):
-            raise SourceNotFoundError(f"{url}: robots.txt does not allow indexing it")
-        found = client.get(url, follow=robots.allows)
+        found = client.ask(url)
     except ForbiddenUrlError:
         raise
     except RobotsError as error:
@@ -209,10 +215,185 @@ def _fetch_start(client: Client, robots: Robots, url: str) -> Response:
     except FetchError as error:
         kind = SiteUnavailableError if error.again else FetchError
         raise kind(f"{url} cannot be read: {error}") from error
+    if found is None:
+        raise SourceNotFoundError(f"{url}: robots.txt does not allow indexing it")
     if found.location is not None:
         raise SourceNotFoundError(f"{url} redirects to {found.location}, which robots.txt does not allow")
     if found.status != 200:
         raise SourceNotFoundError(f"{url} cannot be read: the server answered {found.status}")
     if not is_page(found.url, found.headers) and not is_sitemap(found.body):
-        raise SourceNotFoundError(f"{url} is {found.media_type}; give a page of HTML or a sitemap")
+        raise SourceNotFoundError(
+            f"{url} is {get_media_type(found.headers)}; give a page of HTML or a sitemap"
+        )
     return found
+
+
+MAX_BYTES: Final = 50 * 2**20
+"""The protocol's own limit for an unpacked sitemap."""
+
+MOST_URLS: Final = 50_000
+"""The protocol's own limit for the URLs of a sitemap."""
+_LONGEST_URL: Final = 8192
+_WORD: Final = re.compile(rb"\S+")
+_MOST: Final = 1000
+"""Sitemaps read in one run."""
+_HELD: Final = 50_000
+"""Sitemaps known of, as many as one index may list."""
+_DEEPEST: Final = 3
+_ROOT_WITHIN: Final = 1024
+
+
+@dataclass(slots=True)
+class Sitemap:
+    """The entries of a sitemap.
+
+    Args:
+        pages: URLs of pages.
+        sitemaps: URLs of further sitemaps.
+        is_cut: Whether it lists more than the protocol allows, which are not read.
+    """
+
+    pages: list[str] = field(default_factory=list)
+    sitemaps: list[str] = field(default_factory=list)
+    is_cut: bool = False
+
+
+def is_sitemap(body: bytes) -> bool:
+    """Say whether a body is a sitemap in XML, gzipped or not, by how it begins."""
+    if body.startswith(GZIP):
+        try:
+            body = _unpack_body(body)
+        except FetchError:
+            return False
+    head = body[:_ROOT_WITHIN].lower()
+    return b"<urlset" in head or b"<sitemapindex" in head
+
+
+def read_sitemap(body: bytes) -> Sitemap:
+    """Read the entries of a sitemap.
+
+    A document type, by which entities could be defined, is refused: no sitemap has one.
+
+    Raises:
+        FetchError: If it is not a sitemap, or is larger than 50 MiB when unpacked.
+    """
+    body = _unpack_body(body) if body.startswith(GZIP) else body
+    if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+        reader = _SitemapReader()
+        try:
+            reader.parser.feed(body)
+            reader.parser.finish()
+        except _FullError:
+            reader.found.is_cut = True
+        except (expat.ExpatError, UnboundedXmlError, ValueError, LookupError) as error:
+            raise FetchError(f"not a sitemap: {error}") from error
+        return reader.found
+    found = islice(_WORD.finditer(body.removeprefix(b"\xef\xbb\xbf")), MOST_URLS + 1)
+    lines = [word[0].decode("utf-8", "replace") for word in found]
+    if not lines or not all(line.startswith(("http://", "https://")) for line in lines):
+        raise FetchError("not a sitemap")
+    short = [line for line in lines[:MOST_URLS] if len(line) <= _LONGEST_URL]
+    return Sitemap(pages=short, is_cut=len(lines) > MOST_URLS)
+
+
+def list_sitemap_urls(
+    client: Client, urls: Iterable[str] = (), *, given: Response | None = None
+) -> Iterator[str | BadInput]:
+    """Yield the URLs of pages that sitemaps list, and those of the sitemaps they refer to.
+
+    Args:
+        client: Asks for them.
+        urls: Where to start. One that a sitemap names must lie on the same host as that.
+        given: A sitemap that has been fetched already.
+    """
+    seen = set(urls if given is None else (given.url, *urls))
+    waiting = deque((url, 0) for url in sorted(seen))
+    while waiting:
+        url, depth = waiting.popleft()
+        if len(seen) - len(waiting) > _MOST:
+            left = f"{len(waiting) + 1:,} are left"
+            yield BadInput(name=url, reason=f"only {_MOST:,} sitemaps are read; {left}", hides=())
+            return
+        try:
+            found = given if given is not None and url == given.url else _fetch_sitemap(client, url)
+            sitemap = Sitemap() if found is None else read_sitemap(found.body)
+        except FetchError as error:
+            yield BadInput(name=url, reason=str(error), hides=())
+            continue
+        yield from resolve_urls(sitemap.pages, url)
+        if sitemap.is_cut:
+            reason = (
+                f"only the first {MOST_URLS:,} URLs of a sitemap are read, as many as the protocol allows"
+            )
+            yield BadInput(name=url, reason=reason, hides=())
+        for one in resolve_urls(sitemap.sitemaps, url):
+            if isinstance(one, BadInput):
+                yield one
+            elif depth < _DEEPEST and len(seen) < _HELD and urlsplit(one).netloc == urlsplit(url).netloc:
+                if one not in seen:
+                    waiting.append((one, depth + 1))
+                seen.add(one)
+
+
+def resolve_urls(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:
+    """Yield the absolute URLs that a sitemap or robots.txt names.
+
+    Args:
+        hrefs: As they are written.
+        base: Where they are written.
+    """
+    for href in hrefs:
+        try:
+            yield make_absolute_url(href, base)
+        except FetchError as error:
+            yield BadInput(name=base, reason=str(error))
+
+
+def _fetch_sitemap(client: Client, url: str) -> Response | None:
+    """Fetch a sitemap, or return None if there is none, or it may not be asked."""
+    found = client.ask(url, max_bytes=MAX_BYTES)
+    if found is None or found.status in (404, 410) or found.location is not None:
+        return None
+    if found.status != 200:
+        raise FetchError(f"the server answers {found.status}")
+    return found
+
+
+def _unpack_body(body: bytes) -> bytes:
+    return read_body([body], coding="gzip", max_bytes=MAX_BYTES)
+
+
+class _FullError(Exception):
+    """A sitemap has listed all that is read of it."""
+
+
+class _SitemapReader:
+    """Handles the events of the XML parser."""
+
+    def __init__(self) -> None:
+        self.found = Sitemap()
+        self._path: list[str] = []
+        self._text: list[str] = []
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text.append
+        self.parser = BoundedParser(parser)
+
+    def _start(self, name: str, _: dict[str, str]) -> None:
+        self.parser.enter()
+        self._path.append(name.rpartition(" ")[2].lower())
+        self._text.clear()
+
+    def _end(self, _: str) -> None:
+        self.parser.leave()
+        within = self._path[-2:]
+        self._path.pop()
+        if within not in (["url", "loc"], ["sitemap", "loc"]):
+            return
+        urls = self.found.pages if within[0] == "url" else self.found.sitemaps
+        if len(urls) >= MOST_URLS:
+            raise _FullError
+        if len(url := "".join(self._text).strip()) <= _LONGEST_URL:  # a longer one could not be followed
+            urls.append(url)

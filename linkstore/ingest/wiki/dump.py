@@ -19,7 +19,7 @@ from xml.parsers import expat
 
 from linkstore.errors import LinkStoreError
 from linkstore.ingest.files import SourceNotFoundError
-from linkstore.ingest.partition import Partition
+from linkstore.ingest.source import Partition
 from linkstore.ingest.wiki.titles import NAMES, Namespace, SiteInfo, make_anchor
 from linkstore.ingest.xml import BoundedParser
 

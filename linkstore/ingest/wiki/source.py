@@ -24,8 +24,7 @@ from linkstore.extract.blocks import Block
 from linkstore.extract.protocol import Chunk, LinkExtractor, Page, load_extractor
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
 from linkstore.ingest.files import name_path
-from linkstore.ingest.partition import Partition
-from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
+from linkstore.ingest.source import BadInput, Partition, SourcePage, UnreadablePageError
 from linkstore.ingest.wiki.dump import (
     Alias,
     DumpCutShortError,

@@ -23,7 +23,7 @@ from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.copies import count_books, find_books
 from linkstore.ingest.files import SourceNotFoundError, quote_path
 from linkstore.ingest.html.pages import read_html_page
-from linkstore.ingest.settings import PageSettings, PathSettings
+from linkstore.ingest.settings import PathSettings
 from linkstore.ingest.source import BadInput, SourcePage
 
 _SITE: Final = re.compile(r"\s*(?:[-\u2013\u2014|:·]\s|\Z)")
@@ -43,7 +43,7 @@ class ZimSource(PathSettings):
     Args:
         path: The file.
 
-    Its other settings are those of :class:`~linkstore.ingest.settings.PageSettings`.
+    Its other settings are those of :class:`~linkstore.ingest.settings.PathSettings`.
     """
 
     def open(self) -> AbstractContextManager[ZimPages]:
@@ -59,7 +59,7 @@ class ZimSource(PathSettings):
 class ZimPages:
     """The pages of a ZIM file, in one run."""
 
-    def __init__(self, settings: PageSettings, archive: Any) -> None:
+    def __init__(self, settings: PathSettings, archive: Any) -> None:
         self._settings = settings
         self._archive = archive
         self.site: Final = settings.make_site(settings.bases or ())
@@ -121,7 +121,7 @@ class ZimPages:
 
 
 def _make_zim_chunks(
-    settings: PageSettings, url: str, title: str, aliases: tuple[str, ...], content: bytes
+    settings: PathSettings, url: str, title: str, aliases: tuple[str, ...], content: bytes
 ) -> list[Chunk]:
     found = read_html_page(content, encoding=settings.encoding)
     page = Page(

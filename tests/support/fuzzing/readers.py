@@ -21,8 +21,8 @@ from linkstore.ingest.notes.frontmatter import FrontMatterError, read_front_matt
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.notes.markup import NoteIndex, find_property_links, find_targets, render_note
 from linkstore.ingest.source import UnreadablePageError
-from linkstore.ingest.web.sitemaps import read_sitemap
 from linkstore.ingest.web.targets import FetchError
+from linkstore.ingest.web.website import read_sitemap
 from linkstore.ingest.wiki.dump import read_pages, read_siteinfo
 from linkstore.ingest.wiki.source import read_article, read_reference
 from linkstore.ingest.wiki.titles import SiteInfo, TitleResolver
