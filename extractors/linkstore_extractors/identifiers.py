@@ -149,78 +149,67 @@ def _normalise_draft(match: re.Match[str]) -> str | None:
     return f"draft:{name}" if known else None
 
 
-def _make_normaliser(name: str) -> Callable[[re.Match[str]], str]:
-    return lambda match: f"{name}:{match[match.lastindex or 0].lower()}"
-
-
-def _compile_pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.ASCII)
+def _make_rule(
+    name: str,
+    pattern: str,
+    *,
+    hints: tuple[str, ...] = (),
+    normalise: Callable[[re.Match[str]], str | None] | None = None,
+    prefix: str = "",
+    keys: tuple[str, ...] = (),
+    exact_case: bool = False,
+) -> IdentifierRule:
+    """Make a rule. By default the name is its hint, and the last group what follows it in the tag."""
+    return IdentifierRule(
+        name=name,
+        hints=hints or (name,),
+        pattern=re.compile(pattern, re.ASCII if exact_case else re.ASCII | re.IGNORECASE),
+        normalise=normalise or (lambda match: f"{name}:{match[match.lastindex or 0].lower()}"),
+        prefix=prefix,
+        keys=keys,
+    )
 
 
 def _make_series(name: str, separator: str, digits: int, *, exact_case: bool = False) -> IdentifierRule:
     """Make a rule for a series of numbered documents, such as RFCs. Leading zeros count for nothing."""
     pattern = rf"(?<![\w.]){name}{separator}0{{0,6}}(\d{{1,{digits}}})(?![\w])"
-    return IdentifierRule(
-        name=name.lower(),
-        hints=(name.lower(),),
-        pattern=re.compile(pattern, re.ASCII) if exact_case else _compile_pattern(pattern),
-        normalise=_make_normaliser(name.lower()),
-        prefix=f"{name}-",
-    )
+    return _make_rule(name.lower(), pattern, prefix=f"{name}-", exact_case=exact_case)
 
 
 _DASH: Final = "[- \u00a0\u2010-\u2015\u2212]"
 
 IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
-    IdentifierRule(
-        name="doi",
+    _make_rule(
+        "doi",
+        r"(?:(?:https?://)?(?:dx\.|www\.)?doi\.org/|(?<![\w.])doi:\s?|(?<![\w.]))"
+        r"(10\.\d{4,9}(?:/|%2F)(?:[-._;()/:\w]|%[0-9A-F]{2}){1,200})",
         hints=("10.",),
-        pattern=_compile_pattern(
-            r"(?:(?:https?://)?(?:dx\.|www\.)?doi\.org/|(?<![\w.])doi:\s?|(?<![\w.]))"
-            r"(10\.\d{4,9}(?:/|%2F)(?:[-._;()/:\w]|%[0-9A-F]{2}){1,200})"
-        ),
         normalise=_normalise_doi,
         prefix="doi:",
     ),
-    IdentifierRule(
-        name="arxiv",
-        hints=("arxiv",),
-        pattern=_compile_pattern(
-            r"(?<![\w])(?:https?://)?(?:[a-z]{2,9}\.)?arxiv"
-            r"(?:\.org/(?:abs|pdf|html|format)/|:\s?|\s(?:preprint\s)?(?:arxiv:\s?)?)"
-            r"(?:(?P<archive>[a-z]{2,10}(?:-[a-z]{2,4})?)(?:\.[a-z]{2})?/(?P<old>)|)"
-            r"(?P<number>(?(old)\d{7}|\d{2}(?:0[1-9]|1[0-2])\.\d{4,5}))(?:v\d{1,2})?(?:\.pdf)?(?![\w])"
-        ),
+    _make_rule(
+        "arxiv",
+        r"(?<![\w])(?:https?://)?(?:[a-z]{2,9}\.)?arxiv"
+        r"(?:\.org/(?:abs|pdf|html|format)/|:\s?|\s(?:preprint\s)?(?:arxiv:\s?)?)"
+        r"(?:(?P<archive>[a-z]{2,10}(?:-[a-z]{2,4})?)(?:\.[a-z]{2})?/(?P<old>)|)"
+        r"(?P<number>(?(old)\d{7}|\d{2}(?:0[1-9]|1[0-2])\.\d{4,5}))(?:v\d{1,2})?(?:\.pdf)?(?![\w])",
         normalise=_normalise_arxiv,
         prefix="arXiv:",
         keys=("arxiv_id", "eprint", "entry_id"),
     ),
-    IdentifierRule(
-        name="pmid",
+    _make_rule(
+        "pmid",
+        r"(?<![\w])(?:pmid:?\s?|(?:https?://)?pubmed\.ncbi\.nlm\.nih\.gov/"
+        r"|(?:https?://)?(?:www\.)?ncbi\.nlm\.nih\.gov/pubmed/)0{0,6}([1-9]\d{0,7})(?![\w])",
         hints=("pmid", "pubmed"),
-        pattern=_compile_pattern(
-            r"(?<![\w])(?:pmid:?\s?|(?:https?://)?pubmed\.ncbi\.nlm\.nih\.gov/"
-            r"|(?:https?://)?(?:www\.)?ncbi\.nlm\.nih\.gov/pubmed/)0{0,6}([1-9]\d{0,7})(?![\w])"
-        ),
-        normalise=_make_normaliser("pmid"),
         prefix="PMID ",
         keys=("pubmed", "pubmed_id"),
     ),
-    IdentifierRule(
-        name="pmcid",
-        hints=("pmc",),
-        pattern=_compile_pattern(r"(?<![\w])PMC(\d{4,9})(?![\w])"),
-        normalise=lambda match: f"pmcid:pmc{match[1]}",
-        prefix="PMC",
-        keys=("pmc",),
-    ),
-    IdentifierRule(
-        name="isbn",
-        hints=("isbn",),
-        pattern=_compile_pattern(
-            r"(?<![\w])isbn(?:-?1[03])?(?::[\s\u00a0]?|[\s\u00a0])?"
-            rf"((?:97[89]{_DASH}?)?\d(?:{_DASH}?\d){{8}}{_DASH}?[\dX])(?![\w])"
-        ),
+    _make_rule("pmcid", r"(?<![\w])(PMC\d{4,9})(?![\w])", hints=("pmc",), prefix="PMC", keys=("pmc",)),
+    _make_rule(
+        "isbn",
+        r"(?<![\w])isbn(?:-?1[03])?(?::[\s\u00a0]?|[\s\u00a0])?"
+        rf"((?:97[89]{_DASH}?)?\d(?:{_DASH}?\d){{8}}{_DASH}?[\dX])(?![\w])",
         normalise=_normalise_isbn,
         prefix="ISBN ",
         keys=("isbn10", "isbn13", "isbn_10", "isbn_13"),
@@ -233,47 +222,32 @@ IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
     _make_series("EIP", r"[\s-]", 5, exact_case=True),
     _make_series("JEP", r"[\s-]", 3, exact_case=True),
     _make_series("XEP", r"[\s-]", 4, exact_case=True),
-    IdentifierRule(
-        name="cve",
-        hints=("cve-",),
-        pattern=_compile_pattern(r"(?<![\w])CVE-((?:19|20)\d{2}-\d{4,7})(?![\w])"),
-        normalise=_make_normaliser("cve"),
-        prefix="CVE-",
-    ),
-    IdentifierRule(
-        name="ghsa",
+    _make_rule("cve", r"(?<![\w])CVE-((?:19|20)\d{2}-\d{4,7})(?![\w])", hints=("cve-",), prefix="CVE-"),
+    _make_rule(
+        "ghsa",
+        r"(?<![\w])GHSA-([2-9cfghjmpqrvwx]{4}(?:-[2-9cfghjmpqrvwx]{4}){2})(?![\w])",
         hints=("ghsa-",),
-        pattern=_compile_pattern(r"(?<![\w])GHSA((?:-[2-9cfghjmpqrvwx]{4}){3})(?![\w])"),
-        normalise=lambda match: f"ghsa:{match[1][1:].lower()}",
         prefix="GHSA-",
     ),
-    IdentifierRule(
-        name="w3c",
+    _make_rule(
+        "w3c",
+        r"(?<![\w])(?:https?://)?(?:www\.)?w3\.org/TR/(?!\d{4}/?$)"
+        r"(?:\d{4}/[a-z]{2,8}-([a-z][\w.-]{0,60}?)-\d{8}(?![\w-])|([a-z][\w.-]{0,60}[a-z0-9]))/?",
         hints=("w3.org/tr/",),
-        pattern=_compile_pattern(
-            r"(?<![\w])(?:https?://)?(?:www\.)?w3\.org/TR/(?!\d{4}/?$)"
-            r"(?:\d{4}/[a-z]{2,8}-([a-z][\w.-]{0,60}?)-\d{8}(?![\w-])|([a-z][\w.-]{0,60}[a-z0-9]))/?"
-        ),
-        normalise=_make_normaliser("w3c"),
         prefix="w3.org/TR/",
     ),
-    IdentifierRule(
-        name="iso",
-        hints=("iso",),
-        pattern=re.compile(
-            r"(?<![\w])ISO(?:/(?:IEC|ASTM|TS|TR))?(?:/IEEE)?[\s-](639|690|\d{4,6})(-\d{1,3})?(?::\d{4})?(?![\w])",
-            re.ASCII,
-        ),
-        normalise=lambda match: f"iso:{match[1]}{match[2] or ''}",
+    _make_rule(
+        "iso",
+        r"(?<![\w])ISO(?:/(?:IEC|ASTM|TS|TR))?(?:/IEEE)?[\s-]"
+        r"((?:639|690|\d{4,6})(?:-\d{1,3})?)(?::\d{4})?(?![\w])",
         prefix="ISO ",
+        exact_case=True,
     ),
-    IdentifierRule(
-        name="draft",
+    _make_rule(
+        "draft",
+        r"(?<![\w-])(?P<name>draft-[a-z0-9]{1,30}(?:-(?!\d\d(?![\w-]))[a-z0-9]{1,30}){1,12})"
+        r"(?:-(?P<version>\d\d))?(?![\w-])",
         hints=("draft-",),
-        pattern=_compile_pattern(
-            r"(?<![\w-])(?P<name>draft-[a-z0-9]{1,30}(?:-(?!\d\d(?![\w-]))[a-z0-9]{1,30}){1,12})"
-            r"(?:-(?P<version>\d\d))?(?![\w-])"
-        ),
         normalise=_normalise_draft,
     ),
 )

@@ -468,15 +468,6 @@ class _BlockReader:
         around = self._term
         if tag == "dd":
             self._term = self._last_term
-        text = _get_only_text(node)
-        if text is None:
-            self._read_inside(node, tag, depth)
-        elif text and not text.isspace():
-            self._emit(fold_lines(_remove_marks(text, 0)[0]), (), tag)
-        self._lead = None
-        self._term = around
-
-    def _read_inside(self, node: Node, tag: str, depth: int) -> None:
         own = tag in _SECTIONS or (tag == "div" and bool(node.id))
         start = len(self._blocks)
         if own:
@@ -490,6 +481,7 @@ class _BlockReader:
                 self._headed[-1] = heading
             if heading is not None and start < heading < len(self._blocks):
                 self._put_ahead(start, heading, node)
+        self._term = around
 
     def _put_ahead(self, start: int, at: int, section: Node) -> None:
         """Move what precedes a section's heading below the heading."""
@@ -569,28 +561,22 @@ class _BlockReader:
 
     def _note(self, node: Node, tag: str, number: int = _AT_START) -> None:
         """Keep an element's anchors and link for the block in the making."""
-        waiting = self._waiting
-        if tag == "a":
-            attributes = node.attributes
-            names = dict.fromkeys((attributes.get("id"), attributes.get("name")))
-            anchors: Sequence[str] = [name for name in names if name]
-            href = get_link_target(attributes)
-            backlink = attributes.get("role") == "doc-backlink" or _BACKLINK in (
-                attributes.get("class") or ""
-            )
-            if href and not backlink:
-                waiting.links.append((Hyperlink(href=href, label=get_link_label(node)), number))
-                in_sequence = ("rel" in attributes or "accesskey" in attributes) and _is_in_sequence(
-                    attributes
-                )
-                waiting.sequence += in_sequence
-                self._sequence += in_sequence
-                self._links += 1
-        else:
-            own = node.id
-            anchors = (own,) if own else ()
-        if anchors:
-            waiting.anchors.extend((anchor, number) for anchor in anchors)
+        waiting, own = self._waiting, node.id
+        if own:
+            waiting.anchors.append((own, number))
+        if tag != "a":
+            return
+        attributes = node.attributes
+        name, href = attributes.get("name"), get_link_target(attributes)
+        if name and name != own:
+            waiting.anchors.append((name, number))
+        backlink = attributes.get("role") == "doc-backlink" or _BACKLINK in (attributes.get("class") or "")
+        if href and not backlink:
+            waiting.links.append((Hyperlink(href, get_link_label(node)), number))
+            in_sequence = ("rel" in attributes or "accesskey" in attributes) and _is_in_sequence(attributes)
+            waiting.sequence += in_sequence
+            self._sequence += in_sequence
+            self._links += 1
 
     def _flush(self, tag: str) -> None:
         if self._line:
@@ -611,29 +597,31 @@ class _BlockReader:
             beside = count_letters(text) - linked
             if beside <= max(_FEW_LETTERS, linked) and 2 * waiting.sequence >= len(waiting.links):
                 tag = BAR
-        starts = any(number < 0 or not counts[number] for _, number in waiting.anchors)
+        lead = ("" if level else self._lead) or ""
         tight = self._lead is not None and not level
         if tight:
-            if self._lead:
-                text, counts = f"{self._lead}{text}", [count + 1 for count in counts]
             self._lead = None
         if tag == "dt":
             self._last_term = text
-        block = Block(text, level, fragment=fragment, tight=tight, tag=tag, term=self._term)
+        anchors: dict[str, int] = {}
+        links: tuple[Hyperlink, ...] = ()
+        places: tuple[int, ...] = ()
         if waiting.anchors or waiting.links:
-            counts = (*counts, 0)  # the last one is that of _AT_START
-            anchors: dict[str, int] = {}
+            shift = len(lead.strip())
+            placed = [count and count + shift for count in (*counts, 0)]  # the last one is that of _AT_START
             for anchor, number in waiting.anchors:
-                anchors.setdefault(anchor, counts[number])
-            block = block._replace(
-                anchors=tuple(anchors),
-                links=tuple([link for link, _ in waiting.links]),
-                starts=starts,
-                places=(*anchors.values(), *[counts[number] for _, number in waiting.links]),
-            )
+                anchors.setdefault(anchor, placed[number])
+            links = tuple([link for link, _ in waiting.links])
+            places = (*anchors.values(), *[placed[number] for _, number in waiting.links])
             self._waiting = _PendingMarks()
         waiting.sequence = 0
-        self._blocks.append(block)
+        starts = 0 in anchors.values()
+        names = tuple(anchors)
+        self._blocks.append(
+            Block(
+                lead + text, level, names, links, starts, fragment, tight, places, False, 0, tag, self._term
+            )
+        )
 
 
 def _remove_marks(text: str, marks: int) -> tuple[str, tuple[int, ...]]:

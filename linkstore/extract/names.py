@@ -71,13 +71,12 @@ class Variants:
         for name, others in (aliases or {}).items():
             if isinstance(others, str):
                 raise LinkError(f"the aliases of {name!r} must be a list, not the string {others!r}")
-            for other in (name, *others):
-                self._declare(other, normalize_name(name))
-
-    def _declare(self, alias: str, name: str) -> None:
-        known = self._canonical.setdefault(normalize_name(alias), name)
-        if known != name:
-            raise LinkError(f"the alias {alias!r} stands for {known!r} and for {name!r}; declare it once")
+            for alias in (name, *others):
+                known = self._canonical.setdefault(normalize_name(alias), meant := normalize_name(name))
+                if known != meant:
+                    raise LinkError(
+                        f"the alias {alias!r} stands for {known!r} and for {meant!r}; declare it once"
+                    )
 
     def name(self, spelling: str) -> str:
         """Return the tag under which a spelling meets the others."""
@@ -101,9 +100,8 @@ class Variants:
             if any(link.kind in self.kinds for link in links):
                 written = [link.to_dict() for link in merge_links(map(self.joined, links))]
                 metadata = {**document.metadata, LINKS_KEY: written}
-                found.append(document.model_copy(update={"metadata": metadata}))
-            else:
-                found.append(document)
+                document = document.model_copy(update={"metadata": metadata})
+            found.append(document)
         return found
 
     def apply(self, store: LinkedStore) -> int:

@@ -13,7 +13,6 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from operator import add, sub
 from typing import Final, NamedTuple
 
 from linkstore.extract.blocks import BAR, HEADINGS, Block, Box, Node, Tree, count_letters
@@ -165,35 +164,26 @@ def count_linked(block: Block) -> int:
     return sum([count_letters(link.label) for link in block.links])
 
 
-class _Measures(NamedTuple):
-    """What a block adds to the sums by which a box is judged.
+def _measure(
+    blocks: Sequence[Block], boxes: Sequence[Box]
+) -> tuple[list[int], list[int], list[int], list[bool], list[bool]]:
+    """Return what each block adds to the sums by which a box is judged.
 
-    Attributes:
-        letters: How many it has.
-        linked: How many of them are in links.
-        labels: How many are in no link, none if it is a notice of rights.
-        content: Whether it is a paragraph, or code.
-        bar: Whether it only leads to other pages.
+    Returns:
+        Letters; those in links; of blocks in boxes, those in no link unless it is a notice of rights, and
+        whether it is content, a paragraph or code; whether it only leads to other pages.
     """
-
-    letters: int
-    linked: int
-    labels: int
-    content: bool
-    bar: bool
-
-
-def _measure(block: Block) -> _Measures:
-    letters = count_own_letters(block)
-    linked = min(letters, count_linked(block))
-    labels = 0 if _RIGHTS.match(block.text) else letters - linked
-    text = block.text.removeprefix("- ")
-    content = block.tag == "pre" or is_prose(text, letters - linked, linked, block.tag)
-    return _Measures(letters, linked, labels, content, block.tag == BAR)
-
-
-def _add_up(sums: tuple[int, ...], measures: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(map(add, sums, measures))
+    letters = list(map(count_own_letters, blocks))
+    linked = [
+        min(size, count_linked(block)) if block.links else 0
+        for block, size in zip(blocks, letters, strict=True)
+    ]
+    labels, content = [0] * len(blocks), [False] * len(blocks)
+    for at in _iter_inside(boxes):
+        text, tag, beside = blocks[at].text, blocks[at].tag, letters[at] - linked[at]
+        labels[at] = 0 if _RIGHTS.match(text) else beside
+        content[at] = tag == "pre" or is_prose(text.removeprefix("- "), beside, linked[at], tag)
+    return letters, linked, labels, content, [block.tag == BAR for block in blocks]
 
 
 def _find_led(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
@@ -206,10 +196,18 @@ def _find_led(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
     return [
         (at, targets[name][0], targets[name][-1])
         for at, block in enumerate(blocks)
-        if block.level
+        if block.level and targets
         for name in (*block.anchors, block.fragment)
         if name in targets
     ]
+
+
+def _iter_inside(boxes: Sequence[Box]) -> Iterator[int]:
+    """Yield each block that is in a box, once."""
+    end = 0
+    for box in boxes:
+        yield from range(max(end, box.start), box.end)
+        end = max(end, box.end)
 
 
 def find_noise(
@@ -231,9 +229,8 @@ def find_noise(
     """
     left_out: dict[int, str] = {at: NAVIGATION for at, block in enumerate(blocks) if block.tag == BAR}
     boxes = [box for box in boxes if box.start < box.end and box.node in suspects]
-    measures = [_measure(block) for block in (blocks if boxes else ())]
-    nothing: tuple[int, ...] = (0, 0, 0, 0, 0)
-    sums = list(accumulate(measures, _add_up, initial=nothing))  # so a box of any size takes as long
+    measures = _measure(blocks if boxes else (), boxes)
+    sums = [list(accumulate(column, initial=0)) for column in measures]
     led_to = _find_led(blocks) if boxes else []
     in_suspect: dict[int, tuple[int, str]] = {}
     titled: set[int] = set()
@@ -243,10 +240,10 @@ def find_noise(
         inside = range(box.start, box.end)
         if all(at in left_out for at in (box.start, box.end - 1)):
             continue
-        letters, linked, labels, content, bars = map(sub, sums[box.end], sums[box.start])
+        letters, linked, labels, content, bars = (of[box.end] - of[box.start] for of in sums)
         beside = letters - linked
         kept = certain and not suspect.certain
-        if not (suspect.certain or kept) and beside * 2 > sums[-1][0] - sums[-1][1]:
+        if not (suspect.certain or kept) and beside * 2 > sums[0][-1] - sums[1][-1]:
             continue  # it holds most of the page
         led = not suspect.certain and any(
             at in inside and (first < box.start or last >= box.end) for at, first, last in led_to
@@ -259,7 +256,7 @@ def find_noise(
             in_suspect.update(dict.fromkeys(inside, (number, suspect.kind)))
             titled.update(inside if has_title else ())
             if (suspect.certain or linked > beside) and not (kept or led) and content:
-                left_out.update(dict.fromkeys(_find_menus(blocks, measures, inside), suspect.kind))
+                left_out.update(dict.fromkeys(_find_menus(blocks, measures[3], inside), suspect.kind))
         else:
             left_out.update({at: suspect.kind for at in inside if at not in left_out})
     contents = next((at for at, block in enumerate(blocks) if at not in left_out and block.level != 1), None)
@@ -300,12 +297,12 @@ def _leads_below(block: Block, at: int, headings: Mapping[str | None, int]) -> b
     )
 
 
-def _find_menus(blocks: Sequence[Block], measures: Sequence[_Measures], inside: range) -> Iterator[int]:
+def _find_menus(blocks: Sequence[Block], content: Sequence[bool], inside: range) -> Iterator[int]:
     """Yield the blocks of a menu that are no paragraphs, and the headings with only such below."""
     headings: list[int] = []
     below = False
     for at in inside:
-        if measures[at].content or blocks[at].tag == "aside":
+        if content[at] or blocks[at].tag == "aside":
             headings, below = [], False
         elif not blocks[at].level:
             below = True

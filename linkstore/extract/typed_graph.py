@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from linkstore.core.arguments import require_model
@@ -91,9 +91,9 @@ class GraphSchema(Protocol):
         type: str,
         id: str,
         text: str,
-        relations: Iterable[tuple[str, str] | tuple[str, str, Mapping[str, Any]]] = (),
+        relations: Sequence[tuple[str, str, Mapping[str, Any]]],
         *,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any],
     ) -> Document:
         """Make a document of a type with its links."""
         ...
@@ -200,10 +200,7 @@ class TypedGraphExtractor:
         rejections: list[Rejection] = []
         for at, document in enumerate(documents):
             source = document.id or f"text {at}"
-            messages: list[BaseMessage] = [
-                SystemMessage(self._instructions),
-                HumanMessage(document.page_content),
-            ]
+            messages = [SystemMessage(self._instructions), HumanMessage(document.page_content)]
             reply: Mapping[str, Any] = yield Call(self._ask.invoke, self._ask.ainvoke, (messages,))
             proposed = reply.get("parsed")
             if isinstance(proposed, ProposedGraph):
@@ -234,16 +231,14 @@ class TypedGraphExtractor:
             known |= {self._names.name(one): id for one in spellings}
         for relation in proposed.relations:
             ends = [
-                known.get(self._names.name(one)) for one in (relation.source, relation.target) if one.strip()
+                known.get(self._names.name(one), "") if one.strip() else ""
+                for one in (relation.source, relation.target)
             ]
-            reason = self._find_relation_problem(relation, text, [nodes[id].type for id in ends if id])
-            if reason or not all(ends) or len(ends) < 2:
+            if reason := self._find_relation_problem(relation, text, [nodes[id].type for id in ends if id]):
                 told = f"{relation.source!r} —[{relation.kind}]→ {relation.target!r}"
-                yield Rejection(
-                    source=source, proposal=told, reason=reason or "it joins names that are no nodes"
-                )
+                yield Rejection(source=source, proposal=told, reason=reason)
                 continue
-            start, end = str(ends[0]), str(ends[1])
+            start, end = ends
             data = {CONFIDENCE_KEY: relation.confidence, "quote": relation.quote, "source": source}
             before = nodes[start].relations.get((relation.kind, end))
             if before is None or before[CONFIDENCE_KEY] < relation.confidence:
@@ -263,10 +258,13 @@ class TypedGraphExtractor:
     def _find_relation_problem(self, relation: ProposedRelation, text: str, types: Sequence[str]) -> str:
         if relation.kind not in self._schema.kinds:
             return f"the schema has no such kind; its kinds are {', '.join(sorted(self._schema.kinds))}"
-        if len(types) == 2 and types[1] not in self._schema.ends_of(types[0], relation.kind):
-            if types[0] in self._schema.ends_of(types[1], relation.kind):
-                return f"it has the wrong direction: {relation.kind} leads from {types[1]} to {types[0]}"
-            return f"{relation.kind} does not lead from {types[0]} to {types[1]}"
+        if len(types) < 2:
+            return "it joins names that are no nodes"
+        start, end = types
+        if end not in self._schema.ends_of(start, relation.kind):
+            if start in self._schema.ends_of(end, relation.kind):
+                return f"it has the wrong direction: {relation.kind} leads from {end} to {start}"
+            return f"{relation.kind} does not lead from {start} to {end}"
         if relation.quote and not _is_in(relation.quote, text):
             return "the text does not have the quoted words"
         return self._find_doubt(relation.confidence)

@@ -351,3 +351,18 @@ def test_a_row_that_is_only_links_to_the_own_page_is_contents():
     )
     assert [block.text for block in read.blocks] == ["Streams", "Text."]
     assert read.left_out == {"tables of contents": len("WritingReading")}
+
+
+def test_an_element_with_two_names_of_main_content_is_one():
+    html = f'<div class="document body"><h1>T</h1><p>{WORDS}</div><p><a href="n.html">Next</a> page'
+    assert [block.text for block in read_html_page(html.encode()).blocks] == ["T", WORDS.strip()]
+
+
+def test_an_anchor_behind_white_space_stands_at_the_start():
+    blocks = read_html_page(b"<h1>T</h1><p>\n <a id=a></a>Text<p>Text <a id=b></a>more").blocks
+    assert [block.starts for block in blocks] == [False, True, False]
+
+
+def test_a_term_in_a_list_has_no_dash():
+    blocks = read_html_page(b"<h1>T</h1><ul><li><dl><dt>kind<dd>What it is.</dl></ul>").blocks
+    assert [(block.text, block.term) for block in blocks[1:]] == [("- kind", ""), ("What it is.", "kind")]

@@ -141,10 +141,6 @@ class SiteRedirects:
     starts: Mapping[str, Mapping[str, tuple[str, ...]]]
     problems: tuple[BadInput, ...] = ()
 
-    def to(self, tag: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the tags that lead to a page, by fragment."""
-        return self.starts.get(tag, {})
-
 
 def find_redirects(folder: Folder, files: Sequence[PageFile], site: Site) -> SiteRedirects:
     """Find the redirects of a site.
@@ -363,7 +359,7 @@ class FolderPages:
 
     def _old_names(self, file: PageFile) -> Mapping[str, tuple[str, ...]]:
         """Return the tags that lead to a page by redirects, by fragment."""
-        return self._redirects.to(self.site.page_tag(file.url) or "")
+        return self._redirects.starts.get(self.site.page_tag(file.url) or "", {})
 
     def _canonical(self, file: PageFile, found: PageContent) -> str | None:
         """Return the tag of the canonical URL, or None if it is another page, such as the home page."""

@@ -37,7 +37,7 @@ _MAIN: Final = {
     "main": _SURE,
     "[role=main]": _SURE,
     "article": _PROBABLE,
-    ".body:not(body)": _PROBABLE,
+    ".body": _PROBABLE,
     ".document": _PROBABLE,
 }
 """Elements in which site builders put the main content, and how much of the page's text that is not in links
@@ -194,9 +194,7 @@ def _find_outside(
     if not main:
         return {}
     weights = [
-        0
-        if at in noise.left_out
-        else max(0, len(block.text.removeprefix("- ")) - sum([len(link.label) for link in block.links]))
+        0 if at in noise.left_out else max(0, count_own_letters(block) - count_linked(block))
         for at, block in enumerate(blocks)
     ]
     ranges = {box.node: range(box.start, box.end) for box in boxes}
@@ -238,8 +236,12 @@ def _is_bare(blocks: Sequence[Block], noise: Noise) -> bool:
 
 def _find_main(tree: Tree) -> dict[int, float]:
     """Return the elements that may be the main content, the most certain first, with their minimum share."""
-    found = ((tree.css(selector), share) for selector, share in _MAIN.items())
-    return {nodes[0].mem_id: share for nodes, share in found if len(nodes) == 1}
+    found = {node.mem_id: node for node in tree.css(", ".join(_MAIN)) if node.tag != "body"}
+    named = (
+        ([id for id, node in found.items() if node.css_matches(selector)], share)
+        for selector, share in _MAIN.items()
+    )
+    return {nodes[0]: share for nodes, share in named if len(nodes) == 1}
 
 
 def _choose_title(named: str, blocks: Sequence[Block]) -> str:

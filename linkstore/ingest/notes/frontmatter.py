@@ -176,14 +176,10 @@ def _parse_block(source: str) -> object:
         return yaml.load(source, Loader=_LOADER)  # noqa: S506 (a safe loader)
     except FrontMatterError:
         raise
-    except (yaml.YAMLError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, *_UNFIT) as error:
         raise FrontMatterError(
-            f"the front matter is not valid {language}: {' '.join(str(error).split())}"
-        ) from error
-    except _UNFIT as error:
-        raise FrontMatterError(
-            f"the front matter has a value that is not of its type ({' '.join(str(error).split())});"
-            " quote it to make it text"
+            f"the front matter is not valid {language}: {' '.join(str(error).split())}; quote a value that is"
+            " not of its type to make it text"
         ) from error
 
 

@@ -15,6 +15,7 @@ from html import unescape
 from itertools import pairwise
 from typing import Final
 
+from linkstore.extract.blocks import split_names
 from linkstore.extract.protocol import Hyperlink
 from linkstore.ingest.wiki.layout import (
     ANCHOR,
@@ -76,11 +77,10 @@ _LITERAL: Final = frozenset({"nowiki", "math", "chem", "ce"})
 _CODE: Final = frozenset({"pre", "syntaxhighlight", "source"})
 """Likewise, line by line."""
 
-_SILENT_NAMES: Final = """
-    timeline score graph mapframe maplink templatedata hiero inputbox categorytree includeonly ask
-    templatestyles dynamicpagelist
-"""
-_SILENT: Final = frozenset(_SILENT_NAMES.split())
+_SILENT: Final = split_names(
+    "timeline score graph mapframe maplink templatedata hiero inputbox categorytree includeonly ask "
+    "templatestyles dynamicpagelist"
+)
 """Tags whose content is not for readers."""
 
 _RAW: Final = _LITERAL | _CODE | _SILENT
@@ -292,8 +292,8 @@ class Scanner:
         return extract_marks("".join(parts)) + "".join(pieces)
 
     def _mentioned(self, mention: TemplateLink) -> str:
-        target = None if mention.external else self._resolve(mention.target)
-        if mention.external:
+        target = self._resolve(mention.target)
+        if "://" in mention.target:
             self._add_link(Hyperlink(mention.target, mention.label))
             return LINK
         if target is None or target.role is not LinkRole.LINK:

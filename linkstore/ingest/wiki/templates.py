@@ -36,6 +36,7 @@ _NUMBERED_AUTHORS: Final = (
 _IDENTIFIERS: Final[dict[str, str]] = _CITATIONS["identifiers"]
 _STANDALONE: Final[dict[str, str]] = {**_IDENTIFIERS, **_CITATIONS["alone"]}
 _IDENTIFIED: Final = re.compile(r"\|\s*+(?:doi|pmid|pmc|arxiv)\s*+=\s*+[^\s|]", re.IGNORECASE)
+_PLACE: Final = re.compile(r"\$(\d)")
 _NAMED: Final = re.compile(r"\s*([\w][\w -]{0,40}?)\s*=(.*)", re.DOTALL)
 _TEMPLATES: Final = NAMES["templates"]
 VISIBLE_ANCHORS: Final = frozenset(split_names(_TEMPLATES["visible_anchors"]))
@@ -93,14 +94,12 @@ class TemplateLink:
     """A link that a template makes.
 
     Args:
-        target: What it names; a URL if ``external``.
+        target: What it names, or a URL.
         label: What it shows.
-        external: Whether it leads out of the wiki.
     """
 
     target: str
     label: str
-    external: bool = False
 
 
 RenderedTemplate = str | tuple[str | TemplateLink, ...]
@@ -200,27 +199,20 @@ def _render_citation(call: TemplateCall) -> RenderedTemplate:
     url = render_text(call.fields.get("url") or call.fields.get("chapter-url") or "")
     if "://" not in url or " " in url:
         return text
-    return (text, TemplateLink(url, render_text(find_title(call.fields)), external=True))
-
-
-def _make_nth(number: int) -> Callable[[TemplateCall], str]:
-    return lambda call: call.value(number)
+    return (text, TemplateLink(url, render_text(find_title(call.fields))))
 
 
 def _render_last(call: TemplateCall) -> str:
     return call.values[-1].strip() if call.values else ""
 
 
-def _make_constant(text: str) -> Callable[[TemplateCall], str]:
-    return lambda _: text
+def _make_pattern(pattern: str) -> Callable[[TemplateCall], str]:
+    """Make a rule that shows a text, in which ``$1`` stands for the first argument."""
+    return lambda call: _PLACE.sub(lambda found: call.value(int(found[1])), pattern)
 
 
 def _render_joined(call: TemplateCall) -> str:
     return ", ".join(value.strip() for value in call.values if value.strip())
-
-
-def _make_led(words: str) -> Callable[[TemplateCall], str]:
-    return lambda call: f"{words}{call.value(1)}"
 
 
 def _render_quotation(call: TemplateCall) -> str:
@@ -268,7 +260,7 @@ def _render_url(call: TemplateCall) -> RenderedTemplate:
     url = render_text(call.value(1))
     label = render_text(call.value(2)) or url
     full = url if "://" in url else f"https://{url}"
-    return (TemplateLink(full, label, external=True),) if url and " " not in url else label
+    return (TemplateLink(full, label),) if url and " " not in url else label
 
 
 def _make_hatnote(words: str) -> Callable[[TemplateCall], RenderedTemplate]:
@@ -304,8 +296,6 @@ def _render_sorted_name(call: TemplateCall) -> RenderedTemplate:
 def _list_rules() -> Iterator[tuple[Callable[[TemplateCall], RenderedTemplate], str]]:
     """Yield each rule with the names of the templates that it is for."""
     rules: dict[str, Callable[[TemplateCall], RenderedTemplate]] = {
-        "first": _make_nth(1),
-        "second": _make_nth(2),
         "last": _render_last,
         "quotation": _render_quotation,
         "date": _render_date,
@@ -322,11 +312,10 @@ def _list_rules() -> Iterator[tuple[Callable[[TemplateCall], RenderedTemplate], 
         "sorted_name": _render_sorted_name,
     }
     yield from ((rules[rule], names) for rule, names in _TEMPLATES["rules"].items())
-    yield from ((_make_led(words), names) for words, names in _TEMPLATES["led"].items())
     yield from ((_make_hatnote(words), names) for words, names in _TEMPLATES["hatnotes"].items())
-    yield from ((_make_constant(text), names) for text, names in _TEMPLATES["texts"].items())
-    yield _make_constant(BREAK), "br break clear -"
-    yield _make_constant(SHIELD + PIPE), "pipe"
+    yield from ((_make_pattern(text), names) for text, names in _TEMPLATES["texts"].items())
+    yield _make_pattern(BREAK), "br break clear -"
+    yield _make_pattern(SHIELD + PIPE), "pipe"
 
 
 _RULES: Final = {name: rule for rule, names in _list_rules() for name in split_names(names)}
