@@ -10,11 +10,10 @@ import pytest
 from documented import linkstore
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from oracle import OracleBackend, OracleReader
+from oracle import OracleBackend, OracleReader, refuse_words
 
 from linkstore import Link, LinkStore, get_links
 from linkstore.cli import exits
-from linkstore.engines.contract import Reader
 from linkstore.errors import CapabilityError, EvaluationError, StrategyError
 from linkstore.evaluate import STRATEGIES, GoldQuestion, evaluate, read_corpus, read_questions, with_links
 from linkstore.evaluate.metrics import (
@@ -252,7 +251,7 @@ class TestWords:
         assert [hit.document.id for hit in store.search("fair", strategy=Words(), filter={"n": 1})] == []
 
     def test_a_backend_without_lexical_search_is_refused(self, store, monkeypatch):
-        monkeypatch.setattr(OracleReader, "lexical", Reader.lexical)
+        monkeypatch.setattr(OracleReader, "lexical", refuse_words)
 
         with pytest.raises(CapabilityError):
             evaluate(store, [GoldQuestion(question="tower", gold=("a",))], ["dense", "bm25"])

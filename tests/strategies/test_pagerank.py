@@ -9,13 +9,12 @@ import pytest
 from conformance.probe import QUERY_VECTOR, link_both, link_in, link_out, make_record
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import OracleReader
+from oracle import OracleReader, refuse_words
 from searching import cuts, ids, paths, store
 
 from linkstore.core.filters import parse_filter
 from linkstore.core.links import Link
 from linkstore.core.plans import Candidates, Lexical, Nearest
-from linkstore.engines.contract import Reader
 from linkstore.errors import StrategyError
 from linkstore.strategies import AllPaths, PageRank, Question
 from linkstore.strategies.pagerank import TRUST, compute_pagerank, sum_page_evidence
@@ -105,7 +104,7 @@ class TestStart:
         assert (ids(hits), cuts(hits)) == (["near"], [("floor", 1, 0)])
 
     def test_without_lexical_search_it_says_so(self, monkeypatch) -> None:
-        monkeypatch.setattr(OracleReader, "lexical", Reader.lexical)
+        monkeypatch.setattr(OracleReader, "lexical", refuse_words)
         hits = store(make_record("near", 0.9, text="monorail"))(PageRank(), text="monorail")
         assert [cut.reason for cut in hits.cuts] == ["lexical"]
         assert "has no lexical search" in hits.explain()

@@ -86,7 +86,9 @@ class IsolationCases:
         for key in keys:
             memory.add(key, f"{secret(keys, key)} likes green tea")
         for key in keys:
-            own = {one for one in keys if (one.user_id, one.agent_id) == (key.user_id, key.agent_id)}
+            own = {key}  # those without a user do not see each other
+            if key.user_id is not None:
+                own = {one for one in keys if (one.user_id, one.agent_id) == (key.user_id, key.agent_id)}
             recall = memory.recall(key, "Who likes green tea?", k=20, everywhere=True)
             assert {turn.session for turn in recall.turns} == own
             assert not foreign(repr(recall), keys, own)

@@ -64,9 +64,15 @@ from linkstore.engines.contract import (
     check_dimension,
     immediate,
 )
-from linkstore.errors import StoreClosedError
+from linkstore.errors import CapabilityError, StoreClosedError
 
 Tag = tuple[str, str]
+
+
+def refuse_words(reader: Reader, fetch: Lexical) -> Operation[LexicalMatches]:
+    """Refuse to search by words, as an engine without an index of words does."""
+    yield from ()
+    raise CapabilityError(f"{type(reader).__name__} has no lexical search; use a strategy such as Eager")
 
 
 class OracleReader(Reader):
