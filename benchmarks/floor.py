@@ -19,7 +19,7 @@ from _retrieval_sets import ROW_SETS
 
 from linkstore import LinkStore
 from linkstore.evaluate import GoldQuestion, calibrate_floor, read_corpus, read_questions
-from linkstore.evaluate.calibration import measure_floor
+from linkstore.evaluate.calibration import sample_similarities
 
 SETS = ("hotpotqa_train", "musique_train")
 
@@ -51,7 +51,7 @@ def _measured(name: str, data: Path) -> Iterator[dict[str, Any]]:
             start = time.perf_counter()
             found = calibrate_floor(store, given)
             seconds = time.perf_counter() - start
-            held_out = measure_floor(store, asked[1::2], found.min_similarity)
+            held_out = sample_similarities(store, asked[1::2], None, 0).at(found.min_similarity)
             yield {
                 "set": name,
                 "documents": store.count(),

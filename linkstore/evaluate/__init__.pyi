@@ -30,11 +30,11 @@ from .running import (
     read_corpus as read_corpus,
     read_questions as read_questions,
 )
-from .telemetry import Telemetry as Telemetry
 from .watch import (
     Alarm as Alarm,
     Limits as Limits,
     SearchRecord as SearchRecord,
+    Telemetry as Telemetry,
     Vitals as Vitals,
     Watch as Watch,
 )

@@ -134,7 +134,7 @@ def calibrate_floor(
         require((int, float), "a share from 0 to 1", **{name: share})
         if not 0 <= share <= 1:
             raise EvaluationError(f"{name} must be a share from 0 to 1, not {share!r}")
-    heard = _sample_similarities(store, questions, gold, seed)
+    heard = sample_similarities(store, questions, gold, seed)
     floor = _find_least_reached(heard.unrelated, noise)
     if not questions:
         floor = min(floor, _find_most_reached(heard.keywords, keep))
@@ -142,22 +142,6 @@ def calibrate_floor(
         most = _find_most_reached(heard.best, keep)
         floor = round((floor + most) / 2, 3) if floor < most else most
     return heard.at(min(max(floor, -1.0), 1.0))
-
-
-def measure_floor(
-    store: LinkStore,
-    questions: Sequence[GoldQuestion],
-    min_similarity: float,
-    *,
-    gold: GoldKind | None = None,
-    seed: int = 0,
-) -> Floor:
-    """Return the shares that a given minimum lets through: see :func:`calibrate_floor`.
-
-    Raises:
-        EvaluationError: If the store has too few documents, or a gold answer is not in the store.
-    """
-    return _sample_similarities(store, questions, gold, seed).at(min_similarity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +262,7 @@ def _match_cloze(cloze: Sequence[tuple[str, Record]]) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class _SimilaritySample:
+class SimilaritySample:
     """Similarities of texts without relation to each other (n,), and of the answers of each question.
 
     Without questions, ``keywords`` (m,) are those of documents and a few words drawn from them.
@@ -310,14 +294,18 @@ class _SimilaritySample:
         )
 
 
-def _sample_similarities(
+def sample_similarities(
     store: LinkStore, questions: Sequence[GoldQuestion], gold: GoldKind | None, seed: int
-) -> _SimilaritySample:
+) -> SimilaritySample:
+    """Compare documents with questions that they do not answer, and questions with their gold answers.
+
+    Without questions, random pairs of documents are compared, and documents with words taken from them.
+    """
     drawn = _sample_documents(store, seed)
     ids, vectors = [one.id for one in drawn], np.stack([one.vector for one in drawn])
     if not questions:
         keywords = _compare_keywords(store, drawn[:KEYWORD_QUESTIONS], seed)
-        return _SimilaritySample(_compare_documents(vectors, seed), keywords=keywords)
+        return SimilaritySample(_compare_documents(vectors, seed), keywords=keywords)
     units = find_gold_units(store, questions, gold)
     unrelated, answered = [], []
     for question in questions:
@@ -327,7 +315,7 @@ def _sample_similarities(
         unrelated.append(cosine_similarities(vectors[others], asked))
         plan = _find_best_of_answers(question, units, asked)
         answered.append(store.backend.run(store.backend.answer(plan)))
-    heard = _SimilaritySample(np.concatenate(unrelated), tuple(answered))
+    heard = SimilaritySample(np.concatenate(unrelated), tuple(answered))
     if not len(heard.unrelated):
         raise EvaluationError("every document answers every question, so there is no noise to compare with")
     return heard

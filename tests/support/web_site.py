@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from httpcore2 import ConnectError, NetworkBackend, SyncBackend
 
-from linkstore.ingest.web.client import Network, resolve
+from linkstore.ingest.web.fetching import Network, resolve
 
 PUBLIC = "93.184.215.14"
 """The address under which a site seems to lie; nothing is ever sent there."""

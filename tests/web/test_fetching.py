@@ -19,7 +19,7 @@ from hostile_urls import HOSTILE, KINDS, NAMES
 from httpcore2 import MockBackend
 from web_site import PUBLIC, Names, Reply, Time, Wires, moved, network, running
 
-from linkstore.ingest.web.client import Fetcher, explain_refusal, read_body
+from linkstore.ingest.web.fetching import Fetcher, explain_refusal, read_body
 from linkstore.ingest.web.targets import (
     FetchError,
     ForbiddenUrlError,

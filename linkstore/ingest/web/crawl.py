@@ -29,7 +29,8 @@ from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.page import find_original
 from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 from linkstore.ingest.texts import read_text_page
-from linkstore.ingest.web.client import Client, Response, get_media_type
+from linkstore.ingest.web.client import Client
+from linkstore.ingest.web.fetching import Response, get_media_type
 from linkstore.ingest.web.frontier import (
     MOST_NAMES,
     Candidate,
