@@ -25,11 +25,7 @@ from linkstore.cli.output import (
     write_json,
 )
 from linkstore.cli.sources import SourceKind, recognize_kind, select_options
-from linkstore.cli.stores import (
-    open_core_store,
-    open_or_make,
-    split_names,
-)
+from linkstore.cli.stores import open_core_store, open_or_make, split_names
 from linkstore.core.display import format_count
 from linkstore.core.text import escape_surrogates
 from linkstore.errors import LinkStoreError

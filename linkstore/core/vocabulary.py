@@ -62,7 +62,7 @@ class Vocabulary:
     @property
     def storable(self) -> Vocabulary:
         """The names that are valid Unicode; a document can have no other."""
-        return self._combine(_keep_valid)
+        return self._combine(lambda names: frozenset(filter(is_unicode, names)))
 
     def _combine(self, change: Callable[..., frozenset[str]], *others: Vocabulary) -> Vocabulary:
         """Return the vocabulary of what ``change`` makes of each set of names, with those of others."""
@@ -121,7 +121,3 @@ def _keep_short(names: frozenset[str]) -> frozenset[str]:
         for name in names
         if len(name) <= MAX_NAME_BYTES and len(name.encode(errors="surrogatepass")) <= MAX_NAME_BYTES
     )
-
-
-def _keep_valid(names: frozenset[str]) -> frozenset[str]:
-    return frozenset(filter(is_unicode, names))

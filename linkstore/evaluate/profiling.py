@@ -22,13 +22,7 @@ from linkstore.core.display import format_percent
 from linkstore.core.links import LINKS_KEY, copy_with_links
 from linkstore.core.plans import Candidates, Find, Ids, Nearest, Plan, Tags
 from linkstore.errors import CapabilityError, EvaluationError
-from linkstore.evaluate.link_groups import (
-    HUB_CAP,
-    GoldEdges,
-    GoldProfile,
-    Profile,
-    measure_links,
-)
+from linkstore.evaluate.link_groups import HUB_CAP, GoldEdges, GoldProfile, Profile, measure_links
 from linkstore.evaluate.metrics import DEFAULT, DENSE, WITHOUT_LINKS, Comparison, compare_with_baseline
 from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, evaluate, find_gold_units
 from linkstore.extract.protocol import CorpusExtractor, extractor_names, load_extractor
@@ -191,7 +185,10 @@ def _examine_question(answers: Sequence[frozenset[str]], vector: Floats) -> Plan
     answer = {ref: number[id] for ref, id in zip(found.refs.tolist(), ids, strict=True)}
     near: Candidates = yield Nearest(vector=vector, k=_REACHED_FROM)
     edges = yield from _find_edges(found.refs)
-    edges = {kind: _keep_between(pairs, answer) for kind, pairs in edges.items()}
+    edges = {  # those that do not stay within one answer
+        kind: frozenset((one, other) for one, other in pairs if answer.get(one) != answer.get(other))
+        for kind, pairs in edges.items()
+    }
     missed = set(range(len(answers))) - _find_answers(near.refs[:_FOUND_AMONG].tolist(), answer)
     starts = frozenset(near.refs.tolist())
     reached = {ref for edge in edges[ALL_KINDS] if starts.intersection(edge) for ref in edge}
@@ -206,11 +203,6 @@ def _examine_question(answers: Sequence[frozenset[str]], vector: Floats) -> Plan
 
 def _find_answers(refs: Iterable[int], answer: Mapping[int, int]) -> set[int]:
     return {answer[ref] for ref in refs if ref in answer}
-
-
-def _keep_between(pairs: frozenset[Edge], answer: Mapping[int, int]) -> frozenset[Edge]:
-    """Return the pairs that do not stay within one answer."""
-    return frozenset((one, other) for one, other in pairs if answer.get(one) != answer.get(other))
 
 
 def _find_edges(refs: Ints) -> Plan[dict[str, frozenset[Edge]]]:

@@ -119,7 +119,7 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
             "count": len(orphans),
             "first": [{"id": one.id, "title": _name_page(one)} for one in lonely],
         },
-        "degrees": np.bincount(_count_bits(degree)).tolist() if len(degree) else [],
+        "degrees": np.bincount(np.ceil(np.log2(degree + 1)).astype(np.int64)).tolist(),  # 0, 1, 2-3, 4-7 …
         "fields": fields,
         "dates": dates,
     }
@@ -328,8 +328,3 @@ def _name_communities(
         {"number": number, "name": best[number]["title"], "pages": int(sizes[label_of[number]])}
         for number in sorted(best)
     ]
-
-
-def _count_bits(degree: Ints) -> Ints:
-    """Return the number of the column of each degree in a histogram: 0, 1, 2 to 3, 4 to 7 and so on."""
-    return np.ceil(np.log2(degree + 1)).astype(np.int64)

@@ -18,12 +18,7 @@ import orjson
 from linkstore.errors import MissingExtraError
 from linkstore.extract.blocks import Block
 from linkstore.extract.protocol import Hyperlink
-from linkstore.ingest.html.pages import (
-    PageContent,
-    decode_page,
-    parse_page,
-    read_page_content,
-)
+from linkstore.ingest.html.pages import PageContent, decode_page, parse_page, read_page_content
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.source import UnreadablePageError
 

@@ -14,12 +14,7 @@ from linkstore.core.arguments import omit_none, require_at_least, require_within
 from linkstore.core.calls import arun, call_engine, run
 from linkstore.core.plans import Operation
 from linkstore.core.processes import Lock
-from linkstore.embeddings.names import (
-    DEFAULT_EMBEDDING,
-    DEFAULT_LEXICAL_WEIGHT,
-    LEXICAL_WEIGHT,
-    get_encoder,
-)
+from linkstore.embeddings.names import DEFAULT_EMBEDDING, DEFAULT_LEXICAL_WEIGHT, LEXICAL_WEIGHT, get_encoder
 from linkstore.engines.bookkeeping import Backend
 from linkstore.errors import StoreBusyError, StoreFormatError, StoreUnavailableError
 from linkstore.store.embedding import StoreEmbedding

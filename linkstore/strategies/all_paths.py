@@ -15,12 +15,7 @@ from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Chain, Hits, Triple
 from linkstore.core.plans import Documents, Ids, Plan, StoredDocument, Tags, rank_refs
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
-from linkstore.strategies.first_stage import (
-    FirstStage,
-    add_own_starts,
-    find_missing_subject,
-    run_first_stage,
-)
+from linkstore.strategies.first_stage import FirstStage, add_own_starts, find_missing_subject, run_first_stage
 from linkstore.strategies.names import NAMING_KINDS, find_named_documents
 from linkstore.strategies.results import (
     LinkTexts,

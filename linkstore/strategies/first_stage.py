@@ -13,11 +13,7 @@ from linkstore.core import plans
 from linkstore.core.arguments import require_at_least
 from linkstore.core.arrays import Floats, Ints, cosine_similarities, find_positions, is_member, sort_unique
 from linkstore.core.hits import Hits
-from linkstore.core.lexical import (
-    MAX_QUESTION_WORDS,
-    POSTINGS,
-    extract_question_terms,
-)
+from linkstore.core.lexical import MAX_QUESTION_WORDS, POSTINGS, extract_question_terms
 from linkstore.core.plans import Plan, number_equals
 from linkstore.core.text import tokenize
 from linkstore.errors import CapabilityError, StrategyError

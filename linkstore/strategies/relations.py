@@ -269,16 +269,14 @@ def _select_asked_type(hits: Sequence[Hit], question: str, type_field: str) -> l
     asked = tokenize(found[1])[:_ASKED_WORDS] if found else ()
     named = [group for group in groups if _is_named(group, asked)]
     turned = {
-        group: min(sum(map(_count_backward, filter(_is_independent, hit.chains))) for hit in groups[group])
+        group: min(
+            sum(_count_backward(one) for one in hit.chains if one.independent) for hit in groups[group]
+        )
         for group in named or groups
     }
     fewest = min(turned.values(), default=0)
     chosen = {hit.document.id for group, count in turned.items() if count == fewest for hit in groups[group]}
     return [hit for hit in hits if hit.document.id in chosen]
-
-
-def _is_independent(chain: Chain) -> bool:
-    return chain.independent
 
 
 def _is_named(type: str, words: Sequence[str]) -> bool:

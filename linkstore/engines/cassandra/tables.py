@@ -33,15 +33,7 @@ from linkstore.engines.bookkeeping import collect_record_names
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, make_search, scan_documents
-from linkstore.engines.cassandra.statements import (
-    Requests,
-    Row,
-    Statement,
-    Tables,
-    ask,
-    run_each,
-    run_writes,
-)
+from linkstore.engines.cassandra.statements import Requests, Row, Statement, Tables, ask, run_each, run_writes
 from linkstore.engines.contract import Manifest, PageEntry
 from linkstore.errors import BackendError, ClockSkewError, StoreFormatError, StoreNotFoundError
 

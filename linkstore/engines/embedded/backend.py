@@ -37,11 +37,7 @@ from linkstore.engines.embedded.location import FORKS, Place
 from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
 from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.reader import EmbeddedReader, StoreView, read_links
-from linkstore.engines.embedded.writing import (
-    ChangeWriter,
-    prepare_records,
-    prepare_relinked,
-)
+from linkstore.engines.embedded.writing import ChangeWriter, add_words, prepare_records, prepare_relinked
 from linkstore.errors import BackendError, CapabilityError, StoreClosedError, StoreNotFoundError
 
 T = TypeVar("T")
@@ -158,6 +154,8 @@ class EmbeddedBackend(Backend):
         """Write in one transaction."""
         self._current()
         prepared = prepare_records(change.put)
+        if prepared:
+            prepared = self._current().read(lambda connection: add_words(connection, prepared))
 
         def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
             check_dimension(change.put, schema.read_settings(connection).get("dimension"))

@@ -365,11 +365,9 @@ class EmbeddedReader(Reader):
         query = "SELECT id, text, metadata, links FROM document WHERE key = ?"
         rows = fetch_each(self._view.connection, query, self._mirror.keys.take(fetch.refs).tolist())
         with convert_row_errors("documents"):
-            return [_make_stored(*row) for row in rows]
-
-
-def _make_stored(id: str, text: str, metadata: str, links: str | None) -> StoredDocument:
-    return StoredDocument(id=id, text=text, metadata=read_metadata(metadata, links))
+            return [
+                StoredDocument(id=id, text=text, metadata=read_metadata(*data)) for id, text, *data in rows
+            ]
 
 
 def _find_distinct(rows: Ints) -> tuple[Ints, Ints]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count, islice, repeat
 from operator import attrgetter
 from typing import Any, Final
@@ -55,15 +55,16 @@ class PreparedRecord:
         record: The record as given.
         metadata: The metadata without links, as JSON.
         links: The links as JSON; None if the metadata has none.
-        words: The words of text and metadata, joined as :mod:`~linkstore.engines.embedded.lexical` expects.
         digest: Hash of text, metadata, links and vector, which shows whether it changed.
+        words: The words of text and metadata, joined as :mod:`~linkstore.engines.embedded.lexical` expects;
+            empty if they were not found yet: see :func:`add_words`.
     """
 
     record: Record
     metadata: str
     links: str | None
-    words: str
     digest: bytes
+    words: str = ""
 
 
 def prepare_records(records: Iterable[Record]) -> list[PreparedRecord]:
@@ -74,6 +75,23 @@ def prepare_records(records: Iterable[Record]) -> list[PreparedRecord]:
     """
     last = {record.id: record for record in records}
     return [_prepare_record(record) for record in last.values()]
+
+
+def add_words(connection: apsw.Connection, prepared: Sequence[PreparedRecord]) -> list[PreparedRecord]:
+    """Add the words of new and changed records, before the store is locked."""
+    present = _find_present(connection, [item.record.id for item in prepared])
+    return [
+        item
+        if present.get(item.record.id, _ABSENT)[1] == item.digest
+        else replace(item, words=_find_words(item.record))
+        for item in prepared
+    ]
+
+
+def _find_words(record: Record) -> str:
+    words = " ".join(extract_document_terms(record.text, record.metadata))
+    check_sizes(record.id, words=len(words))
+    return words
 
 
 def _find_present(connection: apsw.Connection, ids: list[str]) -> dict[str, tuple[int, bytes]]:
@@ -98,11 +116,10 @@ def _prepare_record(record: Record) -> PreparedRecord:
         raise DocumentError(
             f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
         ) from error
-    words = " ".join(extract_document_terms(record.text, record.metadata))
-    check_sizes(record.id, text=len(text), metadata=len(body), links=len(linked or b""), words=len(words))
+    check_sizes(record.id, text=len(text), metadata=len(body), links=len(linked or b""))
     hashed = b"".join((text, b"\0%d\0" % len(text), body, b"\0", linked or b"", record.vector.data))
     digest = xxhash.xxh3_128_digest(hashed)
-    return PreparedRecord(record, body.decode(), None if linked is None else linked.decode(), words, digest)
+    return PreparedRecord(record, body.decode(), None if linked is None else linked.decode(), digest)
 
 
 class ChangeWriter:
@@ -166,7 +183,10 @@ class ChangeWriter:
         records = [item.record for item in changed]
         executemany = self._connection.executemany
         executemany(_INSERT_DOCUMENT, map(_make_document_row, keys, changed))
-        executemany(lexical.INSERT_WORDS, zip(keys, [item.words for item in changed], strict=True))
+        executemany(
+            lexical.INSERT_WORDS,
+            zip(keys, [item.words or _find_words(item.record) for item in changed], strict=True),
+        )
         executemany(_INSERT_VECTOR, zip(keys, [one.vector.data for one in records], strict=True))
         self.put_links(keys, [one.links for one in records])
         self._last_key += len(changed)

@@ -19,12 +19,7 @@ from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.documents import PageTitles
 from linkstore.ingest.html.folder import find_refresh_target
-from linkstore.ingest.html.pages import (
-    PageContent,
-    decode_page,
-    parse_page,
-    read_page_content,
-)
+from linkstore.ingest.html.pages import PageContent, decode_page, parse_page, read_page_content
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.page import find_original
 from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
@@ -41,12 +36,7 @@ from linkstore.ingest.web.frontier import (
     recall_page,
     update_record,
 )
-from linkstore.ingest.web.targets import (
-    FetchError,
-    RobotsError,
-    WebSettings,
-    make_absolute_url,
-)
+from linkstore.ingest.web.targets import FetchError, RobotsError, WebSettings, make_absolute_url
 
 _VERSION: Final = 1
 """Raised whenever the same site would give other pages, so that all are asked for again."""
