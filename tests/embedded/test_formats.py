@@ -19,13 +19,13 @@ from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Groups, Ids, Lexical, Members, Nearest, Plan, Tags
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.contract import PageEntry
-from linkstore.engines.embedded import EmbeddedBackend
+from linkstore.engines.embedded import EmbeddedBackend, schema
 from linkstore.engines.embedded.location import Place
 from linkstore.engines.embedded.schema import FORMAT_VERSION
 from linkstore.errors import StoreFormatError
 
 DATA = Path(__file__).with_name("data")
-WRITTEN = range(5, FORMAT_VERSION + 1)
+WRITTEN = range(4, FORMAT_VERSION + 1)
 ASKED = vectors([10_000])[0]
 
 
@@ -130,8 +130,9 @@ def test_files_of_an_older_snapshot_are_made_anew_and_not_called_damaged(tmp_pat
     store.close()
 
 
-def test_notes_names_and_accesses_are_known(tmp_path) -> None:
-    store = EmbeddedBackend(unpacked(5, tmp_path), settings=SNAPSHOTS)
+@pytest.mark.parametrize("version", WRITTEN)
+def test_notes_names_and_accesses_are_known(tmp_path, version) -> None:
+    store = EmbeddedBackend(unpacked(version, tmp_path), settings=SNAPSHOTS)
     assert store.run(store.note("floor")) == "0.5"
     assert store.run(store.vocabulary()) == Vocabulary(
         kinds=frozenset({"keyword", "hyperlink"}),
@@ -146,12 +147,48 @@ def test_every_format_has_an_archive() -> None:
     assert {path.name for path in DATA.iterdir()} == {f"format-{version}.zip" for version in WRITTEN}
 
 
+def test_an_upgrade_is_one_transaction(tmp_path, monkeypatch) -> None:
+    """Interrupted, the store is what it was."""
+    folder = unpacked(4, tmp_path)
+    before = (folder / "linkstore.db").read_bytes()
+
+    def interrupt(*_) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(schema, "record_names", interrupt)
+        EmbeddedBackend(folder, settings=SNAPSHOTS)
+    assert (folder / "linkstore.db").read_bytes() == before
+    store = EmbeddedBackend(folder, settings=SNAPSHOTS)
+    assert store.run(store.answer(nearest_and_around())) == right()
+    store.close()
+
+
+def test_a_store_to_upgrade_is_left_alone_where_nothing_can_be_written(tmp_path, monkeypatch) -> None:
+    folder = unpacked(4, tmp_path)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr(Place, "writable", property(lambda _: False))
+    with pytest.raises(StoreFormatError, match="has format 4, and cannot be brought to 5"):
+        EmbeddedBackend(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
 @pytest.mark.parametrize("writable", [True, False])
-def test_a_format_that_was_never_released_is_refused_and_left_alone(tmp_path, monkeypatch, writable) -> None:
-    folder = unpacked(5, tmp_path)
-    sql(folder, "PRAGMA user_version = 4")
+def test_an_earlier_format_is_refused_and_left_alone(tmp_path, monkeypatch, writable) -> None:
+    folder = unpacked(4, tmp_path)
+    sql(folder, "PRAGMA user_version = 3")
     before = (folder / "linkstore.db").read_bytes()
     monkeypatch.setattr(Place, "writable", property(lambda _: writable))
-    with pytest.raises(StoreFormatError, match=r"has format 4; .* index the documents again"):
+    with pytest.raises(StoreFormatError, match=r"has format 3; .* index the documents again"):
         EmbeddedBackend(folder)
     assert (folder / "linkstore.db").read_bytes() == before
+
+
+def test_derived_files_of_format_4_are_deleted(tmp_path) -> None:
+    folder = unpacked(4, tmp_path)
+    for name in ("ann-1.usearch", "graph-1.bin", "vectors-1.f32"):
+        (folder / name).write_bytes(b"earlier")
+    EmbeddedBackend(folder, settings=SNAPSHOTS).close()
+    assert {path.name for path in folder.iterdir()} == {
+        "linkstore.db", "snapshot.lock", "writer.pid", snapshot_file(folder).name
+    }  # fmt: skip

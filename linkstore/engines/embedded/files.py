@@ -22,6 +22,8 @@ Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 DERIVED_FILES: Final = "index-*.bin"
 """The names of derived files."""
+_EARLIER_FILES: Final = ("ann-*.usearch", "graph-*.bin", "vectors-*.f32")
+"""Those of stores of format 4."""
 _ALIGNMENT: Final = 64
 
 
@@ -115,7 +117,8 @@ def read_arrays(raw: Bytes) -> dict[str, Array]:
 
 def remove_others(folder: Path, keep: Collection[str]) -> None:
     """Delete all derived files but those in ``keep``. A file that is in use may stay."""
-    for path in (*folder.glob(DERIVED_FILES), *folder.glob(".*.tmp")):
-        if path.name not in keep:
-            with contextlib.suppress(OSError):
-                path.unlink()
+    for pattern in (DERIVED_FILES, ".*.tmp", *_EARLIER_FILES):
+        for path in folder.glob(pattern):
+            if path.name not in keep:
+                with contextlib.suppress(OSError):
+                    path.unlink()

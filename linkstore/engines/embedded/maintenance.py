@@ -21,6 +21,7 @@ import numpy as np
 
 from linkstore.core.arguments import require_at_least, require_within
 from linkstore.engines.embedded import lexical, schema
+from linkstore.engines.embedded.builder import Builder
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import (
     DerivedData,
@@ -47,6 +48,9 @@ _POSTPONING_ERRORS = (OSError, MemoryError, StoreBusyError, StoreClosedError, St
 _LEAST_KEPT: Final = 1000
 """Even the smallest store keeps up to this many listed removals, and link groups without links."""
 _FREE_PAGES: Final = 256
+BESIDE_FROM: Final = 5_000
+"""A snapshot with at least this many new documents is taken by a process of its own. To start one takes as long as
+to add a few thousand documents to the index."""
 
 
 def clean_tables(connection: apsw.Connection, *, everything: bool = False) -> None:
@@ -138,6 +142,7 @@ class OpenStore:
         self.pid = os.getpid()
         self.database: Database
         self.derived: DerivedData
+        self._builder = None if place is None else Builder(place.folder)
         if place is None:
             self.database, self.derived = MemoryDatabase(), MemoryDerivedData()
         else:
@@ -177,7 +182,10 @@ class OpenStore:
         if schema.SNAPSHOT in settings and 2 * settings["documents"] <= self._exact_below:
             self._try_or_postpone(lambda: self.database.run_alone(self._remove_snapshot, wait=False))
         elif self._is_snapshot_due(settings, self._grow_share):
-            self.take_snapshot()
+            last = parse_snapshot(settings)
+            came = settings["last_key"] - (last.last_key if last else 0)
+            if self._builder is None or came < BESIDE_FROM or not self._builder.start():
+                self.take_snapshot()
 
     def flush(self, share: float | None = None, *, wait: bool = True) -> None:
         """Take a snapshot if much has changed since the last one (None: anything), and the store is large.
@@ -186,6 +194,8 @@ class OpenStore:
             share: How much counts as much, as a share of the documents.
             wait: Whether to wait for another that is being taken, or else leave it at that one.
         """
+        if self._builder is not None:
+            self._builder.wait()
         settings = self.database.read(schema.read_settings)
         if self._is_snapshot_due(settings, share):
             self.take_snapshot(wait=wait)
@@ -234,7 +244,7 @@ class OpenStore:
 
     def take_snapshot(self, *, wait: bool = False) -> None:
         """Write and record a snapshot. If another is being written, wait for its end, or do nothing."""
-        self._try_or_postpone(lambda: self.database.run_alone(self._write, wait=wait))
+        self._try_or_postpone(lambda: self.database.run_alone(self.write_snapshot, wait=wait))
 
     def compact(self) -> None:
         """Erase all deleted content from all files, and make the files as small as possible.
@@ -249,7 +259,7 @@ class OpenStore:
     def _compact(self) -> None:
         self.database.write(_erase)
         if self.database.read(schema.read_settings)["documents"] > self._exact_below:
-            self.derived.remove_others(self._write(afresh=True))
+            self.derived.remove_others(self.write_snapshot(afresh=True))
         else:
             self._remove_snapshot()
         self.database.rewrite()
@@ -263,7 +273,8 @@ class OpenStore:
                 "derived files of %s were not brought up to date: %s", self.database.place.folder, error
             )
 
-    def _write(self, *, afresh: bool = False) -> Snapshot:
+    def write_snapshot(self, *, afresh: bool = False) -> Snapshot:
+        """Write and record a snapshot, while no other is being written."""
         try:
             # No transaction stays open meanwhile, which would keep the log from shrinking.
             state = self.read_view(read_state)
@@ -292,3 +303,14 @@ class OpenStore:
         if share is None:
             return came + gone > 0
         return max(came, gone) >= max(self._exact_below // 4, share * last.documents)
+
+
+def take_snapshot(folder: str) -> None:
+    """Take a snapshot of the store in a folder, unless another is being taken; see :class:`Builder`."""
+    place = Place(folder)
+    place.prepare(create=False)
+    store = OpenStore(place, EmbeddedSettings())
+    try:
+        store.database.run_alone(store.write_snapshot, wait=False)
+    finally:
+        store.database.close()
