@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 from awaited import until
-from stores import SNAPSHOTS, Child, backend, exact, nearest, put, snapshot_file, vectors
+from stores import SNAPSHOTS, Child, backend, exact, nearest, put, snapshot_file, times, vectors
 
+from linkstore.engines.contract import Change
 from linkstore.engines.embedded import EmbeddedBackend, builder, maintenance
 from linkstore.engines.embedded.derived import DerivedData, parse_snapshot
 from linkstore.engines.embedded.schema import read_settings
@@ -120,6 +123,43 @@ def test_a_process_that_is_killed_delays_the_snapshot_alone(tmp_path, taken_here
     assert process(store).returncode == -signal.SIGKILL
     assert taken_here == [150]
     assert nearest(store, ASKED) == exact(range(150), ASKED)
+    assert store.run(store.verify()).sound
+    store.close()
+
+
+def test_processes_killed_at_random_moments_leave_a_sound_store(tmp_path) -> None:
+    store = backend(tmp_path / "kb", SNAPSHOTS)
+    chance, count, killed = random.Random(7), 0, 0
+    for _ in range(times(4, 100)):
+        put(store, count, count + 60)
+        count += 60
+        time.sleep(chance.uniform(0, 0.6))
+        if process(store) is not None and process(store).poll() is None:
+            process(store).kill()
+            killed += 1
+        assert nearest(store, ASKED) == exact(range(count), ASKED)
+        if count > 3000:
+            store.run(store.write(Change(remove=[f"d{n}" for n in range(count)])))
+            count = 0
+    assert killed
+    store.run(store.flush())
+    assert store.run(store.verify()).sound
+    store.close()
+    assert not list((tmp_path / "kb").glob(".*.tmp"))
+
+
+def test_compacting_waits_for_it_and_nothing_deleted_comes_back(tmp_path) -> None:
+    store = backend(tmp_path / "kb", SNAPSHOTS)
+    put(store, 0, 150)
+    os.kill(process(store).pid, signal.SIGSTOP)
+    store.run(store.write(Change(remove=[f"d{n}" for n in range(50)])))
+    threading.Timer(0.2, os.kill, (process(store).pid, signal.SIGCONT)).start()
+    store.run(store.compact())
+    store._store._builder.wait()
+    assert indexed(store) == 100
+    files = [path.read_bytes() for path in (tmp_path / "kb").iterdir()]
+    assert not any(vectors([7])[0].tobytes() in content for content in files)
+    assert any(vectors([77])[0].tobytes() in content for content in files)
     assert store.run(store.verify()).sound
     store.close()
 
