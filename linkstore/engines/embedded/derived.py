@@ -42,7 +42,7 @@ from linkstore.engines.embedded.schema import (
 )
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall
 
-SNAPSHOT_FORMAT: Final = 6
+SNAPSHOT_FORMAT: Final = 7
 """The format of the file. It changes with what it holds and what ``verify`` compares it with.
 A file of another format is not damaged, but older, and is made anew when a store is opened."""
 REBUILD_SHARE: Final = 0.5

@@ -11,7 +11,6 @@ import numpy as np
 
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities, is_member, sort_unique
 from linkstore.core.filters import Condition
-from linkstore.core.lexical import select_affordable
 from linkstore.core.plans import (
     Candidates,
     Documents,
@@ -118,8 +117,7 @@ class EmbeddedReader(Reader):
         rows = mirror.all_visible(mirror.keys.count_up_to(after))
         if len(proposed):
             early = self._find_rows(proposed)
-            visible = mirror.visible(early)
-            rows = np.concatenate((early if visible is None else early[visible], rows))
+            rows = np.concatenate((early[mirror.visible(early)], rows))
         return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
 
     def _find_rows(self, keys: Ints) -> Ints:
@@ -165,15 +163,11 @@ class EmbeddedReader(Reader):
         """Say whether each document (n,) is in the scope."""
         return self._passes(self._scope, rows)
 
-    def _exist(self, rows: Ints) -> Bools | None:
-        """Say whether each document (n,) exists for the plan. Return None if all do."""
-        visible = self._mirror.visible(rows)
-        if self._scope.always:
-            return visible
-        if visible is None:
-            return self._holds(rows)
-        visible[visible] = self._holds(rows[visible])
-        return visible
+    def _exist(self, rows: Ints) -> Bools:
+        """Say whether each document (n,) exists for the plan."""
+        exist = self._mirror.visible(rows)
+        exist[exist] = self._holds(rows[exist])
+        return exist
 
     def _find_inside(self) -> ScopeDocuments:
         """Return all documents of the scope."""
@@ -243,10 +237,9 @@ class EmbeddedReader(Reader):
         open_groups = np.flatnonzero(~self._find_hubs(side, fetch.groups, sizes, fetch.cap))
         owner, entry = side.gather(fetch.groups[open_groups])
         owner, rows = open_groups[owner], mirror.link_document.take(entry).astype(np.int64)
-        visible = self._exist(rows)
-        if visible is not None:
-            owner, entry, rows = owner[visible], entry[visible], rows[visible]
-            sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
+        exist = self._exist(rows)
+        owner, entry, rows = owner[exist], entry[exist], rows[exist]
+        sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
         kept = (sizes <= fetch.cap)[owner] & ~is_member(rows, fetch.exclude)
         return self._select_most_similar(
             owner[kept], entry[kept], rows[kept], np.minimum(sizes, fetch.cap + 1), fetch
@@ -265,7 +258,7 @@ class EmbeddedReader(Reader):
         while len(open_groups):
             owner, entry = side.gather(groups[open_groups], most)
             there = self._exist(mirror.link_document.take(entry).astype(np.int64))
-            counted = np.bincount(owner if there is None else owner[there], minlength=len(open_groups))
+            counted = np.bincount(owner[there], minlength=len(open_groups))
             hubs[open_groups[counted > cap]] = True
             open_groups = open_groups[(counted <= cap) & (sizes[open_groups] > most)]
             most *= _FIRST
@@ -299,25 +292,12 @@ class EmbeddedReader(Reader):
 
     @immediate
     def lexical(self, fetch: Lexical) -> LexicalMatches:
-        """Search with FTS5, and request more matches as long as the filter and ties may leave too few."""
+        """Read the postings of the words, and score the documents with counts from within the scope."""
+        mirror, documents = self._mirror, self._mirror.living
+        average = mirror.word_count / max(1, documents)
         if not self._scope.always:
-            return self._lexical_within(fetch)
-        having = lexical.count_documents(self._view.connection, fetch.terms)
-        taken, left = select_affordable(having)
-        best = Candidates(refs=_NO_ROWS, similarity=np.empty(0, np.float32))
-        limit, enough = fetch.k + PROPOSALS, not (taken and fetch.k)
-        while not enough:
-            keys, scores = lexical.search_words(self._view.connection, taken, limit)
-            rows, known = self._mirror.keys.find(keys)
-            best = self._first_passing(rows[known], scores[known], fetch)
-            enough = len(keys) < limit or (len(best.refs) == fetch.k and best.similarity[-1] > scores[-1])
-            limit *= 4
-        counts = {word: having[word] for word in taken}
-        return LexicalMatches(refs=best.refs, score=best.similarity, left_out=tuple(left), having=counts)
-
-    def _lexical_within(self, fetch: Lexical) -> LexicalMatches:
-        """Score the postings with counts from within the scope."""
-        inside, mirror = self._find_inside(), self._mirror
+            inside = self._find_inside()
+            documents, average = len(inside.rows), inside.words
 
         def locate(keys: Ints) -> tuple[Ints, Bools]:
             rows, known = mirror.keys.find(keys)
@@ -328,9 +308,9 @@ class EmbeddedReader(Reader):
             self._view.connection,
             fetch.terms,
             locate,
-            len(inside.rows),
+            documents,
             mirror.words.take,
-            inside.words,
+            average,
             self._postings,
         )
         best = self._first_passing(rows, scores, fetch)
