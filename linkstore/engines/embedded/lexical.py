@@ -132,21 +132,16 @@ def _read_posting(
     enough: int | None = None,
 ) -> Posting:
     """Read which documents of the scope contain a word, and stop after more than ``enough`` documents."""
-    parts = [Posting(np.empty(0, np.int64), np.empty(0, np.int64))]
+    rows, counts = np.empty(0, np.int64), np.empty(0, np.int64)
     after, limit, more = 0, _PAGE, True
-    while more and (enough is None or sum(len(part.rows) for part in parts) <= enough):
+    while more and (enough is None or len(rows) <= enough):
         page = np.array(orjson.loads(connection.execute(_INSTANCES, (word, limit, after)).get), np.int64)
         more = len(page) == limit
         after, limit = after + limit, min(4 * limit, 64 * _PAGE)  # SQLite passes over earlier pages each time
         first = np.flatnonzero(np.diff(page, prepend=-1))
-        rows, kept = locate(page[first])
-        counts = np.diff(first, append=len(page))
-        rows, counts = rows[kept], counts[kept]
-        last = parts[-1]
-        if len(last.rows) and len(rows) and last.rows[-1] == rows[0]:
-            last.counts[-1] += counts[0]  # a page may end within a document
-            rows, counts = rows[1:], counts[1:]
-        if len(rows):
-            parts.append(Posting(rows, counts))
-    rows, counts = map(np.concatenate, zip(*parts, strict=True))
+        found, kept = locate(page[first])
+        rows = np.concatenate((rows, found[kept]))
+        counts = np.concatenate((counts, np.diff(first, append=len(page))[kept]))
+        first = np.flatnonzero(np.diff(rows, prepend=-1))  # a page may end within a document
+        rows, counts = rows[first], np.add.reduceat(counts, first)
     return Posting(rows, counts)

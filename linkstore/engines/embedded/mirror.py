@@ -52,8 +52,9 @@ _DOCUMENTS: Final = (
 )
 _MOST_ENTRIES: Final = np.iinfo(np.int32).max
 _LINKS: Final = (
-    "SELECT document, link_group, CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END, weight"
-    " FROM link WHERE document > ? ORDER BY document, link_group"
+    "SELECT document, link_group,"
+    " max(iif(direction = 'in', -1, weight)), max(iif(direction = 'out', -1, weight))"
+    " FROM link WHERE document > ? GROUP BY document, link_group ORDER BY document, link_group"
 )
 LEAST_REMOVED: Final = 500
 """A mirror with at most this many removed documents is not packed."""
@@ -337,14 +338,8 @@ def load_links(connection: apsw.Connection, after: int) -> tuple[Array, Array, l
     rows = fetch_rows(connection, _LINKS, (after,))
     with convert_row_errors("links"):
         flat = np.fromiter(chain.from_iterable(rows), np.float64, 4 * len(rows)).reshape(-1, 4)
-    document, group, sides = flat[:, :3].T.astype(np.int32)
-    new = np.ones(len(rows), np.bool_)
-    new[1:] = (document[1:] != document[:-1]) | (group[1:] != group[:-1])
-    first, weight = np.flatnonzero(new), flat[:, 3].astype(np.float32)
-    weights = [np.where(sides & bit, weight, np.float32(-1)) for bit in (1, 2)]
-    if len(rows):
-        weights = [np.maximum.reduceat(one, first) for one in weights]
-    return document[first], group[first], weights
+    document, group = flat[:, :2].T.astype(np.int32)
+    return document, group, list(flat[:, 2:].T.astype(np.float32))
 
 
 def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> Mirror:

@@ -36,18 +36,15 @@ FORGET_NAMES: Final = "DELETE FROM note WHERE substr(name, 1, 5) <> 'note '"
 ADD_NOTE: Final = "INSERT OR IGNORE INTO note VALUES (?, '')"
 _ENTRIES: Final = "SELECT source, url, digest, ids FROM page"
 _OF_SOURCE: Final = f"{_ENTRIES} WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
-_OF_SOURCE_NAMED: Final = (
-    f"{_ENTRIES} WHERE source = ?1 AND url IN (SELECT value FROM json_each(?2)) ORDER BY source, url"
-)
 # Enumerates the sources by jumps through the table's primary key, so that the entries are not all scanned.
 _NAMED: Final = f"""
 WITH RECURSIVE of(name) AS (
-  SELECT min(source) FROM page
+  SELECT ifnull(?1, (SELECT min(source) FROM page))
   UNION ALL
-  SELECT (SELECT min(source) FROM page WHERE source > name) FROM of WHERE name IS NOT NULL
+  SELECT (SELECT min(source) FROM page WHERE source > name) FROM of WHERE name IS NOT NULL AND ?1 IS NULL
 )
 {_ENTRIES} WHERE source IN (SELECT name FROM of WHERE name IS NOT NULL)
-  AND url IN (SELECT value FROM json_each(?1)) ORDER BY source, url
+  AND url IN (SELECT value FROM json_each(?2)) ORDER BY source, url
 """
 _TOUCH: Final = (
     "INSERT INTO access SELECT document.id, ? FROM document WHERE document.id = ?"
@@ -426,10 +423,8 @@ def read_page_entries(
     """Return the entries of a source (None: all sources) with these urls (None: all), by source and url."""
     if urls is None:
         rows = fetch_rows(connection, _OF_SOURCE, (source,))
-    elif source is None:
-        rows = fetch_rows(connection, _NAMED, (list(urls),))
     else:
-        rows = fetch_rows(connection, _OF_SOURCE_NAMED, (source, list(urls)))
+        rows = fetch_rows(connection, _NAMED, (source, list(urls)))
     with convert_row_errors("pages"):
         return [
             PageEntry(source=of, url=url, digest=digest, ids=tuple(orjson.loads(ids)))
