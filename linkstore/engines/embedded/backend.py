@@ -33,10 +33,11 @@ from linkstore.engines.contract import (
 from linkstore.engines.embedded import schema, verification
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
+from linkstore.engines.embedded.filters import StoreView
 from linkstore.engines.embedded.location import FORKS, Place
 from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
 from linkstore.engines.embedded.memory import MEMORY
-from linkstore.engines.embedded.reader import EmbeddedReader, StoreView, read_links
+from linkstore.engines.embedded.reader import EmbeddedReader, read_links
 from linkstore.engines.embedded.writing import ChangeWriter, add_words, prepare_records, prepare_relinked
 from linkstore.errors import BackendError, CapabilityError, StoreClosedError, StoreNotFoundError
 

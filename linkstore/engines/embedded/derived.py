@@ -21,7 +21,7 @@ import xxhash
 from linkstore.core.arrays import Bools
 from linkstore.core.processes import Lock, slow_collector
 from linkstore.engines.embedded.files import map_file, name_file, remove_others
-from linkstore.engines.embedded.filters import FilterCache
+from linkstore.engines.embedded.filters import FilterCache, StoreView
 from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.mirror import (
     Mirror,
@@ -32,7 +32,6 @@ from linkstore.engines.embedded.mirror import (
     make_empty_mirror,
     pack_mirror,
 )
-from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import (
     FLOOR,
     SNAPSHOT,
