@@ -61,15 +61,12 @@ def _make_word_rows(documents: Iterable[Any]) -> Iterator[tuple[int, str]]:
         yield key, " ".join(extract_document_terms(text, orjson.loads(metadata)))
 
 
-def parse_lengths(sizes: Sequence[bytes]) -> Ints:
-    """Return how many words each document has (n,), given ``sz`` of the index's table of sizes."""
-    bytes_of = np.fromiter(map(len, sizes), np.int64, len(sizes))
-    packed = np.frombuffer(b"".join(sizes), np.uint8).astype(np.int64)
-    starts, found = np.cumsum(bytes_of) - bytes_of, np.zeros(len(sizes), np.int64)
-    for place in range(int(bytes_of.max(initial=0))):  # SQLite's varints: 7 bits per byte, highest first
-        there = place < bytes_of
-        found[there] = (found[there] << 7) | (packed[starts[there] + place] & 0x7F)
-    return found
+def parse_length(size: bytes) -> int:
+    """Return how many words a document has, given ``sz`` of the index's table of sizes: SQLite's varint."""
+    length = 0
+    for byte in size:  # 7 bits in each, highest first
+        length = length << 7 | byte & 0x7F
+    return length
 
 
 class Posting(NamedTuple):

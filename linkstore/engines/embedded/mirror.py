@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from linkstore.core.arrays import Bools, Ints, expand_ranges
 from linkstore.core.plans import Side
-from linkstore.engines.embedded.lexical import parse_lengths
+from linkstore.engines.embedded.lexical import parse_length
 from linkstore.engines.embedded.schema import check_texts, convert_row_errors, fetch_rows
 from linkstore.errors import BackendError
 
@@ -133,15 +133,14 @@ class Column:
             return views[0]
         return np.concatenate(views) if views else self.base[:0]
 
-    def put(self, at: Ints, values: Array | int) -> None:
-        """Set rows in place, to one value for all or to one value each. The base must be in memory.
+    def put(self, at: Ints, values: Array) -> None:
+        """Set rows in place, to one value each. The base must be in memory.
 
         This changes all columns that share the rows.
         """
         early = at < len(self.base)
-        given = np.broadcast_to(values, at.shape)
-        self.base[at[early]] = given[early]
-        self.tail[at[~early] - len(self.base)] = given[~early]
+        self.base[at[early]] = values[early]
+        self.tail[at[~early] - len(self.base)] = values[~early]
 
     def count_up_to(self, value: int) -> int:
         """Count the rows of an ascending column of whole numbers that are at most ``value``."""
@@ -389,7 +388,7 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
     keys = np.array(numbers, dtype=np.int64)
     with convert_row_errors("documents"):
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
-        words = parse_lengths(sizes)
+        words = np.array(list(map(parse_length, sizes)), np.int32)
     document, group, weights = load_links(connection, after)
     group, known = mirror.group_keys.find(group)
     known &= np.isin(document, keys)  # all of them, unless the store is damaged

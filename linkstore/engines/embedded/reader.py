@@ -156,9 +156,7 @@ class EmbeddedReader(Reader):
         rows = rows[self._holds(rows)]
         passing = self._view.find_passing(fetch.filter, rows)
         kept = rows[passing]
-        scores = np.zeros(len(kept), np.float32)
-        if fetch.vector is not None:
-            scores = self._score(kept, fetch.vector)
+        scores = self._score(kept, fetch.vector)
         return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
 
     @immediate

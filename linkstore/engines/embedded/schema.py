@@ -118,7 +118,7 @@ FLOOR: Final = "floor"
 """The setting with the last change whose removals are no longer listed."""
 UNLISTED: Final = "unlisted"
 """The setting that counts the removals that are no longer listed."""
-_COUNTED: Final = {
+COUNTERS: Final = {
     "change": "SELECT max(change) FROM departed",
     "last_key": (
         "SELECT max(key) FROM (SELECT max(key) AS key FROM document UNION ALL SELECT max(key) FROM vector"
@@ -273,7 +273,7 @@ def find_setting_problems(settings: Mapping[str, Any]) -> list[str]:
 def _is_valid(name: str, settings: Mapping[str, Any]) -> bool:
     value, (least, most) = settings.get(name), _RANGES[name]
     if value is None:
-        return name not in _COUNTED
+        return name not in COUNTERS
     return isinstance(value, int) and least <= value <= most
 
 
@@ -302,7 +302,7 @@ def restore_counters(connection: apsw.Connection) -> None:
 
 
 def _count_tables(connection: apsw.Connection) -> dict[str, int]:
-    found = {name: connection.execute(query).get for name, query in _COUNTED.items()}
+    found = {name: connection.execute(query).get for name, query in COUNTERS.items()}
     return {name: value if isinstance(value, int) else 0 for name, value in found.items()}
 
 
@@ -328,9 +328,8 @@ def read_notes(connection: apsw.Connection, names: Sequence[str] | None) -> dict
         StoreFormatError: If a note is not a text.
     """
     notes = dict(fetch_rows(connection, _GET_NOTES, (None if names is None else list(names),)))
-    for name, value in notes.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise StoreFormatError(f"{connection.filename}: the note {name!r} is {value!r}, not a text")
+    with convert_row_errors("notes"):
+        check_texts(chain.from_iterable(notes.items()))
     return notes
 
 
