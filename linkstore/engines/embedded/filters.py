@@ -21,7 +21,7 @@ from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.plans import Side
 from linkstore.core.processes import Lock
-from linkstore.engines.embedded.mirror import Array, Column, Mirror
+from linkstore.engines.embedded.mirror import Array, Mirror
 from linkstore.engines.embedded.schema import (
     DATA_FIELD,
     convert_row_errors,
@@ -71,31 +71,25 @@ class FilterCache:
     def look_up(
         self, key: Hashable, dtype: type[np.generic], rows: Ints, judge: Callable[[Ints], Array]
     ) -> Array:
-        """Return the results of a filter (n,); ``judge`` returns those of ascending rows that lack one."""
-        if not len(rows):
-            return np.empty(0, dtype)
-        column = self._get_column(key, dtype, int(rows.max()) + 1)
-        found = column.take(rows)
-        unknown = sort_unique(rows[found == _UNKNOWN])
+        """Return the results of a filter (n,); ``judge`` returns those of ascending rows that lack one.
+
+        What two threads find at the same time may be kept for one of them alone, and is found once more.
+        """
+        kept: Array = self.get(key, np.empty(0, dtype))
+        lacking = int(rows.max(initial=-1)) + 1 - len(kept)
+        if lacking > 0:
+            kept = np.concatenate((kept, np.full(lacking, _UNKNOWN, dtype)))
+        unknown = sort_unique(rows[kept[rows] == _UNKNOWN])
         if len(unknown):
-            column.put(unknown, judge(unknown))
-            found = column.take(rows)
-        return found
+            kept[unknown] = judge(unknown)
+        self.keep(key, kept)
+        return kept[rows]
 
-    def _get_column(self, key: Hashable, dtype: type[np.generic], length: int) -> Column:
-        """Return the column of a filter, with at least this many rows."""
-        with self._lock:
-            column: Column = self.get(key) or Column.of(np.empty(0, dtype))
-            if len(column) < length:
-                column = column.extended(np.full(length - len(column), _UNKNOWN, dtype))
-            self.keep(key, column)
-            return column
+    def get(self, key: Hashable, default: Any = None) -> Any:
+        """Return what is kept under a key."""
+        return self._results.get(key, default)
 
-    def get(self, key: Hashable) -> Any:
-        """Return what is kept under a key, None if nothing is."""
-        return self._results.get(key)
-
-    def keep(self, key: Hashable, result: Column | ScopeDocuments) -> None:
+    def keep(self, key: Hashable, result: Array | ScopeDocuments) -> None:
         """Keep a result, and drop the least recently used ones until the others fit into memory."""
         with self._lock:
             self._results[key] = result

@@ -85,11 +85,6 @@ class Column:
         return len(self.base) + self.size
 
     @property
-    def nbytes(self) -> int:
-        """How much memory the rows take."""
-        return int(self.base.nbytes + self.tail[: self.size].nbytes)
-
-    @property
     def last(self) -> int:
         """The last row of a column of numbers, 0 if it has none."""
         return int(self.rows(len(self) - 1, len(self))[0]) if len(self) else 0
