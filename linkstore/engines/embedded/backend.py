@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,10 +34,11 @@ from linkstore.engines.contract import (
 from linkstore.engines.embedded import schema, verification
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
+from linkstore.engines.embedded.filters import StoreView
 from linkstore.engines.embedded.location import FORKS, Place
 from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
 from linkstore.engines.embedded.memory import MEMORY
-from linkstore.engines.embedded.reader import EmbeddedReader, StoreView, read_links
+from linkstore.engines.embedded.reader import EmbeddedReader, read_links
 from linkstore.engines.embedded.writing import ChangeWriter, add_words, prepare_records, prepare_relinked
 from linkstore.errors import BackendError, CapabilityError, StoreClosedError, StoreNotFoundError
 
@@ -291,14 +293,13 @@ class EmbeddedBackend(Backend):
         """Answer the plan in one read transaction."""
         return self._view(
             lambda view: run(
-                answer_plan(plan, EmbeddedReader(view, scope, self._settings.exact_below).answer),
-                _refuse_to_wait,
+                answer_plan(plan, EmbeddedReader(view, scope, self._settings.exact_below).answer)
             )
         )
 
     def run(self, operation: Operation[T]) -> T:
-        """Run the operation in the caller's thread."""
-        return run(operation, _refuse_to_wait)
+        """Run the operation in the caller's thread. It waits for nothing: see :func:`immediate`."""
+        return run(operation)
 
     async def arun(self, operation: Operation[T]) -> T:
         """Run the operation in a worker thread."""
@@ -320,7 +321,7 @@ class EmbeddedBackend(Backend):
                 "a store in memory cannot be pickled or copied: it is deleted when it is closed;"
                 " keep it in a folder, LinkStore.open(path)"
             )
-        return _reopen_backend, (type(self), self.folder, self._settings)
+        return partial(type(self), create=False, settings=self._settings), (self.folder,)
 
     def close(self) -> None:
         """Take a snapshot if much has changed since the last one, and release everything.
@@ -344,15 +345,6 @@ class EmbeddedBackend(Backend):
         return self._store.read_view(use)
 
 
-def _reopen_backend(kind: type[EmbeddedBackend], folder: Path, settings: EmbeddedSettings) -> EmbeddedBackend:
-    """Open the store in a folder, which must still exist."""
-    return kind(folder, create=False, settings=settings)
-
-
 def _read_manifest(connection: apsw.Connection) -> Manifest:
     settings = schema.read_settings(connection)
     return Manifest(embedding=settings.get("embedding"), dimension=settings.get("dimension"))
-
-
-def _refuse_to_wait(request: object) -> object:
-    raise AssertionError(f"an immediate operation asked to wait for {request!r}")

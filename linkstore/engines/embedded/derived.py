@@ -21,7 +21,7 @@ import xxhash
 from linkstore.core.arrays import Bools
 from linkstore.core.processes import Lock, slow_collector
 from linkstore.engines.embedded.files import map_file, name_file, remove_others
-from linkstore.engines.embedded.filters import FilterCache
+from linkstore.engines.embedded.filters import FilterCache, StoreView
 from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.mirror import (
     Mirror,
@@ -32,7 +32,6 @@ from linkstore.engines.embedded.mirror import (
     make_empty_mirror,
     pack_mirror,
 )
-from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.schema import (
     FLOOR,
     SNAPSHOT,
@@ -42,7 +41,7 @@ from linkstore.engines.embedded.schema import (
 )
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall
 
-SNAPSHOT_FORMAT: Final = 6
+SNAPSHOT_FORMAT: Final = 7
 """The format of the file. It changes with what it holds and what ``verify`` compares it with.
 A file of another format is not damaged, but older, and is made anew when a store is opened."""
 REBUILD_SHARE: Final = 0.5

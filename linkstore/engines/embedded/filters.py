@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import apsw
 import numpy as np
@@ -21,7 +21,7 @@ from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.plans import Side
 from linkstore.core.processes import Lock
-from linkstore.engines.embedded.mirror import Array, Column, Mirror
+from linkstore.engines.embedded.mirror import Array, Mirror
 from linkstore.engines.embedded.schema import (
     DATA_FIELD,
     convert_row_errors,
@@ -30,9 +30,8 @@ from linkstore.engines.embedded.schema import (
     read_metadata,
     read_tags,
 )
+from linkstore.engines.embedded.vectors import AnnIndex
 
-K = TypeVar("K")
-R = TypeVar("R", Column, "ScopeDocuments")
 MOST_CACHE_BYTES: Final = 64 << 20
 """The most memory that the results of all filters take together; the least recently used go first."""
 LEAST_CACHED_RESULTS: Final = 4
@@ -66,102 +65,103 @@ class FilterCache:
     """The results of recent filters and scopes, shared by the readers of one process."""
 
     def __init__(self) -> None:
-        self._columns: OrderedDict[Hashable, Column] = OrderedDict()
-        self._scopes: OrderedDict[str, ScopeDocuments] = OrderedDict()
+        self._results: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = Lock()
 
-    def find_passing(
-        self, condition: Condition, rows: Ints, keys: Column, connection: apsw.Connection
-    ) -> Bools:
-        """Say whether each document passes (n,), and read documents of which that is not known.
+    def look_up(
+        self, key: Hashable, dtype: type[np.generic], rows: Ints, judge: Callable[[Ints], Array]
+    ) -> Array:
+        """Return the results of a filter (n,); ``judge`` returns those of ascending rows that lack one.
 
-        Args:
-            condition: The filter.
-            rows: (n,) rows of documents.
-            keys: Document keys, by row.
-            connection: In the reader's transaction.
+        What two threads find at the same time may be kept for one of them alone, and is found once more.
         """
+        kept: Array = self.get(key, np.empty(0, dtype))
+        lacking = int(rows.max(initial=-1)) + 1 - len(kept)
+        if lacking > 0:
+            kept = np.concatenate((kept, np.full(lacking, _UNKNOWN, dtype)))
+        unknown = sort_unique(rows[kept[rows] == _UNKNOWN])
+        if len(unknown):
+            kept[unknown] = judge(unknown)
+        self.keep(key, kept)
+        return kept[rows]
+
+    def get(self, key: Hashable, default: Any = None) -> Any:
+        """Return what is kept under a key."""
+        return self._results.get(key, default)
+
+    def keep(self, key: Hashable, result: Array | ScopeDocuments) -> None:
+        """Keep a result, and drop the least recently used ones until the others fit into memory."""
+        with self._lock:
+            self._results[key] = result
+            self._results.move_to_end(key)
+            taken = sum(one.nbytes for one in self._results.values())
+            while taken > MOST_CACHE_BYTES and len(self._results) > LEAST_CACHED_RESULTS:
+                taken -= self._results.popitem(last=False)[1].nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoreView:
+    """The data that a reader reads, and what filters say of them.
+
+    Args:
+        connection: In a read transaction.
+        mirror: A mirror of the state that the transaction sees.
+        cache: Shared cache of what filters said, by the mirror's rows and entries.
+        index: The approximate index, if there is one that finds enough; without it, searches are exact.
+    """
+
+    connection: apsw.Connection
+    mirror: Mirror
+    cache: FilterCache
+    index: AnnIndex | None
+
+    def find_passing(self, condition: Condition, rows: Ints) -> Bools:
+        """Say whether each document passes (n,), and read documents of which that is not known."""
         if condition.always:
             return np.ones(len(rows), dtype=np.bool_)
 
         def judge(unknown: Ints) -> Array:
-            return _judge_documents(condition, keys.take(unknown), connection)
+            return _judge_documents(condition, self.mirror.keys.take(unknown), self.connection)
 
-        passing: Bools = self._look_up(condition.key, np.dtype(np.int8), rows, judge) == _YES
+        passing: Bools = self.cache.look_up(condition.key, np.int8, rows, judge) == _YES
         return passing
 
-    def find_weights(
-        self, condition: Condition, side: Side, entries: Ints, mirror: Mirror, connection: apsw.Connection
-    ) -> Floats:
+    def find_weights(self, condition: Condition, side: Side, entries: Ints) -> Floats:
         """Return for each entry (m,) the highest weight of its links that pass on a side, or -1 if none does.
 
         Args:
             condition: The filter.
             side: The side of the link groups.
             entries: (m,) entries of the mirror; the reader sees their documents.
-            mirror: The mirror that has these entries.
-            connection: In the reader's transaction.
         """
+        if condition.always:
+            return self.mirror.sides[side].weight.take(entries)
 
         def judge(unknown: Ints) -> Array:
-            return _judge_links(condition, side, unknown, mirror, connection)
+            return _judge_links(condition, side, unknown, self.mirror, self.connection)
 
-        return self._look_up((condition.key, side), np.dtype(np.float32), entries, judge)
+        return self.cache.look_up((condition.key, side), np.float32, entries, judge)
 
-    def find_ids(self, rows: Ints, keys: Column, connection: apsw.Connection) -> list[str]:
+    def find_ids(self, rows: Ints) -> list[str]:
         """Return the ids of documents (n,): the same ones decide many ties."""
 
         def read(unknown: Ints) -> Array:
-            return np.array(read_ids(connection, keys.take(unknown)), object)
+            return np.array(read_ids(self.connection, self.mirror.keys.take(unknown)), object)
 
-        found: list[str] = self._look_up("ids", np.dtype(object), rows, read).tolist()
+        found: list[str] = self.cache.look_up("ids", np.object_, rows, read).tolist()
         return found
 
-    def find_inside(self, scope: Condition, mirror: Mirror, connection: apsw.Connection) -> ScopeDocuments:
+    def find_inside(self, scope: Condition) -> ScopeDocuments:
         """Return the documents of a scope."""
-        with self._lock:
-            known = self._scopes.get(scope.key)
+        key, mirror = ("inside", scope.key), self.mirror
+        known: ScopeDocuments | None = self.cache.get(key)
         if known is None or known.change != mirror.change:
             rows = mirror.all_visible()
-            rows = rows[self.find_passing(scope, rows, mirror.keys, connection)]
+            rows = rows[self.find_passing(scope, rows)]
             words = mirror.words.take(rows).sum() / len(rows) if len(rows) else 1.0
             known = ScopeDocuments(mirror.change, rows, float(words))
-        with self._lock:
-            self._scopes[scope.key] = known
-            _trim(self._scopes, scope.key, 1)
+        self.cache.keep(key, known)
         return known
-
-    def _look_up(
-        self, key: Hashable, dtype: np.dtype[Any], rows: Ints, judge: Callable[[Ints], Array]
-    ) -> Array:
-        """Return the results of a filter (n,); ``judge`` returns those of ascending rows that lack one."""
-        if not len(rows):
-            return np.empty(0, dtype)
-        column = self._get_column(key, dtype, int(rows.max()) + 1)
-        found = column.take(rows)
-        unknown = sort_unique(rows[found == _UNKNOWN])
-        if len(unknown):
-            column.put(unknown, judge(unknown))
-            found = column.take(rows)
-        return found
-
-    def _get_column(self, key: Hashable, dtype: np.dtype[Any], length: int) -> Column:
-        """Return the column of a filter, with at least this many rows."""
-        with self._lock:
-            column = self._columns.get(key) or Column.of(np.empty(0, dtype))
-            if len(column) < length:
-                column = column.extended(np.full(length - len(column), _UNKNOWN, dtype))
-            self._columns[key] = column
-            _trim(self._columns, key, LEAST_CACHED_RESULTS)
-            return column
-
-
-def _trim(results: OrderedDict[K, R], latest: K, least: int) -> None:
-    """Drop the least recently used results until the others fit into memory, or ``least`` are left."""
-    results.move_to_end(latest)
-    taken = sum(result.nbytes for result in results.values())
-    while taken > MOST_CACHE_BYTES and len(results) > least:
-        taken -= results.popitem(last=False)[1].nbytes
 
 
 def _judge_documents(condition: Condition, keys: Ints, connection: apsw.Connection) -> Array:

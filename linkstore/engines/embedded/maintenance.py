@@ -34,9 +34,9 @@ from linkstore.engines.embedded.derived import (
     record_snapshot,
 )
 from linkstore.engines.embedded.files import name_file
+from linkstore.engines.embedded.filters import StoreView
 from linkstore.engines.embedded.location import Place
 from linkstore.engines.embedded.memory import MemoryDatabase
-from linkstore.engines.embedded.reader import StoreView
 from linkstore.errors import StoreBusyError, StoreClosedError, StoreFullError, StoreMovedError
 
 T = TypeVar("T")

@@ -28,28 +28,33 @@ import numpy.typing as npt
 
 from linkstore.core.arrays import Bools, Ints, expand_ranges
 from linkstore.core.plans import Side
-from linkstore.engines.embedded.lexical import read_lengths
+from linkstore.engines.embedded.lexical import parse_length
 from linkstore.engines.embedded.schema import check_texts, convert_row_errors, fetch_rows
 from linkstore.errors import BackendError
 
 Array = npt.NDArray[Any]
 NEVER_REMOVED: Final = np.iinfo(np.int64).max
 SIDES: Final[tuple[Side, Side]] = ("out", "in")
-_PARTS: Final = ("groups", "starts", "entries")
 _COLUMNS: Final = {
     "keys": np.int64,
     "vectors": np.float32,
     "words": np.int32,
-    "links_at": np.int64,
     "link_group": np.int32,
     "link_document": np.int32,
     "group_keys": np.int64,
     "group_kind": np.int32,
 }
+_SIDE_COLUMNS: Final = {"weight": np.float32, "groups": np.int32, "entries": np.int32}
+_DOCUMENTS: Final = (
+    "SELECT document.key, embedding, ifnull(sz, x'') FROM document JOIN vector USING (key)"
+    " LEFT JOIN word_docsize ON word_docsize.id = document.key"
+    " WHERE document.key > ? AND length(embedding) = ? ORDER BY document.key"
+)
 _MOST_ENTRIES: Final = np.iinfo(np.int32).max
 _LINKS: Final = (
-    "SELECT document, link_group, CASE direction WHEN 'out' THEN 1 WHEN 'in' THEN 2 ELSE 3 END, weight"
-    " FROM link WHERE document > ? ORDER BY document, link_group"
+    "SELECT document, link_group,"
+    " max(iif(direction = 'in', -1, weight)), max(iif(direction = 'out', -1, weight))"
+    " FROM link WHERE document > ? GROUP BY document, link_group ORDER BY document, link_group"
 )
 LEAST_REMOVED: Final = 500
 """A mirror with at most this many removed documents is not packed."""
@@ -80,11 +85,6 @@ class Column:
         return len(self.base) + self.size
 
     @property
-    def nbytes(self) -> int:
-        """How much memory the rows take."""
-        return int(self.base.nbytes + self.tail[: self.size].nbytes)
-
-    @property
     def last(self) -> int:
         """The last row of a column of numbers, 0 if it has none."""
         return int(self.rows(len(self) - 1, len(self))[0]) if len(self) else 0
@@ -102,11 +102,9 @@ class Column:
     def take(self, at: Ints) -> Array:
         """Return the rows at the given positions, as a copy."""
         base, tail = self.base, self.tail
-        if not len(at):
-            return np.empty((0, *base.shape[1:]), base.dtype)
         if not len(base):
             return tail[at]
-        if not self.size or at.max() < len(base):
+        if at.max(initial=0) < len(base):
             return base[at]
         rows = np.empty((len(at), *base.shape[1:]), dtype=base.dtype)
         early = at < len(base)
@@ -130,34 +128,31 @@ class Column:
             return views[0]
         return np.concatenate(views) if views else self.base[:0]
 
-    def put(self, at: Ints, values: Array | int) -> None:
-        """Set rows in place, to one value for all or to one value each. The base must be in memory.
+    def put(self, at: Ints, values: Array) -> None:
+        """Set rows in place, to one value each. The base must be in memory.
 
         This changes all columns that share the rows.
         """
         early = at < len(self.base)
-        given = np.broadcast_to(values, at.shape)
-        self.base[at[early]] = given[early]
-        self.tail[at[~early] - len(self.base)] = given[~early]
+        self.base[at[early]] = values[early]
+        self.tail[at[~early] - len(self.base)] = values[~early]
 
     def count_up_to(self, value: int) -> int:
         """Count the rows of an ascending column of whole numbers that are at most ``value``."""
-        return int(self._count_below(np.array([value + 1]))[0])
+        return int(self.count_below(np.array([value + 1]))[0])
 
     def find(self, values: Ints) -> tuple[Ints, Bools]:
         """Return the position of each value in an ascending column, and whether the column contains it."""
         if not len(self):
             return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
-        at = np.minimum(self._count_below(values), len(self) - 1)
+        at = np.minimum(self.count_below(values), len(self) - 1)
         found: Bools = self.take(at) == values
         return at, found
 
-    def _count_below(self, values: Ints) -> Ints:
-        count = np.searchsorted(self.base, values)
-        if self.size:
-            late = count == len(self.base)
-            count[late] += np.searchsorted(self.tail[: self.size], values[late])
-        return count
+    def count_below(self, values: Ints) -> Ints:
+        """Count the rows of an ascending column of whole numbers that are less than each value."""
+        values = values.astype(self.base.dtype)  # or numpy would convert the column
+        return np.searchsorted(self.base, values) + np.searchsorted(self.tail[: self.size], values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,47 +160,33 @@ class SortedRun:
     """Entries sorted by group; those of one group are in the order in which they were added.
 
     Args:
-        groups: (g,) the distinct groups, ascending.
-        starts: (g + 1,) where the entries of each group begin, and the end of the last.
+        groups: (n,) the group of each entry, ascending.
         entries: (n,) entries.
     """
 
     groups: Array
-    starts: Array
     entries: Array
 
     @classmethod
     def of(cls, groups: Array, entries: Array) -> SortedRun:
         """Sort entries by their groups (n,)."""
         order = np.argsort(groups, kind="stable")
-        distinct, counts = np.unique(groups, return_counts=True)
-        return cls(distinct, compute_offsets(counts), entries[order])
+        return cls(groups[order], entries[order])
 
     def __len__(self) -> int:
         return len(self.entries)
 
     def spans(self, groups: Ints) -> tuple[Ints, Ints]:
         """Return where the entries of each group start, and how many entries it has."""
-        if not len(self.groups):
-            return np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
-        at = np.minimum(np.searchsorted(self.groups, groups), len(self.groups) - 1)
-        starts = self.starts[at].astype(np.int64)
-        counts = np.where(self.groups[at] == groups, self.starts[at + 1] - starts, 0)
-        return starts, counts.astype(np.int64)
+        wanted = groups.astype(self.groups.dtype)  # or numpy would convert the run
+        starts = np.searchsorted(self.groups, wanted)
+        return starts, np.searchsorted(self.groups, wanted, "right") - starts
 
     def merged(self, later: SortedRun) -> SortedRun:
         """Make one run of the entries of both."""
-        groups = np.concatenate(
-            (np.repeat(self.groups, np.diff(self.starts)), np.repeat(later.groups, np.diff(later.starts)))
+        return SortedRun.of(
+            np.concatenate((self.groups, later.groups)), np.concatenate((self.entries, later.entries))
         )
-        return SortedRun.of(groups, np.concatenate((self.entries, later.entries)))
-
-
-def compute_offsets(counts: Array) -> Array:
-    """Return where each of the parts with these lengths begins, and the end of the last."""
-    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,24 +201,10 @@ class LinkSide:
     weight: Column
     runs: tuple[SortedRun, ...]
 
-    @classmethod
-    def load(cls, arrays: Mapping[str, Array], side: Side) -> LinkSide:
-        """Make a side of what :meth:`store` returned."""
-        run = SortedRun(*(arrays[f"{side}_{part}"] for part in _PARTS))
-        return cls(Column.of(arrays[f"{side}_weight"]), (run,) if len(run) else ())
-
-    @staticmethod
-    def store(side: Side, weight: Array, run: SortedRun) -> dict[str, Array]:
-        """Return a side with one run as columns."""
-        return {f"{side}_weight": weight, **{f"{side}_{part}": getattr(run, part) for part in _PARTS}}
-
     def extended(self, weight: Array, group: Array) -> LinkSide:
         """Return this side with further entries (n,), of groups (n,)."""
-        added, runs = np.flatnonzero(weight >= 0), self.runs
-        if len(added):
-            entries = (len(self.weight) + added).astype(np.int32)
-            runs = (*runs, SortedRun.of(group[added], entries))
-        while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
+        runs = (*self.runs, _sort_entries(weight, group, len(self.weight)))
+        while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
             runs = (*runs[:-2], runs[-2].merged(runs[-1]))
         return LinkSide(self.weight.extended(weight), runs)
 
@@ -248,20 +215,21 @@ class LinkSide:
             total += run.spans(groups)[1]
         return total
 
-    def gather(self, groups: Ints, most: int | None = None) -> tuple[Ints, Ints]:
+    def gather(self, groups: Ints, most: int = _MOST_ENTRIES) -> tuple[Ints, Ints]:
         """Return at most ``most`` entries per group and run: positions in ``groups``, and the entries."""
         owners, entries = [], []
         for run in self.runs:
             starts, counts = run.spans(groups)
-            if most is not None:
-                counts = np.minimum(counts, most)
+            counts = np.minimum(counts, most)
             owners.append(np.repeat(np.arange(len(groups)), counts))
             entries.append(run.entries[expand_ranges(starts, counts)])
-        if not owners:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        if len(owners) == 1:
-            return owners[0], entries[0].astype(np.int64)
         return np.concatenate(owners), np.concatenate(entries).astype(np.int64)
+
+
+def _sort_entries(weight: Array, group: Array, first: int) -> SortedRun:
+    """Return the entries, numbered from ``first``, that are on a side: those with a weight (n,)."""
+    on_side = np.flatnonzero(weight >= 0)
+    return SortedRun.of(group[on_side], (first + on_side).astype(np.int32))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,13 +239,13 @@ class Mirror:
     Args:
         change: The last change that the mirror includes.
         dead: How many of its documents have been removed.
+        word_count: How many words the others have together.
         keys: Document keys, ascending.
         vectors: Document vectors.
         words: How many words each document has.
         removed_at: The change that removed each document.
-        links_at: Where the link entries of each document begin, and the end of the last.
         link_group: Rows of link groups, by entry.
-        link_document: Rows of documents, by entry.
+        link_document: Rows of documents, by entry, ascending.
         group_keys: Link group keys, ascending.
         group_kind: Positions in ``kinds``, by link group.
         kinds: The kinds that occur.
@@ -286,11 +254,11 @@ class Mirror:
 
     change: int
     dead: int
+    word_count: int
     keys: Column
     vectors: Column
     words: Column
     removed_at: Column
-    links_at: Column
     link_group: Column
     link_document: Column
     group_keys: Column
@@ -305,9 +273,16 @@ class Mirror:
         return cls(
             change=change,
             dead=0,
+            word_count=int(arrays["words"].sum()),
             removed_at=Column.of(np.full(len(arrays["keys"]), NEVER_REMOVED)),
             kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
-            sides={side: LinkSide.load(arrays, side) for side in SIDES},
+            sides={
+                side: LinkSide(
+                    Column.of(arrays[f"{side}_weight"]),
+                    (SortedRun(arrays[f"{side}_groups"], arrays[f"{side}_entries"]),),
+                )
+                for side in SIDES
+            },
             **{name: Column.of(arrays[name]) for name in _COLUMNS},
         )
 
@@ -321,38 +296,28 @@ class Mirror:
         """The number of documents that have not been removed."""
         return len(self.keys) - self.dead
 
-    def visible(self, rows: Ints) -> Bools | None:
-        """Say which documents have not been removed. Return None if none of all documents has."""
-        if not self.dead:
-            return None
+    def visible(self, rows: Ints) -> Bools:
+        """Say which documents have not been removed."""
         there: Bools = self.removed_at.take(rows) > self.change
         return there
 
     def all_visible(self, start: int = 0) -> Ints:
         """Return the rows, from ``start`` on, of the documents that have not been removed."""
-        if not self.dead:
-            return np.arange(start, len(self.keys))
         return start + np.flatnonzero(self.removed_at.rows(start, len(self.keys)) > self.change)
 
     def links_of(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the link entries of documents, and for each the position of its document in ``rows``."""
-        starts, ends = self.links_at.take(rows), self.links_at.take(rows + 1)
-        counts = ends - starts
+        starts = self.link_document.count_below(rows)
+        counts = self.link_document.count_below(rows + 1) - starts
         return np.repeat(np.arange(len(rows)), counts), expand_ranges(starts, counts)
 
 
 def make_empty_mirror(dimension: int) -> Mirror:
     """Make the mirror of a store before its first change."""
-    arrays: dict[str, Array] = {name: np.empty(0, dtype) for name, dtype in _COLUMNS.items()}
-    arrays |= {
-        "links_at": np.zeros(1, np.int64),
-        "vectors": np.empty((0, dimension), np.float32),
-        "kinds": np.empty(0, np.uint8),
-    }
-    for side in SIDES:
-        run = SortedRun.of(arrays["link_group"], arrays["link_group"])
-        arrays |= LinkSide.store(side, np.empty(0, np.float32), run)
-    return Mirror.of(arrays, 0)
+    types: dict[str, Any] = {**_COLUMNS, "kinds": np.uint8}
+    types |= {f"{side}_{name}": dtype for side in SIDES for name, dtype in _SIDE_COLUMNS.items()}
+    arrays: dict[str, Array] = {name: np.empty(0, dtype) for name, dtype in types.items()}
+    return Mirror.of(arrays | {"vectors": np.empty((0, dimension), np.float32)}, 0)
 
 
 def load_links(connection: apsw.Connection, after: int) -> tuple[Array, Array, list[Array]]:
@@ -367,14 +332,8 @@ def load_links(connection: apsw.Connection, after: int) -> tuple[Array, Array, l
     rows = fetch_rows(connection, _LINKS, (after,))
     with convert_row_errors("links"):
         flat = np.fromiter(chain.from_iterable(rows), np.float64, 4 * len(rows)).reshape(-1, 4)
-    document, group, sides = flat[:, :3].T.astype(np.int32)
-    new = np.ones(len(rows), np.bool_)
-    new[1:] = (document[1:] != document[:-1]) | (group[1:] != group[:-1])
-    first, weight = np.flatnonzero(new), flat[:, 3].astype(np.float32)
-    weights = [np.where(sides & bit, weight, np.float32(-1)) for bit in (1, 2)]
-    if len(rows):
-        weights = [np.maximum.reduceat(one, first) for one in weights]
-    return document[first], group[first], weights
+    document, group = flat[:, :2].T.astype(np.int32)
+    return document, group, list(flat[:, 2:].T.astype(np.float32))
 
 
 def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> Mirror:
@@ -390,7 +349,12 @@ def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> 
         return mirror
     added = _add_documents(_add_groups(mirror, connection), connection)
     removed = _mark_removals(added, connection, mirror.keys.last)
-    return replace(added, dead=mirror.dead + removed, change=change)
+    return replace(
+        added,
+        change=change,
+        dead=mirror.dead + len(removed),
+        word_count=added.word_count - int(added.words.take(removed).sum()),
+    )
 
 
 def _add_groups(mirror: Mirror, connection: apsw.Connection) -> Mirror:
@@ -412,24 +376,19 @@ def _add_groups(mirror: Mirror, connection: apsw.Connection) -> Mirror:
 def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
     """Add the documents with greater keys, except those without a whole vector."""
     after = mirror.keys.last
-    rows = fetch_rows(
-        connection,
-        "SELECT document.key, embedding FROM document JOIN vector USING (key)"
-        " WHERE document.key > ? AND length(embedding) = ? ORDER BY document.key",
-        (after, 4 * mirror.dimension),
-    )
+    rows = fetch_rows(connection, _DOCUMENTS, (after, 4 * mirror.dimension))
     if not rows:
         return mirror
-    numbers, blobs = zip(*rows, strict=True)
+    numbers, blobs, sizes = zip(*rows, strict=True)
     keys = np.array(numbers, dtype=np.int64)
     with convert_row_errors("documents"):
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
+        words = np.array(list(map(parse_length, sizes)), np.int32)
     document, group, weights = load_links(connection, after)
     group, known = mirror.group_keys.find(group)
     known &= np.isin(document, keys)  # all of them, unless the store is damaged
     document = np.searchsorted(keys, document[known])
-    start, counts = len(mirror.link_group), np.bincount(document, minlength=len(keys))
-    if start + len(document) > _MOST_ENTRIES:
+    if len(mirror.link_group) + len(document) > _MOST_ENTRIES:
         raise BackendError(
             f"the store holds more than {_MOST_ENTRIES} links; an embedded store cannot follow so many:"
             " split it, or use Cassandra"
@@ -439,9 +398,9 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
         mirror,
         keys=mirror.keys.extended(keys),
         vectors=mirror.vectors.extended(vectors),
-        words=mirror.words.extended(_load_lengths(connection, after, keys)),
+        words=mirror.words.extended(words),
+        word_count=mirror.word_count + int(words.sum()),
         removed_at=mirror.removed_at.extended(np.full(len(rows), NEVER_REMOVED)),
-        links_at=mirror.links_at.extended(start + np.cumsum(counts)),
         link_group=mirror.link_group.extended(group),
         link_document=mirror.link_document.extended((len(mirror.keys) + document).astype(np.int32)),
         sides={
@@ -451,23 +410,13 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
     )
 
 
-def _load_lengths(connection: apsw.Connection, after: int, keys: Array) -> Array:
-    """Load how many words the documents with these keys have, all greater than ``after``."""
-    found, counts = read_lengths(connection, after)
-    lengths = np.zeros(len(keys), np.int32)
-    lengths[np.isin(keys, found)] = counts[np.isin(found, keys)]
-    return lengths
-
-
-def _mark_removals(mirror: Mirror, connection: apsw.Connection, last: int) -> int:
-    """Mark documents with keys up to ``last`` that were removed after the mirror's change, and count them."""
-    if not last:  # the mirror was empty, so there is nothing to mark
-        return 0
+def _mark_removals(mirror: Mirror, connection: apsw.Connection, last: int) -> Ints:
+    """Mark the documents up to a key that were removed after the mirror's change, and return their rows."""
     query = "SELECT key, change FROM departed WHERE change > ? AND key <= ?"
     rows = np.array(fetch_rows(connection, query, (mirror.change, last)), dtype=np.int64).reshape(-1, 2)
     at, found = mirror.keys.find(rows[:, 0])
     mirror.removed_at.put(at[found], rows[found, 1])
-    return int(np.count_nonzero(found))
+    return at[found]
 
 
 def is_sparse(mirror: Mirror) -> bool:
@@ -505,14 +454,12 @@ def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
     document, group = mirror.link_document.rows(0, end), mirror.link_group.rows(0, end)
     entries = chosen[document] & living[group]
     document, group = _number_chosen(chosen)[document[entries]], _number_chosen(living)[group[entries]]
-    number = _number_chosen(entries)
     kinds = sorted({mirror.kinds[code] for code in np.unique(mirror.group_kind.take(groups)).tolist()})
     codes = {kind: code for code, kind in enumerate(kinds)}
     new_code = np.array([codes.get(kind, 0) for kind in mirror.kinds], np.int32)
     arrays: dict[str, Array] = {
         "keys": mirror.keys.take(rows),
         "words": mirror.words.take(rows),
-        "links_at": compute_offsets(np.bincount(document, minlength=len(rows))),
         "link_group": group,
         "link_document": document,
         "group_keys": mirror.group_keys.take(groups),
@@ -520,10 +467,9 @@ def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
         "kinds": np.frombuffer("\0".join(kinds).encode(), dtype=np.uint8),
     }
     for side in SIDES:
-        owner, entry = mirror.sides[side].gather(groups)
-        kept = entries[entry]
-        run = SortedRun.of(owner[kept].astype(np.int32), number[entry[kept]])
-        arrays |= LinkSide.store(side, mirror.sides[side].weight.rows(0, end)[entries], run)
+        weight = mirror.sides[side].weight.rows(0, end)[entries]
+        run = _sort_entries(weight, group, 0)
+        arrays |= {f"{side}_weight": weight, f"{side}_groups": run.groups, f"{side}_entries": run.entries}
     return arrays
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-import apsw
 import numpy as np
 
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities, is_member, sort_unique
 from linkstore.core.filters import Condition
-from linkstore.core.lexical import select_affordable
 from linkstore.core.plans import (
     Candidates,
     Documents,
@@ -35,8 +32,8 @@ from linkstore.core.plans import (
 )
 from linkstore.engines.contract import Reader, StoredLinks, immediate
 from linkstore.engines.embedded import lexical
-from linkstore.engines.embedded.filters import FilterCache, ScopeDocuments
-from linkstore.engines.embedded.mirror import SIDES, LinkSide, Mirror
+from linkstore.engines.embedded.filters import StoreView
+from linkstore.engines.embedded.mirror import SIDES, LinkSide
 from linkstore.engines.embedded.schema import (
     check_texts,
     convert_row_errors,
@@ -45,7 +42,7 @@ from linkstore.engines.embedded.schema import (
     read_metadata,
     read_tags,
 )
-from linkstore.engines.embedded.vectors import PROPOSALS, AnnIndex
+from linkstore.engines.embedded.vectors import PROPOSALS
 from linkstore.engines.embedded.writing import FIND_GROUP
 
 MAX_PROPOSALS: Final = 1024
@@ -58,23 +55,6 @@ _MERGED: Final = (
     "SELECT document, link_group, count(*) FROM link GROUP BY document, link_group HAVING count(*) > 1"
 )
 _NO_ROWS: Final = np.empty(0, np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class StoreView:
-    """The data that a reader reads.
-
-    Args:
-        connection: In a read transaction.
-        mirror: A mirror of the state that the transaction sees.
-        cache: Shared cache of what filters said, by the mirror's rows and entries.
-        index: The approximate index, if there is one that finds enough; without it, searches are exact.
-    """
-
-    connection: apsw.Connection
-    mirror: Mirror
-    cache: FilterCache
-    index: AnnIndex | None
 
 
 class EmbeddedReader(Reader):
@@ -101,7 +81,7 @@ class EmbeddedReader(Reader):
         if not fetch.k or not self._mirror.living:
             return Candidates(refs=_NO_ROWS, similarity=np.empty(0, np.float32))
         if self._view.index is not None and not self._scope.always:
-            rows = self._find_inside().rows
+            rows = self._view.find_inside(self._scope).rows
             if len(rows) <= self._exact_below:
                 return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
         count, index = max(fetch.k, PROPOSALS), self._view.index
@@ -118,8 +98,7 @@ class EmbeddedReader(Reader):
         rows = mirror.all_visible(mirror.keys.count_up_to(after))
         if len(proposed):
             early = self._find_rows(proposed)
-            visible = mirror.visible(early)
-            rows = np.concatenate((early if visible is None else early[visible], rows))
+            rows = np.concatenate((early[mirror.visible(early)], rows))
         return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
 
     def _find_rows(self, keys: Ints) -> Ints:
@@ -150,34 +129,23 @@ class EmbeddedReader(Reader):
         unfiltered = fetch.filter.always and self._scope.always
         take = fetch.k if unfiltered else max(4 * fetch.k, PROPOSALS)
         while True:
-            order = finish_ranking(rank_best(scores, take), lambda at: self._read_ids(rows[at]))
+            order = finish_ranking(rank_best(scores, take), lambda at: self._view.find_ids(rows[at]))
             passing = order[self._holds(rows[order])]
-            passing = passing[self._passes(fetch.filter, rows[passing])]
+            passing = passing[self._view.find_passing(fetch.filter, rows[passing])]
             if len(passing) >= fetch.k or take >= len(rows):
                 chosen = passing[: fetch.k]
                 return Candidates(refs=rows[chosen], similarity=scores[chosen])
             take *= 8
 
-    def _passes(self, condition: Condition, rows: Ints) -> Bools:
-        return self._view.cache.find_passing(condition, rows, self._mirror.keys, self._view.connection)
-
     def _holds(self, rows: Ints) -> Bools:
         """Say whether each document (n,) is in the scope."""
-        return self._passes(self._scope, rows)
+        return self._view.find_passing(self._scope, rows)
 
-    def _exist(self, rows: Ints) -> Bools | None:
-        """Say whether each document (n,) exists for the plan. Return None if all do."""
-        visible = self._mirror.visible(rows)
-        if self._scope.always:
-            return visible
-        if visible is None:
-            return self._holds(rows)
-        visible[visible] = self._holds(rows[visible])
-        return visible
-
-    def _find_inside(self) -> ScopeDocuments:
-        """Return all documents of the scope."""
-        return self._view.cache.find_inside(self._scope, self._mirror, self._view.connection)
+    def _exist(self, rows: Ints) -> Bools:
+        """Say whether each document (n,) exists for the plan."""
+        exist = self._mirror.visible(rows)
+        exist[exist] = self._holds(rows[exist])
+        return exist
 
     @immediate
     def find(self, fetch: Find) -> Candidates:
@@ -186,11 +154,9 @@ class EmbeddedReader(Reader):
         keys = fetch_each(self._view.connection, "SELECT key FROM document WHERE id = ?", list(found))
         rows = self._find_rows(np.array(keys, dtype=np.int64).reshape(-1))
         rows = rows[self._holds(rows)]
-        passing = self._passes(fetch.filter, rows)
+        passing = self._view.find_passing(fetch.filter, rows)
         kept = rows[passing]
-        scores = np.zeros(len(kept), np.float32)
-        if fetch.vector is not None:
-            scores = self._score(kept, fetch.vector)
+        scores = self._score(kept, fetch.vector)
         return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
 
     @immediate
@@ -205,7 +171,7 @@ class EmbeddedReader(Reader):
             codes = [code for code, name in enumerate(mirror.kinds) if name in fetch.kinds]
             on_side &= is_member(kind, np.array(codes, dtype=np.int64))
         chosen = np.flatnonzero(on_side)
-        weight = self._link_weights(fetch, entry[chosen])
+        weight = self._view.find_weights(fetch.links, fetch.side, entry[chosen])
         passing = weight >= 0
         chosen = chosen[passing]
         return Memberships(
@@ -216,13 +182,6 @@ class EmbeddedReader(Reader):
             kinds=mirror.kinds,
             filtered=int(np.count_nonzero(~passing)),
         )
-
-    def _link_weights(self, fetch: Groups | Members, entries: Ints) -> Floats:
-        """Return for each entry (m,) the highest weight of its links that pass, or -1 if none passes."""
-        if fetch.links.always:
-            return self._mirror.sides[fetch.side].weight.take(entries)
-        view = self._view
-        return view.cache.find_weights(fetch.links, fetch.side, entries, self._mirror, view.connection)
 
     @immediate
     def resolve(self, fetch: Resolve) -> Ints:
@@ -243,10 +202,9 @@ class EmbeddedReader(Reader):
         open_groups = np.flatnonzero(~self._find_hubs(side, fetch.groups, sizes, fetch.cap))
         owner, entry = side.gather(fetch.groups[open_groups])
         owner, rows = open_groups[owner], mirror.link_document.take(entry).astype(np.int64)
-        visible = self._exist(rows)
-        if visible is not None:
-            owner, entry, rows = owner[visible], entry[visible], rows[visible]
-            sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
+        exist = self._exist(rows)
+        owner, entry, rows = owner[exist], entry[exist], rows[exist]
+        sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
         kept = (sizes <= fetch.cap)[owner] & ~is_member(rows, fetch.exclude)
         return self._select_most_similar(
             owner[kept], entry[kept], rows[kept], np.minimum(sizes, fetch.cap + 1), fetch
@@ -265,7 +223,7 @@ class EmbeddedReader(Reader):
         while len(open_groups):
             owner, entry = side.gather(groups[open_groups], most)
             there = self._exist(mirror.link_document.take(entry).astype(np.int64))
-            counted = np.bincount(owner if there is None else owner[there], minlength=len(open_groups))
+            counted = np.bincount(owner[there], minlength=len(open_groups))
             hubs[open_groups[counted > cap]] = True
             open_groups = open_groups[(counted <= cap) & (sizes[open_groups] > most)]
             most *= _FIRST
@@ -275,18 +233,18 @@ class EmbeddedReader(Reader):
         self, owner: Ints, entry: Ints, rows: Ints, sizes: Ints, fetch: Members
     ) -> ReachedMembers:
         """Return the first ``take`` members of each group that pass the filter, by similarity, then id."""
-        passing = self._passes(fetch.filter, rows)
+        passing = self._view.find_passing(fetch.filter, rows)
         filtered = len(sort_unique(rows[~passing]))  # a document may be in several groups, but counts once
         if filtered:
             owner, entry, rows = owner[passing], entry[passing], rows[passing]
-        weight = self._link_weights(fetch, entry)
+        weight = self._view.find_weights(fetch.links, fetch.side, entry)
         passing = weight >= 0
         filtered_links = int(np.count_nonzero(~passing))
         if filtered_links:
             owner, rows, weight = owner[passing], rows[passing], weight[passing]
         once, where = _find_distinct(rows)
         scores = self._score(once, fetch.vector)[where]
-        order = select_by_group(owner, scores, fetch.take, lambda at: self._read_ids(rows[at]))
+        order = select_by_group(owner, scores, fetch.take, lambda at: self._view.find_ids(rows[at]))
         return ReachedMembers(
             group=owner[order],
             refs=rows[order],
@@ -299,25 +257,12 @@ class EmbeddedReader(Reader):
 
     @immediate
     def lexical(self, fetch: Lexical) -> LexicalMatches:
-        """Search with FTS5, and request more matches as long as the filter and ties may leave too few."""
+        """Read the postings of the words, and score the documents with counts from within the scope."""
+        mirror, documents = self._mirror, self._mirror.living
+        average = mirror.word_count / max(1, documents)
         if not self._scope.always:
-            return self._lexical_within(fetch)
-        having = lexical.count_documents(self._view.connection, fetch.terms)
-        taken, left = select_affordable(having)
-        best = Candidates(refs=_NO_ROWS, similarity=np.empty(0, np.float32))
-        limit, enough = fetch.k + PROPOSALS, not (taken and fetch.k)
-        while not enough:
-            keys, scores = lexical.search_words(self._view.connection, taken, limit)
-            rows, known = self._mirror.keys.find(keys)
-            best = self._first_passing(rows[known], scores[known], fetch)
-            enough = len(keys) < limit or (len(best.refs) == fetch.k and best.similarity[-1] > scores[-1])
-            limit *= 4
-        counts = {word: having[word] for word in taken}
-        return LexicalMatches(refs=best.refs, score=best.similarity, left_out=tuple(left), having=counts)
-
-    def _lexical_within(self, fetch: Lexical) -> LexicalMatches:
-        """Score the postings with counts from within the scope."""
-        inside, mirror = self._find_inside(), self._mirror
+            inside = self._view.find_inside(self._scope)
+            documents, average = len(inside.rows), inside.words
 
         def locate(keys: Ints) -> tuple[Ints, Bools]:
             rows, known = mirror.keys.find(keys)
@@ -328,9 +273,9 @@ class EmbeddedReader(Reader):
             self._view.connection,
             fetch.terms,
             locate,
-            len(inside.rows),
+            documents,
             mirror.words.take,
-            inside.words,
+            average,
             self._postings,
         )
         best = self._first_passing(rows, scores, fetch)
@@ -339,7 +284,7 @@ class EmbeddedReader(Reader):
     @immediate
     def matching(self, fetch: Matching) -> Bools:
         """Look up what is known of the filter, and read the other documents."""
-        return self._passes(fetch.filter, fetch.refs)
+        return self._view.find_passing(fetch.filter, fetch.refs)
 
     @immediate
     def vectors(self, fetch: Vectors) -> Floats:
@@ -349,10 +294,7 @@ class EmbeddedReader(Reader):
     @immediate
     def ids(self, fetch: Ids) -> list[str]:
         """Read the table of documents."""
-        return self._read_ids(fetch.refs)
-
-    def _read_ids(self, rows: Ints) -> list[str]:
-        return self._view.cache.find_ids(rows, self._mirror.keys, self._view.connection)
+        return self._view.find_ids(fetch.refs)
 
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:

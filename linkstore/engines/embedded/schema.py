@@ -36,18 +36,15 @@ FORGET_NAMES: Final = "DELETE FROM note WHERE substr(name, 1, 5) <> 'note '"
 ADD_NOTE: Final = "INSERT OR IGNORE INTO note VALUES (?, '')"
 _ENTRIES: Final = "SELECT source, url, digest, ids FROM page"
 _OF_SOURCE: Final = f"{_ENTRIES} WHERE ?1 IS NULL OR source = ?1 ORDER BY source, url"
-_OF_SOURCE_NAMED: Final = (
-    f"{_ENTRIES} WHERE source = ?1 AND url IN (SELECT value FROM json_each(?2)) ORDER BY source, url"
-)
 # Enumerates the sources by jumps through the table's primary key, so that the entries are not all scanned.
 _NAMED: Final = f"""
 WITH RECURSIVE of(name) AS (
-  SELECT min(source) FROM page
+  SELECT ifnull(?1, (SELECT min(source) FROM page))
   UNION ALL
-  SELECT (SELECT min(source) FROM page WHERE source > name) FROM of WHERE name IS NOT NULL
+  SELECT (SELECT min(source) FROM page WHERE source > name) FROM of WHERE name IS NOT NULL AND ?1 IS NULL
 )
 {_ENTRIES} WHERE source IN (SELECT name FROM of WHERE name IS NOT NULL)
-  AND url IN (SELECT value FROM json_each(?1)) ORDER BY source, url
+  AND url IN (SELECT value FROM json_each(?2)) ORDER BY source, url
 """
 _TOUCH: Final = (
     "INSERT INTO access SELECT document.id, ? FROM document WHERE document.id = ?"
@@ -131,7 +128,7 @@ FLOOR: Final = "floor"
 """The setting with the last change whose removals are no longer listed."""
 UNLISTED: Final = "unlisted"
 """The setting that counts the removals that are no longer listed."""
-_COUNTED: Final = {
+COUNTERS: Final = {
     "change": "SELECT max(change) FROM departed",
     "last_key": (
         "SELECT max(key) FROM (SELECT max(key) AS key FROM document UNION ALL SELECT max(key) FROM vector"
@@ -300,7 +297,7 @@ def find_setting_problems(settings: Mapping[str, Any]) -> list[str]:
 def _is_valid(name: str, settings: Mapping[str, Any]) -> bool:
     value, (least, most) = settings.get(name), _RANGES[name]
     if value is None:
-        return name not in _COUNTED
+        return name not in COUNTERS
     return isinstance(value, int) and least <= value <= most
 
 
@@ -329,7 +326,7 @@ def restore_counters(connection: apsw.Connection) -> None:
 
 
 def _count_tables(connection: apsw.Connection) -> dict[str, int]:
-    found = {name: connection.execute(query).get for name, query in _COUNTED.items()}
+    found = {name: connection.execute(query).get for name, query in COUNTERS.items()}
     return {name: value if isinstance(value, int) else 0 for name, value in found.items()}
 
 
@@ -355,9 +352,8 @@ def read_notes(connection: apsw.Connection, names: Sequence[str] | None) -> dict
         StoreFormatError: If a note is not a text.
     """
     notes = dict(fetch_rows(connection, _GET_NOTES, (None if names is None else list(names),)))
-    for name, value in notes.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise StoreFormatError(f"{connection.filename}: the note {name!r} is {value!r}, not a text")
+    with convert_row_errors("notes"):
+        check_texts(chain.from_iterable(notes.items()))
     return notes
 
 
@@ -450,10 +446,8 @@ def read_page_entries(
     """Return the entries of a source (None: all sources) with these urls (None: all), by source and url."""
     if urls is None:
         rows = fetch_rows(connection, _OF_SOURCE, (source,))
-    elif source is None:
-        rows = fetch_rows(connection, _NAMED, (list(urls),))
     else:
-        rows = fetch_rows(connection, _OF_SOURCE_NAMED, (source, list(urls)))
+        rows = fetch_rows(connection, _NAMED, (source, list(urls)))
     with convert_row_errors("pages"):
         return [
             PageEntry(source=of, url=url, digest=digest, ids=tuple(orjson.loads(ids)))

@@ -492,8 +492,7 @@ def _find_nearer(index: AnnIndex, mirror: Mirror, question: Floats) -> tuple[flo
     """Return the similarity of the tenth document found (-2 if fewer are), and the rows of nearer ones."""
     rows, known = mirror.keys.find(index.near(question))
     rows = rows[known]
-    visible = mirror.visible(rows)
-    rows = rows if visible is None else rows[visible]
+    rows = rows[mirror.visible(rows)]
     scores = mirror.vectors.take(rows) @ question
     tenth = float(np.partition(scores, -NEAREST)[-NEAREST]) if len(scores) >= NEAREST else -2.0
     return tenth, rows[scores > tenth + _ROUNDING]

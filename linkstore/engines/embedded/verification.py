@@ -14,6 +14,7 @@ from linkstore.core.links import Link, parse_links
 from linkstore.engines.contract import Change, Finding
 from linkstore.engines.embedded import lexical, schema
 from linkstore.engines.embedded.derived import DerivedData, Snapshot, parse_snapshot
+from linkstore.engines.embedded.filters import StoreView
 from linkstore.engines.embedded.mirror import (
     Mirror,
     advance_mirror,
@@ -21,7 +22,6 @@ from linkstore.engines.embedded.mirror import (
     find_living_groups,
     make_empty_mirror,
 )
-from linkstore.engines.embedded.reader import StoreView
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall, get_codes
 from linkstore.engines.embedded.writing import ChangeWriter
 
@@ -55,10 +55,6 @@ _CHECKS = {
     "documents whose words are not indexed": lexical.SELECT_UNINDEXED,
     "notes that are not texts": (
         "SELECT CAST(name AS BLOB) FROM note WHERE typeof(name) != 'text' OR typeof(text) != 'text'"
-    ),
-    "links in link groups that are gone": (
-        "SELECT id FROM document WHERE key IN"
-        " (SELECT document FROM link WHERE link_group NOT IN (SELECT key FROM link_group))"
     ),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count, islice, repeat
+from itertools import chain, islice, repeat
 from operator import attrgetter
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from linkstore.engines.bookkeeping import collect_record_names
 from linkstore.engines.contract import Change, PageEntry, Record, Written
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.schema import (
+    COUNTERS,
     check_keys,
     check_sizes,
     fetch_each,
@@ -132,10 +133,8 @@ class ChangeWriter:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         settings = read_settings(connection)
-        self._change: int = settings["change"] + 1
-        self._last_key: int = settings["last_key"]
-        self._last_group: int = settings["last_group"]
-        self._documents: int = settings["documents"]
+        self._counters: dict[str, int] = {name: settings[name] for name in COUNTERS}
+        self._counters["change"] += 1
 
     def apply(self, change: Change, prepared: Sequence[PreparedRecord]) -> Written:
         """Write the change, which the caller commits.
@@ -145,10 +144,9 @@ class ChangeWriter:
             prepared: What to put.
         """
         ids = [*(p.record.id for p in prepared), *change.remove]
-        present = _find_present(self._connection, ids) if self._documents and ids else {}
-        removed = [id for id in dict.fromkeys(change.remove) if id in present]
+        present = _find_present(self._connection, ids) if self._counters["documents"] and ids else {}
         put_ids = {p.record.id for p in prepared}
-        removed = [id for id in removed if id not in put_ids]
+        removed = [id for id in dict.fromkeys(change.remove) if id in present and id not in put_ids]
         changed = [p for p in prepared if present.get(p.record.id, _ABSENT)[1] != p.digest]
         replaced = [p.record.id for p in changed if p.record.id in present]
         self._remove([present[id][0] for id in (*removed, *replaced)])
@@ -157,7 +155,7 @@ class ChangeWriter:
         record_names(self._connection, collect_record_names(item.record for item in changed))
         self._pages(change.put_pages, change.remove_pages)
         added = len(changed) - len(replaced)
-        self._documents += added - len(removed)
+        self._counters["documents"] += added - len(removed)
         if changed or removed:
             self.save_settings()
         return Written(
@@ -173,13 +171,11 @@ class ChangeWriter:
             lexical.DELETE_WORDS,
         ):
             self._connection.executemany(statement, one)
-        self._connection.executemany(
-            "INSERT INTO departed VALUES (?, ?)", [(key, self._change) for key in keys]
-        )
+        rows = [(key, self._counters["change"]) for key in keys]
+        self._connection.executemany("INSERT INTO departed VALUES (?, ?)", rows)
 
     def _put(self, changed: list[PreparedRecord]) -> None:
-        check_keys("versions of documents", self._last_key + len(changed))
-        keys = range(self._last_key + 1, self._last_key + len(changed) + 1)
+        keys = self._number("last_key", "versions of documents", len(changed))
         records = [item.record for item in changed]
         executemany = self._connection.executemany
         executemany(_INSERT_DOCUMENT, map(_make_document_row, keys, changed))
@@ -189,7 +185,13 @@ class ChangeWriter:
         )
         executemany(_INSERT_VECTOR, zip(keys, [one.vector.data for one in records], strict=True))
         self.put_links(keys, [one.links for one in records])
-        self._last_key += len(changed)
+
+    def _number(self, counter: str, what: str, count: int) -> range:
+        """Return the next keys that a counter numbers."""
+        last = self._counters[counter]
+        check_keys(what, last + count)
+        self._counters[counter] += count
+        return range(last + 1, last + count + 1)
 
     def put_links(self, keys: Sequence[int], linked: Sequence[tuple[Link, ...]]) -> None:
         """Insert the links of documents with these keys, which have none in the table."""
@@ -213,10 +215,8 @@ class ChangeWriter:
         rows = fetch_each(self._connection, FIND_GROUP, distinct)
         known = {(kind, tag): key for kind, tag, key in rows}
         new = [pair for pair in distinct if pair not in known]
-        check_keys("link groups", self._last_group + len(new))
-        made = dict(zip(new, count(self._last_group + 1)))
+        made = dict(zip(new, self._number("last_group", "link groups", len(new)), strict=True))
         self._connection.executemany(_INSERT_GROUP, [(key, *pair) for pair, key in made.items()])
-        self._last_group += len(made)
         known |= made
         return [known[pair] for pair in wanted]
 
@@ -229,13 +229,7 @@ class ChangeWriter:
 
     def save_settings(self) -> None:
         """Record the counters as a new change."""
-        values = {
-            "change": self._change,
-            "last_key": self._last_key,
-            "last_group": self._last_group,
-            "documents": self._documents,
-        }
-        write_settings(self._connection, values)
+        write_settings(self._connection, self._counters)
 
 
 def _make_document_row(key: int, item: PreparedRecord) -> tuple[int, str, str, str, str | None, bytes]:
