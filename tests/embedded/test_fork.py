@@ -5,16 +5,21 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import apsw
 import pytest
 from stores import backend, exact, nearest, put, sql, vectors
 
 from linkstore.core.processes import slow_collector
+from linkstore.engines.embedded import EmbeddedBackend, location
 from linkstore.engines.embedded import backend as embedded
+from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.location import FORKS, run_exclusively
 from linkstore.errors import BackendError, StoreClosedError
 
@@ -316,4 +321,132 @@ def test_a_fork_in_the_middle_of_a_compaction_waits_for_its_end(tmp_path, monkey
     in_child(lambda: nearest(store, ASKED) == exact(range(100), ASKED))
     compacting.join()
     assert store.run(store.verify()).sound
+    store.close()
+
+
+def test_a_fork_waits_until_a_close_has_closed_all_connections(tmp_path, monkeypatch) -> None:
+    """A child kept those that were still open: it believed to hold their locks, and lost what it wrote."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 10)
+    together, closing = threading.Barrier(3), threading.Event()
+    real = Database._close_connection
+
+    def slow(database: Database, connection: apsw.Connection) -> None:
+        closing.set()
+        time.sleep(0.2)
+        real(database, connection)
+
+    assert at_once(3, lambda n: store._database.read(lambda connection: together.wait())) == []
+    assert len(store._database._pool.idle) == 3
+    monkeypatch.setattr(Database, "_close_connection", slow)
+    closer = threading.Thread(target=store.close)
+    closer.start()
+    assert closing.wait(SECONDS)
+    (asked, tell), (told, say) = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            again = backend(tmp_path / "kb")
+            put(again, 10, 20)
+            os.write(say, b"x")
+            os.read(asked, 1)  # the parent has closed
+            put(again, 20, 30)
+            status = 0
+        finally:
+            os._exit(status)
+    os.read(told, 1)
+    closer.join()
+    os.write(tell, b"x")
+    assert os.waitpid(child, 0)[1] == 0
+    again = backend(tmp_path / "kb")
+    assert len(nearest(again, ASKED, 100)) == 30
+    again.close()
+
+
+def in_time(name: str, folder: Path) -> None:
+    """Run a case of this module in a process of its own, which a thread that waits for ever would keep."""
+    here = Path(__file__)
+    code = f"import sys; sys.path[:0] = [{str(here.parent)!r}, *{sys.path!r}]; import {here.stem} as cases;"
+    code += f" from pathlib import Path; cases.{name}(Path({str(folder)!r}))"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=SECONDS)
+
+
+def read_slowly(store: EmbeddedBackend, seconds: float) -> threading.Thread:
+    """Start a thread that uses a connection for some time, and return it once it does."""
+    inside = threading.Event()
+
+    def work(connection: apsw.Connection) -> None:
+        inside.set()
+        time.sleep(seconds)
+
+    thread = threading.Thread(target=store._database.read, args=(work,))
+    thread.start()
+    assert inside.wait(SECONDS)
+    return thread
+
+
+def use_in_handler(folder: Path) -> None:
+    """A signal handler searches and closes a store while its thread waits to fork."""
+    store, answers = backend(folder), []
+    put(store, 0, 10)
+
+    def handle(*_: object) -> None:
+        answers.append(nearest(store, ASKED))
+        store.close()
+
+    signal.signal(signal.SIGALRM, handle)
+    reader = read_slowly(store, 1.0)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    in_child(lambda: True)
+    assert answers == [exact(range(10), ASKED)]
+    reader.join()
+
+
+def fork_while_a_child_opens(folder: Path) -> None:
+    """In a child, a thread uses a store for the first time while another waits to fork."""
+    first, second = backend(folder / "first"), backend(folder / "second")
+    put(first, 0, 10)
+    put(second, 0, 10)
+
+    def child() -> bool:
+        reader = read_slowly(first, 1.0)
+        forker = threading.Thread(target=in_child, args=(lambda: True,))
+        forker.start()
+        while not FORKS.forking:
+            time.sleep(0.01)
+        found = nearest(second, ASKED)
+        reader.join()
+        forker.join()
+        return found == exact(range(10), ASKED)
+
+    in_child(child)
+
+
+@pytest.mark.parametrize("case", [use_in_handler, fork_while_a_child_opens])
+def test_nobody_waits_for_ever_for_a_fork(tmp_path, case) -> None:
+    """Both did: the one for itself, the other for a thread that needed the lock that it held."""
+    in_time(case.__name__, tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_fork_that_a_signal_interrupts_does_not_block_the_store(tmp_path) -> None:
+    """Python drops what a handler of a signal raises in a hook of a fork, and goes on."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 10)
+
+    def interrupt(frame, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename == location.__file__:
+            raise KeyboardInterrupt
+
+    sys.setprofile(interrupt)
+    try:
+        child = os.fork()
+        if not child:
+            os._exit(0)
+    finally:
+        sys.setprofile(None)
+    os.waitpid(child, 0)
+    assert not FORKS.forking
+    assert nearest(store, ASKED) == exact(range(10), ASKED)
     store.close()

@@ -100,7 +100,7 @@ class EmbeddedBackend(Backend):
     def _store(self) -> OpenStore:
         """The store as this process has it open; a forked child opens it for itself at first use."""
         if self._opened.pid != os.getpid():
-            with FORKS.lock:
+            with FORKS.opening:
                 if self._opened.pid != os.getpid():
                     self._opened = self._open_in_child(self._opened)
         return self._opened

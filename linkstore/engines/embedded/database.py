@@ -218,7 +218,7 @@ class Database:
         self.left_to_parent = False
         self.read_only = not place.writable
         FORKS.opened(self)
-        self._pool = self._use("open", self._open)
+        self._use("open", lambda: setattr(self, "_pool", self._open()))  # before any fork
 
     def read(self, work: Callable[[apsw.Connection], T], *, anew: bool = False) -> T:
         """Return the result of ``work(connection)`` in a read transaction, which sees one state of the store.
@@ -396,10 +396,13 @@ class Database:
 
         The last process to close the store checkpoints the write-ahead log.
         """
+        self._use("close", self._close)
+
+    def _close(self) -> None:
         with self._lock:
             pool, self._pool = self._pool, None
         for connection in pool.idle if pool else ():
-            self._use("close", partial(self._close_connection, connection))
+            self._close_connection(connection)
 
     def close_inherited(self) -> None:
         """Close all connections without touching the files, in a forked child, between transactions."""

@@ -239,7 +239,10 @@ class Forks:
     """The current uses of connections in this process, and the databases that a child must close.
 
     Attributes:
-        lock: Held while a use begins, and while a child opens a store; new in each child.
+        lock: Held while a use begins; new in each child.
+        opening: Held while a child opens a store; new in each child.
+        forking: The threads that are about to fork. A parent clears it after a fork by a call into C,
+            because a signal that came during the fork raises in the first function written in Python.
         under_way: The thread, the database and the operation of each use, by token. A use ends with
             ``under_way.pop(token, None)``. That is a call into C, which a signal cannot interrupt halfway;
             it could interrupt a method written in Python.
@@ -250,7 +253,8 @@ class Forks:
     def __init__(self) -> None:
         self.locks: set[int] = set()
         self.lock = Lock()  # close() in a signal handler may need it in the same thread
-        self._forking = 0
+        self.opening = Lock()
+        self.forking: set[int] = set()
         self.under_way: dict[object, tuple[int, Database, str]] = {}
         self._open: weakref.WeakSet[Database] = weakref.WeakSet()
 
@@ -260,33 +264,29 @@ class Forks:
             self._open.add(database)
 
     def enter(self, token: object, database: Database, operation: str) -> None:
-        """Begin a use of connections, after waiting for a fork that is about to happen."""
+        """Begin a use of connections, after waiting for a fork that is about to happen in another thread."""
+        own = threading.get_ident()
         while True:
             with self.lock:
-                if not self._forking:
-                    self.under_way[token] = threading.get_ident(), database, operation
+                if self.forking <= {own}:  # a signal handler may interrupt the fork of its own thread
+                    self.under_way[token] = own, database, operation
                     return
             time.sleep(0.001)
 
     def before(self) -> None:
-        """Block new uses, and wait until the uses of other threads end."""
-        with self.lock:
-            self._forking += 1
+        """Block new uses of other threads, and wait until their uses end."""
         ends, own = time.monotonic() + PATIENCE_SECONDS, threading.get_ident()
         while time.monotonic() < ends:
-            if all(thread == own for thread, *_ in tuple(self.under_way.values())):
-                return
+            with self.lock:
+                self.forking.add(own)  # again and again: another thread's fork clears it
+                if all(thread == own for thread, *_ in tuple(self.under_way.values())):
+                    return
             time.sleep(0.001)
-
-    def in_parent(self) -> None:
-        """Allow new uses again."""
-        with self.lock:
-            self._forking -= 1
 
     def in_child(self) -> None:
         """Close the inherited locks and connections, except those of databases that were in a transaction."""
-        self.lock = Lock()
-        self._forking = 0
+        self.lock, self.opening = Lock(), Lock()
+        self.forking.clear()
         busy = {id(database) for _, database, _ in self.under_way.values()}
         inherited, self._open = list(self._open), weakref.WeakSet()
         self.under_way.clear()
@@ -301,4 +301,6 @@ class Forks:
 
 FORKS: Final = Forks()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=FORKS.before, after_in_parent=FORKS.in_parent, after_in_child=FORKS.in_child)
+    os.register_at_fork(
+        before=FORKS.before, after_in_parent=FORKS.forking.clear, after_in_child=FORKS.in_child
+    )
