@@ -60,8 +60,7 @@ class MetDocuments:
         self._refs: dict[str, int] = {}
         self.ids: list[str] = []
         self.rows: dict[int, DocumentVersion | None] = {}
-        self._weights: dict[int, dict[Side, dict[tuple[str, str], float]]] = {}
-        self._passing: dict[tuple[int, Side, str], dict[tuple[str, str], float]] = {}
+        self._weights: dict[tuple[int, Side, str], dict[tuple[str, str], float]] = {}
 
     def ref(self, id: str) -> int:
         """Return the ref of an id."""
@@ -115,15 +114,10 @@ class MetDocuments:
         row = self.rows.get(ref)
         if row is None:
             return {}
-        if links.always:
-            known = self._weights.get(ref)
-            if known is None:
-                known = self._weights[ref] = row.weights()
-            return known[side]
-        passing = self._passing.get((ref, side, links.key))
-        if passing is None:
-            passing = self._passing[ref, side, links.key] = row.passing(side, links)
-        return passing
+        key = ref, side, links.key
+        if key not in self._weights:
+            self._weights[key] = row.passing(side, links)
+        return self._weights[key]
 
     def vectors(self, refs: Sequence[int]) -> Floats:
         """Return (n, d) vectors."""
