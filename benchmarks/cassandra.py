@@ -189,7 +189,7 @@ class Ours:
     def plain(self, n: int, k: int) -> Sequence[Any]:
         """The nearest ``k`` by the server's index, with nothing of linkstore but how vectors are sent."""
         values = (codes.pack_vector(self.data.questions[n]), k.to_bytes(4, "big"))
-        statement = Statement(cql=self._plain, values=values, packed=True, level="one", page_limit=k)
+        statement = Statement(cql=self._plain, values=values, packed=True, level="one", limit=k)
         return self.backend._executor.run(Requests(statements=(statement,), what="search"))[0]
 
 

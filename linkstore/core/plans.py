@@ -277,11 +277,16 @@ def rank_best(scores: Floats, take: int) -> Ranking:
 
 def rank_by_group(groups: Ints, scores: Floats) -> Ranking:
     """Return positions ordered by group, then score descending, then id."""
-    order, ordered = _sort_keys((groups << 32) + _invert_scores(scores), int(groups.max(initial=0)))
+    order, ordered = sort_by_group(groups, scores)
     tied = mark_ties(ordered)
     if tied.any():
         order = yield from _break_ties(order, -scores[order], tied, groups[order])
     return order
+
+
+def sort_by_group(groups: Ints, scores: Floats) -> tuple[Ints, Ints]:
+    """Return the order by group, then score descending, and keys in this order, the same where both are."""
+    return _sort_keys((groups << 32) + _invert_scores(scores), int(groups.max(initial=0)))
 
 
 def select_by_group(groups: Ints, scores: Floats, take: int, ids: Callable[[Ints], list[str]]) -> Ints:

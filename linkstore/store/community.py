@@ -160,7 +160,7 @@ class CommunityTable:
 
     def _read(self, where: str, values: tuple[Any, ...], limit: int) -> list[Row]:
         cql = f"{self._select}{where} LIMIT ?"
-        statement = Statement(cql=cql, values=(*values, limit), page_limit=limit)
+        statement = Statement(cql=cql, values=(*values, limit), limit=limit)
         (rows,) = self._executor.run(Requests(statements=(statement,), what="read documents"))
         return rows
 

@@ -31,7 +31,7 @@ from cassandra.protocol import OverloadedErrorMessage, ServerError, SyntaxExcept
 from cassandra.query import tuple_factory
 from fake_cassandra import FakeSession
 
-from linkstore.engines.cassandra.execution import ConcurrencyLimit, Executor, compute_backoff
+from linkstore.engines.cassandra.execution import PAGE_ROWS, ConcurrencyLimit, Executor, compute_backoff
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.errors import BackendError, StoreClosedError, StoreUnavailableError
@@ -106,10 +106,13 @@ def test_pages_are_followed_and_empty_ones_do_not_end_them(run):
     assert [request.page for request in session.requests] == [None, b"1", b"2", b"3"]
 
 
-def test_a_page_limit_ends_the_pages_and_is_asked_of_the_server(run):
-    session = FakeSession(lambda request: request.answer([("a",)] * 2, b"more"))
-    assert run(Executor(session), requests("x", page_limit=3)) == [[("a",)] * 3]
-    assert [request.query.fetch_size for request in session.requests] == [3, 3]
+@pytest.mark.parametrize(
+    ("limit", "page"), [(None, PAGE_ROWS), (PAGE_ROWS + 1, PAGE_ROWS), (PAGE_ROWS, None), (1, None)]
+)
+def test_few_rows_are_asked_for_without_pages(run, limit, page):
+    session = FakeSession(lambda request: request.answer([("a",)]))
+    run(Executor(session), requests("x", limit=limit))
+    assert [request.query.fetch_size for request in session.requests] == [page]
 
 
 def test_a_page_that_fails_is_asked_for_again_and_no_row_comes_twice(run):

@@ -78,12 +78,12 @@ def through(proxied, filled):
 class TestASession:
     """Given, or opened for a URL."""
 
-    def test_what_was_written_is_read_in_pages_and_up_to_a_limit(self, cassandra_session, filled):
+    def test_what_was_written_is_read_with_and_without_pages(self, cassandra_session, filled):
         keyspace, rows = filled
         executor = Executor(cassandra_session)
-        for more in ({}, {"page_limit": 7}):
+        for more in ({}, {"limit": 300}):
             (found,) = executor.run(read(keyspace, **more))
-            assert [row[:2] for row in found] == [row[1:3] for row in rows][: more.get("page_limit")]
+            assert [row[:2] for row in found] == [row[1:3] for row in rows]
             for got, wrote in zip(found, rows, strict=False):
                 assert (unpack_vector(got[2]) == wrote[3]).all()
 
@@ -93,8 +93,6 @@ class TestASession:
         executor = Executor(cassandra_session)
         (found,) = asyncio.run(executor.arun(read(keyspace)))
         assert [row[0] for row in found] == list(range(300))
-        (found,) = executor.run(read(keyspace, page_limit=20))
-        assert [row[0] for row in found] == list(range(20))
 
     def test_what_was_prepared_works_after_the_server_forgot_it(self, cassandra_session, filled):
         """As it does when a table gets a new column, and when it starts anew; vectors stay bytes."""
@@ -243,7 +241,7 @@ class TestTrouble:
         keyspace, rows = filled
         executor = Executor(through.session)
         executor.run(one_row(keyspace))
-        executor.run(read(keyspace, page_limit=1))
+        executor.run(read(keyspace))
         proxied.cut_after(3000)
         threading.Timer(0.5, proxied.heal).start()
         (found,) = executor.run(read(keyspace))

@@ -12,7 +12,7 @@ from linkstore.core.calls import run
 from linkstore.engines.cassandra import statements as derived_cql
 from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.members import MAX_REMEMBERED_HUBS, GroupReader
-from linkstore.engines.cassandra.reading import MAX_KEYS_PER_STATEMENT, STATEMENTS_PER_NODE, RowFetcher
+from linkstore.engines.cassandra.reading import MAX_KEYS_PER_STATEMENT, RowFetcher
 from linkstore.engines.cassandra.statements import Tables
 
 TABLES = Tables("space", "store")
@@ -96,11 +96,12 @@ def test_the_hubs_met_last_are_remembered_and_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "statements"),
-    [(1, 1), (16, 1), (17, 2), (64, STATEMENTS_PER_NODE), (100, STATEMENTS_PER_NODE), (1000, 10)],
+    ("keys", "rows", "statements"),
+    [(1, 1, 1), (100, 1, 1), (101, 1, 2), (1000, 1, 10), (24, 201, 1), (25, 201, 2), (17, 10**6, 2)],
 )
-def test_keys_of_one_node_go_in_a_few_statements(keys: int, statements: int) -> None:
-    parts = list(RowFetcher(TABLES, OneNode()).parts([(b"%d" % n,) for n in range(keys)]))  # type: ignore[arg-type]
+def test_keys_of_one_node_go_in_a_few_statements(keys: int, rows: int, statements: int) -> None:
+    fetcher = RowFetcher(TABLES, OneNode())  # type: ignore[arg-type]
+    parts = list(fetcher.parts([(b"%d" % n,) for n in range(keys)], rows))
     assert len(parts) == statements
     assert sorted(at for part, _ in parts for at in part) == list(range(keys))
     assert max(len(part) for part, _ in parts) <= MAX_KEYS_PER_STATEMENT

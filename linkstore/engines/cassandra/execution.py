@@ -45,7 +45,7 @@ from linkstore.engines.cassandra.statements import Level, Requests, Row, Stateme
 from linkstore.errors import BackendError, StoreClosedError
 
 PAGE_ROWS: Final = 5_000
-"""Rows per page; nearest-neighbour search requires at least its LIMIT, which is at most 1,000."""
+"""Rows per page. An answer that cannot have more rows is asked for without pages."""
 _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 2.0
 _RECOVERY_SECONDS: Final = 60.0
@@ -157,13 +157,12 @@ class Flight:
             self.requests.take(rows)
         else:
             attempts.rows += rows
-        limit = attempts.statement.page_limit
-        if future.has_more_pages and (limit is None or len(attempts.rows) < limit):
+        if future.has_more_pages:
             attempts.page = future.result().paging_state
             attempts.failures, attempts.since = Counter(), 0.0
             self.ready.appendleft(attempts)
         else:
-            self.answers[attempts.position] = attempts.rows[:limit]
+            self.answers[attempts.position] = attempts.rows
 
 
 class Inbox:
@@ -325,11 +324,10 @@ class Executor:
                 bound.values = list(statement.values)
             else:
                 bound.bind(statement.values)
-        limit = PAGE_ROWS if statement.level == "one" else statement.page_limit or PAGE_ROWS
         bound.consistency_level = self._terms[statement.level].consistency
         bound.retry_policy = self._policy
         bound.is_idempotent = True
-        bound.fetch_size = min(PAGE_ROWS, limit)
+        bound.fetch_size = PAGE_ROWS if statement.limit is None or statement.limit > PAGE_ROWS else None
         return bound
 
     def _take(self, flight: Flight, attempts: Attempts, future: Any, is_error: bool, result: Any) -> None:

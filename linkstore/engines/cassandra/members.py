@@ -25,7 +25,7 @@ from linkstore.core.arrays import (
     sort_unique,
 )
 from linkstore.core.filters import Condition
-from linkstore.core.plans import Members, Operation, ReachedMembers, Side, select_by_group
+from linkstore.core.plans import Members, Operation, ReachedMembers, Side, select_by_group, sort_by_group
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket, pack_member_state
@@ -43,8 +43,6 @@ MAX_REMEMBERED_HUBS: Final = 10_000
 _FIRST_BUCKET: Final = codec.SIZE.pack(0)
 _NO_FLOATS: Final = np.empty(0, np.float32)
 _BELOW_ALL: Final = np.float32(-np.inf)
-_MAX_CELLS: Final = 32
-"""A table of groups may have so many cells for each entry: one huge group beside many small ones has more."""
 
 
 @dataclass(slots=True)
@@ -158,9 +156,10 @@ class GroupReader:
         for kind in dict.fromkeys(kind for kind, _ in groups):
             tags = [tag for of, tag in groups if of == kind]
             keys = [(kind.encode(), tag.encode(), side.encode(), _FIRST_BUCKET) for tag in tags]
-            for part, routing in self._fetcher.parts(keys):
+            rows = len(self._buckets) * limit
+            for part, routing in self._fetcher.parts(keys, rows):
                 values = (kind, [tags[at] for at in part], side, self._buckets, limit)
-                yield kind, Statement(cql=text, values=values, routing=routing)
+                yield kind, Statement(cql=text, values=values, routing=routing, limit=len(part) * rows)
 
 
 class MemberPool:
@@ -338,20 +337,11 @@ def _find_nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
     """
     if not nth:
         return np.full(len(owner), -_BELOW_ALL)
+    order, _ = sort_by_group(owner, values)
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     sizes = np.diff(starts, append=len(owner))
-    width = sizes.max(initial=0)
-    if width < nth:
-        return np.full(len(owner), _BELOW_ALL)
-    row = np.repeat(np.arange(len(starts)), sizes)
-    if len(starts) * width > _MAX_CELLS * len(owner):
-        ordered = values[np.lexsort((-values, owner))]
-        found = np.where(sizes < nth, _BELOW_ALL, ordered[np.minimum(starts + nth - 1, len(owner) - 1)])
-        return found[row]
-    table = np.full((len(starts), width), _BELOW_ALL)
-    table[row, np.arange(len(owner)) - starts[row]] = values
-    largest: Floats = np.partition(table, width - nth, axis=1)[row, width - nth]
-    return largest
+    found = values[order[np.minimum(starts + nth - 1, len(owner) - 1)]]
+    return np.repeat(np.where(sizes < nth, _BELOW_ALL, found), sizes)
 
 
 def _find_nth_of_documents(refs: Ints, values: Floats, nth: int) -> np.float32:

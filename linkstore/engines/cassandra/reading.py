@@ -22,17 +22,14 @@ from linkstore.engines.cassandra.codec import (
     pack_vector,
     select_searchable,
 )
-from linkstore.engines.cassandra.execution import Placement
+from linkstore.engines.cassandra.execution import PAGE_ROWS, Placement
 from linkstore.engines.cassandra.statements import Requests, Row, Statement, Tables, ask
 from linkstore.errors import FilterError
 
 MAX_KEYS_PER_STATEMENT: Final = 100
 """Maximum number of partitions in one statement."""
-STATEMENTS_PER_NODE: Final = 4
-"""Number of statements that the keys of one node are split into. A node handles the keys of a statement one
-after another, but several statements in parallel."""
 MIN_KEYS_PER_STATEMENT: Final = 16
-"""Fewer keys are not split. Those of several statements are split evenly, as the slowest one decides."""
+"""More partitions are split among statements evenly, if all their rows might not fit into one page."""
 DOCUMENTS_PER_PAGE: Final = 1_000
 """Number of documents that are read at once where all are read."""
 MAX_REMEMBERED_FILTERS: Final = 1_000
@@ -63,8 +60,7 @@ class MetDocuments:
         self._refs: dict[str, int] = {}
         self.ids: list[str] = []
         self.rows: dict[int, DocumentVersion | None] = {}
-        self._weights: dict[int, dict[Side, dict[tuple[str, str], float]]] = {}
-        self._passing: dict[tuple[int, Side, str], dict[tuple[str, str], float]] = {}
+        self._weights: dict[tuple[int, Side, str], dict[tuple[str, str], float]] = {}
 
     def ref(self, id: str) -> int:
         """Return the ref of an id."""
@@ -118,15 +114,10 @@ class MetDocuments:
         row = self.rows.get(ref)
         if row is None:
             return {}
-        if links.always:
-            known = self._weights.get(ref)
-            if known is None:
-                known = self._weights[ref] = row.weights()
-            return known[side]
-        passing = self._passing.get((ref, side, links.key))
-        if passing is None:
-            passing = self._passing[ref, side, links.key] = row.passing(side, links)
-        return passing
+        key = ref, side, links.key
+        if key not in self._weights:
+            self._weights[key] = row.passing(side, links)
+        return self._weights[key]
 
     def vectors(self, refs: Sequence[int]) -> Floats:
         """Return (n, d) vectors."""
@@ -143,7 +134,7 @@ def scan_rows(tables: Tables, after: str | None, limit: int) -> Operation[list[R
     """Read the next rows of documents in token order, with the columns :data:`.statements.VERSION`."""
     values = (limit,) if after is None else (after, limit)
     text = cql.scan_versions(tables, after=after is not None)
-    return ask("read documents", text, *values, page_limit=limit)
+    return ask("read documents", text, *values, limit=limit)
 
 
 def scan_documents(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentVersion]]:
@@ -165,7 +156,7 @@ def make_search(
     terms = (part.encode() for pair in equal.items() for part in pair)
     values = [*terms, pack_vector(vector), SIZE.pack(limit)]
     text = cql.select_nearest(tables, len(equal), whole=whole)
-    return Statement(cql=text, values=values, packed=True, level="one", page_limit=limit)
+    return Statement(cql=text, values=values, packed=True, level="one", limit=limit)
 
 
 class RowFetcher:
@@ -213,18 +204,25 @@ class RowFetcher:
         if not ids:
             return []
         statements = tuple(
-            Statement(cql=statement, values=([ids[at] for at in part],), routing=routing)
+            Statement(cql=statement, values=([ids[at] for at in part],), routing=routing, limit=len(part))
             for part, routing in self.parts([(one.encode(),) for one in ids])
         )
         answers = yield Requests(statements=statements, what=what)
         return [row for rows in answers for row in rows]
 
-    def parts(self, keys: Sequence[tuple[bytes, ...]]) -> Iterator[tuple[list[int], bytes | None]]:
-        """Yield, for each statement, the positions of its partition keys and its routing key."""
+    def parts(
+        self, keys: Sequence[tuple[bytes, ...]], rows: int = 1
+    ) -> Iterator[tuple[list[int], bytes | None]]:
+        """Yield, for each statement, the positions of its partition keys and its routing key.
+
+        Args:
+            keys: The partition keys.
+            rows: The most rows that are read for a key.
+        """
+        most = min(MAX_KEYS_PER_STATEMENT, max(MIN_KEYS_PER_STATEMENT, PAGE_ROWS // rows))
         for share in self.placement.by_replica(keys):
             number = len(share.positions)
-            several = min(STATEMENTS_PER_NODE, -(-number // MIN_KEYS_PER_STATEMENT))
-            count = max(several, -(-number // MAX_KEYS_PER_STATEMENT))
+            count = -(-number // most)
             for part in split_batches(share.positions, -(-number // count)):
                 yield part, share.routing
 

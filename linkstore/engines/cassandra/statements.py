@@ -38,7 +38,8 @@ class Statement:
         level: Determines the consistency level.
         routing: The routing key of a replica to send it to, for statements with partition keys in an IN.
             None: the driver derives it from the values.
-        page_limit: Maximum number of rows. None: read all pages.
+        limit: Maximum number of rows of the answer, if it is known. A few rows are read without pages: with a
+            size of pages, a server reads the partitions of an IN one by one, which takes twice as long.
     """
 
     cql: str
@@ -46,7 +47,7 @@ class Statement:
     packed: bool = False
     level: Level = "read"
     routing: bytes | None = None
-    page_limit: int | None = None
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +80,10 @@ def run_each(what: str, cql: str, rows: Iterable[Sequence[Any]]) -> Operation[No
 
 
 def ask(
-    what: str, cql: str, *values: Any, level: Level = "read", page_limit: int | None = None
+    what: str, cql: str, *values: Any, level: Level = "read", limit: int | None = None
 ) -> Operation[list[Row]]:
     """Run one statement and return its rows, with ``what`` as in :class:`Requests`."""
-    statement = Statement(cql=cql, values=values, level=level, page_limit=page_limit)
+    statement = Statement(cql=cql, values=values, level=level, limit=limit)
     (rows,) = yield Requests(statements=(statement,), what=what)
     return list(rows)
 

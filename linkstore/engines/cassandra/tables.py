@@ -67,7 +67,7 @@ def read_notes(tables: Tables, names: Sequence[str] | None) -> Operation[dict[st
     if not names:
         return {}
     text, parts = cql.read_named_settings(tables), split_batches(names, _SETTINGS_PER_READ)
-    statements = tuple(Statement(cql=text, values=(part,)) for part in parts)
+    statements = tuple(Statement(cql=text, values=(part,), limit=len(part)) for part in parts)
     answers = yield Requests(statements=statements, what=_READING_SETTINGS)
     return {name: value for rows in answers for name, value in rows}
 
