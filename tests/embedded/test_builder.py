@@ -15,7 +15,7 @@ from awaited import until
 from stores import SNAPSHOTS, Child, backend, exact, nearest, put, snapshot_file, times, vectors
 
 from linkstore.engines.contract import Change
-from linkstore.engines.embedded import EmbeddedBackend, builder, maintenance
+from linkstore.engines.embedded import EmbeddedBackend, maintenance
 from linkstore.engines.embedded.derived import DerivedData, parse_snapshot
 from linkstore.engines.embedded.schema import read_settings
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "waitid"), reason="snapshots are
 def small(monkeypatch) -> None:
     """A hundred documents are already worth a process."""
     monkeypatch.setattr(maintenance, "BESIDE_FROM", 100)
-    monkeypatch.setattr(builder, "count_cores", lambda: 2)
+    monkeypatch.setattr(maintenance, "count_cores", lambda: 2)
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_compacting_waits_for_it_and_nothing_deleted_comes_back(tmp_path) -> Non
 
 
 def write_and_be_killed(told, folder: Path) -> None:
-    maintenance.BESIDE_FROM, builder.count_cores = 100, lambda: 2
+    maintenance.BESIDE_FROM, maintenance.count_cores = 100, lambda: 2
     store = backend(folder, SNAPSHOTS)
     put(store, 0, 150)
     told.send(process(store).pid)

@@ -155,9 +155,10 @@ def test_an_upgrade_is_one_transaction(tmp_path, monkeypatch) -> None:
     def interrupt(*_) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(schema, "record_names", interrupt)
-        EmbeddedBackend(folder, settings=SNAPSHOTS)
+        with pytest.raises(KeyboardInterrupt):
+            EmbeddedBackend(folder, settings=SNAPSHOTS)
     assert (folder / "linkstore.db").read_bytes() == before
     store = EmbeddedBackend(folder, settings=SNAPSHOTS)
     assert store.run(store.answer(nearest_and_around())) == right()
