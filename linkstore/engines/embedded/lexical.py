@@ -3,8 +3,8 @@
 The index is given not the text but the words of each document, split by linkstore and joined by spaces.
 FTS5's ``ascii`` tokenizer then splits only at these spaces: it keeps letters, digits, ``_`` and all
 non-ASCII characters together. Its ``bm25()`` counts all documents, and a search those of its scope. So this
-module reads the postings from FTS5's vocabulary table, which omits deleted documents, and adds up the scores;
-for a search without a scope this takes no longer than ``bm25()``.
+module reads the postings from FTS5's vocabulary table, which omits deleted documents, and adds up the scores.
+Without a scope this takes about as long as ``bm25()``: see docs/decisions/0007-scopes.md.
 """
 
 from __future__ import annotations
