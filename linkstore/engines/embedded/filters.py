@@ -79,11 +79,13 @@ class FilterCache:
         lacking = int(rows.max(initial=-1)) + 1 - len(kept)
         if lacking > 0:
             kept = np.concatenate((kept, np.full(lacking, _UNKNOWN, dtype)))
-        unknown = sort_unique(rows[kept[rows] == _UNKNOWN])
+        found = kept[rows]
+        unknown = sort_unique(rows[found == _UNKNOWN])
         if len(unknown):
             kept[unknown] = judge(unknown)
+            found = kept[rows]
         self.keep(key, kept)
-        return kept[rows]
+        return found
 
     def get(self, key: Hashable, default: Any = None) -> Any:
         """Return what is kept under a key."""

@@ -3,8 +3,8 @@
 The index is given not the text but the words of each document, split by linkstore and joined by spaces.
 FTS5's ``ascii`` tokenizer then splits only at these spaces: it keeps letters, digits, ``_`` and all
 non-ASCII characters together. Its ``bm25()`` counts all documents, and a search those of its scope. So this
-module reads the postings from FTS5's vocabulary table, which omits deleted documents, and adds up the scores;
-for a search without a scope this takes no longer than ``bm25()``.
+module reads the postings from FTS5's vocabulary table, which omits deleted documents, and adds up the scores.
+Without a scope this takes about as long as ``bm25()``: see docs/decisions/0007-scopes.md.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ WORD_TABLE: Final = (
 INSERT_WORDS: Final = "INSERT INTO word (rowid, terms) VALUES (?, ?)"
 DELETE_WORDS: Final = "DELETE FROM word WHERE rowid = ?"
 SELECT_UNINDEXED: Final = "SELECT id FROM document WHERE key NOT IN (SELECT id FROM word_docsize)"
+_HAVING: Final = f"SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ? LIMIT {POSTINGS + 1})"
 _VOCABULARY: Final = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.word_instance USING fts5vocab('main', 'word', 'instance')"
 )
@@ -89,6 +90,8 @@ def score_documents(
     lengths: Callable[[Ints], Ints],
     average: float,
     known: dict[str, Posting],
+    *,
+    scoped: bool,
 ) -> tuple[Ints, Floats, dict[str, int], list[str]]:
     """Score all documents of a scope that contain at least one of the words.
 
@@ -100,18 +103,23 @@ def score_documents(
         lengths: Returns how many words each document has, by row.
         average: How many words a document of the scope has on average.
         known: What an earlier search of the transaction read in this scope; what this one reads is added.
+        scoped: Whether the scope hides anything. If not, FTS5 counts the documents with a word.
 
     Returns:
         The rows (n,) of the documents, ascending; their scores (n,); how many documents of the scope have
         each word that was looked up; and the other words, which too many documents contain.
     """
     connection.execute(_VOCABULARY)
-    for word in set(words) - known.keys():
-        known[word] = _read_posting(connection, word, locate, POSTINGS + 1)
-    having = {word: min(len(known[word].rows), POSTINGS + 1) for word in words}
+    if scoped:
+        for word in set(words) - known.keys():
+            known[word] = _read_posting(connection, word, locate, POSTINGS + 1)
+        having = {word: min(len(known[word].rows), POSTINGS + 1) for word in words}
+    else:  # words have no quotation marks
+        having = {word: connection.execute(_HAVING, (f'"{word}"',)).get for word in words}
     taken, left = select_affordable(having)
     postings = [
-        known[word] if having[word] <= POSTINGS else _read_posting(connection, word, locate) for word in taken
+        known[word] if word in known and having[word] <= POSTINGS else _read_posting(connection, word, locate)
+        for word in taken
     ]
     rows = np.unique(np.concatenate([np.empty(0, np.int64), *(posting.rows for posting in postings)]))
     scores, sizes = np.zeros(len(rows)), lengths(rows).astype(np.float64)
@@ -130,7 +138,7 @@ def _read_posting(
 ) -> Posting:
     """Read which documents of the scope contain a word, and stop after more than ``enough`` documents."""
     rows, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-    after, limit, more = 0, _PAGE, True
+    after, limit, more = 0, 64 * _PAGE if enough is None else _PAGE, True
     while more and (enough is None or len(rows) <= enough):
         page = np.array(orjson.loads(connection.execute(_INSTANCES, (word, limit, after)).get), np.int64)
         more = len(page) == limit

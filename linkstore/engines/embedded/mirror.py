@@ -298,6 +298,8 @@ class Mirror:
 
     def visible(self, rows: Ints) -> Bools:
         """Say which documents have not been removed."""
+        if not self.dead:
+            return np.ones(len(rows), np.bool_)
         there: Bools = self.removed_at.take(rows) > self.change
         return there
 

@@ -277,6 +277,7 @@ class EmbeddedReader(Reader):
             mirror.words.take,
             average,
             self._postings,
+            scoped=not self._scope.always,
         )
         best = self._first_passing(rows, scores, fetch)
         return LexicalMatches(refs=best.refs, score=best.similarity, left_out=tuple(left), having=having)

@@ -481,10 +481,11 @@ def read_records(connection: apsw.Connection, after: str | None, limit: int) -> 
         (after or "", limit),
     )
     with convert_row_errors("documents"):
-        return [_make_record(*row) for row in rows]
+        return [make_record(*row) for row in rows]
 
 
-def _make_record(id: str, text: str, metadata: str, links: str | None, embedding: bytes) -> Record:
+def make_record(id: str, text: str, metadata: str, links: str | None, embedding: bytes) -> Record:
+    """Make a record of what the tables have of a document."""
     fields = read_metadata(metadata, links)
     vector = np.frombuffer(embedding, dtype="<f4")
     return Record(id=id, text=text, metadata=fields, vector=vector, links=parse_links(fields, id))

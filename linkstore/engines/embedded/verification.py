@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Final
 
 import apsw
@@ -27,6 +28,8 @@ from linkstore.engines.embedded.writing import ChangeWriter
 
 _EXAMPLES: Final = 5
 _ROWS_AT_ONCE: Final = 20_000
+_LINK_FIELDS: Final = ("kind", "tag", "direction", "label", "weight")
+_get_link_row = attrgetter(*_LINK_FIELDS)
 _CHECKS = {
     "documents without a vector": "SELECT id FROM document WHERE key NOT IN (SELECT key FROM vector)",
     "vectors without a document": "SELECT key FROM vector WHERE key NOT IN (SELECT key FROM document)",
@@ -96,7 +99,7 @@ def _find_inconsistent_links(connection: apsw.Connection) -> list[str]:
     unlike = []
     for key, id, links in schema.fetch_rows(connection, "SELECT key, id, links FROM document ORDER BY key"):
         own = _parse_links(id, links)
-        if own is None or {_make_link_row(link) for link in own} != _read_link_rows(connection, key):
+        if own is None or set(map(_get_link_row, own)) != _read_link_rows(connection, key):
             unlike.append(id)
     return unlike
 
@@ -109,14 +112,10 @@ def _parse_links(id: str, links: str | None) -> tuple[Link, ...] | None:
         return None
 
 
-def _make_link_row(link: Link) -> tuple[str, str, str, str | None, float]:
-    return link.kind, link.tag, link.direction, link.label, link.weight
-
-
 def _read_link_rows(connection: apsw.Connection, key: int) -> set[tuple[Any, ...]]:
     return set(
         connection.execute(
-            "SELECT kind, tag, direction, label, weight FROM link"
+            f"SELECT {', '.join(_LINK_FIELDS)} FROM link"
             " LEFT JOIN link_group ON link_group.key = link_group WHERE document = ?",
             (key,),
         ).fetchall()
@@ -142,9 +141,8 @@ def rebuild_tables(connection: apsw.Connection) -> None:
     ):
         connection.execute(query)
     lost = [
-        row[0]
-        for check in ("documents without a vector", "vectors of the wrong length")
-        for row in connection.execute(_CHECKS[check])
+        *_read_ids(connection, _CHECKS["documents without a vector"]),
+        *_read_ids(connection, _CHECKS["vectors of the wrong length"]),
     ]
     writer = ChangeWriter(connection)
     writer.apply(Change(remove=lost), [])
@@ -167,10 +165,7 @@ def _restore_links(connection: apsw.Connection) -> None:
     for key, id, links in schema.fetch_rows(connection, "SELECT key, id, links FROM document"):
         if _parse_links(id, links) is None:
             rows = [row for row in _read_link_rows(connection, key) if row[0] is not None]
-            found = sorted(
-                Link(kind=kind, tag=tag, direction=direction, label=label, weight=weight)
-                for kind, tag, direction, label, weight in rows
-            )
+            found = sorted(Link(**dict(zip(_LINK_FIELDS, row, strict=True))) for row in rows)
             text = orjson.dumps([link.to_dict() for link in found]).decode()
             connection.execute("UPDATE document SET links = ? WHERE key = ?", (text, key))
 

@@ -9,13 +9,12 @@ from operator import attrgetter
 from typing import Any, Final
 
 import apsw
-import numpy as np
 import orjson
 import xxhash
 
 from linkstore.core.documents import replace_kinds
 from linkstore.core.lexical import extract_document_terms
-from linkstore.core.links import LINKS_KEY, Link, parse_links
+from linkstore.core.links import LINKS_KEY, Link
 from linkstore.engines.bookkeeping import collect_record_names
 from linkstore.engines.contract import Change, PageEntry, Record, Written
 from linkstore.engines.embedded import lexical
@@ -25,6 +24,7 @@ from linkstore.engines.embedded.schema import (
     check_sizes,
     fetch_each,
     fetch_rows,
+    make_record,
     read_metadata,
     read_settings,
     record_names,
@@ -250,23 +250,10 @@ def prepare_relinked(
     """
     known = fetch_each(connection, _SELECT_LINKS, list(links))
     changed = {
-        id: written
+        id: orjson.dumps(written).decode()
         for id, stored in known
         if (written := replace_kinds(read_metadata("{}", stored), kinds, links[id])) is not None
     }
     rows = fetch_each(connection, _SELECT_DOCUMENT, list(changed))
-    return prepare_records(_make_relinked_record(row, changed[row[0]]) for row in rows), len(known) - len(
-        changed
-    )
-
-
-def _make_relinked_record(row: tuple[str, str, str, bytes], links: list[Any]) -> Record:
-    id, text, metadata, vector = row
-    fields = {**orjson.loads(metadata), LINKS_KEY: links}
-    return Record(
-        id=id,
-        text=text,
-        metadata=fields,
-        vector=np.frombuffer(vector, np.float32),
-        links=parse_links(fields, id),
-    )
+    records = [make_record(id, text, data, changed[id], vector) for id, text, data, vector in rows]
+    return prepare_records(records), len(known) - len(changed)
