@@ -36,13 +36,13 @@ from linkstore.engines.embedded.files import name_file
 from linkstore.engines.embedded.location import Place
 from linkstore.engines.embedded.memory import MemoryDatabase
 from linkstore.engines.embedded.reader import StoreView
-from linkstore.errors import StoreBusyError, StoreClosedError, StoreFullError, StoreMovedError
+from linkstore.errors import BackendError, StoreMovedError
 
 T = TypeVar("T")
 STALE_SECONDS: Final = 10.0
 """How long a reader tries to begin a transaction that the loaded mirror can serve."""
 _LOG: Final = logging.getLogger("linkstore")
-_POSTPONING_ERRORS = (OSError, MemoryError, StoreBusyError, StoreClosedError, StoreFullError)
+_POSTPONING_ERRORS = (BackendError, MemoryError)
 """Errors that postpone the making of derived files; documents are safe and searches correct without them."""
 _LEAST_KEPT: Final = 1000
 """Even the smallest store keeps up to this many listed removals, and link groups without links."""
@@ -269,7 +269,7 @@ class OpenStore:
             state = self.read_view(read_state)
             made = self.derived.write(state, afresh=afresh)
             self.database.write(lambda connection: record_snapshot(connection, made))
-        except _POSTPONING_ERRORS:
+        except Exception:
             recorded = parse_snapshot(self.database.read(schema.read_settings))
             self.derived.remove_others(recorded)  # documents may need the space
             raise
