@@ -236,7 +236,7 @@ def test_a_database_that_cannot_be_left_to_the_parent_does_not_keep_others_from_
 
     broken = [Broken() for _ in range(10)]  # one of them is very likely to come before the store
     for one in broken:
-        FORKS.opened(one)
+        FORKS.databases.add(one)
     store = backend(tmp_path / "kb")
     put(store, 0, 10)
     in_child(lambda: len(nearest(store, ASKED, 100)) == 10)

@@ -217,7 +217,7 @@ class Database:
         self._log_left = 0
         self.left_to_parent = False
         self.read_only = not place.writable
-        FORKS.opened(self)
+        FORKS.databases.add(self)
         self._use("open", lambda: setattr(self, "_pool", self._open()))  # before any fork
 
     def read(self, work: Callable[[apsw.Connection], T], *, anew: bool = False) -> T:

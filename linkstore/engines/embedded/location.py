@@ -250,6 +250,7 @@ class Forks:
             it could interrupt a method written in Python.
         locks: Descriptors of files on which a lock is held or awaited. A child closes them, because the
             lock would otherwise last as long as the child.
+        databases: All that are open.
     """
 
     def __init__(self) -> None:
@@ -257,11 +258,7 @@ class Forks:
         self.lock, self.opening = Lock(), Lock()  # close() in a signal handler may need one of its thread
         self.forking: set[int] = set()
         self.under_way: dict[object, tuple[int, Database, str]] = {}
-        self._open: weakref.WeakSet[Database] = weakref.WeakSet()
-
-    def opened(self, database: Database) -> None:
-        """Register a database that a child will have to close."""
-        self._open.add(database)
+        self.databases: weakref.WeakSet[Database] = weakref.WeakSet()
 
     def enter(self, token: object, database: Database, operation: str) -> None:
         """Begin a use of connections, after waiting for a fork that is about to happen in another thread."""
@@ -288,7 +285,7 @@ class Forks:
         self.lock, self.opening = Lock(), Lock()
         self.forking.clear()
         busy = {id(database) for _, database, _ in self.under_way.values()}
-        inherited, self._open = list(self._open), weakref.WeakSet()
+        inherited, self.databases = list(self.databases), weakref.WeakSet()
         self.under_way.clear()
         with contextlib.ExitStack() as each:  # the error of one must not leave the others open
             while self.locks:

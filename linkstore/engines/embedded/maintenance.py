@@ -42,8 +42,6 @@ T = TypeVar("T")
 STALE_SECONDS: Final = 10.0
 """How long a reader tries to begin a transaction that the loaded mirror can serve."""
 _LOG: Final = logging.getLogger("linkstore")
-_POSTPONING_ERRORS = (BackendError, MemoryError)
-"""Errors that postpone the making of derived files; documents are safe and searches correct without them."""
 _LEAST_KEPT: Final = 1000
 """Even the smallest store keeps up to this many listed removals, and link groups without links."""
 _FREE_PAGES: Final = 256
@@ -258,7 +256,7 @@ class OpenStore:
     def _try_or_postpone(self, work: Callable[[], object]) -> None:
         try:
             work()
-        except _POSTPONING_ERRORS as error:
+        except (BackendError, MemoryError) as error:  # documents are safe, and searches correct without them
             _LOG.warning(
                 "derived files of %s were not brought up to date: %s", self.database.place.folder, error
             )
