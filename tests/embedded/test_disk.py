@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import resource
 import subprocess
 
 import apsw
@@ -12,7 +15,7 @@ from stores import SNAPSHOTS, backend, exact, nearest, put, vectors
 from linkstore.engines.contract import Change
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.engines.embedded import vectors as ann
-from linkstore.errors import StoreFullError
+from linkstore.errors import BackendError, StoreFullError
 
 ASKED = vectors([10_000])[0]
 
@@ -122,6 +125,70 @@ def test_a_snapshot_that_failed_is_taken_again_with_all_in_it(tmp_path, monkeypa
 
 def _no_space(descriptor: int) -> None:
     raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"),
+    [(errno.ENOSPC, StoreFullError), (errno.EIO, BackendError), (errno.EMFILE, BackendError)],
+)
+def test_what_the_system_refuses_is_an_error_of_the_store(
+    tmp_path, monkeypatch, caplog, number, raised
+) -> None:
+    """It was an OSError, which is no LinkStoreError."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 100)
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    for function in ("fsync", "open"):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, function, refuse)
+            with pytest.raises(raised, match=os.strerror(number)) as caught:
+                store.run(store.compact())
+            assert type(caught.value) is raised
+            put(store, 100, 400)  # a snapshot is due
+        assert "not brought up to date" in caplog.text
+        caplog.clear()
+        assert nearest(store, ASKED) == exact(range(400), ASKED)
+        store.run(store.write(Change(remove=[f"d{n}" for n in range(100, 400)])))
+    store.run(store.compact())
+    assert store.run(store.verify()).sound
+    store.close()
+
+
+def test_no_more_files_can_be_opened(tmp_path) -> None:
+    """Whatever is done then, an error of the store says so, and everything is there afterwards."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 100)
+    store.close()
+    most, raised = resource.getrlimit(resource.RLIMIT_NOFILE), 0
+    for left in range(8):
+        store = backend(tmp_path / "kb")
+        for name in ("open", "search", "flush", "compact", "verify", "repair"):
+            opened: list[int] = []
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(400, most[0]), most[1]))
+            try:
+                with contextlib.suppress(OSError):
+                    while True:
+                        opened.append(os.open(os.devnull, os.O_RDONLY))
+                for _ in range(left):
+                    os.close(opened.pop())
+                if name == "open":
+                    backend(tmp_path / "kb").close()
+                elif name == "search":
+                    nearest(store, ASKED)
+                else:
+                    store.run(getattr(store, name)())
+            except BackendError:
+                raised += 1
+            finally:
+                for descriptor in opened:
+                    os.close(descriptor)
+                resource.setrlimit(resource.RLIMIT_NOFILE, most)
+            assert nearest(store, ASKED) == exact(range(100), ASKED)
+        store.close()
+    assert raised
 
 
 def test_a_full_database_is_a_typed_error_wherever_it_happens(tmp_path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from stores import backend, exact, nearest, put, sql, vectors
 
 from linkstore.core.processes import slow_collector
-from linkstore.engines.embedded import EmbeddedBackend, location
+from linkstore.engines.embedded import EmbeddedBackend, derived, location
 from linkstore.engines.embedded import backend as embedded
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.location import FORKS, run_exclusively
@@ -236,7 +236,7 @@ def test_a_database_that_cannot_be_left_to_the_parent_does_not_keep_others_from_
 
     broken = [Broken() for _ in range(10)]  # one of them is very likely to come before the store
     for one in broken:
-        FORKS.opened(one)
+        FORKS.databases.add(one)
     store = backend(tmp_path / "kb")
     put(store, 0, 10)
     in_child(lambda: len(nearest(store, ASKED, 100)) == 10)
@@ -449,4 +449,29 @@ def test_a_fork_that_a_signal_interrupts_does_not_block_the_store(tmp_path) -> N
     os.waitpid(child, 0)
     assert not FORKS.forking
     assert nearest(store, ASKED) == exact(range(10), ASKED)
+    store.close()
+
+
+def test_a_child_forked_while_an_index_is_measured_uses_the_one_before(monkeypatch) -> None:
+    """The new one was used by a thread that the child does not have, and the child waited for its mutex."""
+    store, measuring, forked = backend(":memory:"), threading.Event(), threading.Event()
+    put(store, 0, 200)
+    real = derived.estimate_recall
+
+    def measure(index, mirror) -> float:
+        measuring.set()
+        while not forked.is_set():
+            index.near(ASKED)
+        return real(index, mirror)
+
+    monkeypatch.setattr(derived, "estimate_recall", measure)
+    writer = threading.Thread(target=put, args=(store, 200, 500))
+    writer.start()
+    assert measuring.wait(60)
+    try:
+        for _ in range(30):
+            in_child(lambda: store.run(store.verify()).sound)
+    finally:
+        forked.set()
+    writer.join()
     store.close()

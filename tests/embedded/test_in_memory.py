@@ -180,3 +180,21 @@ def test_stores_in_memory_are_apart() -> None:
     assert other.run(other.survey()).documents == 0
     one.close()
     other.close()
+
+
+def test_threads_that_open_a_store_beside_it_at_once_have_one() -> None:
+    """Each made one, and what was written to all but the last was lost."""
+    for _ in range(20):
+        store, made, together = backend(":memory:"), [], threading.Barrier(4)
+
+        def open_beside(store=store, made=made, together=together) -> None:
+            together.wait()
+            made.append(store.beside("facts", create=True))
+
+        threads = [threading.Thread(target=open_beside) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({id(one._opened) for one in made}) == 1
+        store.close()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from linkstore.engines.embedded import files
+from linkstore.errors import BackendError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="limits are those of POSIX")
 
@@ -67,7 +68,8 @@ def unreadable(number: int):
 
 
 @pytest.mark.parametrize(
-    ("number", "raised"), [(errno.ENOMEM, MemoryError), (errno.EMFILE, OSError), (errno.ENFILE, OSError)]
+    ("number", "raised"),
+    [(errno.ENOMEM, MemoryError), (errno.EMFILE, BackendError), (errno.ENFILE, BackendError)],
 )
 def test_a_file_is_not_damaged_because_this_process_lacks_something(tmp_path, monkeypatch, number, raised):
     digest = files.write_file(tmp_path, lambda path: path.write_bytes(b"content"))

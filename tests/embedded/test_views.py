@@ -299,3 +299,32 @@ def test_verify_looks_at_the_snapshot_that_is_recorded_by_then(tmp_path, monkeyp
     assert any(missing)
     assert not missing[-1]
     store.close()
+
+
+def test_documents_past_the_index_do_not_take_the_place_of_better_ones(tmp_path) -> None:
+    """There were enough that passed a filter among them, so nobody asked the index for more."""
+    store = backend(tmp_path / "kb")
+    put(store, 0, 2000)
+    store.run(store.flush())
+    put(store, 2000, 2600)  # too few for a snapshot of their own
+    nearest(store, vectors([0])[0])
+    assert store._store.derived._held.ann.covered == 2000
+    there = [n for n in range(2600) if n % 3 == 1 and n % 17 == 2]
+    for n in range(2600, 2620):
+        asked = vectors([n])[0]
+        assert nearest(store, asked, 10, {"n": {"$in": there}}) == exact(there, asked)
+    store.close()
+
+
+def test_removed_documents_of_the_index_do_not_hide_others(tmp_path) -> None:
+    """All that the index proposed were gone, and those past it, however far, were enough."""
+    store, asked = backend(tmp_path / "kb"), vectors([10_000])[0]
+    put(store, 0, 2000)
+    store.run(store.flush())
+    near = exact(range(2000), asked, 250)
+    store.run(store.write(Change(remove=near)))
+    put(store, 2000, 2040)
+    there = [n for n in range(2040) if f"d{n}" not in near]
+    assert nearest(store, asked) == exact(there, asked)
+    assert len(store._store.derived._held.ann) == 2000
+    store.close()

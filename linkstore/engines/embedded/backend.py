@@ -88,12 +88,10 @@ class EmbeddedBackend(Backend):
         """
         if self._place is not None:
             return EmbeddedBackend(self.folder / name, create=create, settings=self._settings)
-        if name not in self._beside:
-            if not create:
-                raise StoreNotFoundError(f"there is no store {name!r} beside this one in memory")
-            self._beside[name] = OpenStore(None, self._settings)
+        if name not in self._beside and not create:
+            raise StoreNotFoundError(f"there is no store {name!r} beside this one in memory")
         made = EmbeddedBackend(MEMORY, settings=self._settings)
-        made._opened, made._is_owner = self._beside[name], False
+        made._opened, made._is_owner = self._beside.setdefault(name, made._opened), False
         return made
 
     @property

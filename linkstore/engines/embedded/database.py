@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import logging
 import os
 import random
@@ -144,11 +145,10 @@ def make_busy_handler(seconds: float | None = None) -> Callable[[int], bool]:
     return again
 
 
-def _convert_error(error: apsw.Error, operation: str, path: Path) -> BackendError:
-    """Return linkstore's error for one of SQLite's, with a message that names the file and the operation."""
-    if isinstance(error, apsw.FullError) or (
-        isinstance(error, apsw.IOError) and _count_free_bytes(path) < 1 << 20  # so it may report a full disk
-    ):
+def _convert_error(error: apsw.Error | OSError, operation: str, path: Path) -> BackendError:
+    """Return linkstore's error for SQLite's or the system's. The message names the file and the operation."""
+    full = isinstance(error, apsw.FullError) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
+    if full or (isinstance(error, apsw.IOError) and _count_free_bytes(path) < 1 << 20):  # perhaps full
         return StoreFullError(
             f"{operation} {path}: no space left ({error}); nothing was written and what was stored before is"
             " intact: free some space and try again"
@@ -217,7 +217,7 @@ class Database:
         self._log_left = 0
         self.left_to_parent = False
         self.read_only = not place.writable
-        FORKS.opened(self)
+        FORKS.databases.add(self)
         self._use("open", lambda: setattr(self, "_pool", self._open()))  # before any fork
 
     def read(self, work: Callable[[apsw.Connection], T], *, anew: bool = False) -> T:
@@ -258,10 +258,21 @@ class Database:
         """
         self._check_usable(write=True)
         self._use("write", self._rewrite)
+        self.place.sync()  # a power cut does not bring back what was erased, here or in files before
 
     def run_alone(self, work: Callable[[], T], *, wait: bool) -> T | None:
-        """Do some work alone among all processes, or return None if another does and ``wait`` is False."""
-        return run_exclusively(self.place.folder / "snapshot.lock", work, wait=wait)
+        """Do some work alone among all processes, or return None if another does and ``wait`` is False.
+
+        Raises:
+            StoreFullError: If there is not enough space for a file.
+            BackendError: If the system refuses something else, such as to open a file.
+        """
+        try:
+            return run_exclusively(self.place.folder / "snapshot.lock", work, wait=wait)
+        except BackendError:
+            raise
+        except OSError as error:
+            raise _convert_error(error, "write the files of", self.path) from error
 
     def _use(self, operation: str, work: Callable[[], T]) -> T:
         """Do something with connections, while no fork can happen.
@@ -349,7 +360,6 @@ class Database:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
             self._close_connection(connection)
-        self.place.sync()  # a power cut does not bring back what was erased, here or in files before
 
     def _shorten_log(self, writer: apsw.Connection) -> None:
         """Empty the log if it is large and no reader stays that uses it. The change is committed already.

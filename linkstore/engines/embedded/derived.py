@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 import apsw
 import numpy as np
 import orjson
-import xxhash
 
 from linkstore.core.arrays import Bools
 from linkstore.core.processes import Lock, slow_collector
@@ -277,25 +276,25 @@ class DerivedData:
 
 
 class MemoryDerivedData(DerivedData):
-    """The derived data of a store in memory. A snapshot of it is an index, and nothing is written."""
+    """The derived data of a store in memory. A snapshot of it is an index, and nothing is written.
+
+    A child may be forked while an index is made and measured, so searches get it once it is recorded.
+    """
 
     def __init__(self) -> None:
         super().__init__(Path(MEMORY))
-        self._index: AnnIndex | None = None
+        self._indexes: dict[str, AnnIndex] = {}
 
     def load(self, snapshot: Snapshot, *, view: bool = True) -> tuple[Mirror | None, AnnIndex] | None:
         """Return the index, or a copy to add to."""
-        if self._index is None:
-            return None
-        return None, self._index if view else self._index.copied()
+        index = self._indexes.get(snapshot.digest)
+        return None if index is None else (None, index if view else index.copied())
 
     def _save(self, index: AnnIndex, state: StoreState) -> str:
-        saved = np.frombuffer(index.index.save(), np.uint8)
-        index.mend(saved)
-        self._index = index
-        return xxhash.xxh3_128_hexdigest(saved.data)
+        index.mend(np.frombuffer(index.index.save(), np.uint8))
+        self._indexes[digest := f"{id(index):x}"] = index
+        return digest
 
     def remove_others(self, *kept: Snapshot | None) -> None:
-        """Forget the index unless a snapshot is kept."""
-        if not any(kept):
-            self._index = None
+        """Forget the indexes of all snapshots but the first. Those who search another one have it."""
+        self._indexes = {one.digest: self._indexes[one.digest] for one in kept[:1] if one}

@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from linkstore.errors import BackendError
+
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 DERIVED_FILES: Final = "index-*.bin"
@@ -75,17 +77,16 @@ def map_file(path: Path, digest: str) -> Bytes | None:
 
     Raises:
         MemoryError: If there was not enough memory to map the file.
-        OSError: If too many files are open.
+        BackendError: If too many files are open.
     """
     try:
         raw = map_bytes(path)
-    except ValueError:  # it is empty
-        return None
-    except OSError as error:
-        if error.errno == errno.ENOMEM:
+    except (OSError, ValueError) as error:  # ValueError: it is empty
+        number = getattr(error, "errno", None)
+        if number == errno.ENOMEM:
             raise MemoryError(f"no memory to map a file of the store: {error}") from error
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            raise
+        if number in (errno.EMFILE, errno.ENFILE):
+            raise BackendError(f"a file of the store cannot be opened: {error}") from error
         return None
     return raw if xxhash.xxh3_128_hexdigest(raw.data) == digest else None
 

@@ -24,6 +24,7 @@ from linkstore.core.processes import Lock
 from linkstore.core.text import is_unicode
 from linkstore.engines.embedded.files import DERIVED_FILES, sync_path
 from linkstore.errors import (
+    BackendError,
     StoreFormatError,
     StoreMovedError,
     StoreNotFoundError,
@@ -75,8 +76,9 @@ class Place:
         try:
             remains = self._find_remains()  # first: another process may be creating the store
             size = self.beside("")
-        except PermissionError as error:
-            raise StorePermissionError(f"{self.folder} cannot be read: {error.strerror}") from error
+        except OSError as error:
+            refused = StorePermissionError if isinstance(error, PermissionError) else BackendError
+            raise refused(f"{self.folder} cannot be read: {error.strerror}") from error
         if size > 0 and not os.access(self.database, os.R_OK):
             raise StorePermissionError(
                 f"{self.database}: this process may not read it; change its permissions, or run as its owner"
@@ -248,20 +250,15 @@ class Forks:
             it could interrupt a method written in Python.
         locks: Descriptors of files on which a lock is held or awaited. A child closes them, because the
             lock would otherwise last as long as the child.
+        databases: All that are open.
     """
 
     def __init__(self) -> None:
         self.locks: set[int] = set()
-        self.lock = Lock()  # close() in a signal handler may need it in the same thread
-        self.opening = Lock()
+        self.lock, self.opening = Lock(), Lock()  # close() in a signal handler may need one of its thread
         self.forking: set[int] = set()
         self.under_way: dict[object, tuple[int, Database, str]] = {}
-        self._open: weakref.WeakSet[Database] = weakref.WeakSet()
-
-    def opened(self, database: Database) -> None:
-        """Register a database that a child will have to close."""
-        with self.lock:
-            self._open.add(database)
+        self.databases: weakref.WeakSet[Database] = weakref.WeakSet()
 
     def enter(self, token: object, database: Database, operation: str) -> None:
         """Begin a use of connections, after waiting for a fork that is about to happen in another thread."""
@@ -283,17 +280,16 @@ class Forks:
                     return
             time.sleep(0.001)
 
-    def in_child(self) -> None:
-        """Close the inherited locks and connections, except those of databases that were in a transaction."""
+    def leave(self) -> None:
+        """Close inherited locks and connections in a child, except those of databases in a transaction."""
         self.lock, self.opening = Lock(), Lock()
         self.forking.clear()
         busy = {id(database) for _, database, _ in self.under_way.values()}
-        inherited, self._open = list(self._open), weakref.WeakSet()
+        inherited, self.databases = list(self.databases), weakref.WeakSet()
         self.under_way.clear()
-        locks, self.locks = self.locks, set()
         with contextlib.ExitStack() as each:  # the error of one must not leave the others open
-            for descriptor in locks:
-                each.callback(os.close, descriptor)
+            while self.locks:
+                each.callback(os.close, self.locks.pop())
             for database in inherited:
                 if id(database) not in busy:
                     each.callback(database.close_inherited)
@@ -301,6 +297,4 @@ class Forks:
 
 FORKS: Final = Forks()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=FORKS.before, after_in_parent=FORKS.forking.clear, after_in_child=FORKS.in_child
-    )
+    os.register_at_fork(before=FORKS.before, after_in_parent=FORKS.forking.clear, after_in_child=FORKS.leave)

@@ -40,14 +40,12 @@ from linkstore.engines.embedded.files import name_file
 from linkstore.engines.embedded.filters import StoreView
 from linkstore.engines.embedded.location import Place
 from linkstore.engines.embedded.memory import MemoryDatabase
-from linkstore.errors import StoreBusyError, StoreClosedError, StoreFullError, StoreMovedError
+from linkstore.errors import BackendError, StoreMovedError
 
 T = TypeVar("T")
 STALE_SECONDS: Final = 10.0
 """How long a reader tries to begin a transaction that the loaded mirror can serve."""
 _LOG: Final = logging.getLogger("linkstore")
-_POSTPONING_ERRORS = (OSError, MemoryError, StoreBusyError, StoreClosedError, StoreFullError)
-"""Errors that postpone the making of derived files; documents are safe and searches correct without them."""
 _LEAST_KEPT: Final = 1000
 """Even the smallest store keeps up to this many listed removals, and link groups without links."""
 _FREE_PAGES: Final = 256
@@ -328,7 +326,7 @@ class OpenStore:
     def _try_or_postpone(self, work: Callable[[], object]) -> None:
         try:
             work()
-        except _POSTPONING_ERRORS as error:
+        except (BackendError, MemoryError) as error:  # documents are safe, and searches correct without them
             _LOG.warning(
                 "derived files of %s were not brought up to date: %s", self.database.place.folder, error
             )
@@ -340,7 +338,7 @@ class OpenStore:
             state = self.read_view(read_state)
             made = self.derived.write(state, afresh=afresh)
             self.database.write(lambda connection: record_snapshot(connection, made))
-        except _POSTPONING_ERRORS:
+        except Exception:
             recorded = parse_snapshot(self.database.read(schema.read_settings))
             self.derived.remove_others(recorded)  # documents may need the space
             raise

@@ -122,7 +122,7 @@ class MemoryDatabase(Database):
                 self._pool = copy if self._pool is before else None
             return result
 
-    def _rewrite(self) -> None:
+    def rewrite(self) -> None:
         """Do nothing: no file has deleted content."""
 
     def run_alone(self, work: Callable[[], T], *, wait: bool) -> T | None:

@@ -86,19 +86,21 @@ class EmbeddedReader(Reader):
                 return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
         count, index = max(fetch.k, PROPOSALS), self._view.index
         while index is not None and count <= max(MAX_PROPOSALS, fetch.k):
-            near = self._select_best(index.near(fetch.vector, count), index.covered, fetch)
-            if len(near.refs) == fetch.k:
+            proposed = self._find_rows(index.near(fetch.vector, count))
+            near = self._select_best(proposed, index.covered, fetch)
+            # Documents past the index may be enough, and worse than those that it would propose next.
+            lowest = self._score(proposed, fetch.vector).min(initial=np.inf)
+            if len(near.refs) == fetch.k and near.similarity[-1] >= lowest:
                 return near
             count *= 4
         return self._select_best(_NO_ROWS, 0, fetch)
 
     def _select_best(self, proposed: Ints, after: int, fetch: Nearest) -> Candidates:
-        """Return the best of the proposed documents (by key) and of all with keys greater than ``after``."""
+        """Return the best of the proposed documents (by row) and of all with keys greater than ``after``."""
         mirror = self._mirror
         rows = mirror.all_visible(mirror.keys.count_up_to(after))
         if len(proposed):
-            early = self._find_rows(proposed)
-            rows = np.concatenate((early[mirror.visible(early)], rows))
+            rows = np.concatenate((proposed[mirror.visible(proposed)], rows))
         return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
 
     def _find_rows(self, keys: Ints) -> Ints:

@@ -30,6 +30,7 @@ as many times more as the sample is smaller than the store.
 
 from __future__ import annotations
 
+import errno
 import mmap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -385,7 +386,7 @@ class AnnIndex:
         try:
             self.index.save(str(path))
         except RuntimeError as error:  # usearch raises no other; here it means that the disk is full
-            raise OSError(f"{path}: {error}") from error
+            raise OSError(errno.ENOSPC, str(error), str(path)) from error
 
 
 def _add_codes(index: Any, keys: Ints, codes: Codes, threads: int) -> None:
