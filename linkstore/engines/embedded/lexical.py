@@ -16,7 +16,7 @@ import apsw
 import numpy as np
 import orjson
 
-from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.arrays import Bools, Floats, Ints, sort_unique
 from linkstore.core.lexical import (
     POSTINGS,
     bm25_weight,
@@ -121,7 +121,7 @@ def score_documents(
         known[word] if word in known and having[word] <= POSTINGS else _read_posting(connection, word, locate)
         for word in taken
     ]
-    rows = np.unique(np.concatenate([np.empty(0, np.int64), *(posting.rows for posting in postings)]))
+    rows = sort_unique(np.concatenate([np.empty(0, np.int64), *(posting.rows for posting in postings)]))
     scores, sizes = np.zeros(len(rows)), lengths(rows).astype(np.float64)
     for posting in postings:
         at = np.searchsorted(rows, posting.rows)
