@@ -84,23 +84,21 @@ class EmbeddedReader(Reader):
             rows = self._view.find_inside(self._scope).rows
             if len(rows) <= self._exact_below:
                 return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
-        count, index = max(fetch.k, PROPOSALS), self._view.index
-        while index is not None and count <= max(MAX_PROPOSALS, fetch.k):
-            proposed = self._find_rows(index.near(fetch.vector, count))
-            near = self._select_best(proposed, index.covered, fetch)
-            # Documents past the index may be enough, and worse than those that it would propose next.
-            lowest = self._score(proposed, fetch.vector).min(initial=np.inf)
-            if len(near.refs) == fetch.k and near.similarity[-1] >= lowest:
-                return near
-            count *= 4
-        return self._select_best(_NO_ROWS, 0, fetch)
-
-    def _select_best(self, proposed: Ints, after: int, fetch: Nearest) -> Candidates:
-        """Return the best of the proposed documents (by row) and of all with keys greater than ``after``."""
-        mirror = self._mirror
-        rows = mirror.all_visible(mirror.keys.count_up_to(after))
-        if len(proposed):
-            rows = np.concatenate((proposed[mirror.visible(proposed)], rows))
+        index, mirror = self._view.index, self._mirror
+        if index is not None:
+            past = mirror.all_visible(mirror.keys.count_up_to(index.covered))
+            scores, count = self._score(past, fetch.vector), max(fetch.k, PROPOSALS)
+            while count <= max(MAX_PROPOSALS, fetch.k):
+                proposed = self._find_rows(index.near(fetch.vector, count))
+                near, seen = self._score(proposed, fetch.vector), mirror.visible(proposed)
+                best = self._first_passing(
+                    np.concatenate((proposed[seen], past)), np.concatenate((near[seen], scores)), fetch
+                )
+                # Documents past the index may be enough, and worse than those that it would propose next.
+                if len(best.refs) == fetch.k and best.similarity[-1] >= near.min(initial=np.inf):
+                    return best
+                count *= 4
+        rows = mirror.all_visible()
         return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
 
     def _find_rows(self, keys: Ints) -> Ints:
