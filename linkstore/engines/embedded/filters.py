@@ -66,6 +66,7 @@ class FilterCache:
 
     def __init__(self) -> None:
         self._results: OrderedDict[Hashable, Any] = OrderedDict()
+        self._bytes = 0
         self._lock = Lock()
 
     def look_up(
@@ -94,11 +95,12 @@ class FilterCache:
     def keep(self, key: Hashable, result: Array | ScopeDocuments) -> None:
         """Keep a result, and drop the least recently used ones until the others fit into memory."""
         with self._lock:
+            before = self._results.pop(key, None)
             self._results[key] = result
-            self._results.move_to_end(key)
-            taken = sum(one.nbytes for one in self._results.values())
-            while taken > MOST_CACHE_BYTES and len(self._results) > LEAST_CACHED_RESULTS:
-                taken -= self._results.popitem(last=False)[1].nbytes
+            # A store with a filter for each user has thousands of results, too many to add up each time.
+            self._bytes += result.nbytes - (0 if before is None else before.nbytes)
+            while self._bytes > MOST_CACHE_BYTES and len(self._results) > LEAST_CACHED_RESULTS:
+                self._bytes -= self._results.popitem(last=False)[1].nbytes
 
 
 @dataclass(frozen=True, slots=True)
