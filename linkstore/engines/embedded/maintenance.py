@@ -135,25 +135,27 @@ class Builder:
     If it fails, the process that writes takes the snapshot itself, with the errors that this brings.
 
     Args:
-        folder: Where the store lies.
+        folder: Where the store lies; None for a store in memory, which no other process can open.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> bool:
         """Start a process unless one is at work, and return whether one is.
 
-        None is started, and the caller takes the snapshot, if the last one failed, or where another core, the
-        interpreter or a way to wait for its end is missing.
+        None is started, and the caller takes the snapshot, if the last one failed, or where a folder, another
+        core, the interpreter or a way to wait for its end is missing.
         """
-        last, self._process = self._process, None
+        last = self._process
         if last is not None and last.poll() is None:
-            self._process = last
-        elif last is not None and last.returncode:
+            return True
+        self._process = None
+        able = self._folder and count_cores() > 1 and hasattr(os, "waitid")
+        if last is not None and last.returncode:
             _LOG.info("the process that indexed %s ended with %d", self._folder, last.returncode)
-        elif sys.executable and not hasattr(sys, "frozen") and hasattr(os, "waitid") and count_cores() > 1:
+        elif able and sys.executable and not hasattr(sys, "frozen"):
             command = [sys.executable, "-c", _PROGRAM, str(self._folder), *sys.path]
             try:
                 # In a session of its own, Ctrl-C in the terminal does not reach it.
@@ -200,7 +202,7 @@ class OpenStore:
         self.pid = os.getpid()
         self.database: Database
         self.derived: DerivedData
-        self._builder = None if place is None else Builder(place.folder)
+        self._builder = Builder(None if place is None else place.folder)
         if place is None:
             self.database, self.derived = MemoryDatabase(), MemoryDerivedData()
         else:
@@ -239,11 +241,10 @@ class OpenStore:
             self._try_or_postpone(lambda: self.database.write(clean_tables))
         if schema.SNAPSHOT in settings and 2 * settings["documents"] <= self._exact_below:
             self._try_or_postpone(lambda: self.database.run_alone(self._remove_snapshot, wait=False))
-        elif self._is_snapshot_due(settings, self._grow_share):
-            last = parse_snapshot(settings)
-            came = settings["last_key"] - (last.last_key if last else 0)
-            if self._builder is None or came < BESIDE_FROM or not self._builder.start():
-                self.take_snapshot()
+        elif self._is_snapshot_due(settings, self._grow_share) and (
+            _count_changes(settings)[0] < BESIDE_FROM or not self._builder.start()
+        ):
+            self.take_snapshot()
 
     def flush(self, share: float | None = None, *, wait: bool = True) -> None:
         """Take a snapshot if much has changed since the last one (None: anything), and the store is large.
@@ -252,8 +253,7 @@ class OpenStore:
             share: How much counts as much, as a share of the documents.
             wait: Whether to wait for another that is being taken, or else leave it at that one.
         """
-        if self._builder is not None:
-            self._builder.wait()
+        self._builder.wait()
         settings = self.database.read(schema.read_settings)
         if self._is_snapshot_due(settings, share):
             self.take_snapshot(wait=wait)
@@ -353,14 +353,18 @@ class OpenStore:
         """Say whether enough documents were added or removed since the last snapshot (None: any at all)."""
         if settings["documents"] <= self._exact_below:
             return False
-        last = parse_snapshot(settings)
-        if last is None:
-            return True
-        came: int = settings["last_key"] - last.last_key
-        gone: int = came + last.documents - settings["documents"]
+        came, gone, before = _count_changes(settings)
         if share is None:
             return came + gone > 0
-        return max(came, gone) >= max(self._exact_below // 4, share * last.documents)
+        return max(came, gone) >= max(self._exact_below // 4, share * before)
+
+
+def _count_changes(settings: dict[str, Any]) -> tuple[int, int, int]:
+    """Count the documents added and removed since the last snapshot, and those in it (without one, 0)."""
+    last = parse_snapshot(settings)
+    key, before = (last.last_key, last.documents) if last else (0, 0)
+    came: int = settings["last_key"] - key
+    return came, came + before - settings["documents"], before
 
 
 def take_snapshot(folder: str) -> None:
@@ -368,7 +372,5 @@ def take_snapshot(folder: str) -> None:
     place = Place(folder)
     place.prepare(create=False)
     store = OpenStore(place, EmbeddedSettings())
-    try:
+    with contextlib.closing(store.database):
         store.database.run_alone(store.write_snapshot, wait=False)
-    finally:
-        store.database.close()
