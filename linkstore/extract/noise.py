@@ -10,6 +10,7 @@ page to page, which one page does not tell: see :class:`~linkstore.ingest.html.c
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -186,8 +187,8 @@ def _measure(
     return letters, linked, labels, content, [block.tag == BAR for block in blocks]
 
 
-def _find_led(blocks: Sequence[Block]) -> list[tuple[int, int, int]]:
-    """Return where each heading is that links lead to, and the first and the last of these links."""
+def _find_led(blocks: Sequence[Block]) -> list[tuple[int, ...]]:
+    """Return, in order, where each heading that links lead to is, and the first and last of these links."""
     targets: dict[str, list[int]] = {}
     for at, block in enumerate(blocks):
         for href, _ in block.links:
@@ -245,9 +246,8 @@ def find_noise(
         kept = certain and not suspect.certain
         if not (suspect.certain or kept) and beside * 2 > sums[0][-1] - sums[1][-1]:
             continue  # it holds most of the page
-        led = not suspect.certain and any(
-            at in inside and (first < box.start or last >= box.end) for at, first, last in led_to
-        )
+        led_here = led_to[bisect_left(led_to, (box.start,)) : bisect_left(led_to, (box.end,))]
+        led = not suspect.certain and any(first < box.start or last >= box.end for _, first, last in led_here)
         has_title = any(_is_title(blocks[at], title, header=suspect.kind == HEADERS) for at in inside)
         menu = linked >= beside or (letters <= _LONGEST_BAR and (0 < beside <= 2 * linked or bars))
         label = suspect.framed and labels <= _FEW_LETTERS
