@@ -15,7 +15,7 @@ from linkstore.core.arrays import normalize_vectors
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Ids, Lexical, Members, Nearest, Resolve
 from linkstore.engines.contract import Change, Manifest, Record
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, filters, lexical, reader
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, derived, filters, lexical, reader
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Question, Similarity, Words
 
 DIMENSION = 8
@@ -107,6 +107,24 @@ def test_a_small_part_of_a_large_store_is_searched_exactly(stores) -> None:
     assert sorted(whole.folder.glob("index-*.bin"))
     for search in searches(1, 12):
         assert compare_hits(search.on(whole), search.on(alone), 0.0) == []
+
+
+def test_a_small_part_is_compared_alone_where_no_index_is_used(tmp_path, monkeypatch) -> None:
+    """An index that finds too little is not used, and a filter still saves the comparison with the rest."""
+    monkeypatch.setattr(derived, "LEAST_RECALL", 2.0)
+    rng = random.Random(5)
+    records = [record(n, hidden=n % 5 != 0, rng=rng) for n in range(3000)]
+    store = filled(EmbeddedBackend(tmp_path, settings=EmbeddedSettings(exact_below=1000)), records)
+    store.run(store.flush())
+    compared: list[int] = []
+    actual = reader.cosine_similarities
+    monkeypatch.setattr(
+        reader, "cosine_similarities", lambda *given: compared.append(len(given[0])) or actual(*given)
+    )
+    (search,) = [one for one in searches(1, 1) if isinstance(one.strategy, Similarity)]
+    search.on(store)
+    assert compared == [600]
+    store.close()
 
 
 def test_words_that_too_many_hidden_documents_have_are_looked_up(stores, monkeypatch) -> None:

@@ -37,13 +37,12 @@ from linkstore.engines.embedded.mirror import SIDES, LinkSide
 from linkstore.engines.embedded.schema import (
     check_texts,
     convert_row_errors,
-    fetch_each,
     fetch_rows,
     read_metadata,
     read_tags,
 )
 from linkstore.engines.embedded.vectors import PROPOSALS
-from linkstore.engines.embedded.writing import FIND_GROUP
+from linkstore.engines.embedded.writing import FIND_GROUPS
 
 MAX_PROPOSALS: Final = 1024
 """If a filter leaves too few of this many candidates, a search compares with all documents."""
@@ -53,6 +52,10 @@ _FIRST: Final = 8
 """Multiple of the cap that is read first of a large link group; each further read is this factor larger."""
 _MERGED: Final = (
     "SELECT document, link_group, count(*) FROM link GROUP BY document, link_group HAVING count(*) > 1"
+)
+_FIND_DOCUMENTS: Final = "SELECT document.key FROM json_each(?) CROSS JOIN document ON document.id = value"
+_READ_DOCUMENTS: Final = (
+    "SELECT document.id, text, metadata, links FROM json_each(?) CROSS JOIN document ON document.key = value"
 )
 _NO_ROWS: Final = np.empty(0, np.int64)
 
@@ -80,7 +83,7 @@ class EmbeddedReader(Reader):
         """Ask the index and compare with documents past it, or with all if a filter leaves too few."""
         if not fetch.k or not self._mirror.living:
             return Candidates(refs=_NO_ROWS, similarity=np.empty(0, np.float32))
-        if self._view.index is not None and not self._scope.always:
+        if not self._scope.always and self._mirror.living > self._exact_below:
             rows = self._view.find_inside(self._scope).rows
             if len(rows) <= self._exact_below:
                 return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
@@ -109,17 +112,16 @@ class EmbeddedReader(Reader):
     def _score(self, rows: Ints, vector: Floats | None) -> Floats:
         """Return the similarity of documents to a vector, 0 without one.
 
-        Without an index, a query compares the vector with every document anyway. If an index proposes many
-        documents, comparing with all costs less than gathering the proposed ones. The result is kept for the
-        fetches that follow, so that they need not gather the same vectors again.
+        For many documents, comparing with all costs less than gathering their vectors. The result is kept for
+        the fetches that follow.
         """
         if not len(rows):  # the vectors of a store that never had a document have no dimension
             return np.empty(0, np.float32)
         if vector is None:
             return np.zeros(len(rows), np.float32)
-        if self._view.index is not None and _ALL_SHARE * len(rows) < len(self._mirror.keys):
-            return cosine_similarities(self._mirror.vectors.take(rows), vector)
         if self._compared is None or self._compared[0] is not vector:
+            if _ALL_SHARE * len(rows) < len(self._mirror.keys):
+                return cosine_similarities(self._mirror.vectors.take(rows), vector)
             parts = self._mirror.vectors.parts(0, len(self._mirror.keys))
             self._compared = vector, np.concatenate([cosine_similarities(part, vector) for part in parts])
         return self._compared[1][rows]
@@ -151,7 +153,7 @@ class EmbeddedReader(Reader):
     def find(self, fetch: Find) -> Candidates:
         """Look the ids up in the index on ids."""
         found = dict.fromkeys(fetch.ids)
-        keys = fetch_each(self._view.connection, "SELECT key FROM document WHERE id = ?", list(found))
+        keys = fetch_rows(self._view.connection, _FIND_DOCUMENTS, (list(found),))
         rows = self._find_rows(np.array(keys, dtype=np.int64).reshape(-1))
         rows = rows[self._holds(rows)]
         passing = self._view.find_passing(fetch.filter, rows)
@@ -188,7 +190,7 @@ class EmbeddedReader(Reader):
         """Look the tags up in the index on tags."""
         wanted = list(dict.fromkeys(fetch.tags))
         by_tag = {
-            (kind, tag): key for kind, tag, key in fetch_each(self._view.connection, FIND_GROUP, wanted)
+            (kind, tag): key for kind, tag, key in fetch_rows(self._view.connection, FIND_GROUPS, (wanted,))
         }
         keys = np.array([by_tag.get(pair, -1) for pair in fetch.tags], dtype=np.int64)
         rows, found = self._mirror.group_keys.find(keys)
@@ -305,8 +307,8 @@ class EmbeddedReader(Reader):
     @immediate
     def documents(self, fetch: Documents) -> list[StoredDocument]:
         """Read the table of documents."""
-        query = "SELECT id, text, metadata, links FROM document WHERE key = ?"
-        rows = fetch_each(self._view.connection, query, self._mirror.keys.take(fetch.refs).tolist())
+        keys = self._mirror.keys.take(fetch.refs).tolist()
+        rows = fetch_rows(self._view.connection, _READ_DOCUMENTS, (keys,))
         with convert_row_errors("documents"):
             return [
                 StoredDocument(id=id, text=text, metadata=read_metadata(*data)) for id, text, *data in rows

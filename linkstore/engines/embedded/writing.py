@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from operator import attrgetter
 from typing import Any, Final
@@ -22,7 +22,6 @@ from linkstore.engines.embedded.schema import (
     COUNTERS,
     check_keys,
     check_sizes,
-    fetch_each,
     fetch_rows,
     make_record,
     read_metadata,
@@ -35,12 +34,18 @@ from linkstore.errors import DocumentError
 _INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_VECTOR: Final = "INSERT INTO vector VALUES (?, ?)"
 _INSERT_GROUP: Final = "INSERT INTO link_group VALUES (?, ?, ?)"
-FIND_GROUP: Final = "SELECT kind, tag, key FROM link_group WHERE kind = ? AND tag = ?"
+FIND_GROUPS: Final = (
+    "SELECT kind, tag, link_group.key FROM json_each(?) CROSS JOIN link_group"
+    " ON kind = value ->> 0 AND tag = value ->> 1"
+)
 _INSERT_LINKS: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
 _DELETE_ACCESS: Final = "DELETE FROM access WHERE id = ?"
-_SELECT_LINKS: Final = "SELECT id, links FROM document WHERE id = ?"
+_SELECT_LINKS: Final = (
+    "SELECT document.id, links FROM json_each(?) CROSS JOIN document ON document.id = value"
+)
 _SELECT_DOCUMENT: Final = (
-    "SELECT id, text, metadata, embedding FROM document JOIN vector USING (key) WHERE id = ?"
+    "SELECT document.id, text, metadata, embedding FROM json_each(?) CROSS JOIN document"
+    " ON document.id = value JOIN vector ON vector.key = document.key"
 )
 _KIND, _TAG, _DIRECTION, _LABEL, _WEIGHT = map(attrgetter, ("kind", "tag", "direction", "label", "weight"))
 _ABSENT: Final = (0, b"")
@@ -84,7 +89,7 @@ def add_words(connection: apsw.Connection, prepared: Sequence[PreparedRecord]) -
     return [
         item
         if present.get(item.record.id, _ABSENT)[1] == item.digest
-        else replace(item, words=_find_words(item.record))
+        else PreparedRecord(item.record, item.metadata, item.links, item.digest, _find_words(item.record))
         for item in prepared
     ]
 
@@ -212,7 +217,7 @@ class ChangeWriter:
     def _group_keys(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
         """Return the key of each link group, given by kind and tag, and insert new link groups."""
         distinct = list(dict.fromkeys(wanted))
-        rows = fetch_each(self._connection, FIND_GROUP, distinct)
+        rows = fetch_rows(self._connection, FIND_GROUPS, (distinct,))
         known = {(kind, tag): key for kind, tag, key in rows}
         new = [pair for pair in distinct if pair not in known]
         made = dict(zip(new, self._number("last_group", "link groups", len(new)), strict=True))
@@ -248,12 +253,12 @@ def prepare_relinked(
         kinds: Links of these kinds are removed.
         links: The links that replace them, by document id.
     """
-    known = fetch_each(connection, _SELECT_LINKS, list(links))
+    known = fetch_rows(connection, _SELECT_LINKS, (list(links),))
     changed = {
         id: orjson.dumps(written).decode()
         for id, stored in known
         if (written := replace_kinds(read_metadata("{}", stored), kinds, links[id])) is not None
     }
-    rows = fetch_each(connection, _SELECT_DOCUMENT, list(changed))
+    rows = fetch_rows(connection, _SELECT_DOCUMENT, (list(changed),))
     records = [make_record(id, text, data, changed[id], vector) for id, text, data, vector in rows]
     return prepare_records(records), len(known) - len(changed)
