@@ -36,9 +36,9 @@ class Server:
         self.reader = GroupReader(TABLES, RowFetcher(TABLES, OneNode()), 1)  # type: ignore[arg-type]
 
     def read(self, *groups: tuple[str, str], limit: int = 5):
-        """Sizes and numbers of rows of groups."""
+        """Numbers of members of groups, and of those that were read with their states."""
         found = run(self.reader.read(groups, "in", limit), self._answer)
-        return [(group.size, len(group.rows)) for group in found]
+        return [(len(rows), sum(len(row) > 1 for row in rows)) for rows in found]
 
     def _answer(self, requests):
         return [self._rows(statement) for statement in requests.statements]

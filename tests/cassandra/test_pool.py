@@ -29,7 +29,7 @@ from linkstore.engines.cassandra.codec import (
     unpack_links,
 )
 from linkstore.engines.cassandra.derived import pack_member_state
-from linkstore.engines.cassandra.members import GroupRows, MemberPool, _decode_states, _find_nth_of_group
+from linkstore.engines.cassandra.members import MemberPool, _decode_states, _find_nth_of_group
 from linkstore.engines.cassandra.reading import MetDocuments
 
 SET = "FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType)))"
@@ -216,11 +216,10 @@ def graph_of(random, documents: int, groups: int, late: float) -> Graph:
 
 def rows_of(graph: Graph, groups: int):
     """What the server gives of each group."""
-    rows = [
+    return [
         [("", str(n), said) for (of, n), said in graph.members.items() if of == group]
         for group in range(groups)
     ]
-    return [GroupRows(len(of), of) for of in rows]
 
 
 def fill(known: MetDocuments, graph: Graph, refs) -> None:

@@ -18,6 +18,7 @@ from linkstore.engines.contract import Change
 from linkstore.engines.embedded import EmbeddedBackend, maintenance
 from linkstore.engines.embedded.derived import DerivedData, parse_snapshot
 from linkstore.engines.embedded.schema import read_settings
+from linkstore.errors import StoreBusyError
 
 ASKED = vectors([10_000])[0]
 pytestmark = pytest.mark.skipif(not hasattr(os, "waitid"), reason="snapshots are taken by the writer here")
@@ -229,4 +230,35 @@ def test_a_signal_handler_may_close_the_store_while_flush_waits(tmp_path) -> Non
         signal.signal(signal.SIGUSR1, before)
     store = EmbeddedBackend(tmp_path / "kb", create=False, settings=SNAPSHOTS)
     assert indexed(store) == 150
+    store.close()
+
+
+@pytest.mark.parametrize("work", ["flush", "compact"])
+def test_a_signal_handler_does_not_wait_for_the_work_that_it_interrupted(tmp_path, monkeypatch, work) -> None:
+    """compact() says so; flush() leaves the snapshot to the one that is being taken."""
+    store = backend(tmp_path / "kb", SNAPSHOTS)
+    put(store, 0, 150)
+    write, told = DerivedData.write, []
+
+    def interrupted(self, *args, **options):
+        signal.raise_signal(signal.SIGUSR1)
+        return write(self, *args, **options)
+
+    def handle(*_) -> None:
+        store.run(store.flush())
+        with pytest.raises(StoreBusyError, match="interrupted work on its files") as refused:
+            store.run(store.compact())
+        told.append(refused)
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        store.run(store.flush())
+        put(store, 150, 160)
+        monkeypatch.setattr(DerivedData, "write", interrupted)
+        store.run(getattr(store, work)())
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(told) == 1
+    assert indexed(store) == 160
+    assert store.run(store.verify()).sound
     store.close()

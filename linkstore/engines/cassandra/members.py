@@ -8,7 +8,6 @@ among the members taken from its group, or if it may be among the best documents
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Final
@@ -33,7 +32,7 @@ from linkstore.engines.cassandra.reading import MetDocuments, RowFetcher, ScopeC
 from linkstore.engines.cassandra.statements import Requests, Statement, Tables
 
 ReadMember = tuple[str, str, bytes]
-"""A member: tag, document id, states in the format of the native protocol."""
+"""A member: tag, document id, states in the format of the native protocol; of a hub the tag alone."""
 GroupKey = tuple[str, str]
 _LARGEST_MEMBER_PAGE: Final = 2_000
 """The most members of a partition that are read at once."""
@@ -43,19 +42,6 @@ MAX_REMEMBERED_HUBS: Final = 10_000
 _FIRST_BUCKET: Final = codec.SIZE.pack(0)
 _NO_FLOATS: Final = np.empty(0, np.float32)
 _BELOW_ALL: Final = np.float32(-np.inf)
-
-
-@dataclass(slots=True)
-class GroupRows:
-    """The members of one side of a link group.
-
-    Args:
-        size: Number of members, counted up to the requested limit in each partition.
-        rows: The members, which may be empty if the group has at least as many as the limit.
-    """
-
-    size: int = 0
-    rows: list[ReadMember] = field(default_factory=list)
 
 
 class GroupReader:
@@ -78,16 +64,16 @@ class GroupReader:
 
     def read(
         self, groups: Sequence[GroupKey], side: Side, limit: int, *, whole: bool = False
-    ) -> Operation[list[GroupRows]]:
+    ) -> Operation[list[list[ReadMember]]]:
         """Read the members on one side of each link group, up to ``limit`` per partition.
 
         Args:
             groups: The link groups.
             side: Which members.
             limit: How many members per partition.
-            whole: Whether the members of groups with at least as many are wanted too.
+            whole: Whether the ids and states of groups with at least as many are wanted too.
         """
-        found = {group: GroupRows() for group in groups}
+        found: dict[GroupKey, list[ReadMember]] = {group: [] for group in groups}
         hubs = set() if whole else {group for group in found if self._hubs.get((*group, side), 0) >= limit}
         full = [group for group in found if group not in hubs]
         asked = [
@@ -99,23 +85,20 @@ class GroupReader:
             answers = yield Requests(statements=statements, what="read link groups")
             for (kind, _), rows in zip(asked, answers, strict=True):
                 for tag, of in groupby(rows, itemgetter(0)):
-                    found[kind, tag].rows += of
+                    found[kind, tag] += of
         for group, members in found.items():
-            members.size = len(members.rows)
-            if members.size < limit:
+            if len(members) < limit:
                 self._hubs.pop((*group, side), None)
             else:
-                remember(self._hubs, (*group, side), members.size, MAX_REMEMBERED_HUBS)
-            if group in hubs:
-                members.rows.clear()
-        if smaller := [group for group in found if group in hubs and found[group].size < limit]:
+                remember(self._hubs, (*group, side), len(members), MAX_REMEMBERED_HUBS)
+        if smaller := [group for group in found if group in hubs and len(found[group]) < limit]:
             again = yield from self.read(smaller, side, limit)
             found.update(zip(smaller, again, strict=True))
         return [found[group] for group in groups]
 
     def read_within(
         self, groups: Sequence[GroupKey], side: Side, limit: int, held: ScopeCheck
-    ) -> Operation[list[GroupRows]]:
+    ) -> Operation[list[list[ReadMember]]]:
         """Read only the members in a scope, as :meth:`read`, skipping other members page by page.
 
         Args:
@@ -124,20 +107,19 @@ class GroupReader:
             limit: How many members per group.
             held: Tells which documents are in the scope.
         """
-        asked = list(dict.fromkeys(groups))
-        found = dict(zip(asked, (yield from self.read(asked, side, limit, whole=True)), strict=True))
+        found: dict[GroupKey, list[ReadMember]] = {group: [] for group in groups}
         pages: dict[tuple[GroupKey, int], list[ReadMember]] = {}
-        for group in asked:
-            for row in found[group].rows:
+        first = yield from self.read(list(found), side, limit, whole=True)
+        for group, rows in zip(found, first, strict=True):
+            for row in rows:
                 pages.setdefault((group, find_bucket(row[1], len(self._buckets))), []).append(row)
-            found[group].rows = []
         most, text = limit, cql.read_more_members(self._tables)
         while pages:
             within = yield from held([row[1] for rows in pages.values() for row in rows])
             for (group, _), rows in pages.items():
-                found[group].rows += [row for row in rows if row[1] in within]
+                found[group] += [row for row in rows if row[1] in within]
             full = {at: rows[-1][1] for at, rows in pages.items() if len(rows) >= most}
-            last = {at: id for at, id in full.items() if len(found[at[0]].rows) < limit}
+            last = {at: id for at, id in full.items() if len(found[at[0]]) < limit}
             most = min(_MEMBER_PAGE_GROWTH * most, _LARGEST_MEMBER_PAGE)
             statements = tuple(
                 Statement(cql=text, values=(*group, side, bucket, id, most))
@@ -145,8 +127,6 @@ class GroupReader:
             )
             answers = (yield Requests(statements=statements, what="read link groups")) if statements else ()
             pages = {at: rows for at, rows in zip(last, answers, strict=True) if rows}
-        for members in found.values():
-            members.size = len(members.rows)
         return [found[group] for group in groups]
 
     def _make_statements(
@@ -176,17 +156,17 @@ class MemberPool:
         self,
         known: MetDocuments,
         tags: Sequence[tuple[str, str]],
-        groups: Sequence[GroupRows],
+        groups: Sequence[Sequence[ReadMember]],
         fetch: Members,
     ) -> None:
         self._known = known
         self._tags = tags
         self._fetch = fetch
         self.filtered = self.filtered_links = 0
-        self._sizes = np.array([min(group.size, fetch.cap + 1) for group in groups], dtype=np.int64)
+        self._sizes = np.array([min(len(members), fetch.cap + 1) for members in groups], dtype=np.int64)
         open_groups = np.flatnonzero(self._sizes <= fetch.cap)
         self._owner = np.repeat(open_groups, self._sizes[open_groups])
-        entries = list(chain.from_iterable(groups[at].rows for at in open_groups.tolist()))
+        entries = list(chain.from_iterable(groups[at] for at in open_groups.tolist()))
         ids = [id for _, id, _ in entries]
         self.refs = known.refs(ids)
         if fetch.vector is None:

@@ -19,7 +19,7 @@ from linkstore.core.filters import Condition
 from linkstore.core.plans import Operation, Side
 from linkstore.engines.cassandra.codec import DocumentVersion, is_whole, select_searchable
 from linkstore.engines.cassandra.lexical import LexicalCandidates, WordSearch
-from linkstore.engines.cassandra.members import GroupReader, GroupRows, MemberPool
+from linkstore.engines.cassandra.members import GroupReader, MemberPool, ReadMember
 from linkstore.engines.cassandra.reading import (
     FEW_NEAR_LIFETIME,
     MAX_REMEMBERED_FILTERS,
@@ -234,7 +234,7 @@ class CassandraReader(Reader):
         sides: tuple[Side, Side] = ("in", "out")
         for side in sides:
             found = yield from self._members.read(tags, side, 1)
-            there.update(tag for tag, group in zip(tags, found, strict=True) if group.size)
+            there.update(tag for tag, members in zip(tags, found, strict=True) if members)
         return np.array([self._group(tag) if tag in there else -1 for tag in fetch.tags], dtype=np.int64)
 
     def members(self, fetch: plans.Members) -> Operation[plans.ReachedMembers]:
@@ -252,7 +252,7 @@ class CassandraReader(Reader):
 
     def _read_groups(
         self, tags: Sequence[tuple[str, str]], fetch: plans.Members
-    ) -> Operation[list[GroupRows]]:
+    ) -> Operation[list[list[ReadMember]]]:
         limit = fetch.cap + 1
         if self._scope.everything:
             return (yield from self._members.read(tags, fetch.side, limit))

@@ -25,6 +25,7 @@ from linkstore.core.text import is_unicode
 from linkstore.engines.embedded.files import DERIVED_FILES, sync_path
 from linkstore.errors import (
     BackendError,
+    StoreBusyError,
     StoreFormatError,
     StoreMovedError,
     StoreNotFoundError,
@@ -207,17 +208,24 @@ def run_exclusively(path: Path, work: Callable[[], T], *, wait: bool) -> T | Non
         path: A file for the lock; created if missing.
         work: What to do.
         wait: Whether to wait until the lock is free.
+
+    Raises:
+        StoreBusyError: If a signal handler would wait for the thread that it interrupted.
     """
     descriptor, pid = os.open(path, os.O_RDWR | os.O_CREAT, 0o644), os.getpid()
+    own = threading.get_ident(), path
     try:
-        FORKS.locks.add(descriptor)
+        held = own in tuple(FORKS.locks.values())
+        FORKS.locks[descriptor] = own
         while not _try_lock(descriptor):
+            if held and wait:
+                raise StoreBusyError(f"{path.parent}: this signal handler interrupted work on its files")
             if not wait:
                 return None
             time.sleep(0.005)
         return work()
     finally:
-        FORKS.locks.discard(descriptor)
+        FORKS.locks.pop(descriptor, None)
         if pid == os.getpid():  # a child has closed it
             os.close(descriptor)
 
@@ -248,13 +256,13 @@ class Forks:
         under_way: The thread, the database and the operation of each use, by token. A use ends with
             ``under_way.pop(token, None)``. That is a call into C, which a signal cannot interrupt halfway;
             it could interrupt a method written in Python.
-        locks: Descriptors of files on which a lock is held or awaited. A child closes them, because the
-            lock would otherwise last as long as the child.
+        locks: The thread and the file of each lock that is held or awaited, by descriptor. A child closes
+            the descriptors, because the locks would otherwise last as long as the child.
         databases: All that are open.
     """
 
     def __init__(self) -> None:
-        self.locks: set[int] = set()
+        self.locks: dict[int, tuple[int, Path]] = {}
         self.lock, self.opening = Lock(), Lock()  # close() in a signal handler may need one of its thread
         self.forking: set[int] = set()
         self.under_way: dict[object, tuple[int, Database, str]] = {}
@@ -289,7 +297,7 @@ class Forks:
         self.under_way.clear()
         with contextlib.ExitStack() as each:  # the error of one must not leave the others open
             while self.locks:
-                each.callback(os.close, self.locks.pop())
+                each.callback(os.close, self.locks.popitem()[0])
             for database in inherited:
                 if id(database) not in busy:
                     each.callback(database.close_inherited)

@@ -40,9 +40,7 @@ FIND_GROUPS: Final = (
 )
 _INSERT_LINKS: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
 _DELETE_ACCESS: Final = "DELETE FROM access WHERE id = ?"
-_SELECT_LINKS: Final = (
-    "SELECT document.id, links FROM json_each(?) CROSS JOIN document ON document.id = value"
-)
+_SELECT_LINKS: Final = "SELECT d.id, links FROM json_each(?) CROSS JOIN document AS d ON d.id = value"
 _SELECT_DOCUMENT: Final = (
     "SELECT document.id, text, metadata, embedding FROM json_each(?) CROSS JOIN document"
     " ON document.id = value JOIN vector ON vector.key = document.key"
