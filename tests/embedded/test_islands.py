@@ -36,22 +36,24 @@ def crowded(vectors):
 
 
 def test_those_that_no_search_reaches_are_found_and_added_again(vectors, tmp_path) -> None:
-    for _ in range(5):
+    """Counted over several graphs, because which documents a graph loses is up to its threads."""
+    missing, unknown, left = 0, 0, 0
+    for _ in range(6):
         index = crowded(vectors)
-        missing = lost(index, vectors)
-        if missing:
-            break
+        before = lost(index, vectors)
+        index.save(str(tmp_path / "before.usearch"))
+        known = set(find_lost_keys(read(tmp_path / "before.usearch")).tolist())
+        AnnIndex(index, COUNT).mend(read(tmp_path / "before.usearch"))
+        index.save(str(tmp_path / "after.usearch"))
+        after = Index.restore(str(tmp_path / "after.usearch"))
+        after.expansion_search = EXPANSION_SEARCH
+        assert len(after) == COUNT
+        assert not len(find_lost_keys(read(tmp_path / "after.usearch")))
+        missing, unknown = missing + len(before), unknown + len(before - known)
+        left += len(lost(after, vectors))
     assert missing, "8 threads are to lose some documents, or there is nothing to test"
-    index.save(str(tmp_path / "before.usearch"))
-    known = set(find_lost_keys(read(tmp_path / "before.usearch")).tolist())
-    assert len(missing - known) <= len(missing) // 4
-    AnnIndex(index, COUNT).mend(read(tmp_path / "before.usearch"))
-    index.save(str(tmp_path / "after.usearch"))
-    after = Index.restore(str(tmp_path / "after.usearch"))
-    after.expansion_search = EXPANSION_SEARCH
-    assert len(after) == COUNT
-    assert len(lost(after, vectors)) <= len(missing) // 4
-    assert not len(find_lost_keys(read(tmp_path / "after.usearch")))
+    assert unknown <= missing // 4
+    assert left <= missing // 4
 
 
 def test_one_thread_loses_nobody(vectors, tmp_path) -> None:
