@@ -47,7 +47,7 @@ from linkstore.engines.embedded.writing import FIND_GROUPS
 MAX_PROPOSALS: Final = 1024
 """If a filter leaves too few of this many candidates, a search compares with all documents."""
 _ALL_SHARE: Final = 4
-"""If an index proposes more than one in this many documents, the query is compared with all."""
+"""If more than one in this many documents are to be scored, the query is compared with all."""
 _FIRST: Final = 8
 """Multiple of the cap that is read first of a large link group; each further read is this factor larger."""
 _MERGED: Final = (

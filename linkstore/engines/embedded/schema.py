@@ -191,7 +191,8 @@ def fetch_rows(connection: apsw.Connection, query: str, bindings: Sequence[Any] 
     Args:
         connection: The connection.
         query: The statement.
-        bindings: Its values. A list is given as JSON, for ``json_each``.
+        bindings: Its values. A list is given as JSON, for ``json_each``. SQLite takes the tables of a ``CROSS
+            JOIN`` as they stand, so ``json_each(?) CROSS JOIN …`` finds rows in the order of the list.
     """
     values = [orjson.dumps(value).decode() if isinstance(value, list) else value for value in bindings]
     return connection.execute(query, values).fetchall()
