@@ -146,8 +146,8 @@ class Meter:
 class Counting(Executor):
     """Counts rows for a meter: the backend has its own way of reading them."""
 
-    def __init__(self, session: Any, meter: Meter) -> None:
-        super().__init__(session, SETTINGS)
+    def __init__(self, session: Any, meter: Meter, tables: cql.Tables) -> None:
+        super().__init__(session, SETTINGS, tables)
         self._meter = meter
 
     def run(self, requests: Requests) -> list[list[tuple[Any, ...]]]:
@@ -171,10 +171,10 @@ class Ours:
             settings=SETTINGS,
         )
         self.backend: Any = self.store.backend
-        self.backend._executor = Counting(session, self.meter)
-        table = cql.Tables(KEYSPACE, f"linkstore_{len(data)}").documents
+        tables = cql.Tables(KEYSPACE, f"linkstore_{len(data)}")
+        self.backend._executor = Counting(session, self.meter, tables)
         self._plain = (
-            f"SELECT id, body, attributes, links, vector FROM {table} ORDER BY vector ANN OF ? LIMIT ?"
+            "SELECT id, body, attributes, links, vector FROM $documents ORDER BY vector ANN OF ? LIMIT ?"
         )
 
     def add(self, numbers: Sequence[int]) -> float:
@@ -198,9 +198,9 @@ class Bare:
 
     def __init__(self, session: Any, data: GrowthData) -> None:
         self.data = data
-        self._executor = Executor(session, SETTINGS)
-        self._tables = cql.Tables(KEYSPACE, f"bare_{len(data)}")
-        backend = CassandraBackend(session, KEYSPACE, self._tables.name)
+        tables = cql.Tables(KEYSPACE, f"bare_{len(data)}")
+        self._executor = Executor(session, SETTINGS, tables)
+        backend = CassandraBackend(session, KEYSPACE, tables.name)
         backend.run(backend.claim(Manifest(embedding="bench", dimension=data.vectors.shape[1])))
 
     def add(self, numbers: Sequence[int]) -> float:
@@ -209,8 +209,8 @@ class Bare:
         return _timed(lambda: self._executor.run(Requests(statements=statements, what="write rows")))
 
     def _statements(self, numbers: Sequence[int]) -> Iterator[Statement]:
-        document = cql.write_documents(self._tables, 1)
-        member = cql.write_rows(self._tables.member_rows, 1, replace=False)
+        document = cql.write_documents(1)
+        member = cql.write_rows(cql.MEMBER_ROWS, 1, replace=False)
         at = time.time_ns() // 1000
         packed = codes.encode_vectors(self.data.vectors[list(numbers)])
         for n, code in zip(numbers, packed, strict=True):

@@ -43,7 +43,7 @@ from linkstore.engines.cassandra.derived import (
 from linkstore.engines.cassandra.execution import Executor, Placement
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Requests, Statement, Tables, create_word_table
+from linkstore.engines.cassandra.statements import CREATE_WORD_TABLE, WORD_ROWS, Requests, Statement, Tables
 from linkstore.engines.contract import Change, Manifest, Record
 
 KEYSPACE = "bench"
@@ -126,12 +126,12 @@ class Layout:
 
 def layouts(fetcher: RowFetcher) -> list[Layout]:
     """Words that share partitions, which linkstore has; a partition for each word; an index over maps."""
-    ours, each, index = Tables(KEYSPACE, "shared"), f"{KEYSPACE}.each_word", f"{KEYSPACE}.by_index"
-    derived = DerivedRows(ours, fetcher, 1, lexical=True)
+    each, index = f"{KEYSPACE}.each_word", f"{KEYSPACE}.by_index"
+    derived = DerivedRows(fetcher, 1, lexical=True)
 
     def shared(documents: Sequence[DocumentWords]) -> Iterator[Statement]:
         rows = (derive_postings(words.id, words.text, words.metadata, 1).items() for words in documents)
-        return derived.write(ours.word_rows, chain.from_iterable(rows), time.time_ns() // 1000)
+        return derived.write(WORD_ROWS, chain.from_iterable(rows), time.time_ns() // 1000)
 
     def alone(documents: Sequence[DocumentWords]) -> Iterator[Statement]:
         insert = f"INSERT INTO {each} (word, bucket, id, count, length, stamp) VALUES (?, 0, ?, ?, ?, ?)"
@@ -150,13 +150,13 @@ def layouts(fetcher: RowFetcher) -> list[Layout]:
         for words in documents:
             yield Statement(cql=insert, values=(words.id, dict(words.counts), words.length), level="write")
 
-    by_word = f"SELECT hash, id, states FROM {ours.words} WHERE shard = ? AND bucket = 0 AND word = ?"
-    alone_by_word = f"SELECT id, count, length, stamp FROM {each} WHERE word = ? AND bucket = 0"
+    by_word = "SELECT hash, id, states FROM $words WHERE shard = ? AND bucket = 0 AND word = ?"
+    alone_by_word = "SELECT id, count, length, stamp FROM {each} WHERE word = ? AND bucket = 0"
     by_key = f"SELECT id, words[?], length FROM {index} WHERE words CONTAINS KEY ?"
     return [
         Layout(
             "shared partitions",
-            (create_word_table(ours),),
+            (CREATE_WORD_TABLE,),
             shared,
             lambda word: Statement(cql=by_word, values=(compute_shard(word), word)),
         ),
@@ -256,8 +256,8 @@ def _asked(store: CassandraBackend, texts: Texts, questions: int) -> Row:
 
 
 def _compared(server: Server, session: Any, texts: Texts, size: int) -> list[Row]:
-    executor = Executor(session)
-    compared = layouts(RowFetcher(Tables(KEYSPACE, "shared"), Placement(session, KEYSPACE)))
+    executor = Executor(session, tables=Tables(KEYSPACE, "shared"))
+    compared = layouts(RowFetcher(Placement(session, KEYSPACE)))
     for layout in compared:
         for text in layout.create:
             executor.run(Requests(statements=(Statement(cql=text, level="schema"),), what="make tables"))

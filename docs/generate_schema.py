@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Final
 
 from linkstore.embeddings import get_embedding
@@ -13,8 +15,8 @@ from linkstore.engines.cassandra.statements import Tables
 from linkstore.engines.embedded import lexical, schema
 
 TABLES = Tables("ks", "kb")
-READ_OR_WRITTEN: Final = re.compile(r"(read|write|delete|count|scan|select|insert|exchange|remove)(_|\Z)")
-"""How the names of functions begin that make statements, other than those that create tables."""
+READ_OR_WRITTEN: Final = re.compile(r"(read|write|delete|select|insert|exchange|remove)_", re.IGNORECASE)
+"""How the names of statements and of functions that make them begin, other than those that create tables."""
 PAGE = """# Tables
 
 These are the tables as the code creates them. [The file format](file-format.md) and
@@ -48,24 +50,20 @@ This page is written by `make docs`.
 def pages() -> dict[str, str]:
     """The page: name below docs/ → text."""
     dimension = len(get_embedding("wordllama").embed_query("dimension"))
-    made = dict.fromkeys(_made(dimension))  # the small tables include some that have a function of their own
     text = PAGE.format(
         version=schema.FORMAT_VERSION,
         sqlite=f"{_without_rows(schema.TABLES)}\n{lexical.WORD_TABLE.strip()}",
         dimension=dimension,
-        cassandra="\n".join(f"{_laid_out(statement)};" for statement in made),
+        cassandra="\n".join(f"{_laid_out(statement)};" for statement in _made(dimension)),
         statements="\n".join(_statements()),
     )
     return {"schema.md": text}
 
 
 def _made(dimension: int) -> Iterator[str]:
-    """The statements that create tables and indexes, in the order of their functions."""
-    for name, function in inspect.getmembers(statements, inspect.isfunction):
-        if name.startswith("create_"):
-            known = {"tables": TABLES, "dimension": dimension}
-            text = function(**{one: known[one] for one in inspect.signature(function).parameters})
-            yield from [text] if isinstance(text, str) else text
+    """The statements that create tables and indexes."""
+    made = *statements.CREATE_SMALL_TABLES, *statements.create_tables(dimension), statements.CREATE_WORD_TABLE
+    return map(TABLES.name_in, made)
 
 
 def _without_rows(tables: str) -> str:
@@ -85,26 +83,31 @@ def _laid_out(statement: str) -> str:
 
 
 def _statements() -> Iterator[str]:
-    for name, function in _functions(statements):
-        says = re.sub(
-            r":func:`(\w+)`", r"`\1`", " ".join((function.__doc__ or "").partition("Args:")[0].split())
-        )
-        yield f"**{name}.** {says}\n\n```sql\n{_shown(function)}\n```\n"
+    for name, says in sorted(_described(), key=lambda one: one[0].lower()):
+        if READ_OR_WRITTEN.match(name):
+            said = re.sub(r":(?:func|data):`(\w+)`", r"`\1`", " ".join(says.partition("Args:")[0].split()))
+            text = TABLES.name_in(_shown(getattr(statements, name)))
+            yield f"**{name}.** {said}\n\n```sql\n{text}\n```\n"
 
 
-def _functions(module: object) -> list[tuple[str, Callable[..., str]]]:
-    found = inspect.getmembers(module, inspect.isfunction)
-    return [(name, function) for name, function in found if READ_OR_WRITTEN.match(name)]
+def _described() -> Iterator[tuple[str, str]]:
+    """The names of functions and values of the module of statements, each with its docstring."""
+    for one, after in pairwise(ast.parse(inspect.getsource(statements)).body):
+        if isinstance(one, ast.FunctionDef):
+            yield one.name, ast.get_docstring(one) or ""
+        elif isinstance(one, ast.AnnAssign) and isinstance(after, ast.Expr):
+            yield ast.unparse(one.target), ast.literal_eval(after.value)
 
 
-def _shown(function: Callable[..., str]) -> str:
+def _shown(statement: str | Callable[..., str]) -> str:
     """The text of a statement, with one example of everything that can occur several times."""
+    if isinstance(statement, str):
+        return statement
     examples = {
-        "tables": TABLES,
-        "table": TABLES.member_rows,
+        "table": statements.MEMBER_ROWS,
         "equalities": 1,
         "count": 1,
-        **dict.fromkeys(("whole", "replace", "after"), True),
+        **dict.fromkeys(("whole", "replace"), True),
     }
-    wanted = inspect.signature(function).parameters
-    return function(**{name: value for name, value in examples.items() if name in wanted})
+    wanted = inspect.signature(statement).parameters
+    return statement(**{name: value for name, value in examples.items() if name in wanted})

@@ -9,14 +9,12 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from linkstore.core.calls import run
-from linkstore.engines.cassandra import statements as derived_cql
 from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.members import MAX_REMEMBERED_HUBS, GroupReader
 from linkstore.engines.cassandra.reading import MAX_KEYS_PER_STATEMENT, RowFetcher
-from linkstore.engines.cassandra.statements import Tables
+from linkstore.engines.cassandra.statements import READ_MEMBER_TAGS, READ_MEMBERS
 
-TABLES = Tables("space", "store")
-FULL, LIGHT = derived_cql.read_members(TABLES), derived_cql.read_members(TABLES, "tag")
+FULL, LIGHT = READ_MEMBERS, READ_MEMBER_TAGS
 
 
 class OneNode:
@@ -33,7 +31,7 @@ class Server:
         self.sizes = sizes
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.rows = 0
-        self.reader = GroupReader(TABLES, RowFetcher(TABLES, OneNode()), 1)  # type: ignore[arg-type]
+        self.reader = GroupReader(RowFetcher(OneNode()), 1)  # type: ignore[arg-type]
 
     def read(self, *groups: tuple[str, str], limit: int = 5):
         """Numbers of members of groups, and of those that were read with their states."""
@@ -100,7 +98,7 @@ def test_the_hubs_met_last_are_remembered_and_no_more() -> None:
     [(1, 1, 1), (100, 1, 1), (101, 1, 2), (1000, 1, 10), (24, 201, 1), (25, 201, 2), (17, 10**6, 2)],
 )
 def test_keys_of_one_node_go_in_a_few_statements(keys: int, rows: int, statements: int) -> None:
-    fetcher = RowFetcher(TABLES, OneNode())  # type: ignore[arg-type]
+    fetcher = RowFetcher(OneNode())  # type: ignore[arg-type]
     parts = list(fetcher.parts([(b"%d" % n,) for n in range(keys)], rows))
     assert len(parts) == statements
     assert sorted(at for part, _ in parts for at in part) == list(range(keys))

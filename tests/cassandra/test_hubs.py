@@ -48,7 +48,7 @@ def member(n: int, version: int = 0) -> Document:
     return made
 
 
-def crowd(tables: Tables, numbers: Sequence[int]) -> Iterator[Statement]:
+def crowd(numbers: Sequence[int]) -> Iterator[Statement]:
     """Rows of members without their documents, in batches of one partition."""
     random = np.random.default_rng(5)
     packed = codes.encode_vectors(normalize_vectors(random.standard_normal((len(numbers), DIMENSION))))
@@ -59,7 +59,7 @@ def crowd(tables: Tables, numbers: Sequence[int]) -> Iterator[Statement]:
         ]
         for start in range(0, len(rows), A_BATCH):
             batch = rows[start : start + A_BATCH]
-            text = statements.write_rows(tables.member_rows, len(batch), replace=False)
+            text = statements.write_rows(statements.MEMBER_ROWS, len(batch), replace=False)
             values = (1, *(value for row in batch for value in row))
             yield Statement(cql=text, values=values, level="write")
 
@@ -73,9 +73,8 @@ def crowded(cassandra_session) -> Iterator[tuple[LinkStore, Counting, Tables]]:
     with LinkStore.cassandra(embedding(), **options) as store:
         store.add_documents([member(n) for n in range(DOCUMENTS)])
         counting = Counting(store.backend._executor)
-        counting.run(
-            Requests(statements=tuple(crowd(tables, range(DOCUMENTS, MEMBERS))), what="write members")
-        )
+        rows = tuple(crowd(range(DOCUMENTS, MEMBERS)))
+        counting.run(Requests(statements=rows, what="write members"))
         store.backend._executor = counting
         yield store, counting, tables
     cassandra_session.execute(f'DROP KEYSPACE "{tables.keyspace}"')
@@ -94,7 +93,8 @@ def counting(crowded) -> Counting:
 
 def members_there(session, tables: Tables, side: str = "in") -> int:
     """How many rows the hub has on a side, counted by the server."""
-    count = f"SELECT count(*) FROM {tables.members} WHERE kind = %s AND tag = %s AND side = %s AND bucket = 0"
+    members = tables.name_in("$members")
+    count = f"SELECT count(*) FROM {members} WHERE kind = %s AND tag = %s AND side = %s AND bucket = 0"
     return int(session.execute(count, (*HUB, side)).one()[0])
 
 

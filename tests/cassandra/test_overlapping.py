@@ -270,8 +270,8 @@ def test_a_stray_is_deleted_at_its_own_write_time(clients, cassandra_session) ->
     """So a write that comes between the reading of repair and its deleting keeps its rows."""
     one, other, third = clients
     write(one, change_to(STATES[0]))
-    tables = one._tables
-    cassandra_session.execute(f"DELETE FROM {tables.documents} WHERE id = 'd'")
+    documents = one._tables.name_in("$documents")
+    cassandra_session.execute(f"DELETE FROM {documents} WHERE id = 'd'")
     executor = third._executor
 
     def act() -> None:
@@ -282,7 +282,7 @@ def test_a_stray_is_deleted_at_its_own_write_time(clients, cassandra_session) ->
         third.run(third.repair())
         third._executor = executor
         assert not problems(other) & LOST, what
-        cassandra_session.execute(f"DELETE FROM {tables.documents} WHERE id = 'd'")
+        cassandra_session.execute(f"DELETE FROM {documents} WHERE id = 'd'")
     third.run(third.repair())
     assert third.run(third.verify()).sound
 
@@ -311,7 +311,7 @@ def test_what_a_member_says_is_compared(clients) -> None:
         Requests(
             statements=(
                 Statement(
-                    cql=f"SELECT id, states FROM {one._tables.members} WHERE kind = 'k'"
+                    cql="SELECT id, states FROM $members WHERE kind = 'k'"
                     " AND tag = 'x' AND side = 'in' AND bucket = 0"
                 ),
             ),
@@ -319,7 +319,7 @@ def test_what_a_member_says_is_compared(clients) -> None:
         )
     )[0]
     wrong = dict(rows)["other"][8:]
-    text = statements.write_rows(one._tables.member_rows, 1, replace=True)
+    text = statements.write_rows(statements.MEMBER_ROWS, 1, replace=True)
     values = (time.time_ns() // 1000, 0, {wrong}, "k", "x", "in", 0, "d")
     one._executor.run(Requests(statements=(Statement(cql=text, values=values, level="write"),), what="spoil"))
     (finding,) = one.run(one.verify()).findings

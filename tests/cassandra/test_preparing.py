@@ -13,7 +13,6 @@ from linkstore import Link
 from linkstore.core.arrays import normalize_vectors
 from linkstore.engines.cassandra.codec import DocumentVersion, make_link_set, select_searchable
 from linkstore.engines.cassandra.execution import NodeShare
-from linkstore.engines.cassandra.statements import Tables
 from linkstore.engines.cassandra.writing import make_document_writes
 from linkstore.engines.contract import Record
 
@@ -38,7 +37,7 @@ class OneNode:
 
 def statements(records, lifetime=0):
     versions = list(map(DocumentVersion.of_record, records))
-    return list(make_document_writes(Tables("k", "t"), OneNode(), versions, 7, {}, lifetime))
+    return list(make_document_writes(OneNode(), versions, 7, {}, lifetime))
 
 
 def record(n, text="", dimension=4, **metadata):

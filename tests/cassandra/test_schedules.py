@@ -59,7 +59,7 @@ def clients(opened):
 @pytest.fixture
 def emptied(cassandra_session, space, opened):
     tables = Tables(space, "kb")
-    for name in (tables.documents, tables.members, tables.words):
+    for name in map(tables.name_in, ("$documents", "$members", "$words")):
         cassandra_session.execute(f"TRUNCATE {name}")
 
 
@@ -139,7 +139,7 @@ class Waiting:
 
 def latest_write(store) -> int:
     """The latest write time of a document."""
-    versions = store.run(scan_documents(store._tables, None, 100_000))
+    versions = store.run(scan_documents(None, 100_000))
     return max((version.written for version in versions), default=0)
 
 

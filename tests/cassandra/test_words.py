@@ -34,7 +34,7 @@ from linkstore.engines.cassandra.derived import POSTING_HEAD, DerivedRows, compu
 from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.lexical import CorpusStatistics, CorpusTotals, estimate_count
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Tables
+from linkstore.engines.cassandra.statements import WORD_ROWS
 from linkstore.engines.contract import Change, Record
 from linkstore.errors import CapabilityError, FilterError
 from linkstore.strategies import Question, Words, first_stage
@@ -203,10 +203,9 @@ class TestRows:
         )
 
     def test_rows_of_one_partition_share_statements_up_to_a_size(self):
-        tables = Tables("k", "t")
         rows = {(1, 0, f"w{n}", b"", "a" * (30_000 * (n % 50 == 0) + 1)): b"" for n in range(333)}
         rows |= {(n, 0, "w", b"", "a"): b"" for n in range(2, 9)}
-        made = list(DerivedRows(tables, OneNode(), 1, lexical=True).write(tables.word_rows, rows.items(), 7))
+        made = list(DerivedRows(OneNode(), 1, lexical=True).write(WORD_ROWS, rows.items(), 7))
         counts = [one.cql.count("UPDATE") for one in made]
         assert sum(counts) == len(rows)
         assert counts[:3] == [128, 128, 64]

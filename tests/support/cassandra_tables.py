@@ -36,14 +36,14 @@ def empty(session: Any, keyspace: str, name: str) -> None:
     tables = Tables(keyspace, name)
     there = {row.table_name for row in session.execute(_LISTED, (keyspace,))}
     if name in there:
-        _delete(session, f"SELECT id FROM {tables.documents}", f"DELETE FROM {tables.documents} WHERE id = ?")
-        _delete_partitions(session, tables.members, "kind, tag, side, bucket")
+        documents = tables.name_in("$documents")
+        _delete(session, f"SELECT id FROM {documents}", f"DELETE FROM {documents} WHERE id = ?")
+        _delete_partitions(session, tables.name_in("$members"), "kind, tag, side, bucket")
     if f"{tables.name}_words" in there:
-        _delete_partitions(session, tables.words, "shard, bucket")
+        _delete_partitions(session, tables.name_in("$words"), "shard, bucket")
     if f"{tables.name}_settings" in there:
-        session.execute(f"TRUNCATE {tables.pages}")
-        session.execute(f"TRUNCATE {tables.settings}")
-        session.execute(f"TRUNCATE {tables.accesses}")
+        for table in ("$pages", "$settings", "$accesses"):
+            session.execute(tables.name_in(f"TRUNCATE {table}"))
 
 
 def _delete_partitions(session: Any, table: str, key: str) -> None:

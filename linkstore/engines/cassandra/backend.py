@@ -75,7 +75,7 @@ class CassandraBackend(Backend):
     ) -> None:
         self._settings = settings or CassandraSettings()
         self._tables = Tables(keyspace, table)
-        self._executor = Executor(session, self._settings)
+        self._executor = Executor(session, self._settings, self._tables)
         self._clock = writing.Clock()
         self._close_session = close_session
         self._closed = False
@@ -88,14 +88,13 @@ class CassandraBackend(Backend):
         self._buckets = recorded.buckets
         self._manifest = recorded.manifest
         self._placement = Placement(session, keyspace)
-        self._fetcher = RowFetcher(self._tables, self._placement)
-        self._members = GroupReader(self._tables, self._fetcher, self._buckets)
+        self._fetcher = RowFetcher(self._placement)
+        self._members = GroupReader(self._fetcher, self._buckets)
         self._corpus = CorpusStatistics()
         self._history = FilterHistory()
-        self._words = WordSearch(self._tables, self._buckets, self._corpus, indexed=recorded.lexical)
-        parts = self._tables, self._fetcher, recorded.buckets
-        self._derived = DerivedRows(*parts, lexical=recorded.lexical)
-        self._derived_members = DerivedRows(*parts, lexical=False)
+        self._words = WordSearch(self._buckets, self._corpus, indexed=recorded.lexical)
+        self._derived = DerivedRows(self._fetcher, self._buckets, lexical=recorded.lexical)
+        self._derived_members = DerivedRows(self._fetcher, self._buckets, lexical=False)
 
     def beside(self, name: str, *, create: bool) -> CassandraBackend:
         """Open a further store over the same session, in tables whose names end with this name.
@@ -131,13 +130,13 @@ class CassandraBackend(Backend):
         """Read the table of settings, until an embedding is recorded there."""
         self._check_open()
         if self._manifest.dimension is None:
-            self._manifest = (yield from tables.read_settings(self._tables)).manifest
+            self._manifest = (yield from tables.read_settings()).manifest
         return self._manifest
 
     def claim(self, manifest: Manifest) -> Operation[Manifest]:
         """Create the tables of documents and members, then record the embedding unless one is recorded."""
         self._check_open()
-        self._manifest = yield from tables.claim_embedding(self._tables, manifest, self._nodes)
+        self._manifest = yield from tables.claim_embedding(manifest, self._nodes)
         return self._manifest
 
     def write(self, change: Change) -> Operation[Written]:
@@ -156,7 +155,7 @@ class CassandraBackend(Backend):
         for version in versions.values():
             version.check_size(self._settings.max_document_bytes)
         yield from self.record_names(collect_record_names(put))
-        parts = self._tables, self._fetcher, self._clock, self._derived, self._settings, self._corpus
+        parts = self._fetcher, self._clock, self._derived, self._settings, self._corpus
         return (yield from writing.ChangeWriter(*parts).apply(change, list(versions.values())))
 
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
@@ -164,7 +163,7 @@ class CassandraBackend(Backend):
         if not (yield from self._is_claimed()):
             return Written()
         yield from self.record_names(collect_names({}, list(chain.from_iterable(links.values()))))
-        relinker = writing.Relinker(self._tables, self._fetcher, self._derived_members)
+        relinker = writing.Relinker(self._fetcher, self._derived_members)
         return (yield from relinker.replace(kinds, links))
 
     def touch(self, times: Mapping[str, int]) -> Operation[int]:
@@ -172,24 +171,24 @@ class CassandraBackend(Backend):
         if not (yield from self._is_claimed()):
             return 0
         lifetime = self._settings.ttl or 0
-        return (yield from tables.record_accesses(self._tables, self._fetcher, times, lifetime))
+        return (yield from tables.record_accesses(self._fetcher, times, lifetime))
 
     def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
         """Read the table of accesses."""
         if not (yield from self._is_claimed()):
             return {}
-        return (yield from tables.read_accesses(self._tables, self._fetcher, ids))
+        return (yield from tables.read_accesses(self._fetcher, ids))
 
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
         """Read the table of pages."""
         self._check_open()
-        return (yield from tables.read_pages(self._tables, source, urls))
+        return (yield from tables.read_pages(source, urls))
 
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
         """Read documents in token order."""
         if not (yield from self._is_claimed()) or limit < 1:
             return []
-        versions = yield from scan_documents(self._tables, after, limit)
+        versions = yield from scan_documents(after, limit)
         return [version.record() for version in versions]
 
     def links(self) -> Operation[StoredLinks]:
@@ -197,28 +196,28 @@ class CassandraBackend(Backend):
         if not (yield from self._is_claimed()):
             nothing = np.empty(0, np.int64)
             return StoredLinks((), (), nothing, nothing, nothing != 0, nothing != 0, nothing)
-        return (yield from read_links(self._tables))
+        return (yield from read_links())
 
     def read_notes(self, names: Sequence[str] | None) -> Operation[dict[str, str]]:
         """Read the table of settings."""
         self._check_open()
-        return (yield from tables.read_notes(self._tables, names))
+        return (yield from tables.read_notes(names))
 
     def add_notes(self, names: Collection[str]) -> Operation[None]:
         """Write to the table of settings."""
         self._check_open()
-        yield from tables.add_notes(self._tables, names)
+        yield from tables.add_notes(names)
 
     def exchange_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
         """Write to the table of settings, with a lightweight transaction."""
         self._check_open()
-        return (yield from tables.exchange_note(self._tables, name, value, expected))
+        return (yield from tables.exchange_note(name, value, expected))
 
     def collect_names(self) -> Operation[Vocabulary]:
         """Read all documents."""
         if not (yield from self._is_claimed()):
             return Vocabulary()
-        return (yield from tables.collect_stored_names(self._tables))
+        return (yield from tables.collect_stored_names())
 
     def flush(self) -> Operation[None]:
         """Do nothing: the server updates its index with the documents."""
@@ -239,7 +238,7 @@ class CassandraBackend(Backend):
         if not (yield from self._is_claimed()):
             return []
         horizon = self._clock.now() - round(self._settings.settle * 1e6)
-        inspection = RowInspection(self._tables, self._fetcher, self._derived, horizon)
+        inspection = RowInspection(self._fetcher, self._derived, horizon)
         return (yield from inspection.inspect(self._clock.now() if repair else None))
 
     def run(self, operation: Operation[T]) -> T:
@@ -254,7 +253,7 @@ class CassandraBackend(Backend):
         """Read what the plan fetches, each document at most once."""
         self._check_open()
         claimed = yield from self._is_claimed()
-        within = Scope(scope, self._tables, self._fetcher, self._settings.scan_limit, self._history)
+        within = Scope(scope, self._fetcher, self._settings.scan_limit, self._history)
         replicated = self._placement.is_replicated
         reader = CassandraReader(within, self._members, self._words, replicated=replicated, empty=not claimed)
         return (yield from answer_plan(plan, reader.answer))

@@ -28,7 +28,7 @@ from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import DocumentVersion
 from linkstore.engines.cassandra.reading import RowFetcher
-from linkstore.engines.cassandra.statements import DerivedTable, Statement, Tables
+from linkstore.engines.cassandra.statements import MEMBER_ROWS, WORD_ROWS, DerivedTable, Statement
 
 PARTITION_BATCH_SIZES: Final = (128, 64, 32, 16, 8)
 """Numbers of rows in a batch of one partition, which is a single write for the server."""
@@ -96,14 +96,13 @@ class DerivedRows:
     """Derives rows from documents, and makes the statements that write and delete them.
 
     Args:
-        tables: The tables of the store.
         fetcher: Finds the nodes of partitions.
         buckets: Number of partitions of one side of a link group, and of a word.
         lexical: Whether postings are derived.
     """
 
-    def __init__(self, tables: Tables, fetcher: RowFetcher, buckets: int, *, lexical: bool) -> None:
-        self.tables = (tables.member_rows, tables.word_rows) if lexical else (tables.member_rows,)
+    def __init__(self, fetcher: RowFetcher, buckets: int, *, lexical: bool) -> None:
+        self.tables = (MEMBER_ROWS, WORD_ROWS) if lexical else (MEMBER_ROWS,)
         self._fetcher = fetcher
         self._buckets = buckets
 

@@ -41,7 +41,7 @@ from linkstore.engines.cassandra.driver import (
     query,
 )
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Level, Requests, Row, Statement
+from linkstore.engines.cassandra.statements import Level, Requests, Row, Statement, Tables
 from linkstore.errors import BackendError, StoreClosedError
 
 PAGE_ROWS: Final = 5_000
@@ -222,13 +222,17 @@ class Executor:
     Args:
         session: The driver's, configured by execution profiles or, as before them, by its attributes.
         settings: Consistency, timeouts, retries, concurrency.
+        tables: Those that statements name. None: statements name tables as the server does.
     """
 
-    def __init__(self, session: Session, settings: CassandraSettings | None = None) -> None:
+    def __init__(
+        self, session: Session, settings: CassandraSettings | None = None, tables: Tables | None = None
+    ) -> None:
         self.session = session
         self.settings = settings or CassandraSettings()
         self._reading = ConcurrencyLimit(self.settings.in_flight)
         self._writing = ConcurrencyLimit(self.settings.in_flight)
+        self._name_tables = tables.name_in if tables else str
         self._prepared: dict[str, Any] = {}
         self._preparing = Lock()
         self._policy = policies.RetryPolicy()
@@ -316,7 +320,7 @@ class Executor:
     def _bind(self, statement: Statement) -> Any:
         """Return the driver's form of a statement, whose text must be prepared."""
         if statement.level == "schema":
-            bound = query.SimpleStatement(statement.cql)
+            bound = query.SimpleStatement(self._name_tables(statement.cql))
         else:
             bound = _RoutedStatement(self._prepared[statement.cql])
             bound.given_key = statement.routing
@@ -397,7 +401,7 @@ class Executor:
         with self._preparing:
             if cql not in self._prepared:
                 hurried = _HurriedSession(self.session, self.settings.timeout)
-                self._prepared[cql] = type(self.session).prepare(hurried, cql)
+                self._prepared[cql] = type(self.session).prepare(hurried, self._name_tables(cql))
 
 
 def _pause(seconds: float) -> Call:

@@ -39,7 +39,7 @@ from linkstore.engines.cassandra.derived import (
     list_partitions,
 )
 from linkstore.engines.cassandra.reading import MetDocuments, Scope, remember
-from linkstore.engines.cassandra.statements import Requests, Statement, Tables
+from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.errors import CapabilityError, FilterError
 
 MAX_ALWAYS_COUNTED: Final = 1_000
@@ -162,11 +162,11 @@ class PostingReading:
         """The heads of the rows that were read, with their fields."""
         return np.frombuffer(b"".join([head for head, _ in self.rows]), POSTING_HEAD)
 
-    def make_statement(self, tables: Tables, size: int) -> Statement:
+    def make_statement(self, size: int) -> Statement:
         """Return the statement that reads the next rows."""
         head, id = self.last
         values = (*self.partition, self.word, head[:HASH_BYTES], id, size)
-        return Statement(cql=cql.read_postings(tables), values=values)
+        return Statement(cql=cql.READ_POSTINGS, values=values)
 
     def take(self, rows: Sequence[ServerPosting], held: set[str] | None, asked: int) -> None:
         """Add rows in a scope (None: all), which answer a request for ``asked`` rows."""
@@ -267,14 +267,12 @@ class WordSearch:
     first ones are a random sample.
 
     Args:
-        tables: The tables of the store.
         buckets: Number of partitions of a word.
         corpus: The number of documents.
         indexed: Whether the store has words, as fixed when it is created.
     """
 
-    def __init__(self, tables: Tables, buckets: int, corpus: CorpusStatistics, *, indexed: bool) -> None:
-        self._tables = tables
+    def __init__(self, buckets: int, corpus: CorpusStatistics, *, indexed: bool) -> None:
         self._buckets = buckets
         self._corpus = corpus
         self._indexed = indexed
@@ -289,7 +287,7 @@ class WordSearch:
         """
         if not self._indexed:
             raise CapabilityError(
-                f"the store {self._tables.name!r} has no lexical search, because it was created with"
+                "this store has no lexical search, because it was created with"
                 " lexical=False; create it again without that setting, or use a strategy that does not need"
                 " lexical search, such as Eager"
             )
@@ -330,9 +328,7 @@ class WordSearch:
         growth = 1
         while open_ := [one for one in readings if one.unfinished]:
             sizes = [_choose_page_size(one, growth, scope) for one in open_]
-            statements = tuple(
-                one.make_statement(self._tables, size) for one, size in zip(open_, sizes, strict=True)
-            )
+            statements = tuple(one.make_statement(size) for one, size in zip(open_, sizes, strict=True))
             answers: list[list[ServerPosting]] = yield Requests(statements=statements, what="look words up")
             held = None
             if not scope.everything:

@@ -29,7 +29,7 @@ from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket, pack_member_state
 from linkstore.engines.cassandra.reading import MetDocuments, RowFetcher, ScopeCheck, remember
-from linkstore.engines.cassandra.statements import Requests, Statement, Tables
+from linkstore.engines.cassandra.statements import Requests, Statement
 
 ReadMember = tuple[str, str, bytes]
 """A member: tag, document id, states in the format of the native protocol; of a hub the tag alone."""
@@ -51,13 +51,11 @@ class GroupReader:
     bytes. This affects only what is read: a group that is not a hub any more is read again in full.
 
     Args:
-        tables: The tables of the store.
         fetcher: Finds the nodes of partitions.
         buckets: Number of partitions of one side of a link group.
     """
 
-    def __init__(self, tables: Tables, fetcher: RowFetcher, buckets: int) -> None:
-        self._tables = tables
+    def __init__(self, fetcher: RowFetcher, buckets: int) -> None:
         self._fetcher = fetcher
         self._buckets = list(range(buckets))
         self._hubs: dict[tuple[str, str, Side], int] = {}
@@ -77,8 +75,8 @@ class GroupReader:
         hubs = set() if whole else {group for group in found if self._hubs.get((*group, side), 0) >= limit}
         full = [group for group in found if group not in hubs]
         asked = [
-            *self._make_statements(cql.read_members(self._tables), full, side, limit),
-            *self._make_statements(cql.read_members(self._tables, "tag"), hubs, side, limit),
+            *self._make_statements(cql.READ_MEMBERS, full, side, limit),
+            *self._make_statements(cql.READ_MEMBER_TAGS, hubs, side, limit),
         ]
         if asked:
             statements = tuple(statement for _, statement in asked)
@@ -113,7 +111,7 @@ class GroupReader:
         for group, rows in zip(found, first, strict=True):
             for row in rows:
                 pages.setdefault((group, find_bucket(row[1], len(self._buckets))), []).append(row)
-        most, text = limit, cql.read_more_members(self._tables)
+        most = limit
         while pages:
             within = yield from held([row[1] for rows in pages.values() for row in rows])
             for (group, _), rows in pages.items():
@@ -122,7 +120,7 @@ class GroupReader:
             last = {at: id for at, id in full.items() if len(found[at[0]]) < limit}
             most = min(_MEMBER_PAGE_GROWTH * most, _LARGEST_MEMBER_PAGE)
             statements = tuple(
-                Statement(cql=text, values=(*group, side, bucket, id, most))
+                Statement(cql=cql.READ_MORE_MEMBERS, values=(*group, side, bucket, id, most))
                 for (group, bucket), id in last.items()
             )
             answers = (yield Requests(statements=statements, what="read link groups")) if statements else ()

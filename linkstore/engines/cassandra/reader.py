@@ -158,7 +158,7 @@ class CassandraReader(Reader):
 
         Returns the number of candidates, and the candidates that exist.
         """
-        search = make_search(self._scope.tables, equal, fetch.vector, limit, whole=not self._replicated)
+        search = make_search(equal, fetch.vector, limit, whole=not self._replicated)
         (rows,) = yield Requests(statements=(search,), what="search for similar documents")
         if self._replicated:
             return len(rows), (yield from self._scope.fetcher.documents([id for (id,) in rows]))
@@ -169,7 +169,7 @@ class CassandraReader(Reader):
         kept: list[DocumentVersion] = []
         seen, after = 0, None
         while True:
-            page = yield from scan_documents(self._scope.tables, after, SCAN_PAGE)
+            page = yield from scan_documents(after, SCAN_PAGE)
             seen += len(page)
             kept += [row for row in page if fetch.filter.matches(row.metadata())]
             kept = _select_best(kept, _compute_scores(kept, fetch), fetch.k)

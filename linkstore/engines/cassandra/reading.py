@@ -23,7 +23,7 @@ from linkstore.engines.cassandra.codec import (
     select_searchable,
 )
 from linkstore.engines.cassandra.execution import PAGE_ROWS, Placement
-from linkstore.engines.cassandra.statements import Requests, Row, Statement, Tables, ask
+from linkstore.engines.cassandra.statements import Requests, Row, Statement, ask
 from linkstore.errors import FilterError
 
 MAX_KEYS_PER_STATEMENT: Final = 100
@@ -130,18 +130,18 @@ class MetDocuments:
         return [self.ids[ref] for ref in refs.tolist()]
 
 
-def scan_rows(tables: Tables, after: str | None, limit: int) -> Operation[list[Row]]:
+def scan_rows(after: str | None, limit: int) -> Operation[list[Row]]:
     """Read the next rows of documents in token order, with the columns :data:`.statements.VERSION`."""
-    values = (limit,) if after is None else (after, limit)
-    text = cql.scan_versions(tables, after=after is not None)
-    return ask("read documents", text, *values, limit=limit)
+    if after is None:
+        return ask("read documents", cql.READ_FIRST_VERSIONS, limit, limit=limit)
+    return ask("read documents", cql.READ_NEXT_VERSIONS, after, limit, limit=limit)
 
 
-def scan_documents(tables: Tables, after: str | None, limit: int) -> Operation[list[DocumentVersion]]:
+def scan_documents(after: str | None, limit: int) -> Operation[list[DocumentVersion]]:
     """Read the next documents in token order."""
     found: list[DocumentVersion] = []
     while (asked := limit - len(found)) > 0:
-        rows = yield from scan_rows(tables, after, asked)
+        rows = yield from scan_rows(after, asked)
         found += [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
         if len(rows) < asked:
             break
@@ -149,13 +149,11 @@ def scan_documents(tables: Tables, after: str | None, limit: int) -> Operation[l
     return found
 
 
-def make_search(
-    tables: Tables, equal: Mapping[str, str], vector: Floats, limit: int, *, whole: bool
-) -> Statement:
+def make_search(equal: Mapping[str, str], vector: Floats, limit: int, *, whole: bool) -> Statement:
     """Return the statement that asks the server's index for documents, nearest first."""
     terms = (part.encode() for pair in equal.items() for part in pair)
     values = [*terms, pack_vector(vector), SIZE.pack(limit)]
-    text = cql.select_nearest(tables, len(equal), whole=whole)
+    text = cql.select_nearest(len(equal), whole=whole)
     return Statement(cql=text, values=values, packed=True, level="one", limit=limit)
 
 
@@ -163,17 +161,15 @@ class RowFetcher:
     """Reads rows by key, with few statements for many keys, each sent to a node that owns them.
 
     Args:
-        tables: The tables of the store.
         placement: Finds the nodes of partitions.
     """
 
-    def __init__(self, tables: Tables, placement: Placement) -> None:
-        self._tables = tables
+    def __init__(self, placement: Placement) -> None:
         self.placement = placement
 
     def documents(self, ids: Sequence[str]) -> Operation[list[DocumentVersion]]:
         """Read the existing documents with these ids, in any order."""
-        rows = yield from self._documents(cql.DOCUMENT, ids)
+        rows = yield from self.by_id(cql.READ_DOCUMENTS, ids, "read documents")
         return [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
 
     def versions(self, ids: Sequence[str]) -> Operation[dict[str, DocumentVersion]]:
@@ -183,20 +179,16 @@ class RowFetcher:
 
     def version_rows(self, ids: Sequence[str]) -> Operation[list[Row]]:
         """Read the rows of documents with the columns :data:`.statements.VERSION`."""
-        return (yield from self._documents(cql.VERSION, ids))
+        return self.by_id(cql.READ_VERSIONS, ids, "read documents")
 
     def present(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
         """Read which documents exist, and when each of them was added, by id."""
-        rows = yield from self._documents(cql.PRESENCE, ids)
+        rows = yield from self.by_id(cql.READ_PRESENCE, ids, "read documents")
         return {id: born or 0 for id, digest, born in rows if digest is not None}
 
     def attributes(self, ids: Sequence[str]) -> Operation[list[Row]]:
         """Read the ids and the metadata of documents."""
-        text = cql.read_documents(self._tables, cql.ATTRIBUTES)
-        return (yield from self.by_id(text, ids, "read what filters ask for"))
-
-    def _documents(self, columns: str, ids: Sequence[str]) -> Operation[list[Row]]:
-        return (yield from self.by_id(cql.read_documents(self._tables, columns), ids, "read documents"))
+        return self.by_id(cql.READ_ATTRIBUTES, ids, "read what filters ask for")
 
     def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[Row]]:
         """Read the rows that a statement with a list of ids returns."""
@@ -259,20 +251,16 @@ class Scope:
 
     Args:
         condition: The condition that documents must pass.
-        tables: The tables of the store.
         fetcher: Reads documents by id.
         limit: Maximum number of documents to check.
         history: What is known about the equalities of filters.
     """
 
-    def __init__(
-        self, condition: Condition, tables: Tables, fetcher: RowFetcher, limit: int, history: FilterHistory
-    ) -> None:
+    def __init__(self, condition: Condition, fetcher: RowFetcher, limit: int, history: FilterHistory) -> None:
         self.condition = condition
         self.history = history
         self.limit = limit
         self._charged = 0
-        self.tables = tables
         self.fetcher = fetcher
         self._verdicts: dict[str, bool] = {}
         self._complete = False
@@ -341,7 +329,7 @@ class Scope:
         elif at_most <= max(_MAX_CHECKED_BY_ID, _LISTING_GROWTH * more_than):
             return
         values = (*(part for pair in self._equalities.items() for part in pair), at_most + 1)
-        text = cql.read_equal(self.tables, len(self._equalities))
+        text = cql.read_equal(len(self._equalities))
         rows = yield from ask("look up the documents of a filter", text, *values)
         for id, attributes in rows:
             self._verdicts.setdefault(id, self._passes(attributes))

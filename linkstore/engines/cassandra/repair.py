@@ -34,7 +34,6 @@ from linkstore.engines.cassandra.statements import (
     Requests,
     Row,
     Statement,
-    Tables,
     ask,
     run_writes,
 )
@@ -49,9 +48,9 @@ _MAX_EXAMPLES: Final = 5
 _PARTIAL: Final = "documents that lack a column and so are not found; add them again, or delete them"
 
 
-def read_links(tables: Tables) -> Operation[StoredLinks]:
+def read_links() -> Operation[StoredLinks]:
     """Return the links of all documents."""
-    rows = yield from ask("read all documents", cql.read_all_links(tables))
+    rows = yield from ask("read all documents", cql.READ_ALL_LINKS)
     ids: list[str] = []
     groups: dict[tuple[str, str], int] = {}
     found: list[tuple[int, int, bool, bool]] = []
@@ -146,14 +145,12 @@ class RowInspection:
     sum is not 0 in the end, all rows are read once more, and those of such documents are compared.
 
     Args:
-        tables: The tables of the store.
         fetcher: Reads documents again.
         derived: Derives rows from documents.
         horizon: Rows with a later timestamp may belong to a write in progress.
     """
 
-    def __init__(self, tables: Tables, fetcher: RowFetcher, derived: DerivedRows, horizon: int) -> None:
-        self._tables = tables
+    def __init__(self, fetcher: RowFetcher, derived: DerivedRows, horizon: int) -> None:
         self._fetcher = fetcher
         self._derived = derived
         self._horizon = horizon
@@ -167,7 +164,7 @@ class RowInspection:
             mend_at: The timestamp of what is written to mend the rows. None: they are not mended.
         """
         expected: list[defaultdict[str, int]] = [defaultdict(int) for _ in self._derived.tables]
-        rows = yield from scan_rows(self._tables, None, DOCUMENTS_PER_PAGE)
+        rows = yield from scan_rows(None, DOCUMENTS_PER_PAGE)
         while rows:
             self._partial += (row[0] for row in rows if has_content(row) and not is_whole(row))
             versions = [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
@@ -175,7 +172,7 @@ class RowInspection:
             for id, of_tables in self._derived.derive(versions).items():
                 for sums, of in zip(expected, of_tables, strict=True):
                     sums[id] = sum(_hash_row(key, (state,)) for key, state in of.items())
-            rows = yield from scan_rows(self._tables, rows[-1][0], DOCUMENTS_PER_PAGE)
+            rows = yield from scan_rows(rows[-1][0], DOCUMENTS_PER_PAGE)
         findings: list[Finding] = []
         for number, table in enumerate(self._derived.tables):
             differences = yield from self._compare(number, table, expected[number])

@@ -1,10 +1,11 @@
-"""Statements: their form, and the CQL of all of them as functions of the names of tables.
+"""Statements: their form, and the CQL of all of them.
 
-A store in Cassandra has six tables. ``T`` contains the documents by id. Members and words can be rebuilt from
-it. ``T_members`` has a partition for each side of each link group, with one row for each document on that
-side and a compressed copy of its vector, so following a link group reads one partition. ``T_words`` contains
-the documents of each word. Stores without lexical search do not have it. ``T_accesses`` contains the time of
-the last access to each document. ``T_pages`` and ``T_settings`` are small.
+A store in Cassandra has six tables. ``$documents`` contains the documents by id. Members and words can be
+rebuilt from it. ``$members`` has a partition for each side of each link group, with one row for each document
+on that side and a compressed copy of its vector, so following a link group reads one partition. ``$words``
+contains the documents of each word. Stores without lexical search do not have it. ``$accesses`` contains the
+time of the last access to each document. ``$pages`` and ``$settings`` are small. The executor of a store
+replaces these by the names of its tables, see :meth:`Tables.name_in`.
 
 Every write is a batch with one timestamp. A write to members or words adds states to rows, or replaces the
 earlier states. What is written has a lifetime in seconds, 0 for ever. This module does not import the driver.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from string import Template
 from typing import Any, Final, Literal
 
 from linkstore.core.plans import Operation
@@ -129,49 +131,14 @@ class Tables:
         """All tables, spelled as in the schema."""
         return {self.name, *(self.name + suffix for suffix in _TABLE_SUFFIXES)}
 
-    @property
-    def documents(self) -> str:
-        """The table of documents, quoted."""
-        return self._quote("")
+    def name_in(self, text: str) -> str:
+        """Return a statement of this module with the names of these tables in it.
 
-    @property
-    def members(self) -> str:
-        """The table of the members on each side of link groups, quoted."""
-        return self._quote("_members")
-
-    @property
-    def words(self) -> str:
-        """The table of the documents that contain each word, quoted."""
-        return self._quote("_words")
-
-    @property
-    def pages(self) -> str:
-        """The table of indexed pages, quoted."""
-        return self._quote("_pages")
-
-    @property
-    def settings(self) -> str:
-        """The table of settings, quoted."""
-        return self._quote("_settings")
-
-    @property
-    def accesses(self) -> str:
-        """The table of access times, quoted."""
-        return self._quote("_accesses")
-
-    @property
-    def member_rows(self) -> DerivedTable:
-        """The rows of members."""
-        return DerivedTable(self.members, ("kind", "tag", "side", "bucket"), ("id",))
-
-    @property
-    def word_rows(self) -> DerivedTable:
-        """The rows of words."""
-        return DerivedTable(self.words, ("shard", "bucket"), ("word", "hash", "id"))
-
-    def _quote(self, suffix: str) -> str:
+        ``$documents``, ``$members`` and the others stand for the quoted names, ``$store`` for the bare name.
+        """
         keyspace = self.keyspace.replace('"', '""')
-        return f'"{keyspace}"."{self.name}{suffix}"'
+        names = {end[1:]: f'"{keyspace}"."{self.name}{end}"' for end in _TABLE_SUFFIXES}
+        return Template(text).substitute(names, documents=f'"{keyspace}"."{self.name}"', store=self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +146,7 @@ class DerivedTable:
     """A table whose rows are derived from documents: members, or words.
 
     Args:
-        name: Its name, quoted.
+        name: Its name, as in statements.
         partition: The columns of the key of a partition.
         clustering: The other columns of the key of a row; the last is the document's id.
     """
@@ -199,6 +166,10 @@ class DerivedTable:
         return f"WHERE {' AND '.join(f'{column} = ?' for column in self.key)}"
 
 
+MEMBER_ROWS: Final = DerivedTable("$members", ("kind", "tag", "side", "bucket"), ("id",))
+"""The members on each side of link groups."""
+WORD_ROWS: Final = DerivedTable("$words", ("shard", "bucket"), ("word", "hash", "id"))
+"""The documents that contain each word."""
 _DERIVED_OPTIONS: Final = (
     "WITH gc_grace_seconds = 60 AND compaction = {'class': 'LeveledCompactionStrategy',"
     " 'tombstone_threshold': '0.1', 'tombstone_compaction_interval': '3600',"
@@ -209,23 +180,20 @@ _DERIVED_OPTIONS: Final = (
 Readers ignore a deleted row that reappears, so tombstones are kept only long enough for a node to recover
 from a short outage. Rows are overwritten often; leveled compaction keeps each row in few files.
 """
+CREATE_SMALL_TABLES: Final = (
+    "CREATE TABLE IF NOT EXISTS $settings (name text PRIMARY KEY, value text)",
+    "CREATE TABLE IF NOT EXISTS $pages"
+    " (source text, url text, digest text, ids frozen<list<text>>, PRIMARY KEY ((source), url))",
+    "CREATE TABLE IF NOT EXISTS $accesses (id text PRIMARY KEY, at bigint)",
+)
+"""Create the tables that do not depend on the embedding. Every store has the first one.
+
+That of access times is separate from the documents because a write to a document's row also goes to the
+vector index. :func:`.tables.make_access_key` describes its ``id``, :data:`WRITE_ACCESS` the timestamps.
+"""
 
 
-def create_small_tables(tables: Tables) -> tuple[str, ...]:
-    """Create the tables that do not depend on the embedding. Every store has the first one.
-
-    That of access times is separate from the documents because a write to a document's row also goes to the
-    vector index. :func:`.tables.make_access_key` describes its ``id``, :func:`write_access` the timestamps.
-    """
-    return (
-        f"CREATE TABLE IF NOT EXISTS {tables.settings} (name text PRIMARY KEY, value text)",
-        f"CREATE TABLE IF NOT EXISTS {tables.pages}"
-        " (source text, url text, digest text, ids frozen<list<text>>, PRIMARY KEY ((source), url))",
-        f"CREATE TABLE IF NOT EXISTS {tables.accesses} (id text PRIMARY KEY, at bigint)",
-    )
-
-
-def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
+def create_tables(dimension: int) -> tuple[str, ...]:
     """Create the tables of documents and members, with two SAI indexes (Astra allows ten).
 
     ``relinked`` has the links that were replaced since the document was written, by kind
@@ -233,76 +201,54 @@ def create_tables(tables: Tables, dimension: int) -> tuple[str, ...]:
     updates keep.
     """
     return (
-        f"CREATE TABLE IF NOT EXISTS {tables.documents} (id text PRIMARY KEY, body text, attributes text,"
+        "CREATE TABLE IF NOT EXISTS $documents (id text PRIMARY KEY, body text, attributes text,"
         " searchable map<text, text>, digest blob,"
         " links frozen<tuple<text, set<tuple<text, text, text, float>>>>,"
         f" vector vector<float, {dimension}>, relinked map<text, text>, born bigint)",
-        f"CREATE TABLE IF NOT EXISTS {tables.members} (kind text, tag text, side text, bucket int, id text,"
+        "CREATE TABLE IF NOT EXISTS $members (kind text, tag text, side text, bucket int, id text,"
         f" states set<blob>, PRIMARY KEY ((kind, tag, side, bucket), id)) {_DERIVED_OPTIONS}",
-        f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_vector" ON {tables.documents} (vector)'
+        'CREATE CUSTOM INDEX IF NOT EXISTS "${store}_by_vector" ON $documents (vector)'
         " USING 'StorageAttachedIndex' WITH OPTIONS = {'similarity_function': 'DOT_PRODUCT'}",
-        f'CREATE CUSTOM INDEX IF NOT EXISTS "{tables.name}_by_entry" ON {tables.documents}'
+        'CREATE CUSTOM INDEX IF NOT EXISTS "${store}_by_entry" ON $documents'
         " (entries(searchable)) USING 'StorageAttachedIndex'",
     )
 
 
-def create_word_table(tables: Tables) -> str:
-    """Create the table of words. A partition has many words, so that a document writes to few partitions.
+CREATE_WORD_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS $words (shard int, bucket int, word text, hash blob, id text,"
+    f" states set<blob>, PRIMARY KEY ((shard, bucket), word, hash, id)) {_DERIVED_OPTIONS}"
+)
+"""Create the table of words. A partition has many words, so that a document writes to few partitions.
 
-    :mod:`.derived` describes ``hash`` and ``states``.
-    """
-    return (
-        f"CREATE TABLE IF NOT EXISTS {tables.words} (shard int, bucket int, word text, hash blob, id text,"
-        f" states set<blob>, PRIMARY KEY ((shard, bucket), word, hash, id)) {_DERIVED_OPTIONS}"
-    )
-
-
+:mod:`.derived` describes ``hash`` and ``states``.
+"""
 READ_TABLE_NAMES: Final = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?"
 """Names of the tables in a keyspace; values: the keyspace."""
-
-
 READ_KEYSPACE: Final = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?"
 """The keyspace of a name, if there is one; values: the name."""
-
-
 READ_CLOCK: Final = "SELECT toTimestamp(now()), rpc_address FROM system.local"
 """Clock time and address of the node that answers."""
+READ_SETTINGS: Final = "SELECT name, value FROM $settings"
+"""Select all settings as (name, value)."""
+READ_NAMED_SETTINGS: Final = f"{READ_SETTINGS} WHERE name IN ?"
+"""Select some settings as (name, value). Values: list of names."""
 
 
-def read_settings(tables: Tables) -> str:
-    """Select all settings as (name, value)."""
-    return f"SELECT name, value FROM {tables.settings}"
-
-
-def read_named_settings(tables: Tables) -> str:
-    """Select some settings as (name, value). Values: list of names."""
-    return f"{read_settings(tables)} WHERE name IN ?"
-
-
-def write_settings(tables: Tables, count: int) -> str:
+def write_settings(count: int) -> str:
     """Insert ``count`` settings without a value. Values: their names."""
-    one = f"INSERT INTO {tables.settings} (name, value) VALUES (?, '')"
+    one = "INSERT INTO $settings (name, value) VALUES (?, '')"
     return f"BEGIN UNLOGGED BATCH {'; '.join([one] * count)}; APPLY BATCH"
 
 
-def exchange_setting(tables: Tables) -> str:
-    """Set a setting if it has the old value, returning (applied, …). Values: new value, name, old value."""
-    return f"UPDATE {tables.settings} SET value = ? WHERE name = ? IF value = ?"
+EXCHANGE_SETTING: Final = "UPDATE $settings SET value = ? WHERE name = ? IF value = ?"
+"""Set a setting if it has the old value, returning (applied, …). Values: new value, name, old value."""
+REMOVE_SETTING: Final = "DELETE FROM $settings WHERE name = ? IF value = ?"
+"""Remove a setting if it has the old value, returning (applied, …). Values: name, old value."""
+INSERT_SETTING: Final = "INSERT INTO $settings (name, value) VALUES (?, ?) IF NOT EXISTS"
+"""Insert a setting if none has that name, returning (applied, and if not, name, value).
 
-
-def remove_setting(tables: Tables) -> str:
-    """Remove a setting if it has the old value, returning (applied, …). Values: name, old value."""
-    return f"DELETE FROM {tables.settings} WHERE name = ? IF value = ?"
-
-
-def insert_setting(tables: Tables) -> str:
-    """Insert a setting if none has that name, returning (applied, and if not, name, value).
-
-    Values: name, value.
-    """
-    return f"INSERT INTO {tables.settings} (name, value) VALUES (?, ?) IF NOT EXISTS"
-
-
+Values: name, value.
+"""
 DOCUMENT: Final = "id, body, attributes, links, digest, vector, relinked"
 """What is read of a document to search. What it must have comes first: see :func:`.codec.is_whole`."""
 VERSION: Final = (
@@ -311,77 +257,62 @@ VERSION: Final = (
 )
 """What must be known of a document to write it: also the remaining seconds of its lifetime, when it was
 added, and write times."""
-ATTRIBUTES: Final = "id, attributes"
-"""What filters ask for."""
-PRESENCE: Final = "id, digest, born"
-"""Whether a document exists, and when it was added. One without a digest was removed."""
+READ_DOCUMENTS: Final = f"SELECT {DOCUMENT} FROM $documents WHERE id IN ?"
+"""Select documents. Values: list of ids."""
+READ_VERSIONS: Final = f"SELECT {VERSION} FROM $documents WHERE id IN ?"
+"""Select what must be known of documents to write them. Values: list of ids."""
+READ_ATTRIBUTES: Final = "SELECT id, attributes FROM $documents WHERE id IN ?"
+"""Select what filters ask for. Values: list of ids."""
+READ_PRESENCE: Final = "SELECT id, digest, born FROM $documents WHERE id IN ?"
+"""Select when documents were added. One without a digest was removed. Values: list of ids."""
 
 
-def read_documents(tables: Tables, columns: str = DOCUMENT) -> str:
-    """Select documents by id; other columns to write, to filter, or to look whether they exist.
-
-    Values: list of ids.
-    """
-    return f"SELECT {columns} FROM {tables.documents} WHERE id IN ?"
-
-
-def select_nearest(tables: Tables, equalities: int, *, whole: bool) -> str:
+def select_nearest(equalities: int, *, whole: bool) -> str:
     """Select the documents nearest to a vector, or only their ids.
 
     Values: field and value of each equality, the vector, the limit.
     """
     where = " AND ".join(["searchable[?] = ?"] * equalities)
     return (
-        f"SELECT {DOCUMENT if whole else 'id'} FROM "
-        f"{tables.documents}{' WHERE ' + where if where else ''}"
+        f"SELECT {DOCUMENT if whole else 'id'} FROM $documents{' WHERE ' + where if where else ''}"
         " ORDER BY vector ANN OF ? LIMIT ?"
     )
 
 
-def read_equal(tables: Tables, equalities: int) -> str:
+def read_equal(equalities: int) -> str:
     """Select the ids and metadata of documents with these field values.
 
     Values: field and value of each, the limit.
     """
     where = " AND ".join(["searchable[?] = ?"] * equalities)
-    return f"SELECT {ATTRIBUTES} FROM {tables.documents} WHERE {where} LIMIT ?"
+    return f"SELECT id, attributes FROM $documents WHERE {where} LIMIT ?"
 
 
-def scan_versions(tables: Tables, *, after: bool) -> str:
-    """Select what must be known of the next documents in token order.
+READ_FIRST_VERSIONS: Final = f"SELECT {VERSION} FROM $documents LIMIT ?"
+"""Select what must be known of the first documents in token order. Values: the limit."""
+READ_NEXT_VERSIONS: Final = f"SELECT {VERSION} FROM $documents WHERE token(id) > token(?) LIMIT ?"
+"""Select what must be known of the next documents in token order. Values: id of the last one, the limit."""
+READ_ALL_LINKS: Final = (
+    "SELECT id, WRITETIME(body), WRITETIME(attributes), links, digest, WRITETIME(vector), relinked"
+    " FROM $documents"
+)
+"""Select the links of all documents.
 
-    Values: id of the last one (if ``after``), the limit.
-    """
-    where = " WHERE token(id) > token(?)" if after else ""
-    return f"SELECT {VERSION} FROM {tables.documents}{where} LIMIT ?"
-
-
-def read_all_links(tables: Tables) -> str:
-    """Select the links of all documents.
-
-    (id, write times of body and attributes, links, digest, write time of the vector, replaced links).
-    """
-    return (
-        "SELECT id, WRITETIME(body), WRITETIME(attributes), links, digest, WRITETIME(vector), relinked"
-        f" FROM {tables.documents}"
-    )
+(id, write times of body and attributes, links, digest, write time of the vector, replaced links).
+"""
 
 
-def write_documents(tables: Tables, count: int) -> str:
+def write_documents(count: int) -> str:
     """Write ``count`` documents with one timestamp, and forget links that were replaced before.
 
     Values: timestamp, and for each: id, body, attributes, searchable, links, digest, vector, when it was
     added, lifetime.
     """
     one = (
-        f"INSERT INTO {tables.documents}"
-        " (id, body, attributes, searchable, links, digest, vector, born, relinked)"
+        "INSERT INTO $documents (id, body, attributes, searchable, links, digest, vector, born, relinked)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, null) USING TTL ?"
     )
     return repeat_in_batch(one, count)
-
-
-_USING: Final = "USING TIMESTAMP ? AND TTL ?"
 
 
 def repeat_in_batch(one: str, count: int) -> str:
@@ -389,104 +320,55 @@ def repeat_in_batch(one: str, count: int) -> str:
     return f"BEGIN UNLOGGED BATCH USING TIMESTAMP ? {'; '.join([one] * count)}; APPLY BATCH"
 
 
-def write_links(tables: Tables) -> str:
-    """Replace the links of some kinds of one document. Values: timestamp, lifetime, links by kind, id."""
-    return f"UPDATE {tables.documents} {_USING} SET relinked = relinked + ? WHERE id = ?"
+_USING: Final = "USING TIMESTAMP ? AND TTL ?"
+WRITE_LINKS: Final = f"UPDATE $documents {_USING} SET relinked = relinked + ? WHERE id = ?"
+"""Replace the links of some kinds of one document. Values: timestamp, lifetime, links by kind, id."""
+DELETE_DOCUMENTS: Final = "DELETE FROM $documents USING TIMESTAMP ? WHERE id IN ?"
+"""Delete documents. Values: timestamp, list of ids."""
+WRITE_ACCESS: Final = f"INSERT INTO $accesses (id, at) VALUES (?, ?) {_USING}"
+"""Record an access. Values: key, time of the access, the same time as timestamp, lifetime.
 
+The latest access is kept, regardless of the order of the writes.
+"""
+READ_ACCESSES: Final = "SELECT id, at FROM $accesses WHERE id IN ?"
+"""Select access times of documents: (key, time). Values: list of keys."""
+DELETE_ACCESSES: Final = "DELETE FROM $accesses USING TIMESTAMP ? WHERE id IN ?"
+"""Delete access times. Values: timestamp, list of keys."""
+READ_ALL_PAGES: Final = "SELECT source, url, digest, ids FROM $pages"
+"""Select all page entries: (source, url, digest, ids)."""
+READ_PAGES: Final = f"{READ_ALL_PAGES} WHERE source = ?"
+"""Select page entries of a source. Values: the source."""
+READ_NAMED_PAGES: Final = f"{READ_PAGES} AND url IN ?"
+"""Select page entries. Values: the source, list of urls."""
+READ_SOURCES: Final = "SELECT DISTINCT source FROM $pages"
+"""Select the sources that have pages: (source,)."""
+READ_PAGE_TIMES: Final = "SELECT source, url, WRITETIME(digest) FROM $pages WHERE source = ? AND url IN ?"
+"""Select write times of page entries: (source, url, microseconds since 1970).
 
-def delete_documents(tables: Tables) -> str:
-    """Delete documents. Values: timestamp, list of ids."""
-    return f"DELETE FROM {tables.documents} USING TIMESTAMP ? WHERE id IN ?"
+Values: the source, list of urls.
+"""
+WRITE_PAGE: Final = f"INSERT INTO $pages (source, url, digest, ids) VALUES (?, ?, ?, ?) {_USING}"
+"""Write one page entry. Values: source, url, digest, ids, timestamp, lifetime."""
+DELETE_PAGE: Final = "DELETE FROM $pages USING TIMESTAMP ? WHERE source = ? AND url = ?"
+"""Delete a page entry. Values: timestamp, source, url."""
+_OF_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
+READ_MEMBERS: Final = f"SELECT tag, id, states FROM $members {_OF_GROUPS}"
+"""Select members. Values: kind, tags, side, buckets, limit per partition."""
+READ_MEMBER_TAGS: Final = f"SELECT tag FROM $members {_OF_GROUPS}"
+"""Select the tags of members, as many as there are members. Values: those of :data:`READ_MEMBERS`."""
+READ_MORE_MEMBERS: Final = (
+    "SELECT tag, id, states FROM $members"
+    " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id > ? LIMIT ?"
+)
+"""Select the next members of a partition. Values: kind, tag, side, bucket, last id, limit."""
+READ_POSTINGS: Final = (
+    "SELECT hash, id, states FROM $words"
+    " WHERE shard = ? AND bucket = ? AND word = ? AND (hash, id) > (?, ?) LIMIT ?"
+)
+"""Select the next postings of a word: (hash, id, states).
 
-
-def write_access(tables: Tables) -> str:
-    """Record an access. Values: key, time of the access, the same time as timestamp, lifetime.
-
-    The latest access is kept, regardless of the order of the writes.
-    """
-    return f"INSERT INTO {tables.accesses} (id, at) VALUES (?, ?) {_USING}"
-
-
-def read_accesses(tables: Tables) -> str:
-    """Select access times of documents: (key, time). Values: list of keys."""
-    return f"SELECT id, at FROM {tables.accesses} WHERE id IN ?"
-
-
-def delete_accesses(tables: Tables) -> str:
-    """Delete access times. Values: timestamp, list of keys."""
-    return f"DELETE FROM {tables.accesses} USING TIMESTAMP ? WHERE id IN ?"
-
-
-def read_all_pages(tables: Tables) -> str:
-    """Select all page entries: (source, url, digest, ids)."""
-    return f"SELECT source, url, digest, ids FROM {tables.pages}"
-
-
-def read_pages(tables: Tables) -> str:
-    """Select page entries of a source. Values: the source."""
-    return f"{read_all_pages(tables)} WHERE source = ?"
-
-
-def read_named_pages(tables: Tables) -> str:
-    """Select page entries. Values: the source, list of urls."""
-    return f"{read_pages(tables)} AND url IN ?"
-
-
-def read_sources(tables: Tables) -> str:
-    """Select the sources that have pages: (source,)."""
-    return f"SELECT DISTINCT source FROM {tables.pages}"
-
-
-def read_page_times(tables: Tables) -> str:
-    """Select write times of page entries: (source, url, microseconds since 1970).
-
-    Values: the source, list of urls.
-    """
-    return f"SELECT source, url, WRITETIME(digest) FROM {tables.pages} WHERE source = ? AND url IN ?"
-
-
-def write_page(tables: Tables) -> str:
-    """Write one page entry. Values: source, url, digest, ids, timestamp, lifetime."""
-    return f"INSERT INTO {tables.pages} (source, url, digest, ids) VALUES (?, ?, ?, ?) {_USING}"
-
-
-def delete_page(tables: Tables) -> str:
-    """Delete a page entry. Values: timestamp, source, url."""
-    return f"DELETE FROM {tables.pages} USING TIMESTAMP ? WHERE source = ? AND url = ?"
-
-
-MEMBER: Final = "tag, id, states"
-"""What is read of a member."""
-
-
-def read_members(tables: Tables, columns: str = MEMBER) -> str:
-    """Select columns of members, the tag first. Values: kind, tags, side, buckets, limit per partition."""
-    return (
-        f"SELECT {columns} FROM {tables.members}"
-        " WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
-    )
-
-
-def read_more_members(tables: Tables) -> str:
-    """Select the next members of a partition.
-
-    Values: kind, tag, side, bucket, last id, limit.
-    """
-    return (
-        f"SELECT {MEMBER} FROM {tables.members}"
-        " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id > ? LIMIT ?"
-    )
-
-
-def read_postings(tables: Tables) -> str:
-    """Select the next postings of a word: (hash, id, states).
-
-    Values: shard, bucket, word, hash and id of the last one (empty: none), limit.
-    """
-    return (
-        f"SELECT hash, id, states FROM {tables.words}"
-        " WHERE shard = ? AND bucket = ? AND word = ? AND (hash, id) > (?, ?) LIMIT ?"
-    )
+Values: shard, bucket, word, hash and id of the last one (empty: none), limit.
+"""
 
 
 def read_row_range(table: DerivedTable) -> str:

@@ -21,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -59,35 +60,32 @@ MAX_CHECKED_NODES: Final = 8
 """As many nodes are asked something on their own."""
 
 
-def read_notes(tables: Tables, names: Sequence[str] | None) -> Operation[dict[str, str]]:
+def read_notes(names: Sequence[str] | None) -> Operation[dict[str, str]]:
     """Return the notes with these names (None: all)."""
     if names is None:
-        rows = yield from ask(_READING_SETTINGS, cql.read_settings(tables))
+        rows = yield from ask(_READING_SETTINGS, cql.READ_SETTINGS)
         return {name: value for name, value in rows if name not in _STORE_SETTINGS}
     if not names:
         return {}
-    text, parts = cql.read_named_settings(tables), split_batches(names, _SETTINGS_PER_READ)
-    statements = tuple(Statement(cql=text, values=(part,), limit=len(part)) for part in parts)
+    statements = tuple(
+        Statement(cql=cql.READ_NAMED_SETTINGS, values=(part,), limit=len(part))
+        for part in split_batches(names, _SETTINGS_PER_READ)
+    )
     answers = yield Requests(statements=statements, what=_READING_SETTINGS)
     return {name: value for rows in answers for name, value in rows}
 
 
-def add_notes(tables: Tables, names: Iterable[str]) -> Operation[None]:
+def add_notes(names: Iterable[str]) -> Operation[None]:
     """Add notes without a text."""
-    texts = {count: cql.write_settings(tables, count) for count in _SETTINGS_PER_WRITE}
-    keys = [(name.encode(),) for name in names]
-    yield from run_writes(
-        "record the names of kinds and fields",
-        (
-            Statement(cql=texts[len(part)], values=[key for (key,) in part], packed=True, level="write")
-            for part in codec.split_rows(keys, _SETTINGS_PER_WRITE)
-        ),
+    parts = codec.split_rows([(name.encode(),) for name in names], _SETTINGS_PER_WRITE)
+    statements = (
+        Statement(cql=cql.write_settings(len(part)), values=[*chain(*part)], packed=True, level="write")
+        for part in parts
     )
+    return run_writes("record the names of kinds and fields", statements)
 
 
-def exchange_note(
-    tables: Tables, name: str, value: str | None, expected: str | None
-) -> Operation[str | None]:
+def exchange_note(name: str, value: str | None, expected: str | None) -> Operation[str | None]:
     """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards.
 
     This is a lightweight transaction. If the driver repeats one that the server had applied, the second does
@@ -95,36 +93,37 @@ def exchange_note(
     """
     if value != expected:
         if expected is None:
-            writing = ask("write a note", cql.insert_setting(tables), name, value, level="write")
+            writing = ask("write a note", cql.INSERT_SETTING, name, value, level="write")
         elif value is None:
-            writing = ask("write a note", cql.remove_setting(tables), name, expected, level="write")
+            writing = ask("write a note", cql.REMOVE_SETTING, name, expected, level="write")
         else:
-            text = cql.exchange_setting(tables)
-            writing = ask("write a note", text, value, name, expected, level="write")
+            writing = ask("write a note", cql.EXCHANGE_SETTING, value, name, expected, level="write")
         yield from writing
-    return (yield from read_notes(tables, [name])).get(name)
+    return (yield from read_notes([name])).get(name)
 
 
-def read_pages(tables: Tables, source: str | None, urls: Sequence[str] | None) -> Operation[list[PageEntry]]:
+def read_pages(source: str | None, urls: Sequence[str] | None) -> Operation[list[PageEntry]]:
     """Read the entries of a source (None: all sources) with these urls (None: all), by source and url."""
     if urls is None:
-        every = ask(_READING_ENTRIES, cql.read_all_pages(tables))
-        rows = yield from (every if source is None else ask(_READING_ENTRIES, cql.read_pages(tables), source))
+        if source is None:
+            rows = yield from ask(_READING_ENTRIES, cql.READ_ALL_PAGES)
+        else:
+            rows = yield from ask(_READING_ENTRIES, cql.READ_PAGES, source)
     else:
         sources: list[Row] = [(source,)]
         if source is None:
-            sources = yield from ask(_READING_ENTRIES, cql.read_sources(tables))
+            sources = yield from ask(_READING_ENTRIES, cql.READ_SOURCES)
         names = [(of, url) for (of,) in sources for url in urls]
-        rows = yield from _read_named(cql.read_named_pages(tables), names)
+        rows = yield from _read_named(cql.READ_NAMED_PAGES, names)
     entries = [
         PageEntry(source=of, url=url, digest=digest, ids=tuple(ids or ())) for of, url, digest, ids in rows
     ]
     return sorted(entries, key=lambda entry: (entry.source, entry.url))
 
 
-def read_entry_times(tables: Tables, names: Iterable[EntryName]) -> Operation[dict[EntryName, int]]:
+def read_entry_times(names: Iterable[EntryName]) -> Operation[dict[EntryName, int]]:
     """Read the write times of the page entries that exist."""
-    rows = yield from _read_named(cql.read_page_times(tables), names)
+    rows = yield from _read_named(cql.READ_PAGE_TIMES, names)
     return {(source, url): at for source, url, at in rows}
 
 
@@ -147,43 +146,41 @@ def make_access_key(id: str, born: int) -> str:
     return f"{born} {id}"
 
 
-def forget_accesses(tables: Tables, documents: Iterable[tuple[str, int]], at: int) -> Operation[None]:
+def forget_accesses(documents: Iterable[tuple[str, int]], at: int) -> Operation[None]:
     """Delete the accesses of removed documents: ids, and when they were added.
 
     Accesses later than ``at`` remain, and are never read.
     """
     parts = split_batches((make_access_key(*one) for one in documents), _ACCESSES_PER_STATEMENT)
-    yield from run_each("delete accesses", cql.delete_accesses(tables), ((at, part) for part in parts))
+    yield from run_each("delete accesses", cql.DELETE_ACCESSES, ((at, part) for part in parts))
 
 
-def record_accesses(
-    tables: Tables, fetcher: RowFetcher, times: Mapping[str, int], lifetime: int
-) -> Operation[int]:
+def record_accesses(fetcher: RowFetcher, times: Mapping[str, int], lifetime: int) -> Operation[int]:
     """Record the access times of stored documents, and return the number of documents recorded.
 
     If a document is removed while its access is recorded, the access remains but is not read.
     """
     there = yield from fetcher.present(list(times))
     rows = ((make_access_key(id, born), times[id], times[id], lifetime) for id, born in there.items())
-    yield from run_each("record accesses", cql.write_access(tables), rows)
+    yield from run_each("record accesses", cql.WRITE_ACCESS, rows)
     return len(there)
 
 
-def read_accesses(tables: Tables, fetcher: RowFetcher, ids: Sequence[str]) -> Operation[dict[str, int]]:
+def read_accesses(fetcher: RowFetcher, ids: Sequence[str]) -> Operation[dict[str, int]]:
     """Return the access times of the documents that are stored and have one."""
     there = yield from fetcher.present(list(dict.fromkeys(ids)))
     ids_of = {make_access_key(id, born): id for id, born in there.items()}
-    rows = yield from fetcher.by_id(cql.read_accesses(tables), list(ids_of), "read accesses")
+    rows = yield from fetcher.by_id(cql.READ_ACCESSES, list(ids_of), "read accesses")
     return {ids_of[key]: time for key, time in rows}
 
 
-def collect_stored_names(tables: Tables) -> Operation[Vocabulary]:
+def collect_stored_names() -> Operation[Vocabulary]:
     """Return the names that stored documents use, of which all are read, some at a time."""
     names = Vocabulary()
-    versions = yield from scan_documents(tables, None, DOCUMENTS_PER_PAGE)
+    versions = yield from scan_documents(None, DOCUMENTS_PER_PAGE)
     while versions:
         names |= collect_record_names(version.record() for version in versions)
-        versions = yield from scan_documents(tables, versions[-1].id, DOCUMENTS_PER_PAGE)
+        versions = yield from scan_documents(versions[-1].id, DOCUMENTS_PER_PAGE)
     return names.checkable
 
 
@@ -218,9 +215,10 @@ def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) 
         StoreNotFoundError: If the store does not exist, or was not completed, and ``create`` is False.
         StoreFormatError: If it is of a version that this linkstore does not know.
     """
-    existing = tables.all_names & (yield from _read_table_names(tables))
+    there = yield from ask("look for the tables", cql.READ_TABLE_NAMES, tables.keyspace, level="one")
+    existing = tables.all_names.intersection(name for (name,) in there)
     begun = f"{tables.name}_settings" in existing
-    recorded = (yield from read_settings(tables)) if begun else None
+    recorded = (yield from read_settings()) if begun else None
     if recorded is None or recorded.version is None:
         if not create:
             raise StoreNotFoundError(f"the keyspace {tables.keyspace!r} has no store named {tables.name!r}")
@@ -230,11 +228,11 @@ def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) 
                 f" {tables.name!r} would use: {', '.join(sorted(existing))}. Take another name for the store,"
                 " or drop them"
             )
-        yield from _run_schema_statements(cql.create_small_tables(tables))
+        yield from _run_schema_statements(cql.CREATE_SMALL_TABLES)
         words = "built" if lexical else "none"
         values = {"buckets": str(buckets), "words": words, "version": str(SCHEMA_VERSION)}
-        yield from _record_settings(tables, values)
-        recorded = yield from read_settings(tables)
+        yield from _record_settings(values)
+        recorded = yield from read_settings()
     if recorded.version != SCHEMA_VERSION:
         older = recorded.version is not None and recorded.version < SCHEMA_VERSION
         remedy = "drop its tables and index its sources again" if older else "upgrade linkstore"
@@ -245,17 +243,16 @@ def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) 
     return recorded
 
 
-def read_settings(tables: Tables) -> Operation[StoreSettings]:
+def read_settings() -> Operation[StoreSettings]:
     """Read the settings."""
-    text = cql.read_named_settings(tables)
-    rows = yield from ask("read what the store records of itself", text, _STORE_SETTINGS)
+    rows = yield from ask("read what the store records of itself", cql.READ_NAMED_SETTINGS, _STORE_SETTINGS)
     found: dict[str, str] = dict(rows)
     names = "version", "dimension", "buckets"
     try:
         version, dimension, buckets = (int(found[name]) if name in found else None for name in names)
     except (TypeError, ValueError) as error:
         raise StoreFormatError(
-            f"the table {tables.settings} has a setting that linkstore did not write ({error}): restore it"
+            f"the store's table …_settings has a setting that linkstore did not write ({error}): restore it"
             " from a backup, or take another name for the store"
         ) from error
     return StoreSettings(
@@ -266,32 +263,32 @@ def read_settings(tables: Tables) -> Operation[StoreSettings]:
     )
 
 
-def claim_embedding(tables: Tables, manifest: Manifest, nodes: int) -> Operation[Manifest]:
+def claim_embedding(manifest: Manifest, nodes: int) -> Operation[Manifest]:
     """Record an embedding if none is recorded, create the tables for it, and return the recorded one.
 
     The dimension, on which clients rely, is recorded when each of up to 8 nodes answers from the indexes.
     """
-    recorded = yield from read_settings(tables)
+    recorded = yield from read_settings()
     if recorded.manifest.dimension is not None or manifest.dimension is None:
         return recorded.manifest
     wanted = orjson.dumps([manifest.dimension, manifest.embedding]).decode()
-    settled = yield from _record_settings(tables, {_CLAIM_SETTING: wanted})
+    settled = yield from _record_settings({_CLAIM_SETTING: wanted})
     dimension, embedding = orjson.loads(settled[_CLAIM_SETTING])
-    yield from _run_schema_statements(cql.create_tables(tables, dimension))
+    yield from _run_schema_statements(cql.create_tables(dimension))
     if recorded.lexical:
-        yield from _run_schema_statements((cql.create_word_table(tables),))
-    yield from _wait_for_indexes(tables, dimension, nodes)
+        yield from _run_schema_statements((cql.CREATE_WORD_TABLE,))
+    yield from _wait_for_indexes(dimension, nodes)
     values = {} if embedding is None else {"embedding": embedding}
-    yield from _record_settings(tables, {**values, "dimension": str(dimension)})
-    return (yield from read_settings(tables)).manifest
+    yield from _record_settings({**values, "dimension": str(dimension)})
+    return (yield from read_settings()).manifest
 
 
-def _record_settings(tables: Tables, values: Mapping[str, str]) -> Operation[dict[str, str]]:
+def _record_settings(values: Mapping[str, str]) -> Operation[dict[str, str]]:
     """Record settings in this order, except those already recorded, and return the recorded values."""
-    text = cql.insert_setting(tables)
     settled = {}
     for name, value in values.items():
-        (answer,) = yield from ask("record what the store is", text, name, value, level="write")
+        insert = ask("record what the store is", cql.INSERT_SETTING, name, value, level="write")
+        (answer,) = yield from insert
         settled[name] = value if answer[0] else answer[-1]
     return settled
 
@@ -302,19 +299,14 @@ def _run_schema_statements(texts: tuple[str, ...]) -> Operation[None]:
         yield from ask("make the tables", text, level="schema")
 
 
-def _wait_for_indexes(tables: Tables, dimension: int, nodes: int) -> Operation[None]:
+def _wait_for_indexes(dimension: int, nodes: int) -> Operation[None]:
     """Search by both indexes, once by each node, as the driver sends each statement to another one.
 
     A node can answer from an index some time after it was created. Until then the search is repeated.
     """
     vector = np.eye(1, dimension, dtype=np.float32)[0]
-    search = make_search(tables, {"": ""}, vector, 1, whole=False)
+    search = make_search({"": ""}, vector, 1, whole=False)
     yield Requests(statements=(search,) * min(nodes, MAX_CHECKED_NODES), what="use the new indexes")
-
-
-def _read_table_names(tables: Tables) -> Operation[set[str]]:
-    rows = yield from ask("look for the tables", cql.READ_TABLE_NAMES, tables.keyspace, level="one")
-    return {name for (name,) in rows}
 
 
 def check_clocks(nodes: int, bound: float) -> Operation[None]:

@@ -58,7 +58,7 @@ from linkstore.engines.cassandra.derived import NO_ROWS, DerivedRows, RowChange,
 from linkstore.engines.cassandra.lexical import CorpusStatistics
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Requests, Statement, Tables, run_each, run_writes
+from linkstore.engines.cassandra.statements import Requests, Statement, run_each, run_writes
 from linkstore.engines.cassandra.tables import forget_accesses, read_entry_times
 from linkstore.engines.contract import Change, PageEntry, Written
 from linkstore.errors import ClockSkewError, StoreBusyError, StoreUnavailableError
@@ -122,7 +122,6 @@ Added = TypeVar("Added", DocumentVersion, PageEntry)
 
 
 def make_document_writes(
-    tables: Tables,
     fetcher: RowFetcher,
     versions: Sequence[DocumentVersion],
     at: int,
@@ -132,7 +131,6 @@ def make_document_writes(
     """Write documents with one timestamp.
 
     Args:
-        tables: The tables of the store.
         fetcher: Finds the nodes of documents.
         versions: The documents.
         at: The timestamp.
@@ -144,18 +142,16 @@ def make_document_writes(
         part_of = [versions[position] for position in share.positions]
         rows = [(*version.pack(born.get(version.id, at)), expiry) for version in part_of]
         for part in codec.split_rows(rows, DOCUMENT_BATCH_SIZES):
-            text = cql.write_documents(tables, len(part))
+            text = cql.write_documents(len(part))
             yield codec.pack_batch(text, at, part, routing=part[0][0])
 
 
-def make_document_deletions(
-    tables: Tables, fetcher: RowFetcher, ids: Sequence[str], at: int
-) -> Iterator[Statement]:
+def make_document_deletions(fetcher: RowFetcher, ids: Sequence[str], at: int) -> Iterator[Statement]:
     """Delete documents that were written before ``at``."""
     for share in fetcher.placement.by_replica([(id.encode(),) for id in ids]):
         for part in split_batches((ids[position] for position in share.positions), DOCUMENTS_PER_DELETION):
-            text = cql.delete_documents(tables)
-            yield Statement(cql=text, values=(at, part), level="write", routing=part[0].encode())
+            routing = part[0].encode()
+            yield Statement(cql=cql.DELETE_DOCUMENTS, values=(at, part), level="write", routing=routing)
 
 
 @dataclass(slots=True)
@@ -163,7 +159,6 @@ class ChangeWriter:
     """Carries out one change.
 
     Args:
-        tables: The tables of the store.
         fetcher: Reads stored documents.
         clock: Gives timestamps.
         derived: Makes the statements about members and words.
@@ -171,7 +166,6 @@ class ChangeWriter:
         corpus: Is told how many documents were written.
     """
 
-    tables: Tables
     fetcher: RowFetcher
     clock: Clock
     derived: DerivedRows
@@ -292,7 +286,7 @@ class ChangeWriter:
             overtaken = {id for id, version in before.items() if version.written > self._at}
             written = [version for version in part if version.id not in overtaken]
             born = {id: version.born for id, version in before.items()}
-            writes = make_document_writes(self.tables, self.fetcher, written, self._at, born, self._lifetime)
+            writes = make_document_writes(self.fetcher, written, self._at, born, self._lifetime)
             yield from run_writes("write documents", writes)
             changes += [self._make_change(before=rows[id]) for id in overtaken]
             changes += [
@@ -314,10 +308,10 @@ class ChangeWriter:
             gone = [version for version in before.values() if version.written < self._at]
             named = [version.id for version in gone]
             named += [id for id in part if id not in before and id not in known]
-            deletions = make_document_deletions(self.tables, self.fetcher, named, self._at)
+            deletions = make_document_deletions(self.fetcher, named, self._at)
             yield from run_writes("delete documents", deletions)
             accesses = [(version.id, version.born) for version in gone]
-            yield from forget_accesses(self.tables, accesses, self._at)
+            yield from forget_accesses(accesses, self._at)
             rows = self.derived.derive(gone)
             changes += [self._make_change(before=then) for then in rows.values()]
             self.corpus.add(-len(gone), -_count_words(gone, rows))
@@ -338,10 +332,10 @@ class ChangeWriter:
     def _write_pages(self, change: Change) -> Operation[None]:
         put = {(page.source, page.url): page for page in change.put_pages}
         removed = [name for name in dict.fromkeys(change.remove_pages) if name not in put]
-        known = yield from read_entry_times(self.tables, (*put, *removed))
+        known = yield from read_entry_times((*put, *removed))
         self._begin(*known.values())
         gone = ((self._at, *name) for name in removed)
-        yield from run_each("remove page entries", cql.delete_page(self.tables), gone)
+        yield from run_each("remove page entries", cql.DELETE_PAGE, gone)
         yield from self._put_pages(list(put.values()))
         added = [page for name, page in put.items() if name not in known]
         yield from self._until_there(added, self._find_missing_pages, self._put_pages, "page entries")
@@ -349,10 +343,10 @@ class ChangeWriter:
     def _put_pages(self, pages: Sequence[PageEntry]) -> Operation[None]:
         stamp = self._at, self._lifetime
         rows = ((page.source, page.url, page.digest, list(page.ids), *stamp) for page in pages)
-        yield from run_each("write page entries", cql.write_page(self.tables), rows)
+        yield from run_each("write page entries", cql.WRITE_PAGE, rows)
 
     def _find_missing_pages(self, added: Sequence[PageEntry]) -> Operation[list[PageEntry]]:
-        there = yield from read_entry_times(self.tables, ((page.source, page.url) for page in added))
+        there = yield from read_entry_times((page.source, page.url) for page in added)
         return [page for page in added if (page.source, page.url) not in there]
 
 
@@ -370,12 +364,10 @@ class Relinker:
     """Carries out one replacement of links.
 
     Args:
-        tables: The tables of the store.
         fetcher: Reads documents.
         derived: Makes the statements about members.
     """
 
-    tables: Tables
     fetcher: RowFetcher
     derived: DerivedRows
 
@@ -432,7 +424,7 @@ class Relinker:
 
     def _make_cell(self, version: DocumentVersion) -> Statement:
         values = version.written, version.lifetime, dict(version.relinked), version.id
-        return Statement(cql=cql.write_links(self.tables), values=values, level="write")
+        return Statement(cql=cql.WRITE_LINKS, values=values, level="write")
 
 
 def _plan_relink(
