@@ -18,7 +18,7 @@ from linkstore.engines.cassandra.writing import ChangeWriter
 Patches = list[tuple[Any, str, Any]]
 """A class or module, the name of a function of it, and what is there instead."""
 _finish = DerivedRows.finish
-_put = ChangeWriter._put
+_replace = ChangeWriter._replace
 _put_part = ChangeWriter._put_part
 _add = DerivedRows.add
 _plan = writing._plan_relink
@@ -62,13 +62,13 @@ def relinks_with_later_timestamps() -> Patches:
 def adds_rows_after_the_document() -> Patches:
     """Whoever stops in between leaves a document without its members and words."""
 
-    def put(self, versions, rows):
-        changes = yield from _put(self, versions, rows)
-        adding = [self._make_change(rows[version.id]) for version in versions]
+    def put(self, ids, versions, rows):
+        changes = yield from _replace(self, ids, versions, rows)
+        adding = [self._make_change(of) for of in rows.values()]
         yield from run_writes("write members and words", _add(self.derived, adding))
         return changes
 
-    return [(DerivedRows, "add", lambda self, changes: ()), (ChangeWriter, "_put", put)]
+    return [(DerivedRows, "add", lambda self, changes: ()), (ChangeWriter, "_replace", put)]
 
 
 def relinks_all_that_it_read() -> Patches:

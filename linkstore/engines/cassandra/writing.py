@@ -146,14 +146,6 @@ def make_document_writes(
             yield codec.pack_batch(text, at, part, routing=part[0][0])
 
 
-def make_document_deletions(fetcher: RowFetcher, ids: Sequence[str], at: int) -> Iterator[Statement]:
-    """Delete documents that were written before ``at``."""
-    for share in fetcher.placement.by_replica([(id.encode(),) for id in ids]):
-        for part in split_batches((ids[position] for position in share.positions), DOCUMENTS_PER_DELETION):
-            routing = part[0].encode()
-            yield Statement(cql=cql.DELETE_DOCUMENTS, values=(at, part), level="write", routing=routing)
-
-
 @dataclass(slots=True)
 class ChangeWriter:
     """Carries out one change.
@@ -210,7 +202,8 @@ class ChangeWriter:
         rows = self.derived.derive(versions)
         adding = self.derived.add(self._make_change(rows[version.id]) for version in versions)
         yield from run_writes("write members and words", adding)
-        yield from self._finish((yield from self._put(versions, rows)))
+        new = {version.id: version for version in versions}
+        yield from self._finish((yield from self._replace(list(new), new, rows)))
 
     def _until_there(
         self,
@@ -274,48 +267,46 @@ class ChangeWriter:
             or bool(known.lifetime or self._lifetime)
         )
 
-    def _put(
-        self, versions: Sequence[DocumentVersion], rows: Mapping[str, RowSet]
+    def _replace(
+        self, ids: Sequence[str], versions: Mapping[str, DocumentVersion], rows: Mapping[str, RowSet]
     ) -> Operation[list[RowChange]]:
-        """Write documents, directly after reading the versions that they replace."""
+        """Replace documents, directly after reading them, and return what it makes of their rows.
+
+        Args:
+            ids: The documents.
+            versions: What replaces them. The others are deleted.
+            rows: The rows of these versions, which were added before.
+        """
         changes: list[RowChange] = []
-        for part in split_batches(versions, DOCUMENTS_PER_WRITE):
-            self._check_time()
-            before, _ = yield from self._read([version.id for version in part])
+        for part in split_batches(ids, DOCUMENTS_PER_WRITE):
+            before, _ = yield from self._read(part)
             rows_before = self.derived.derive(list(before.values()), rows)
             overtaken = {id for id, version in before.items() if version.written > self._at}
-            written = [version for version in part if version.id not in overtaken]
+            replaced = [version for id, version in before.items() if id not in overtaken]
+            open_ = [id for id in part if id not in overtaken]
+            written = [versions[id] for id in open_ if id in versions]
+            if written:
+                self._check_time()
             born = {id: version.born for id, version in before.items()}
             writes = make_document_writes(self.fetcher, written, self._at, born, self._lifetime)
             yield from run_writes("write documents", writes)
-            changes += [self._make_change(before=rows[id]) for id in overtaken]
-            changes += [
-                self._make_change(rows[version.id], rows_before.get(version.id, NO_ROWS))
-                for version in written
-            ]
-            replaced = [version for version in before.values() if version.id not in overtaken]
+            removed = split_batches((id for id in open_ if id not in versions), DOCUMENTS_PER_DELETION)
+            deletions = ((self._at, ids) for ids in removed)
+            yield from run_each("delete documents", cql.DELETE_DOCUMENTS, deletions)
+            accesses = [(version.id, version.born) for version in replaced if version.id not in versions]
+            yield from forget_accesses(accesses, self._at)
+            for id in part:
+                own, others = rows.get(id, NO_ROWS), rows_before.get(id, NO_ROWS)
+                lost = id in overtaken
+                changes.append(self._make_change(before=own) if lost else self._make_change(own, others))
             words = _count_words(written, rows) - _count_words(replaced, rows_before)
             self.corpus.add(len(written) - len(replaced), words)
         return changes
 
     def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
-        """Delete documents, directly after reading them."""
-        known, times = yield from self._read(ids)
+        _, times = yield from self._read(ids)
         self._begin(*times.values())
-        changes: list[RowChange] = []
-        for part in split_batches(times, DOCUMENTS_PER_WRITE):
-            before, _ = yield from self._read(part)
-            gone = [version for version in before.values() if version.written < self._at]
-            named = [version.id for version in gone]
-            named += [id for id in part if id not in before and id not in known]
-            deletions = make_document_deletions(self.fetcher, named, self._at)
-            yield from run_writes("delete documents", deletions)
-            accesses = [(version.id, version.born) for version in gone]
-            yield from forget_accesses(accesses, self._at)
-            rows = self.derived.derive(gone)
-            changes += [self._make_change(before=then) for then in rows.values()]
-            self.corpus.add(-len(gone), -_count_words(gone, rows))
-        yield from self._finish(changes)
+        yield from self._finish((yield from self._replace(list(times), {}, {})))
         return Counter(removed=len(times))
 
     def _check_time(self) -> None:
