@@ -14,7 +14,7 @@ from linkstore.errors import BackendError, MissingExtraError, StoreUnavailableEr
 
 try:
     import cassandra
-    from cassandra import auth, cluster, connection, cqltypes, policies, pool, protocol, query
+    from cassandra import auth, cluster, connection, cqltypes, policies, pool, protocol, query  # noqa: F401
 except ImportError as error:
     raise MissingExtraError("a store in Cassandra", "cassandra") from error
 
@@ -28,23 +28,6 @@ ERRORS = (
     protocol.ErrorMessage,
 )
 """Every exception that the driver raises for a request."""
-
-__all__ = [
-    "ERRORS",
-    "Fault",
-    "Session",
-    "auth",
-    "cassandra",
-    "cluster",
-    "connection",
-    "cqltypes",
-    "diagnose",
-    "make_error",
-    "policies",
-    "pool",
-    "protocol",
-    "query",
-]
 
 _ONCE: Final = 1
 _NO_LIMIT: Final = 1_000_000
