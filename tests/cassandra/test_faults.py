@@ -299,18 +299,13 @@ def test_keys_grouped_by_replica_are_answered_by_that_replica(ring):
         wait_for_pools(session, len(ring.hosts))
         keys = [(f"tag {i}", 0) for i in range(200)]
         shares = Placement(session, "placed").by_replica(
-            [(tag.encode(), struct.pack(">i", n)) for tag, n in keys]
+            {(tag.encode(), struct.pack(">i", n)): tag for tag, n in keys}
         )
         assert len(shares) == 3
         asked = []
         session.add_request_init_listener(asked.append)
         cql = 'SELECT id FROM "placed".t WHERE tag IN ? AND bucket = 0'
-        statements = tuple(
-            Statement(
-                cql=cql, values=([keys[position][0] for position in share.positions],), routing=share.routing
-            )
-            for share in shares
-        )
+        statements = tuple(Statement(cql=cql, values=(tags,), routing=routing) for tags, routing in shares)
         for _ in range(5):
             Executor(session).run(Requests(statements=statements, what="look"))
         replicas = session.cluster.metadata.get_replicas

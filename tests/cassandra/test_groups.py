@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import pytest
 
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from linkstore.core.calls import run
-from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.members import MAX_REMEMBERED_HUBS, GroupReader
 from linkstore.engines.cassandra.reading import MAX_KEYS_PER_STATEMENT, RowFetcher
 from linkstore.engines.cassandra.statements import READ_MEMBER_TAGS, READ_MEMBERS
@@ -20,8 +19,8 @@ FULL, LIGHT = READ_MEMBERS, READ_MEMBER_TAGS
 class OneNode:
     """A placement that knows no ring."""
 
-    def by_replica(self, keys: Sequence[tuple]) -> list[NodeShare]:
-        return [NodeShare(positions=list(range(len(keys))))] if keys else []
+    def by_replica(self, items: Mapping) -> list[tuple[list, None]]:
+        return [([*items.values()], None)] if items else []
 
 
 class Server:
@@ -99,7 +98,7 @@ def test_the_hubs_met_last_are_remembered_and_no_more() -> None:
 )
 def test_keys_of_one_node_go_in_a_few_statements(keys: int, rows: int, statements: int) -> None:
     fetcher = RowFetcher(OneNode())  # type: ignore[arg-type]
-    parts = list(fetcher.parts([(b"%d" % n,) for n in range(keys)], rows))
+    parts = list(fetcher.parts({(b"%d" % n,): n for n in range(keys)}, rows))
     assert len(parts) == statements
     assert sorted(at for part, _ in parts for at in part) == list(range(keys))
     assert max(len(part) for part, _ in parts) <= MAX_KEYS_PER_STATEMENT

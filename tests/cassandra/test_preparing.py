@@ -12,7 +12,6 @@ from cassandra.cqltypes import lookup_casstype
 from linkstore import Link
 from linkstore.core.arrays import normalize_vectors
 from linkstore.engines.cassandra.codec import DocumentVersion, make_link_set, select_searchable
-from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.writing import make_document_writes
 from linkstore.engines.contract import Record
 
@@ -31,8 +30,8 @@ class OneNode:
     def placement(self):
         return self
 
-    def by_replica(self, keys):
-        return [NodeShare(positions=list(range(len(keys))))]
+    def by_replica(self, items):
+        return [([*items.values()], None)]
 
 
 def statements(records, lifetime=0):

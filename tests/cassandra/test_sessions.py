@@ -214,15 +214,15 @@ def test_keys_are_grouped_by_the_replica_that_the_driver_names(table, seed):
     source = random.Random(seed)
     keys = [(f"tag {source.random()} ä", source.randrange(9)) for _ in range(300)]
     keys = keys if table == "members" else [key[:1] for key in keys]
-    shares = Placement(session, "ks").by_replica([packed(key) for key in keys])
+    shares = Placement(session, "ks").by_replica({packed(key): at for at, key in enumerate(keys)})
     owner = {}
-    for share in shares:
-        first = {replica_of(metadata, keys[position]) for position in share.positions}
+    for positions, routing in shares:
+        first = {replica_of(metadata, keys[position]) for position in positions}
         assert len(first) == 1
-        assert metadata.get_replicas("ks", share.routing)[0] in first
-        owner[first.pop()] = share
+        assert metadata.get_replicas("ks", routing)[0] in first
+        owner[first.pop()] = positions
     assert len(owner) == len(shares) > 1
-    assert sorted(position for share in shares for position in share.positions) == list(range(300))
+    assert sorted(position for positions, _ in shares for position in positions) == list(range(300))
 
 
 def packed(key):
@@ -241,22 +241,22 @@ def replica_of(metadata, key):
 def test_a_node_that_is_down_or_far_is_passed_over():
     tokens = {"near": [0], "far": [-(2**62)], "down": [2**62]}
     session, _ = ring_of(tokens, replicas=3, down={"down"}, far={"far"})
-    keys = [(b"k%d" % i,) for i in range(50)]
+    keys = {(b"k%d" % i,): i for i in range(50)}
     assert len(Placement(session, "ks").by_replica(keys)) == 1
     assert len(Placement(ring_of(tokens, replicas=3)[0], "ks").by_replica(keys)) == 3
 
 
 def test_a_ring_that_changes_is_seen():
     session, metadata = ring_of({"a": [0], "b": [1]})
-    keys = [(b"k%d" % i,) for i in range(200)]
+    keys = {(b"k%d" % i,): i for i in range(200)}
     placement = Placement(session, "ks")
-    before = sorted(len(share.positions) for share in placement.by_replica(keys))
+    before = sorted(len(share) for share, _ in placement.by_replica(keys))
     hosts = {host.address: host for host in metadata.all_hosts()}
     metadata.rebuild_token_map(
         "org.apache.cassandra.dht.Murmur3Partitioner",
         {hosts["a"]: [str(-(2**63) + 1)], hosts["b"]: [str(0)]},
     )
-    after = sorted(len(share.positions) for share in placement.by_replica(keys))
+    after = sorted(len(share) for share, _ in placement.by_replica(keys))
     assert before == [200]
     assert min(after) > 50
 
@@ -266,6 +266,6 @@ def test_with_one_node_or_no_ring_all_are_in_one_group_and_no_keys_are_in_none()
     blind, metadata = ring_of(random_ring(1))
     metadata.token_map = None
     for session in (alone, blind):
-        (share,) = Placement(session, "ks").by_replica([(b"a",), (b"b",)])
+        (share,) = Placement(session, "ks").by_replica({(b"a",): 0, (b"b",): 1})
         assert share == ([0, 1], None)
-        assert Placement(session, "ks").by_replica([]) == []
+        assert Placement(session, "ks").by_replica({}) == []

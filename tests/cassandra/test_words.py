@@ -31,7 +31,6 @@ from linkstore.engines.cassandra import lexical as wordsearch
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.codec import split_rows
 from linkstore.engines.cassandra.derived import POSTING_HEAD, DerivedRows, compute_stamp, derive_postings
-from linkstore.engines.cassandra.execution import NodeShare
 from linkstore.engines.cassandra.lexical import CorpusStatistics, CorpusTotals, estimate_count
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import WORD_ROWS
@@ -223,8 +222,8 @@ class OneNode:
     def placement(self):
         return self
 
-    def by_replica(self, keys):
-        return [NodeShare(positions=list(range(len(keys))))]
+    def by_replica(self, items):
+        return [([*items.values()], None)]
 
 
 # --- what is read -------------------------------------------------------------------------------

@@ -197,11 +197,9 @@ class DerivedRows:
         rows_of: defaultdict[tuple[bytes, ...], list[tuple[bytes, ...]]] = defaultdict(list)
         for row in rows:
             rows_of[row[start:end]].append(row)
-        partitions = list(rows_of)
-        for share in self._fetcher.placement.by_replica(partitions):
+        for share, routing in self._fetcher.placement.by_replica(rows_of):
             loose: list[tuple[bytes, ...]] = []
-            for position in share.positions:
-                own = rows_of[partitions[position]]
+            for own in share:
                 if len(own) < PARTITION_BATCH_SIZES[-1]:
                     loose += own
                     continue
@@ -211,7 +209,7 @@ class DerivedRows:
                     else:
                         loose += part
             for part in codec.split_rows(loose, MIXED_BATCH_SIZES):
-                yield part, share.routing
+                yield part, routing
 
 
 def _group_changes(changes: Iterable[RowChange]) -> Iterable[list[RowChange]]:

@@ -17,12 +17,12 @@ import struct
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from linkstore.core import calls
 from linkstore.core.calls import Call
@@ -44,6 +44,9 @@ from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Level, Requests, Row, Statement, Tables
 from linkstore.errors import BackendError, StoreClosedError
 
+T = TypeVar("T")
+PartitionKey = TypeVar("PartitionKey", bound=tuple[bytes, ...])
+"""The columns of the key of a partition, packed."""
 PAGE_ROWS: Final = 5_000
 """Rows per page. An answer that cannot have more rows is asked for without pages."""
 _FIRST_WAIT: Final = 0.05
@@ -456,18 +459,6 @@ class _PackedHandler(protocol.ProtocolHandler):  # type: ignore[misc]
     }
 
 
-class NodeShare(NamedTuple):
-    """The partitions of one node.
-
-    Attributes:
-        positions: Positions of their keys in the list of keys.
-        routing: A routing key that sends a statement to that node, None for any node.
-    """
-
-    positions: list[int]
-    routing: bytes | None = None
-
-
 class Placement:
     """Groups partition keys by the node to ask, by the driver's metadata of tokens.
 
@@ -488,23 +479,26 @@ class Placement:
             return True
         return len(metadata.get_replicas(self._keyspace, b"any")) != 1
 
-    def by_replica(self, keys: Sequence[tuple[bytes, ...]]) -> list[NodeShare]:
-        """Group partition keys by the first of their replicas that is up and in the local datacenter.
+    def by_replica(self, items: Mapping[PartitionKey, T]) -> list[tuple[list[T], bytes | None]]:
+        """Group items by the first replica of their partition that is up and in the local datacenter.
 
         If there is only one node, or the driver does not know the tokens, there is one group. This takes some
         microseconds per key and sends nothing to the server.
 
         Args:
-            keys: The values of the columns of each partition key, packed.
+            items: The items by partition key.
+
+        Returns:
+            The items of each node, and a routing key that sends a statement there, None for any node.
         """
-        if len(keys) < 2 or len(self._cluster.metadata.all_hosts()) < 2:
-            return [NodeShare(list(range(len(keys))))] if keys else []
-        shares: dict[object, NodeShare] = {}
-        for position, key in enumerate(keys):
+        if len(items) < 2 or len(self._cluster.metadata.all_hosts()) < 2:
+            return [([*items.values()], None)] if items else []
+        shares: dict[object, tuple[list[T], bytes | None]] = {}
+        for key, item in items.items():
             routing = make_routing_key(key)
             owner = self._find_owner(routing)
-            share = shares.setdefault(owner, NodeShare([], routing if owner else None))
-            share.positions.append(position)
+            share, _ = shares.setdefault(owner, ([], routing if owner else None))
+            share.append(item)
         return list(shares.values())
 
     def _find_owner(self, routing: bytes) -> Any:

@@ -133,10 +133,10 @@ class GroupReader:
         """Yield a link kind and a statement that reads groups of this kind."""
         for kind in dict.fromkeys(kind for kind, _ in groups):
             tags = [tag for of, tag in groups if of == kind]
-            keys = [(kind.encode(), tag.encode(), side.encode(), _FIRST_BUCKET) for tag in tags]
+            keys = {(kind.encode(), tag.encode(), side.encode(), _FIRST_BUCKET): tag for tag in tags}
             rows = len(self._buckets) * limit
             for part, routing in self._fetcher.parts(keys, rows):
-                values = (kind, [tags[at] for at in part], side, self._buckets, limit)
+                values = (kind, part, side, self._buckets, limit)
                 yield kind, Statement(cql=text, values=values, routing=routing, limit=len(part) * rows)
 
 

@@ -22,7 +22,7 @@ from linkstore.engines.cassandra.codec import (
     pack_vector,
     select_searchable,
 )
-from linkstore.engines.cassandra.execution import PAGE_ROWS, Placement
+from linkstore.engines.cassandra.execution import PAGE_ROWS, PartitionKey, Placement
 from linkstore.engines.cassandra.statements import Requests, Row, Statement, ask
 from linkstore.errors import FilterError
 
@@ -196,27 +196,24 @@ class RowFetcher:
         if not ids:
             return []
         statements = tuple(
-            Statement(cql=statement, values=([ids[at] for at in part],), routing=routing, limit=len(part))
-            for part, routing in self.parts([(one.encode(),) for one in ids])
+            Statement(cql=statement, values=(part,), routing=routing, limit=len(part))
+            for part, routing in self.parts({(one.encode(),): one for one in ids})
         )
         answers = yield Requests(statements=statements, what=what)
         return [row for rows in answers for row in rows]
 
-    def parts(
-        self, keys: Sequence[tuple[bytes, ...]], rows: int = 1
-    ) -> Iterator[tuple[list[int], bytes | None]]:
-        """Yield, for each statement, the positions of its partition keys and its routing key.
+    def parts(self, items: Mapping[PartitionKey, V], rows: int = 1) -> Iterator[tuple[list[V], bytes | None]]:
+        """Yield, for each statement, the items whose partitions it reads and its routing key.
 
         Args:
-            keys: The partition keys.
-            rows: The most rows that are read for a key.
+            items: The items by partition key.
+            rows: The most rows that are read for an item.
         """
         most = min(MAX_KEYS_PER_STATEMENT, max(MIN_KEYS_PER_STATEMENT, PAGE_ROWS // rows))
-        for share in self.placement.by_replica(keys):
-            number = len(share.positions)
-            count = -(-number // most)
-            for part in split_batches(share.positions, -(-number // count)):
-                yield part, share.routing
+        for share, routing in self.placement.by_replica(items):
+            count = -(-len(share) // most)
+            for part in split_batches(share, -(-len(share) // count)):
+                yield part, routing
 
 
 class FilterHistory:

@@ -138,9 +138,8 @@ def make_document_writes(
         lifetime: Seconds until documents expire. 0: never.
     """
     expiry = codec.SIZE.pack(lifetime)
-    for share in fetcher.placement.by_replica([(version.id.encode(),) for version in versions]):
-        part_of = [versions[position] for position in share.positions]
-        rows = [(*version.pack(born.get(version.id, at)), expiry) for version in part_of]
+    for share, _ in fetcher.placement.by_replica({(version.id.encode(),): version for version in versions}):
+        rows = [(*version.pack(born.get(version.id, at)), expiry) for version in share]
         for part in codec.split_rows(rows, DOCUMENT_BATCH_SIZES):
             text = cql.write_documents(len(part))
             yield codec.pack_batch(text, at, part, routing=part[0][0])
