@@ -128,20 +128,17 @@ class CassandraBackend(Backend):
 
     def manifest(self) -> Operation[Manifest]:
         """Read the table of settings, until an embedding is recorded there."""
-        self._check_open()
         if self._manifest.dimension is None:
             self._manifest = (yield from tables.read_settings()).manifest
         return self._manifest
 
     def claim(self, manifest: Manifest) -> Operation[Manifest]:
         """Create the tables of documents and members, then record the embedding unless one is recorded."""
-        self._check_open()
         self._manifest = yield from tables.claim_embedding(manifest, self._nodes)
         return self._manifest
 
     def write(self, change: Change) -> Operation[Written]:
         """Write in an order that leaves the store consistent if the client stops after any statement."""
-        self._check_open()
         put, put_pages = tuple(change.put), tuple(change.put_pages)
         dimension = (yield from self.manifest()).dimension
         change = Change(
@@ -181,7 +178,6 @@ class CassandraBackend(Backend):
 
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
         """Read the table of pages."""
-        self._check_open()
         return (yield from tables.read_pages(source, urls))
 
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
@@ -200,17 +196,14 @@ class CassandraBackend(Backend):
 
     def read_notes(self, names: Sequence[str] | None) -> Operation[dict[str, str]]:
         """Read the table of settings."""
-        self._check_open()
         return (yield from tables.read_notes(names))
 
     def add_notes(self, names: Collection[str]) -> Operation[None]:
         """Write to the table of settings."""
-        self._check_open()
         yield from tables.add_notes(names)
 
     def exchange_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
         """Write to the table of settings, with a lightweight transaction."""
-        self._check_open()
         return (yield from tables.exchange_note(name, value, expected))
 
     def collect_names(self) -> Operation[Vocabulary]:
@@ -221,12 +214,10 @@ class CassandraBackend(Backend):
 
     def flush(self) -> Operation[None]:
         """Do nothing: the server updates its index with the documents."""
-        self._check_open()
         yield from ()
 
     def compact(self) -> Operation[None]:
         """Do nothing: the servers compact on their own after ``gc_grace_seconds``."""
-        self._check_open()
         yield from ()
 
     def inspect(self, *, repair: bool) -> Operation[list[Finding]]:
@@ -243,15 +234,16 @@ class CassandraBackend(Backend):
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation in the caller's thread."""
+        self._check_open()
         return calls.run(operation, self._executor.run)
 
     async def arun(self, operation: Operation[T]) -> T:
         """Run an operation on the caller's event loop."""
+        self._check_open()
         return await calls.arun(operation, self._executor.arun)
 
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
         """Read what the plan fetches, each document at most once."""
-        self._check_open()
         claimed = yield from self._is_claimed()
         within = Scope(scope, self._fetcher, self._settings.scan_limit, self._history)
         replicated = self._placement.is_replicated
