@@ -113,20 +113,6 @@ class CorpusStatistics:
             self._last[EVERYTHING.key] = totals, until
 
 
-def estimate_count(hashes: npt.NDArray[np.uint64]) -> float:
-    """Estimate the number of documents in a partition from its first hashes.
-
-    Hashes are distributed uniformly, so the ``n``-th smallest hash divided by the range of hashes estimates
-    ``n`` divided by their number. Source: Z. Bar-Yossef et al., "Counting Distinct Elements in a Data
-    Stream", RANDOM 2002; in the unbiased form of K. Beyer et al., "On Synopses for Distinct-Value Estimation
-    under Multiset Operations", SIGMOD 2007. The standard error is a little over 1/sqrt(n).
-
-    Args:
-        hashes: (n,) ascending, at least one.
-    """
-    return (len(np.unique(hashes)) - 1) / ((float(hashes[-1]) + 1) / _HASH_RANGE)
-
-
 @dataclass(slots=True)
 class PostingReading:
     """The postings of a word in one partition that were read.
@@ -191,17 +177,20 @@ class PostingReading:
             self.last, self.more = self.rows[-1], True
 
     def count(self, share: float = 1.0) -> float:
-        """Return the number of documents; if not all were read, ``share`` of an estimate of it."""
-        hashes = self.heads["hash"]
-        distinct = len(np.unique(hashes))
+        """Return the number of documents; if not all were read, ``share`` of an estimate of it.
+
+        Hashes are distributed uniformly, so the ``n``-th smallest hash divided by the range of hashes
+        estimates ``n`` divided by their number. Source: Z. Bar-Yossef et al., "Counting Distinct Elements in
+        a Data Stream", RANDOM 2002; in the unbiased form of K. Beyer et al., "On Synopses for Distinct-Value
+        Estimation under Multiset Operations", SIGMOD 2007, which leaves out the last document where reading
+        ended with it. The standard error is a little over 1/sqrt(n).
+        """
+        distinct = len(np.unique(self.heads["hash"]))
         if not self.more:
             return distinct
-        if len(self.rows) >= self.wanted:
-            estimated = estimate_count(hashes)
-        else:  # of a scope, where enough others were looked at
-            (last,) = np.frombuffer(self.last[0], POSTING_HEAD)["hash"]
-            estimated = distinct / ((float(last) + 1) / _HASH_RANGE)
-        return max(distinct, share * estimated)
+        ended_with_it = len(self.rows) >= self.wanted
+        last = int.from_bytes(self.last[0][:HASH_BYTES], "big")
+        return max(distinct, share * (distinct - ended_with_it) / ((last + 1) / _HASH_RANGE))
 
     def total(self) -> CorpusTotals:
         """Return the numbers of documents and of their words, estimated if not all were read."""
