@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import unquote
@@ -199,9 +200,7 @@ def check_keyspace(session: Session, keyspace: str) -> None:
             f"a node of Cassandra has no keyspace {keyspace!r}, and after {_AGREEMENT:.0f} s the nodes do not"
             " agree on the schema; look at nodetool describecluster, and try again"
         )
-    nodes: dict[str, int] = {}
-    for host in metadata.all_hosts():
-        nodes[host.datacenter] = nodes.get(host.datacenter, 0) + 1
+    nodes = Counter(host.datacenter for host in metadata.all_hosts())
     copies = "".join(f", '{name}': {min(3, number)}" for name, number in sorted(nodes.items()))
     others = sorted(name for name in metadata.keyspaces if not name.startswith("system"))
     there = f" (it has {', '.join(map(repr, others[:_MAX_NAMED]))})" if others else ""
