@@ -241,9 +241,10 @@ def write_settings(count: int) -> str:
 
 
 EXCHANGE_SETTING: Final = "UPDATE $settings SET value = ? WHERE name = ? IF value = ?"
-"""Set a setting if it has the old value, returning (applied, …). Values: new value, name, old value."""
-REMOVE_SETTING: Final = "DELETE FROM $settings WHERE name = ? IF value = ?"
-"""Remove a setting if it has the old value, returning (applied, …). Values: name, old value."""
+"""Set a setting (null: remove it) if it has the old value (null: none), returning (applied, …).
+
+Values: new value, name, old value.
+"""
 INSERT_SETTING: Final = "INSERT INTO $settings (name, value) VALUES (?, ?) IF NOT EXISTS"
 """Insert a setting if none has that name, returning (applied, and if not, name, value).
 

@@ -64,7 +64,7 @@ def read_notes(names: Sequence[str] | None) -> Operation[dict[str, str]]:
     """Return the notes with these names (None: all)."""
     if names is None:
         rows = yield from ask(_READING_SETTINGS, cql.READ_SETTINGS)
-        return {name: value for name, value in rows if name not in _STORE_SETTINGS}
+        return {name: value for name, value in rows if value is not None and name not in _STORE_SETTINGS}
     if not names:
         return {}
     statements = tuple(
@@ -72,7 +72,7 @@ def read_notes(names: Sequence[str] | None) -> Operation[dict[str, str]]:
         for part in split_batches(names, _SETTINGS_PER_READ)
     )
     answers = yield Requests(statements=statements, what=_READING_SETTINGS)
-    return {name: value for rows in answers for name, value in rows}
+    return {name: value for rows in answers for name, value in rows if value is not None}
 
 
 def add_notes(names: Iterable[str]) -> Operation[None]:
@@ -88,17 +88,12 @@ def add_notes(names: Iterable[str]) -> Operation[None]:
 def exchange_note(name: str, value: str | None, expected: str | None) -> Operation[str | None]:
     """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards.
 
-    This is a lightweight transaction. If the driver repeats one that the server had applied, the second does
-    not apply. So success is determined by reading the note afterwards.
+    This is a lightweight transaction, for which a note that does not exist has the value null. If the driver
+    repeats one that the server had applied, the second does not apply. So success is determined by reading
+    the note afterwards.
     """
     if value != expected:
-        if expected is None:
-            writing = ask("write a note", cql.INSERT_SETTING, name, value, level="write")
-        elif value is None:
-            writing = ask("write a note", cql.REMOVE_SETTING, name, expected, level="write")
-        else:
-            writing = ask("write a note", cql.EXCHANGE_SETTING, value, name, expected, level="write")
-        yield from writing
+        yield from ask("write a note", cql.EXCHANGE_SETTING, value, name, expected, level="write")
     return (yield from read_notes([name])).get(name)
 
 
