@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from typing import NoReturn, TypeVar
 
-import numpy as np
-
 from linkstore.core import calls
 from linkstore.core.calls import answer_plan
 from linkstore.core.filters import EVERYTHING, Condition
@@ -23,7 +21,13 @@ from linkstore.engines.cassandra.execution import Executor, Placement
 from linkstore.engines.cassandra.lexical import CorpusStatistics, WordSearch
 from linkstore.engines.cassandra.members import GroupReader
 from linkstore.engines.cassandra.reader import CassandraReader
-from linkstore.engines.cassandra.reading import FilterHistory, RowFetcher, Scope, scan_documents
+from linkstore.engines.cassandra.reading import (
+    DOCUMENTS_PER_PAGE,
+    FilterHistory,
+    RowFetcher,
+    Scope,
+    scan_documents,
+)
 from linkstore.engines.cassandra.repair import RowInspection, read_links
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables, can_name_tables
@@ -189,10 +193,8 @@ class CassandraBackend(Backend):
 
     def links(self) -> Operation[StoredLinks]:
         """Read the links of all documents."""
-        if not (yield from self._is_claimed()):
-            nothing = np.empty(0, np.int64)
-            return StoredLinks((), (), nothing, nothing, nothing != 0, nothing != 0, nothing)
-        return (yield from read_links())
+        claimed = yield from self._is_claimed()
+        return (yield from read_links(empty=not claimed))
 
     def read_notes(self, names: Sequence[str] | None) -> Operation[dict[str, str]]:
         """Read the table of settings."""
@@ -208,9 +210,12 @@ class CassandraBackend(Backend):
 
     def collect_names(self) -> Operation[Vocabulary]:
         """Read all documents."""
-        if not (yield from self._is_claimed()):
-            return Vocabulary()
-        return (yield from tables.collect_stored_names())
+        names = Vocabulary()
+        records = yield from self.scan(None, DOCUMENTS_PER_PAGE)
+        while records:
+            names |= collect_record_names(records)
+            records = yield from self.scan(records[-1].id, DOCUMENTS_PER_PAGE)
+        return names
 
     def flush(self) -> Operation[None]:
         """Do nothing: the server updates its index with the documents."""

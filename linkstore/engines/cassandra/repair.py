@@ -48,9 +48,9 @@ _MAX_EXAMPLES: Final = 5
 _PARTIAL: Final = "documents that lack a column and so are not found; add them again, or delete them"
 
 
-def read_links() -> Operation[StoredLinks]:
-    """Return the links of all documents."""
-    rows = yield from ask("read all documents", cql.READ_ALL_LINKS)
+def read_links(*, empty: bool) -> Operation[StoredLinks]:
+    """Return the links of all documents, of which an empty store has no table yet."""
+    rows = [] if empty else (yield from ask("read all documents", cql.READ_ALL_LINKS))
     ids: list[str] = []
     groups: dict[tuple[str, str], int] = {}
     found: list[tuple[int, int, bool, bool]] = []

@@ -29,11 +29,9 @@ import orjson
 
 from linkstore.core.calls import split_batches
 from linkstore.core.plans import Operation
-from linkstore.core.vocabulary import Vocabulary
-from linkstore.engines.bookkeeping import collect_record_names
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, make_search, scan_documents
+from linkstore.engines.cassandra.reading import RowFetcher, make_search
 from linkstore.engines.cassandra.statements import Requests, Row, Statement, Tables, ask, run_each, run_writes
 from linkstore.engines.contract import Manifest, PageEntry
 from linkstore.errors import BackendError, ClockSkewError, StoreFormatError, StoreNotFoundError
@@ -167,16 +165,6 @@ def read_accesses(fetcher: RowFetcher, ids: Sequence[str]) -> Operation[dict[str
     ids_of = {make_access_key(id, born): id for id, born in there.items()}
     rows = yield from fetcher.by_id(cql.READ_ACCESSES, list(ids_of), "read accesses")
     return {ids_of[key]: time for key, time in rows}
-
-
-def collect_stored_names() -> Operation[Vocabulary]:
-    """Return the names that stored documents use, of which all are read, some at a time."""
-    names = Vocabulary()
-    versions = yield from scan_documents(None, DOCUMENTS_PER_PAGE)
-    while versions:
-        names |= collect_record_names(version.record() for version in versions)
-        versions = yield from scan_documents(versions[-1].id, DOCUMENTS_PER_PAGE)
-    return names.checkable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
