@@ -174,21 +174,13 @@ class RowFetcher:
 
     def versions(self, ids: Sequence[str]) -> Operation[dict[str, DocumentVersion]]:
         """Read what must be known of documents to write them. Those that do not exist are left out."""
-        rows = yield from self.version_rows(ids)
+        rows = yield from self.by_id(cql.READ_VERSIONS, ids, "read documents")
         return {row[0]: DocumentVersion.of_row(row) for row in rows if is_whole(row)}
-
-    def version_rows(self, ids: Sequence[str]) -> Operation[list[Row]]:
-        """Read the rows of documents with the columns :data:`.statements.VERSION`."""
-        return self.by_id(cql.READ_VERSIONS, ids, "read documents")
 
     def present(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
         """Read which documents exist, and when each of them was added, by id."""
         rows = yield from self.by_id(cql.READ_PRESENCE, ids, "read documents")
         return {id: born or 0 for id, digest, born in rows if digest is not None}
-
-    def attributes(self, ids: Sequence[str]) -> Operation[list[Row]]:
-        """Read the ids and the metadata of documents."""
-        return self.by_id(cql.READ_ATTRIBUTES, ids, "read what filters ask for")
 
     def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[Row]]:
         """Read the rows that a statement with a list of ids returns."""
@@ -294,7 +286,7 @@ class Scope:
         if not sample:
             self.charge(len(unknown))
         for part in split_batches(unknown, _CHECKS_PER_READ):
-            rows = yield from self.fetcher.attributes(part)
+            rows = yield from self.fetcher.by_id(cql.READ_ATTRIBUTES, part, "read what filters ask for")
             self._verdicts.update(dict.fromkeys(part, False))
             self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
         return {id for id in asked if self._verdicts.get(id, False)}

@@ -251,7 +251,7 @@ class ChangeWriter:
 
     def _read(self, ids: Sequence[str]) -> Operation[tuple[dict[str, DocumentVersion], dict[str, int]]]:
         """Read the stored versions of documents, and write times, also of those that lack a column."""
-        rows = yield from self.fetcher.version_rows(ids)
+        rows = yield from self.fetcher.by_id(cql.READ_VERSIONS, ids, "read documents")
         versions = {row[0]: DocumentVersion.of_row(row) for row in rows if is_whole(row)}
         return versions, {row[0]: find_last_write(row) for row in rows if has_content(row)}
 
