@@ -208,9 +208,6 @@ LONGEST_ID: Final = 65_000
 LONGEST_TERM: Final = 512
 """Longer values (bytes of UTF-8) are not searchable; the server's index accepts at most 1,024 bytes."""
 _REQUIRED_COLUMNS: Final = 6
-_MAX_UTF8_BYTES: Final = 4
-_MAX_KEY_BYTES: Final = 200_000
-"""Upper limit of the bytes of an id and a vector."""
 _WEIGHT: Final = struct.Struct(">f")
 _MAX_CACHED_LINKS: Final = 1 << 14
 """How many different links are kept parsed."""
@@ -271,7 +268,7 @@ class DocumentVersion:
         Raises:
             DocumentError: If the metadata is not JSON, or the id is too long. The message names the document.
         """
-        if len(record.id) > LONGEST_ID or len(record.id.encode()) > LONGEST_ID:
+        if len(record.id.encode()) > LONGEST_ID:
             raise DocumentError(
                 f"document {record.id[:60]!r}… cannot be stored: its id has {len(record.id.encode()):,}"
                 f" bytes, and in Cassandra it may have {LONGEST_ID:,} at most"
@@ -310,9 +307,6 @@ class DocumentVersion:
         Raises:
             DocumentError: If it takes more bytes than the limit. The message names the document.
         """
-        letters = len(self.text) + len(self.attributes)
-        if 2 * _MAX_UTF8_BYTES * letters + len(self.packed or b"") + _MAX_KEY_BYTES < limit:
-            return  # even if each letter took most bytes, and all were stored twice
         size = sum(len(column or b"") for column in self.pack(0))
         if size > limit:
             raise DocumentError(
@@ -515,4 +509,4 @@ def format_term(value: object) -> str | None:
 
 def is_possible_id(id: str) -> bool:
     """Say whether a document can have this id. Other ids are not sent to the server."""
-    return len(id) <= LONGEST_KEY and len(id.encode()) <= LONGEST_KEY
+    return len(id.encode()) <= LONGEST_KEY
