@@ -98,7 +98,6 @@ class Attempts:
     """The attempts of one statement.
 
     Args:
-        position: Its place among the statements of the operation.
         statement: The statement.
         rows: The pages of its answer received so far.
         page: Paging state of the previous page, None for the first page.
@@ -108,7 +107,6 @@ class Attempts:
         future: Its request.
     """
 
-    position: int
     statement: Statement
     rows: list[Row] = field(default_factory=list)
     page: bytes | None = None
@@ -135,8 +133,8 @@ class Flight:
 
     def __init__(self, requests: Requests) -> None:
         self.requests = requests
-        self.answers: list[list[Row]] = [[] for _ in requests.statements]
-        self.ready = deque(Attempts(*each) for each in enumerate(requests.statements))
+        self.ready = deque(map(Attempts, requests.statements))
+        self.answers = [attempts.rows for attempts in self.ready]
         self.running: set[Attempts] = set()
         self.failed: list[Attempts] = []
         self.wait, self.overload = 0.0, False
@@ -164,8 +162,6 @@ class Flight:
             attempts.page = future.result().paging_state
             attempts.failures, attempts.since = Counter(), 0.0
             self.ready.appendleft(attempts)
-        else:
-            self.answers[attempts.position] = attempts.rows
 
 
 class Inbox:
@@ -388,7 +384,7 @@ class Executor:
 
     def _prepare_patiently(self, cql: str, what: str) -> Operation[None]:
         """Prepare a text unless it is prepared, with the same retries as for running statements."""
-        attempts = Attempts(0, Statement(cql=cql), since=time.monotonic())
+        attempts = Attempts(Statement(cql=cql), since=time.monotonic())
         while cql not in self._prepared:
             try:
                 yield Call(self._prepare, arguments=(cql,))  # the driver blocks meanwhile
