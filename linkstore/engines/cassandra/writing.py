@@ -36,11 +36,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-import orjson
-
 from linkstore.core.calls import split_batches
 from linkstore.core.documents import replace_kinds
-from linkstore.core.links import LINKS_KEY, Link
+from linkstore.core.links import Link
 from linkstore.core.plans import Operation
 from linkstore.core.processes import Lock
 from linkstore.engines.cassandra import codec
@@ -421,8 +419,7 @@ def _plan_relink(
     before: DocumentVersion, kinds: Collection[str], links: Sequence[Link]
 ) -> DocumentVersion | None:
     """Return the version after a change of links, with only the new links; None if it has these already."""
-    metadata = {LINKS_KEY: orjson.loads(before.links_json)} if before.links_json else {}
-    if replace_kinds(metadata, kinds, links) is None:
+    if replace_kinds(before.metadata(), kinds, links) is None:
         return None
     at = before.written + _TIMESTAMP_OFFSET
     replaced = {link.kind for link in links} | {kind for kind, *_ in before.links if kind in kinds}
