@@ -83,12 +83,9 @@ class CassandraBackend(Backend):
         self._clock = writing.Clock()
         self._close_session = close_session
         self._closed = False
-        buckets, lexical = self._settings.buckets, self._settings.lexical
         self._nodes = max(1, len(session.cluster.metadata.all_hosts()))
         self.run(tables.check_clocks(self._nodes, self._settings.max_clock_skew))
-        recorded = self.run(
-            tables.set_up_tables(self._tables, create=create, buckets=buckets, lexical=lexical)
-        )
+        recorded = self.run(tables.set_up_tables(self._tables, self._settings, create=create))
         self._buckets = recorded.buckets
         self._manifest = recorded.manifest
         self._placement = Placement(session, keyspace)

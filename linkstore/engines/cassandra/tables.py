@@ -32,6 +32,7 @@ from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.reading import RowFetcher, make_search
+from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Row, Statement, Tables, ask, run_each, run_writes
 from linkstore.engines.contract import Manifest, PageEntry
 from linkstore.errors import BackendError, ClockSkewError, StoreFormatError, StoreNotFoundError
@@ -184,14 +185,13 @@ class StoreSettings:
     lexical: bool
 
 
-def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) -> Operation[StoreSettings]:
+def set_up_tables(tables: Tables, settings: CassandraSettings, *, create: bool) -> Operation[StoreSettings]:
     """Create the small tables if they do not exist, and read the settings.
 
     Args:
         tables: The tables of the store.
+        settings: What is fixed when a store is created.
         create: Whether to create them.
-        buckets: The setting of a new store.
-        lexical: Whether a new store indexes words.
 
     Raises:
         BackendError: If the keyspace has tables with its names that are not a store's.
@@ -212,8 +212,8 @@ def set_up_tables(tables: Tables, *, create: bool, buckets: int, lexical: bool) 
                 " or drop them"
             )
         yield from _run_schema_statements(cql.CREATE_SMALL_TABLES)
-        words = "built" if lexical else "none"
-        values = {"buckets": str(buckets), "words": words, "version": str(SCHEMA_VERSION)}
+        words = "built" if settings.lexical else "none"
+        values = {"buckets": str(settings.buckets), "words": words, "version": str(SCHEMA_VERSION)}
         yield from _record_settings(values)
         recorded = yield from read_settings()
     if recorded.version != SCHEMA_VERSION:
