@@ -280,22 +280,22 @@ class ChangeWriter:
             rows_before = self.derived.derive(list(before.values()), rows)
             overtaken = {id for id, version in before.items() if version.written > self._at}
             replaced = [version for id, version in before.items() if id not in overtaken]
-            open_ = [id for id in part if id not in overtaken]
-            written = [versions[id] for id in open_ if id in versions]
+            mine = [id for id in part if id not in overtaken]
+            written = [versions[id] for id in mine if id in versions]
             if written:
                 self._check_time()
             born = {id: version.born for id, version in before.items()}
             writes = make_document_writes(self.fetcher, written, self._at, born, self._lifetime)
             yield from run_writes("write documents", writes)
-            removed = split_batches((id for id in open_ if id not in versions), DOCUMENTS_PER_DELETION)
-            deletions = ((self._at, ids) for ids in removed)
+            removed = split_batches((id for id in mine if id not in versions), DOCUMENTS_PER_DELETION)
+            deletions = ((self._at, together) for together in removed)
             yield from run_each("delete documents", cql.DELETE_DOCUMENTS, deletions)
             accesses = [(version.id, version.born) for version in replaced if version.id not in versions]
             yield from forget_accesses(accesses, self._at)
             for id in part:
-                own, others = rows.get(id, NO_ROWS), rows_before.get(id, NO_ROWS)
-                lost = id in overtaken
-                changes.append(self._make_change(before=own) if lost else self._make_change(own, others))
+                now, then = rows.get(id, NO_ROWS), rows_before.get(id, NO_ROWS)
+                kept = id not in overtaken  # else what was added for it goes
+                changes.append(self._make_change(now, then) if kept else self._make_change(before=now))
             words = _count_words(written, rows) - _count_words(replaced, rows_before)
             self.corpus.add(len(written) - len(replaced), words)
         return changes
