@@ -470,10 +470,7 @@ class Placement:
     @property
     def is_replicated(self) -> bool:
         """Whether partitions have several replicas, True if this is not known."""
-        metadata = self._cluster.metadata
-        if self._keyspace not in metadata.keyspaces or not metadata.token_map:
-            return True
-        return len(metadata.get_replicas(self._keyspace, b"any")) != 1
+        return len(self._cluster.metadata.get_replicas(self._keyspace, b"any")) != 1
 
     def by_replica(self, items: Mapping[PartitionKey, T]) -> list[tuple[list[T], bytes | None]]:
         """Group items by the first replica of their partition that is up and in the local datacenter.
