@@ -78,12 +78,11 @@ class GroupReader:
             *self._make_statements(cql.READ_MEMBERS, full, side, limit),
             *self._make_statements(cql.READ_MEMBER_TAGS, hubs, side, limit),
         ]
-        if asked:
-            statements = tuple(statement for _, statement in asked)
-            answers = yield Requests(statements=statements, what="read link groups")
-            for (kind, _), rows in zip(asked, answers, strict=True):
-                for tag, of in groupby(rows, itemgetter(0)):
-                    found[kind, tag] += of
+        statements = tuple(statement for _, statement in asked)
+        answers = yield Requests(statements=statements, what="read link groups")
+        for (kind, _), rows in zip(asked, answers, strict=True):
+            for tag, of in groupby(rows, itemgetter(0)):
+                found[kind, tag] += of
         for group, members in found.items():
             if len(members) < limit:
                 self._hubs.pop((*group, side), None)
@@ -123,7 +122,7 @@ class GroupReader:
                 Statement(cql=cql.READ_MORE_MEMBERS, values=(*group, side, bucket, id, most))
                 for (group, bucket), id in last.items()
             )
-            answers = (yield Requests(statements=statements, what="read link groups")) if statements else ()
+            answers = yield Requests(statements=statements, what="read link groups")
             pages = {at: rows for at, rows in zip(last, answers, strict=True) if rows}
         return [found[group] for group in groups]
 

@@ -184,12 +184,10 @@ class RowFetcher:
 
     def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[Row]]:
         """Read the rows that a statement with a list of ids returns."""
-        ids = [id for id in ids if is_possible_id(id)]
-        if not ids:
-            return []
+        keys = {(id.encode(),): id for id in ids if is_possible_id(id)}
         statements = tuple(
             Statement(cql=statement, values=(part,), routing=routing, limit=len(part))
-            for part, routing in self.parts({(one.encode(),): one for one in ids})
+            for part, routing in self.parts(keys)
         )
         answers = yield Requests(statements=statements, what=what)
         return [row for rows in answers for row in rows]

@@ -70,10 +70,8 @@ class Requests:
 
 
 def run_writes(what: str, statements: Iterable[Statement]) -> Operation[None]:
-    """Run statements that write, if there are any, with ``what`` as in :class:`Requests`."""
-    all_of_them = tuple(statements)
-    if all_of_them:
-        yield Requests(statements=all_of_them, what=what)
+    """Run statements that write, with ``what`` as in :class:`Requests`."""
+    yield Requests(statements=tuple(statements), what=what)
 
 
 def run_each(what: str, cql: str, rows: Iterable[Sequence[Any]]) -> Operation[None]:

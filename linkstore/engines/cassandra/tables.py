@@ -64,8 +64,6 @@ def read_notes(names: Sequence[str] | None) -> Operation[dict[str, str]]:
     if names is None:
         rows = yield from ask(_READING_SETTINGS, cql.READ_SETTINGS)
         return {name: value for name, value in rows if value is not None and name not in _STORE_SETTINGS}
-    if not names:
-        return {}
     statements = tuple(
         Statement(cql=cql.READ_NAMED_SETTINGS, values=(part,), limit=len(part))
         for part in split_batches(names, _SETTINGS_PER_READ)
@@ -131,7 +129,7 @@ def _read_named(text: str, names: Iterable[EntryName]) -> Operation[list[Row]]:
         for source, of in urls.items()
         for part in split_batches(of, _URLS_PER_STATEMENT)
     )
-    answers = (yield Requests(statements=statements, what=_READING_ENTRIES)) if statements else ()
+    answers = yield Requests(statements=statements, what=_READING_ENTRIES)
     return [row for rows in answers for row in rows]
 
 
