@@ -184,13 +184,14 @@ class Inbox:
             with suppress(RuntimeError):  # the loop is closed, so nothing waits
                 wake()
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until there is something, and say whether there is."""
+    def wait(self, seconds: float) -> None:
+        """Wait until there is something."""
         self._event.clear()
         self._wake = self._event.set
-        return bool(self.items) or self._event.wait(seconds)
+        if not self.items:
+            self._event.wait(seconds)
 
-    async def arrive(self, seconds: float) -> bool:
+    async def arrive(self, seconds: float) -> None:
         """Wait as :meth:`wait` does, without blocking the event loop."""
         event = asyncio.Event()
         self._wake = partial(asyncio.get_running_loop().call_soon_threadsafe, event.set)
@@ -198,7 +199,6 @@ class Inbox:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await event.wait()
-        return bool(self.items)
 
 
 def compute_backoff(tries: int) -> float:
