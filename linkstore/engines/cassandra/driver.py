@@ -19,14 +19,13 @@ except ImportError as error:
     raise MissingExtraError("a store in Cassandra", "cassandra") from error
 
 Session = cluster.Session
-ERRORS = (
-    cassandra.DriverException,
-    cluster.NoHostAvailable,
+_LOST: Final = (
     connection.ConnectionException,
     connection.ConnectionBusy,
     pool.NoConnectionsAvailable,
-    protocol.ErrorMessage,
+    OSError,
 )
+ERRORS = (cassandra.DriverException, cluster.NoHostAvailable, protocol.ErrorMessage, *_LOST)
 """Every exception that the driver raises for a request."""
 
 _ONCE: Final = 1
@@ -73,12 +72,6 @@ _LOOK_AT_SCHEMA: Final = (
 _LOOK_AT_LOGIN: Final = (
     "Check the user name and the password: those of the session's auth_provider or, for a URL, those in the"
     " environment variables LINKSTORE_CASSANDRA_USERNAME and LINKSTORE_CASSANDRA_PASSWORD."
-)
-_LOST: Final = (
-    connection.ConnectionException,
-    connection.ConnectionBusy,
-    pool.NoConnectionsAvailable,
-    OSError,
 )
 
 
