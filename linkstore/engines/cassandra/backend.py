@@ -196,7 +196,7 @@ class CassandraBackend(Backend):
         """Read the links of all documents."""
         if not (yield from self._is_claimed()):
             nothing = np.empty(0, np.int64)
-            return StoredLinks((), (), nothing, nothing, nothing != 0, nothing != 0, nothing)
+            return StoredLinks((), (), nothing, nothing, nothing != 0, nothing != 0)
         return (yield from read_links(self._tables))
 
     def read_notes(self, names: Sequence[str] | None) -> Operation[dict[str, str]]:

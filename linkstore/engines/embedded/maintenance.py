@@ -33,7 +33,6 @@ from linkstore.engines.embedded.derived import (
     StaleStateError,
     forget_snapshot,
     parse_snapshot,
-    read_state,
     record_snapshot,
 )
 from linkstore.engines.embedded.files import name_file
@@ -335,14 +334,16 @@ class OpenStore:
         """Write and record a snapshot, while no other is being written."""
         try:
             # No transaction stays open meanwhile, which would keep the log from shrinking.
-            state = self.read_view(read_state)
-            made = self.derived.write(state, afresh=afresh)
+            mirror, settings = self.read_view(
+                lambda view: (view.mirror, schema.read_settings(view.connection))
+            )
+            made = self.derived.write(mirror, settings, afresh=afresh)
             self.database.write(lambda connection: record_snapshot(connection, made))
         except Exception:
             recorded = parse_snapshot(self.database.read(schema.read_settings))
             self.derived.remove_others(recorded)  # documents may need the space
             raise
-        self.derived.remove_others(made, parse_snapshot(state.settings))  # others may use the one before
+        self.derived.remove_others(made, parse_snapshot(settings))  # others may use the one before
         return made
 
     def _remove_snapshot(self) -> None:
