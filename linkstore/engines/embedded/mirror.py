@@ -1,10 +1,10 @@
 """The mirror: keys, vectors and links as columns, which queries read instead of the tables.
 
 A mirror is a value: the store after some change. :func:`advance_mirror` makes the next mirror from it, at the
-cost of what changed. The holder of the current mirror replaces it by a single assignment; so even after an
-interrupt, no reader sees one column more advanced than another. A removed document keeps its row, marked
-with the change that removed it, until the mirror is packed. Rows are numbered in the order in which documents
-came into the mirror, and a reader returns row numbers as refs.
+cost of what changed, and of a byte for each row. The holder of the current mirror replaces it by a single
+assignment; so even after an interrupt, no reader sees one column more advanced than another. A removed
+document keeps its row, marked as removed, until the mirror is packed. Rows are numbered in the order in which
+documents came into the mirror, and a reader returns row numbers as refs.
 
 The columns of both mirrors share their memory: new rows lie past the end of the old column, so its readers do
 not see them. An interrupted addition leaves only rows that no column includes, and the next addition
@@ -33,7 +33,6 @@ from linkstore.engines.embedded.schema import convert_row_errors, fetch_rows, re
 from linkstore.errors import BackendError
 
 Array = npt.NDArray[Any]
-NEVER_REMOVED: Final = np.iinfo(np.int64).max
 SIDES: Final[tuple[Side, Side]] = ("out", "in")
 _COLUMNS: Final = {
     "keys": np.int64,
@@ -125,15 +124,6 @@ class Column:
         if len(views) == 1:
             return views[0]
         return np.concatenate(views) if views else self.base[:0]
-
-    def put(self, at: Ints, values: Array) -> None:
-        """Set rows in place, to one value each. The base must be in memory.
-
-        This changes all columns that share the rows.
-        """
-        early = at < len(self.base)
-        self.base[at[early]] = values[early]
-        self.tail[at[~early] - len(self.base)] = values[~early]
 
     def count_up_to(self, value: int) -> int:
         """Count the rows of an ascending column of whole numbers that are at most ``value``."""
@@ -236,12 +226,11 @@ class Mirror:
 
     Args:
         change: The last change that the mirror includes.
-        dead: How many of its documents have been removed.
+        there: (n,) whether each document has not been removed.
         word_count: How many words the others have together.
         keys: Document keys, ascending.
         vectors: Document vectors.
         words: How many words each document has.
-        removed_at: The change that removed each document.
         link_group: Keys of link groups, by entry.
         link_document: Rows of documents, by entry, ascending.
         link_kind: Positions in ``kinds``, by entry.
@@ -250,12 +239,11 @@ class Mirror:
     """
 
     change: int
-    dead: int
+    there: Bools
     word_count: int
     keys: Column
     vectors: Column
     words: Column
-    removed_at: Column
     link_group: Column
     link_document: Column
     link_kind: Column
@@ -268,9 +256,8 @@ class Mirror:
         kinds = arrays["kinds"]
         return cls(
             change=change,
-            dead=0,
+            there=np.ones(len(arrays["keys"]), np.bool_),
             word_count=int(arrays["words"].sum()),
-            removed_at=Column.of(np.full(len(arrays["keys"]), NEVER_REMOVED)),
             kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
             sides={
                 side: LinkSide(
@@ -290,18 +277,11 @@ class Mirror:
     @property
     def living(self) -> int:
         """The number of documents that have not been removed."""
-        return len(self.keys) - self.dead
-
-    def visible(self, rows: Ints) -> Bools:
-        """Say which documents have not been removed."""
-        if not self.dead:
-            return np.ones(len(rows), np.bool_)
-        there: Bools = self.removed_at.take(rows) > self.change
-        return there
+        return int(np.count_nonzero(self.there))
 
     def all_visible(self, start: int = 0) -> Ints:
         """Return the rows, from ``start`` on, of the documents that have not been removed."""
-        return start + np.flatnonzero(self.removed_at.rows(start, len(self.keys)) > self.change)
+        return start + np.flatnonzero(self.there[start:])
 
     def links_of(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the link entries of documents, and for each the position of its document in ``rows``."""
@@ -342,18 +322,21 @@ def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> 
 
     Keys only grow, so what ``mirror`` lacks has greater keys than what it has.
 
-    What ``mirror`` shows does not change, and an interrupt at any point is harmless. (Removals are marked
-    in rows that both mirrors share. A mark is the number of the change, and readers of ``mirror`` ignore
-    later changes. Setting a mark twice has no further effect.)
+    What ``mirror`` shows does not change, and an interrupt at any point is harmless.
     """
     if mirror.change >= change:
         return mirror
     added = _add_documents(mirror, connection)
-    removed = _mark_removals(added, connection, mirror.keys.last)
+    query = "SELECT key FROM departed WHERE change > ? AND key <= ?"
+    keys = fetch_rows(connection, query, (mirror.change, mirror.keys.last))
+    at, found = mirror.keys.find(np.array(keys, np.int64).reshape(-1))
+    removed = at[found]
+    there = np.append(mirror.there, np.ones(len(added.keys) - len(mirror.keys), np.bool_))
+    there[removed] = False
     return replace(
         added,
         change=change,
-        dead=mirror.dead + len(removed),
+        there=there,
         word_count=added.word_count - int(added.words.take(removed).sum()),
     )
 
@@ -388,7 +371,6 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
         vectors=mirror.vectors.extended(vectors),
         words=mirror.words.extended(words),
         word_count=mirror.word_count + int(words.sum()),
-        removed_at=mirror.removed_at.extended(np.full(len(rows), NEVER_REMOVED)),
         link_group=mirror.link_group.extended(group),
         link_document=mirror.link_document.extended((len(mirror.keys) + document).astype(np.int32)),
         link_kind=mirror.link_kind.extended(kind),
@@ -400,18 +382,10 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
     )
 
 
-def _mark_removals(mirror: Mirror, connection: apsw.Connection, last: int) -> Ints:
-    """Mark the documents up to a key that were removed after the mirror's change, and return their rows."""
-    query = "SELECT key, change FROM departed WHERE change > ? AND key <= ?"
-    rows = np.array(fetch_rows(connection, query, (mirror.change, last)), dtype=np.int64).reshape(-1, 2)
-    at, found = mirror.keys.find(rows[:, 0])
-    mirror.removed_at.put(at[found], rows[found, 1])
-    return at[found]
-
-
 def is_sparse(mirror: Mirror) -> bool:
     """Say whether the mirror has enough removed documents to be worth packing."""
-    return mirror.dead > max(LEAST_REMOVED, REMOVED_SHARE * mirror.living)
+    living = mirror.living
+    return len(mirror.keys) - living > max(LEAST_REMOVED, REMOVED_SHARE * living)
 
 
 def pack_mirror(mirror: Mirror) -> Mirror:

@@ -91,7 +91,7 @@ class EmbeddedReader(Reader):
             scores, count = self._score(past, fetch.vector), max(fetch.k, PROPOSALS)
             while count <= max(MAX_PROPOSALS, fetch.k):
                 proposed = self._find_rows(index.near(fetch.vector, count))
-                near, seen = self._score(proposed, fetch.vector), mirror.visible(proposed)
+                near, seen = self._score(proposed, fetch.vector), mirror.there[proposed]
                 best = self._first_passing(
                     np.concatenate((proposed[seen], past)), np.concatenate((near[seen], scores)), fetch
                 )
@@ -143,7 +143,7 @@ class EmbeddedReader(Reader):
 
     def _exist(self, rows: Ints) -> Bools:
         """Say whether each document (n,) exists for the plan."""
-        exist = self._mirror.visible(rows)
+        exist = self._mirror.there[rows]
         exist[exist] = self._holds(rows[exist])
         return exist
 
@@ -214,7 +214,9 @@ class EmbeddedReader(Reader):
         """
         mirror = self._mirror
         if self._scope.always:
-            return sizes - mirror.dead > cap  # even if all removed documents were members of it
+            return (
+                sizes - (len(mirror.keys) - mirror.living) > cap
+            )  # even if all removed documents were members of it
         hubs = np.zeros(len(sizes), np.bool_)
         open_groups, most = np.flatnonzero(sizes > cap), _FIRST * (cap + 1)
         while len(open_groups):

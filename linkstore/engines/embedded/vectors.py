@@ -493,7 +493,7 @@ def _find_nearer(index: AnnIndex, mirror: Mirror, question: Floats) -> tuple[flo
     """Return the similarity of the tenth document found (-2 if fewer are), and the rows of nearer ones."""
     rows, known = mirror.keys.find(index.near(question))
     rows = rows[known]
-    rows = rows[mirror.visible(rows)]
+    rows = rows[mirror.there[rows]]
     scores = mirror.vectors.take(rows) @ question
     tenth = float(np.partition(scores, -NEAREST)[-NEAREST]) if len(scores) >= NEAREST else -2.0
     return tenth, rows[scores > tenth + _ROUNDING]
