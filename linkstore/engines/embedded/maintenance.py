@@ -15,12 +15,10 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
-import numpy as np
 
 from linkstore.core.arguments import require_at_least, require_within
 from linkstore.core.processes import count_cores
@@ -76,12 +74,7 @@ def clean_tables(connection: apsw.Connection, *, everything: bool = False) -> No
         schema.write_settings(connection, {schema.FLOOR: change})
     listed = connection.execute("SELECT count(*) FROM departed").get
     schema.write_settings(connection, {schema.UNLISTED: gone - listed})
-    groups, used = (
-        np.fromiter(chain.from_iterable(connection.execute(query)), np.int64)
-        for query in ("SELECT key FROM link_group", "SELECT link_group FROM link")
-    )
-    orphans = np.setdiff1d(groups, used)
-    connection.executemany("DELETE FROM link_group WHERE key = ?", [(key,) for key in orphans.tolist()])
+    connection.execute("DELETE FROM link_group WHERE key NOT IN (SELECT link_group FROM link)")
     free, pages = connection.pragma("freelist_count"), connection.pragma("page_count")
     if free > max(_FREE_PAGES, pages // 2):
         connection.execute("PRAGMA incremental_vacuum").fetchall()
