@@ -192,11 +192,13 @@ class DerivedData:
         """Map the file of a snapshot, or read its graph into memory to add to it.
 
         Return the mirror in the state of the snapshot, and the index. Return None if the file is damaged or
-        gone, or its graph is not of int8. A store in memory has no mirror but the one that is loaded.
+        gone. A store in memory has no mirror but the one that is loaded.
         """
         raw = map_file(self._folder / name_file(snapshot.digest), snapshot.digest)
-        loaded = None if raw is None else AnnIndex.load(raw, snapshot.last_key, view=view)
-        return loaded and (Mirror.of(loaded[1], snapshot.change), loaded[0])
+        if raw is None:
+            return None
+        index, arrays = AnnIndex.load(raw, snapshot.last_key, view=view)
+        return Mirror.of(arrays, snapshot.change), index
 
     def remove_others(self, *kept: Snapshot | None) -> None:
         """Delete the files of all snapshots but these."""
