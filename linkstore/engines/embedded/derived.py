@@ -146,13 +146,8 @@ class DerivedData:
         """
         settings = read_settings(connection)
         change, dimension = settings["change"], int(settings.get("dimension") or 0)
-        held = self._held
-        if (
-            held is None
-            or held.mirror.dimension != dimension
-            or held.mirror.change < change
-            or (held.followed != settings.get(SNAPSHOT) and held.mirror.change == change)
-        ):
+        held, state = self._held, (change, dimension, settings.get(SNAPSHOT))
+        if held is None or (held.mirror.change, held.mirror.dimension, held.followed) != state:
             with self._lock:
                 held = self._update(connection, settings, dimension)
         if held.mirror.change > change:
