@@ -311,7 +311,9 @@ def load_links(connection: apsw.Connection, after: int) -> tuple[Array, Array, l
     with convert_row_errors("links"):
         flat = np.fromiter(chain.from_iterable(rows), np.float64, 4 * len(rows)).reshape(-1, 4)
     document, group = flat[:, :2].T.astype(np.int32)
-    first = np.flatnonzero((np.diff(document, prepend=-1) != 0) | (np.diff(group, prepend=-1) != 0))
+    begins = np.ones(len(rows), np.bool_)
+    begins[1:] = (document[1:] != document[:-1]) | (group[1:] != group[:-1])
+    first = np.flatnonzero(begins)
     weights = np.full((2, len(rows)), -1, np.float32)
     weights[:, first] = np.maximum.reduceat(flat[:, 2:], first).T
     return document, group, list(weights)
