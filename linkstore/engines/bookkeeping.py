@@ -181,7 +181,7 @@ def _parse_names(notes: Collection[str]) -> Vocabulary:
 
 def _count_content(stored: StoredLinks, pages: int) -> Survey:
     groups = len(stored.groups)
-    links = np.bincount(stored.group, weights=stored.count, minlength=groups).astype(np.int64)
+    links = np.bincount(stored.group, minlength=groups)
     entered = np.zeros(groups, np.bool_)
     entered[stored.group[stored.leads_in]] = True
     by_kind = dict.fromkeys(sorted({kind for kind, _ in stored.groups}), 0)

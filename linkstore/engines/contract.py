@@ -197,16 +197,17 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class StoredLinks:
-    """The links of all documents, as columns of entries; those of one document with one tag may share one.
+    """The links of all documents, as columns.
+
+    Where a document has several links with one tag, one of them may lead out or in for the others.
 
     Args:
         ids: The ids of all documents.
         groups: Kind and tag of each link group.
-        document: (m,) for each entry the position of its document in ``ids``.
-        group: (m,) for each entry the position of its link group in ``groups``.
+        document: (m,) for each link the position of its document in ``ids``.
+        group: (m,) for each link the position of its link group in ``groups``.
         leads_out: (m,) whether it leads from its document to others.
         leads_in: (m,) whether it leads from others to its document.
-        count: (m,) how many links it stands for.
     """
 
     ids: Sequence[str]
@@ -215,7 +216,6 @@ class StoredLinks:
     group: Ints
     leads_out: Bools
     leads_in: Bools
-    count: Ints
 
 
 class StorageEngine(ABC):

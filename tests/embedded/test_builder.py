@@ -37,9 +37,9 @@ def taken_here(monkeypatch) -> list[int]:
     taken: list[int] = []
     write = DerivedData.write
 
-    def count(self, state, **options):
-        taken.append(state.mirror.living)
-        return write(self, state, **options)
+    def count(self, mirror, settings, **options):
+        taken.append(mirror.living)
+        return write(self, mirror, settings, **options)
 
     monkeypatch.setattr(DerivedData, "write", count)
     return taken

@@ -144,7 +144,7 @@ def test_rows_tables_and_files_follow_what_is_stored_not_its_history(tmp_path, s
     mirror = store._store.derived._held.mirror
     assert mirror is not None
     assert len(mirror.keys) <= 2 * count
-    assert len(mirror.group_keys) <= 4 * count
+    assert len(mirror.link_group) <= 2 * count
     tables = store._database.read(
         lambda db: {
             name: db.execute(f"SELECT count(*) FROM {name}").get for name in ("departed", "link_group")

@@ -149,7 +149,7 @@ def test_a_large_store_has_an_index_and_keeps_it_up_to_date() -> None:
     store.run(store.flush())
     assert nearest(store, ASKED) == exact(range(600), ASKED)
     assert store._store.derived._held.ann.covered == 600
-    assert (len(first), first.covered) == (200, 200)  # searches that began before go on with it
+    assert (len(first.index), first.covered) == (200, 200)  # searches that began before go on with it
     store.run(store.write(Change(remove=[f"d{n}" for n in range(570)])))
     assert nearest(store, ASKED, 40) == exact(range(570, 600), ASKED, 40)
     assert store.run(store.verify()).sound

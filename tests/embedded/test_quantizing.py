@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from stores import SNAPSHOTS, backend, put, snapshot_file
-from usearch.compiled import ScalarKind
-from usearch.index import Index
 
 from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.embedded import EmbeddedBackend
-from linkstore.engines.embedded import vectors as ann
 from linkstore.engines.embedded.vectors import AnnIndex, quantize
 
 
@@ -55,35 +50,3 @@ def test_the_nearest_are_among_the_proposals(dimension) -> None:
         best = np.argsort(-(vectors @ question))[:10] + 1
         found += len(set(keys.tolist()) & set(best.tolist()))
     assert found >= 0.97 * 10 * len(questions)
-
-
-def test_an_index_of_other_scalars_counts_as_missing(tmp_path) -> None:
-    index = Index(ndim=16, metric="ip", dtype="f16")
-    index.add(np.arange(10), near(10, 16))
-    for view in (True, False):
-        assert AnnIndex.load(np.frombuffer(index.save(), np.uint8), 10, view=view) is None
-
-
-def test_an_index_of_other_scalars_is_made_anew_when_the_store_is_opened(tmp_path, monkeypatch) -> None:
-    """Earlier versions wrote half precision; without this, each search would compare all documents."""
-
-    def make(dimension: int) -> AnnIndex:
-        return AnnIndex(Index(ndim=dimension, metric="ip", dtype="f16"))
-
-    with monkeypatch.context() as earlier:
-        earlier.setattr(AnnIndex, "make", make)
-        earlier.setattr(ann, "quantize", lambda vectors: vectors)
-        earlier.setattr(AnnIndex, "load", lambda *_, **__: None)
-        store = backend(tmp_path / "kb")
-        put(store, 0, 200)
-        store.close()
-    assert scalar(tmp_path / "kb") == ScalarKind.F16
-    store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
-    assert scalar(tmp_path / "kb") == ScalarKind.I8
-    assert store.run(store.verify()).sound
-    store.close()
-
-
-def scalar(folder) -> ScalarKind:
-    """What the vectors of the newest index of a store are made of."""
-    return Index.metadata(str(snapshot_file(folder)))["kind_scalar"]

@@ -167,6 +167,7 @@ def test_repair_mends_what_the_documents_tell(sound, tmp_path, statement) -> Non
 def test_links_of_no_document_are_refused_with_what_to_do(sound, tmp_path) -> None:
     folder = shutil.copytree(sound, tmp_path / "kb")
     sql(folder, """UPDATE OR IGNORE link SET document = '{"n": 1}' WHERE document % 5 = 2""")
+    sql(folder, "DELETE FROM setting WHERE name = 'snapshot'")  # the links in it are those before
     store = EmbeddedBackend(folder, settings=SNAPSHOTS)
     with pytest.raises(StoreFormatError, match="run verify"):
         store.run(store.survey())

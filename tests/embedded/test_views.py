@@ -326,5 +326,5 @@ def test_removed_documents_of_the_index_do_not_hide_others(tmp_path) -> None:
     put(store, 2000, 2040)
     there = [n for n in range(2040) if f"d{n}" not in near]
     assert nearest(store, asked) == exact(there, asked)
-    assert len(store._store.derived._held.ann) == 2000
+    assert len(store._store.derived._held.ann.index) == 2000
     store.close()

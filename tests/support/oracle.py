@@ -406,8 +406,7 @@ class OracleBackend(Backend):
             for link in record.links
         ]
         document, group, leads_out, leads_in = np.array(rows, np.int64).reshape(-1, 4).T
-        once = np.ones(len(rows), np.int64)
-        return StoredLinks(list(records), groups, document, group, leads_out != 0, leads_in != 0, once)
+        return StoredLinks(list(records), groups, document, group, leads_out != 0, leads_in != 0)
 
     @immediate
     def read_notes(self, names: Sequence[str] | None) -> dict[str, str]:

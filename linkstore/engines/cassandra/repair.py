@@ -67,7 +67,6 @@ def read_links(*, empty: bool) -> Operation[StoredLinks]:
         group=columns[:, 1],
         leads_out=columns[:, 2] != 0,
         leads_in=columns[:, 3] != 0,
-        count=np.ones(len(columns), np.int64),
     )
 
 

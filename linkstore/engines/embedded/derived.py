@@ -11,13 +11,12 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import apsw
 import numpy as np
 import orjson
 
-from linkstore.core.arrays import Bools
 from linkstore.core.processes import Lock, slow_collector
 from linkstore.engines.embedded.files import map_file, name_file, remove_others
 from linkstore.engines.embedded.filters import FilterCache, StoreView
@@ -26,7 +25,6 @@ from linkstore.engines.embedded.mirror import (
     Mirror,
     advance_mirror,
     collect_columns,
-    find_living_groups,
     is_sparse,
     make_empty_mirror,
     pack_mirror,
@@ -40,7 +38,7 @@ from linkstore.engines.embedded.schema import (
 )
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall
 
-SNAPSHOT_FORMAT: Final = 7
+SNAPSHOT_FORMAT: Final = 8
 """The format of the file. It changes with what it holds and what ``verify`` compares it with.
 A file of another format is not damaged, but older, and is made anew when a store is opened."""
 REBUILD_SHARE: Final = 0.5
@@ -100,26 +98,6 @@ def forget_snapshot(connection: apsw.Connection) -> None:
     write_settings(connection, {SNAPSHOT: None})
 
 
-class StoreState(NamedTuple):
-    """A state of a store to make a snapshot of; it needs no transaction, so others may write meanwhile.
-
-    Attributes:
-        mirror: A mirror of that state.
-        groups: (g,) whether each link group of the mirror was in the table.
-        settings: The settings.
-    """
-
-    mirror: Mirror
-    groups: Bools
-    settings: Mapping[str, Any]
-
-
-def read_state(view: StoreView) -> StoreState:
-    """Return the state that a view sees."""
-    groups = find_living_groups(view.mirror, view.connection)
-    return StoreState(view.mirror, groups, read_settings(view.connection))
-
-
 class StaleStateError(Exception):
     """The read transaction is older than the loaded mirror; begin a new transaction."""
 
@@ -168,13 +146,8 @@ class DerivedData:
         """
         settings = read_settings(connection)
         change, dimension = settings["change"], int(settings.get("dimension") or 0)
-        held = self._held
-        if (
-            held is None
-            or held.mirror.dimension != dimension
-            or held.mirror.change < change
-            or (held.followed != settings.get(SNAPSHOT) and held.mirror.change == change)
-        ):
+        held, state = self._held, (change, dimension, settings.get(SNAPSHOT))
+        if held is None or (held.mirror.change, held.mirror.dimension, held.followed) != state:
             with self._lock:
                 held = self._update(connection, settings, dimension)
         if held.mirror.change > change:
@@ -203,9 +176,9 @@ class DerivedData:
         with convert_row_errors("documents and links"), slow_collector():
             mirror = advance_mirror(held.mirror, connection, change)
             held = self._held = replace(held, mirror=mirror)
-            if mirror.change == change and is_sparse(mirror):
+            if is_sparse(mirror):
                 try:
-                    held = self._held = held.with_rows_of(pack_mirror(mirror, connection))
+                    held = self._held = held.with_rows_of(pack_mirror(mirror))
                 except MemoryError:
                     _LOG.info("no memory to pack the columns of %s; they are used as they are", self._folder)
         return held
@@ -214,28 +187,30 @@ class DerivedData:
         """Map the file of a snapshot, or read its graph into memory to add to it.
 
         Return the mirror in the state of the snapshot, and the index. Return None if the file is damaged or
-        gone, or its graph is not of int8. A store in memory has no mirror but the one that is loaded.
+        gone. A store in memory has no mirror but the one that is loaded.
         """
         raw = map_file(self._folder / name_file(snapshot.digest), snapshot.digest)
-        loaded = None if raw is None else AnnIndex.load(raw, snapshot.last_key, view=view)
-        return loaded and (Mirror.of(loaded[1], snapshot.change), loaded[0])
+        if raw is None:
+            return None
+        index, arrays = AnnIndex.load(raw, snapshot.last_key, view=view)
+        return Mirror.of(arrays, snapshot.change), index
 
     def remove_others(self, *kept: Snapshot | None) -> None:
         """Delete the files of all snapshots but these."""
         remove_others(self._folder, {name_file(one.digest) for one in kept if one})
 
-    def write(self, state: StoreState, *, afresh: bool = False) -> Snapshot:
+    def write(self, mirror: Mirror, settings: Mapping[str, Any], *, afresh: bool = False) -> Snapshot:
         """Write the file of a new snapshot, which the caller records.
 
         Args:
-            state: The state to make a snapshot of.
+            mirror: The state to make a snapshot of; it needs no transaction, so others may write meanwhile.
+            settings: Those of that state.
             afresh: Whether to make the graph without an existing one.
         """
-        mirror = state.mirror
         living = mirror.keys.take(mirror.all_visible())
-        index = self._extend(state, None if afresh else parse_snapshot(state.settings))
+        index = self._extend(mirror, settings["last_key"], None if afresh else parse_snapshot(settings))
         index = index.without_removed(living)
-        digest, recall = self._save(index, state), estimate_recall(index, mirror)
+        digest, recall = self._save(index, mirror), estimate_recall(index, mirror)
         if recall < LEAST_RECALL:
             _LOG.info(
                 "the index of %s finds %.0f %% of the ten nearest of a sample, so searches compare with all"
@@ -245,7 +220,7 @@ class DerivedData:
             )
         return Snapshot(
             change=mirror.change,
-            last_key=state.settings["last_key"],
+            last_key=settings["last_key"],
             documents=mirror.living,
             dimension=mirror.dimension,
             digest=digest,
@@ -254,16 +229,16 @@ class DerivedData:
             unused=index.count_unused(living),
         )
 
-    def _save(self, index: AnnIndex, state: StoreState) -> str:
-        mirror, rows = state.mirror, state.mirror.all_visible()
+    def _save(self, index: AnnIndex, mirror: Mirror) -> str:
+        rows = mirror.all_visible()
         starts = range(0, max(1, len(rows)), _ROWS_AT_ONCE)
         vectors = (mirror.vectors.take(rows[start : start + _ROWS_AT_ONCE]) for start in starts)
-        columns = {name: [column] for name, column in collect_columns(mirror, state.groups).items()}
+        columns = {name: [column] for name, column in collect_columns(mirror).items()}
         return index.save(self._folder, {**columns, "vectors": vectors})
 
-    def _extend(self, state: StoreState, before: Snapshot | None) -> AnnIndex:
-        """Return an index with all documents of a state: the last snapshot's, extended, or a new one."""
-        mirror, loaded = state.mirror, None
+    def _extend(self, mirror: Mirror, last_key: int, before: Snapshot | None) -> AnnIndex:
+        """Return an index with all documents of a mirror: the last snapshot's, extended, or a new one."""
+        loaded = None
         if before is not None and before.unused <= REBUILD_SHARE * before.documents:
             loaded = self.load(before, view=False)
         index = loaded[1] if loaded else AnnIndex.make(mirror.dimension)
@@ -271,7 +246,7 @@ class DerivedData:
         return index.extended(
             keys,
             lambda wanted: mirror.vectors.take(mirror.keys.find(wanted)[0]),
-            state.settings["last_key"],
+            last_key,
         )
 
 
@@ -290,7 +265,7 @@ class MemoryDerivedData(DerivedData):
         index = self._indexes.get(snapshot.digest)
         return None if index is None else (None, index if view else index.copied())
 
-    def _save(self, index: AnnIndex, state: StoreState) -> str:
+    def _save(self, index: AnnIndex, mirror: Mirror) -> str:
         index.mend(np.frombuffer(index.index.save(), np.uint8))
         self._indexes[digest := f"{id(index):x}"] = index
         return digest

@@ -199,7 +199,7 @@ def _judge_links(
             for at in np.unique(owner[told]).tolist()
         }
     groups = mirror.link_group.take(entries[told]).astype(np.int64)
-    tags = read_tags(connection, mirror.group_keys.take(groups))
+    tags = read_tags(connection, groups)
     weights[told] = [
         passing[at].get(tag, _NO_WEIGHT) for at, tag in zip(owner[told].tolist(), tags, strict=True)
     ]

@@ -15,12 +15,10 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import apsw
-import numpy as np
 
 from linkstore.core.arguments import require_at_least, require_within
 from linkstore.core.processes import count_cores
@@ -33,7 +31,6 @@ from linkstore.engines.embedded.derived import (
     StaleStateError,
     forget_snapshot,
     parse_snapshot,
-    read_state,
     record_snapshot,
 )
 from linkstore.engines.embedded.files import name_file
@@ -77,12 +74,7 @@ def clean_tables(connection: apsw.Connection, *, everything: bool = False) -> No
         schema.write_settings(connection, {schema.FLOOR: change})
     listed = connection.execute("SELECT count(*) FROM departed").get
     schema.write_settings(connection, {schema.UNLISTED: gone - listed})
-    groups, used = (
-        np.fromiter(chain.from_iterable(connection.execute(query)), np.int64)
-        for query in ("SELECT key FROM link_group", "SELECT link_group FROM link")
-    )
-    orphans = np.setdiff1d(groups, used)
-    connection.executemany("DELETE FROM link_group WHERE key = ?", [(key,) for key in orphans.tolist()])
+    connection.execute("DELETE FROM link_group WHERE key NOT IN (SELECT link_group FROM link)")
     free, pages = connection.pragma("freelist_count"), connection.pragma("page_count")
     if free > max(_FREE_PAGES, pages // 2):
         connection.execute("PRAGMA incremental_vacuum").fetchall()
@@ -200,16 +192,14 @@ class OpenStore:
 
     def __init__(self, place: Place | None, settings: EmbeddedSettings) -> None:
         self.pid = os.getpid()
-        self.database: Database
-        self.derived: DerivedData
+        self._settings = settings
         self._builder = Builder(None if place is None else place.folder)
         if place is None:
-            self.database, self.derived = MemoryDatabase(), MemoryDerivedData()
+            self.database: Database = MemoryDatabase()
+            self.derived: DerivedData = MemoryDerivedData()
         else:
             self.database = Database(place, durable=settings.durable)
             self.derived = DerivedData(place.folder)
-        self._exact_below = settings.exact_below
-        self._grow_share = settings.grow_share
 
     def read_view(self, use: Callable[[StoreView], T], *, anew: bool = False) -> T:
         """Read from a view of the current state, in a new transaction if the first is too old for the mirror.
@@ -239,9 +229,9 @@ class OpenStore:
         listed = settings["last_key"] - settings["documents"] - int(settings.get(schema.UNLISTED) or 0)
         if listed > 2 * _count_kept(settings):
             self._try_or_postpone(lambda: self.database.write(clean_tables))
-        if schema.SNAPSHOT in settings and 2 * settings["documents"] <= self._exact_below:
+        if schema.SNAPSHOT in settings and 2 * settings["documents"] <= self._settings.exact_below:
             self._try_or_postpone(lambda: self.database.run_alone(self._remove_snapshot, wait=False))
-        elif self._is_snapshot_due(settings, self._grow_share) and (
+        elif self._is_snapshot_due(settings, self._settings.grow_share) and (
             _count_changes(settings)[0] < BESIDE_FROM or not self._builder.start()
         ):
             self.take_snapshot()
@@ -266,7 +256,7 @@ class OpenStore:
         if self.database.read_only or self.database.place.moved:
             return
         if not schema.find_setting_problems(self.database.read(schema.read_raw_settings)):
-            self.flush(self._grow_share / 8, wait=False)
+            self.flush(self._settings.grow_share / 8, wait=False)
 
     def at_open(self) -> None:
         """Make derived files anew if they are missing or do not match the hashes in the database."""
@@ -274,16 +264,13 @@ class OpenStore:
         if wrong := schema.find_setting_problems(settings):
             _LOG.warning("%s is damaged and needs repair: %s", self.database.path, "; ".join(wrong))
             return
-        recorded = parse_snapshot(settings)
-        if recorded is None:
-            if self._is_snapshot_due(settings, None) and not self.database.read_only:
-                self.take_snapshot()
-        elif damaged := self.find_damaged():
-            anew = not self.database.read_only
-            what = "it is made anew from the documents" if anew else "searches do without it"
-            _LOG.warning("the derived file %s is damaged; %s", damaged, what)
-            if anew:
-                self.take_snapshot(wait=True)
+        if damaged := self.find_damaged():
+            _LOG.warning(
+                "the derived file %s is damaged; searches do without it until it is made anew", damaged
+            )
+        lacking = parse_snapshot(settings) is None and self._is_snapshot_due(settings, None)
+        if (damaged or lacking) and not self.database.read_only:
+            self.take_snapshot(wait=bool(damaged))
 
     def find_damaged(self) -> str | None:
         """Return the name of the recorded snapshot's file if it does not match its hash.
@@ -316,7 +303,7 @@ class OpenStore:
 
     def _compact(self) -> None:
         self.database.write(_erase)
-        if self.database.read(schema.read_settings)["documents"] > self._exact_below:
+        if self.database.read(schema.read_settings)["documents"] > self._settings.exact_below:
             self.derived.remove_others(self.write_snapshot(afresh=True))
         else:
             self._remove_snapshot()
@@ -335,14 +322,16 @@ class OpenStore:
         """Write and record a snapshot, while no other is being written."""
         try:
             # No transaction stays open meanwhile, which would keep the log from shrinking.
-            state = self.read_view(read_state)
-            made = self.derived.write(state, afresh=afresh)
+            mirror, settings = self.read_view(
+                lambda view: (view.mirror, schema.read_settings(view.connection))
+            )
+            made = self.derived.write(mirror, settings, afresh=afresh)
             self.database.write(lambda connection: record_snapshot(connection, made))
         except Exception:
             recorded = parse_snapshot(self.database.read(schema.read_settings))
             self.derived.remove_others(recorded)  # documents may need the space
             raise
-        self.derived.remove_others(made, parse_snapshot(state.settings))  # others may use the one before
+        self.derived.remove_others(made, parse_snapshot(settings))  # others may use the one before
         return made
 
     def _remove_snapshot(self) -> None:
@@ -351,12 +340,12 @@ class OpenStore:
 
     def _is_snapshot_due(self, settings: dict[str, Any], share: float | None) -> bool:
         """Say whether enough documents were added or removed since the last snapshot (None: any at all)."""
-        if settings["documents"] <= self._exact_below:
+        if settings["documents"] <= self._settings.exact_below:
             return False
         came, gone, before = _count_changes(settings)
         if share is None:
             return came + gone > 0
-        return max(came, gone) >= max(self._exact_below // 4, share * before)
+        return max(came, gone) >= max(self._settings.exact_below // 4, share * before)
 
 
 def _count_changes(settings: dict[str, Any]) -> tuple[int, int, int]:

@@ -1,10 +1,10 @@
 """The mirror: keys, vectors and links as columns, which queries read instead of the tables.
 
 A mirror is a value: the store after some change. :func:`advance_mirror` makes the next mirror from it, at the
-cost of what changed. The holder of the current mirror replaces it by a single assignment; so even after an
-interrupt, no reader sees one column more advanced than another. A removed document keeps its row, marked
-with the change that removed it, until the mirror is packed. Rows are numbered in the order in which documents
-came into the mirror, and a reader returns row numbers as refs.
+cost of what changed, and of a byte for each row. The holder of the current mirror replaces it by a single
+assignment; so even after an interrupt, no reader sees one column more advanced than another. A removed
+document keeps its row, marked as removed, until the mirror is packed. Rows are numbered in the order in which
+documents came into the mirror, and a reader returns row numbers as refs.
 
 The columns of both mirrors share their memory: new rows lie past the end of the old column, so its readers do
 not see them. An interrupted addition leaves only rows that no column includes, and the next addition
@@ -29,11 +29,10 @@ import numpy.typing as npt
 from linkstore.core.arrays import Bools, Ints, expand_ranges
 from linkstore.core.plans import Side
 from linkstore.engines.embedded.lexical import parse_length
-from linkstore.engines.embedded.schema import check_texts, convert_row_errors, fetch_rows
+from linkstore.engines.embedded.schema import convert_row_errors, fetch_rows, read_kinds
 from linkstore.errors import BackendError
 
 Array = npt.NDArray[Any]
-NEVER_REMOVED: Final = np.iinfo(np.int64).max
 SIDES: Final[tuple[Side, Side]] = ("out", "in")
 _COLUMNS: Final = {
     "keys": np.int64,
@@ -41,8 +40,7 @@ _COLUMNS: Final = {
     "words": np.int32,
     "link_group": np.int32,
     "link_document": np.int32,
-    "group_keys": np.int64,
-    "group_kind": np.int32,
+    "link_kind": np.int32,
 }
 _SIDE_COLUMNS: Final = {"weight": np.float32, "groups": np.int32, "entries": np.int32}
 _DOCUMENTS: Final = (
@@ -52,9 +50,8 @@ _DOCUMENTS: Final = (
 )
 _MOST_ENTRIES: Final = np.iinfo(np.int32).max
 _LINKS: Final = (
-    "SELECT document, link_group,"
-    " max(iif(direction = 'in', -1, weight)), max(iif(direction = 'out', -1, weight))"
-    " FROM link WHERE document > ? GROUP BY document, link_group ORDER BY document, link_group"
+    "SELECT document, link_group, iif(direction = 'in', -1, weight), iif(direction = 'out', -1, weight)"
+    " FROM link WHERE document > ? ORDER BY document, link_group"
 )
 LEAST_REMOVED: Final = 500
 """A mirror with at most this many removed documents is not packed."""
@@ -127,15 +124,6 @@ class Column:
         if len(views) == 1:
             return views[0]
         return np.concatenate(views) if views else self.base[:0]
-
-    def put(self, at: Ints, values: Array) -> None:
-        """Set rows in place, to one value each. The base must be in memory.
-
-        This changes all columns that share the rows.
-        """
-        early = at < len(self.base)
-        self.base[at[early]] = values[early]
-        self.tail[at[~early] - len(self.base)] = values[~early]
 
     def count_up_to(self, value: int) -> int:
         """Count the rows of an ascending column of whole numbers that are at most ``value``."""
@@ -234,35 +222,31 @@ def _sort_entries(weight: Array, group: Array, first: int) -> SortedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror:
-    """Columns over rows of documents, link entries and rows of link groups.
+    """Columns over rows of documents and over link entries; link groups are named by their keys.
 
     Args:
         change: The last change that the mirror includes.
-        dead: How many of its documents have been removed.
+        there: (n,) whether each document has not been removed.
         word_count: How many words the others have together.
         keys: Document keys, ascending.
         vectors: Document vectors.
         words: How many words each document has.
-        removed_at: The change that removed each document.
-        link_group: Rows of link groups, by entry.
+        link_group: Keys of link groups, by entry.
         link_document: Rows of documents, by entry, ascending.
-        group_keys: Link group keys, ascending.
-        group_kind: Positions in ``kinds``, by link group.
+        link_kind: Positions in ``kinds``, by entry.
         kinds: The kinds that occur.
         sides: Weights by entry, and entries by link group, for each side.
     """
 
     change: int
-    dead: int
+    there: Bools
     word_count: int
     keys: Column
     vectors: Column
     words: Column
-    removed_at: Column
     link_group: Column
     link_document: Column
-    group_keys: Column
-    group_kind: Column
+    link_kind: Column
     kinds: tuple[str, ...]
     sides: Mapping[Side, LinkSide]
 
@@ -272,9 +256,8 @@ class Mirror:
         kinds = arrays["kinds"]
         return cls(
             change=change,
-            dead=0,
+            there=np.ones(len(arrays["keys"]), np.bool_),
             word_count=int(arrays["words"].sum()),
-            removed_at=Column.of(np.full(len(arrays["keys"]), NEVER_REMOVED)),
             kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
             sides={
                 side: LinkSide(
@@ -294,18 +277,11 @@ class Mirror:
     @property
     def living(self) -> int:
         """The number of documents that have not been removed."""
-        return len(self.keys) - self.dead
-
-    def visible(self, rows: Ints) -> Bools:
-        """Say which documents have not been removed."""
-        if not self.dead:
-            return np.ones(len(rows), np.bool_)
-        there: Bools = self.removed_at.take(rows) > self.change
-        return there
+        return int(np.count_nonzero(self.there))
 
     def all_visible(self, start: int = 0) -> Ints:
         """Return the rows, from ``start`` on, of the documents that have not been removed."""
-        return start + np.flatnonzero(self.removed_at.rows(start, len(self.keys)) > self.change)
+        return start + np.flatnonzero(self.there[start:])
 
     def links_of(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the link entries of documents, and for each the position of its document in ``rows``."""
@@ -325,17 +301,22 @@ def make_empty_mirror(dimension: int) -> Mirror:
 def load_links(connection: apsw.Connection, after: int) -> tuple[Array, Array, list[Array]]:
     """Load the link entries of documents with keys greater than ``after``, by document, then by link group.
 
-    A document may have, say, an incoming and a bidirectional link with the same tag, which are one entry.
+    An entry is a link. Of a document's links with one tag, say an incoming and a bidirectional one, the first
+    has the highest weight on each side, and the others are on no side.
 
     Returns:
-        (m,) document keys, (m,) link group keys, and for each side (m,) the highest weight of the links that
-        are on it, or -1 if none is.
+        (m,) document keys, (m,) link group keys, and for each side (m,) the weight, or -1 if it is not on it.
     """
     rows = fetch_rows(connection, _LINKS, (after,))
     with convert_row_errors("links"):
         flat = np.fromiter(chain.from_iterable(rows), np.float64, 4 * len(rows)).reshape(-1, 4)
     document, group = flat[:, :2].T.astype(np.int32)
-    return document, group, list(flat[:, 2:].T.astype(np.float32))
+    begins = np.ones(len(rows), np.bool_)
+    begins[1:] = (document[1:] != document[:-1]) | (group[1:] != group[:-1])
+    first = np.flatnonzero(begins)
+    weights = np.full((2, len(rows)), -1, np.float32)
+    weights[:, first] = np.maximum.reduceat(flat[:, 2:], first).T
+    return document, group, list(weights)
 
 
 def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> Mirror:
@@ -343,35 +324,22 @@ def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> 
 
     Keys only grow, so what ``mirror`` lacks has greater keys than what it has.
 
-    What ``mirror`` shows does not change, and an interrupt at any point is harmless. (Removals are marked
-    in rows that both mirrors share. A mark is the number of the change, and readers of ``mirror`` ignore
-    later changes. Setting a mark twice has no further effect.)
+    What ``mirror`` shows does not change, and an interrupt at any point is harmless.
     """
     if mirror.change >= change:
         return mirror
-    added = _add_documents(_add_groups(mirror, connection), connection)
-    removed = _mark_removals(added, connection, mirror.keys.last)
+    added = _add_documents(mirror, connection)
+    query = "SELECT key FROM departed WHERE change > ? AND key <= ?"
+    keys = fetch_rows(connection, query, (mirror.change, mirror.keys.last))
+    at, found = mirror.keys.find(np.array(keys, np.int64).reshape(-1))
+    removed = at[found]
+    there = np.append(mirror.there, np.ones(len(added.keys) - len(mirror.keys), np.bool_))
+    there[removed] = False
     return replace(
         added,
         change=change,
-        dead=mirror.dead + len(removed),
+        there=there,
         word_count=added.word_count - int(added.words.take(removed).sum()),
-    )
-
-
-def _add_groups(mirror: Mirror, connection: apsw.Connection) -> Mirror:
-    """Add the link groups with greater keys."""
-    query = "SELECT key, kind FROM link_group WHERE key > ? ORDER BY key"
-    rows = fetch_rows(connection, query, (mirror.group_keys.last,))
-    with convert_row_errors("link groups"):
-        check_texts(kind for _, kind in rows)
-    kinds = tuple(dict.fromkeys((*mirror.kinds, *(kind for _, kind in rows))))
-    codes = {kind: code for code, kind in enumerate(kinds)}
-    return replace(
-        mirror,
-        kinds=kinds,
-        group_keys=mirror.group_keys.extended(np.array([key for key, _ in rows], dtype=np.int64)),
-        group_kind=mirror.group_kind.extended(np.array([codes[kind] for _, kind in rows], dtype=np.int32)),
     )
 
 
@@ -387,24 +355,28 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
         words = np.array(list(map(parse_length, sizes)), np.int32)
     document, group, weights = load_links(connection, after)
-    group, known = mirror.group_keys.find(group)
-    known &= np.isin(document, keys)  # all of them, unless the store is damaged
-    document = np.searchsorted(keys, document[known])
+    known = np.isin(document, keys)  # all of them, unless the store is damaged
+    document, group = np.searchsorted(keys, document[known]), group[known]
     if len(mirror.link_group) + len(document) > _MOST_ENTRIES:
         raise BackendError(
             f"the store holds more than {_MOST_ENTRIES} links; an embedded store cannot follow so many:"
             " split it, or use Cassandra"
         )
-    group = group[known].astype(np.int32)
+    groups, at = np.unique(group, return_inverse=True)
+    names = read_kinds(connection, groups)
+    kinds = tuple(dict.fromkeys((*mirror.kinds, *names)))
+    codes = {kind: code for code, kind in enumerate(kinds)}
+    kind = np.array([codes[name] for name in names], np.int32)[at]
     return replace(
         mirror,
         keys=mirror.keys.extended(keys),
         vectors=mirror.vectors.extended(vectors),
         words=mirror.words.extended(words),
         word_count=mirror.word_count + int(words.sum()),
-        removed_at=mirror.removed_at.extended(np.full(len(rows), NEVER_REMOVED)),
         link_group=mirror.link_group.extended(group),
         link_document=mirror.link_document.extended((len(mirror.keys) + document).astype(np.int32)),
+        link_kind=mirror.link_kind.extended(kind),
+        kinds=kinds,
         sides={
             side: mirror.sides[side].extended(weight[known], group)
             for side, weight in zip(SIDES, weights, strict=True)
@@ -412,60 +384,35 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
     )
 
 
-def _mark_removals(mirror: Mirror, connection: apsw.Connection, last: int) -> Ints:
-    """Mark the documents up to a key that were removed after the mirror's change, and return their rows."""
-    query = "SELECT key, change FROM departed WHERE change > ? AND key <= ?"
-    rows = np.array(fetch_rows(connection, query, (mirror.change, last)), dtype=np.int64).reshape(-1, 2)
-    at, found = mirror.keys.find(rows[:, 0])
-    mirror.removed_at.put(at[found], rows[found, 1])
-    return at[found]
-
-
 def is_sparse(mirror: Mirror) -> bool:
     """Say whether the mirror has enough removed documents to be worth packing."""
-    return mirror.dead > max(LEAST_REMOVED, REMOVED_SHARE * mirror.living)
+    living = mirror.living
+    return len(mirror.keys) - living > max(LEAST_REMOVED, REMOVED_SHARE * living)
 
 
-def pack_mirror(mirror: Mirror, connection: apsw.Connection) -> Mirror:
-    """Return a mirror of the same state without deleted documents and link groups, with new row numbers.
-
-    Args:
-        mirror: The mirror.
-        connection: In a transaction that sees its state.
-    """
-    columns = collect_columns(mirror, find_living_groups(mirror, connection))
-    return Mirror.of({**columns, "vectors": mirror.vectors.take(mirror.all_visible())}, mirror.change)
+def pack_mirror(mirror: Mirror) -> Mirror:
+    """Return a mirror of the same state without deleted documents, with new row numbers."""
+    vectors = mirror.vectors.take(mirror.all_visible())
+    return Mirror.of({**collect_columns(mirror), "vectors": vectors}, mirror.change)
 
 
-def find_living_groups(mirror: Mirror, connection: apsw.Connection) -> Bools:
-    """Say whether each link group (g,) is still in the table."""
-    keys = np.fromiter(chain.from_iterable(connection.execute("SELECT key FROM link_group")), np.int64)
-    return np.isin(mirror.group_keys.rows(0, len(mirror.group_keys)), keys)
-
-
-def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
-    """Return all columns except the vectors, without removed documents, as a snapshot stores them.
-
-    Args:
-        mirror: The mirror.
-        living: (g,) which link groups are included.
-    """
-    rows, groups, end = mirror.all_visible(), np.flatnonzero(living), len(mirror.link_group)
-    chosen = np.zeros(len(mirror.keys), np.bool_)
-    chosen[rows] = True
-    document, group = mirror.link_document.rows(0, end), mirror.link_group.rows(0, end)
-    entries = chosen[document] & living[group]
-    document, group = _number_chosen(chosen)[document[entries]], _number_chosen(living)[group[entries]]
-    kinds = sorted({mirror.kinds[code] for code in np.unique(mirror.group_kind.take(groups)).tolist()})
+def collect_columns(mirror: Mirror) -> dict[str, Array]:
+    """Return all columns except the vectors, without removed documents, as a snapshot stores them."""
+    rows, end = mirror.all_visible(), len(mirror.link_group)
+    position = np.full(len(mirror.keys), -1, np.int32)
+    position[rows] = np.arange(len(rows))
+    document = position[mirror.link_document.rows(0, end)]
+    entries = document >= 0
+    group, kind = mirror.link_group.rows(0, end)[entries], mirror.link_kind.rows(0, end)[entries]
+    kinds = sorted(mirror.kinds[code] for code in np.unique(kind).tolist())
     codes = {kind: code for code, kind in enumerate(kinds)}
     new_code = np.array([codes.get(kind, 0) for kind in mirror.kinds], np.int32)
     arrays: dict[str, Array] = {
         "keys": mirror.keys.take(rows),
         "words": mirror.words.take(rows),
         "link_group": group,
-        "link_document": document,
-        "group_keys": mirror.group_keys.take(groups),
-        "group_kind": new_code[mirror.group_kind.take(groups)],
+        "link_document": document[entries],
+        "link_kind": new_code[kind],
         "kinds": np.frombuffer("\0".join(kinds).encode(), dtype=np.uint8),
     }
     for side in SIDES:
@@ -473,8 +420,3 @@ def collect_columns(mirror: Mirror, living: Bools) -> dict[str, Array]:
         run = _sort_entries(weight, group, 0)
         arrays |= {f"{side}_weight": weight, f"{side}_groups": run.groups, f"{side}_entries": run.entries}
     return arrays
-
-
-def _number_chosen(chosen: Bools) -> Array:
-    """Return the new number of each chosen position, counted among the chosen positions."""
-    return (np.cumsum(chosen) - 1).astype(np.int32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -33,11 +32,11 @@ from linkstore.core.plans import (
 from linkstore.engines.contract import Reader, StoredLinks, immediate
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.filters import StoreView
-from linkstore.engines.embedded.mirror import SIDES, LinkSide
+from linkstore.engines.embedded.mirror import LinkSide, collect_columns
 from linkstore.engines.embedded.schema import (
-    check_texts,
     convert_row_errors,
     fetch_rows,
+    read_ids,
     read_metadata,
     read_tags,
 )
@@ -50,9 +49,6 @@ _ALL_SHARE: Final = 4
 """If more than one in this many documents are to be scored, the query is compared with all."""
 _FIRST: Final = 8
 """Multiple of the cap that is read first of a large link group; each further read is this factor larger."""
-_MERGED: Final = (
-    "SELECT document, link_group, count(*) FROM link GROUP BY document, link_group HAVING count(*) > 1"
-)
 _FIND_DOCUMENTS: Final = "SELECT document.key FROM json_each(?) CROSS JOIN document ON document.id = value"
 _READ_DOCUMENTS: Final = (
     "SELECT document.id, text, metadata, links FROM json_each(?) CROSS JOIN document ON document.key = value"
@@ -61,7 +57,9 @@ _NO_ROWS: Final = np.empty(0, np.int64)
 
 
 class EmbeddedReader(Reader):
-    """Answers from the mirror; only what is text comes from tables. Refs are the mirror's rows.
+    """Answers from the mirror; only what is text comes from tables.
+
+    Refs of documents are the mirror's rows, those of link groups their keys.
 
     Args:
         view: The data to read.
@@ -93,7 +91,7 @@ class EmbeddedReader(Reader):
             scores, count = self._score(past, fetch.vector), max(fetch.k, PROPOSALS)
             while count <= max(MAX_PROPOSALS, fetch.k):
                 proposed = self._find_rows(index.near(fetch.vector, count))
-                near, seen = self._score(proposed, fetch.vector), mirror.visible(proposed)
+                near, seen = self._score(proposed, fetch.vector), mirror.there[proposed]
                 best = self._first_passing(
                     np.concatenate((proposed[seen], past)), np.concatenate((near[seen], scores)), fetch
                 )
@@ -145,7 +143,7 @@ class EmbeddedReader(Reader):
 
     def _exist(self, rows: Ints) -> Bools:
         """Say whether each document (n,) exists for the plan."""
-        exist = self._mirror.visible(rows)
+        exist = self._mirror.there[rows]
         exist[exist] = self._holds(rows[exist])
         return exist
 
@@ -167,8 +165,7 @@ class EmbeddedReader(Reader):
         mirror = self._mirror
         document, entry = mirror.links_of(fetch.refs)
         on_side: Bools = mirror.sides[fetch.side].weight.take(entry) >= 0
-        group = mirror.link_group.take(entry)
-        kind = mirror.group_kind.take(group.astype(np.int64))
+        kind = mirror.link_kind.take(entry)
         if fetch.kinds is not None:
             codes = [code for code, name in enumerate(mirror.kinds) if name in fetch.kinds]
             on_side &= is_member(kind, np.array(codes, dtype=np.int64))
@@ -178,7 +175,7 @@ class EmbeddedReader(Reader):
         chosen = chosen[passing]
         return Memberships(
             document=document[chosen],
-            group=group[chosen].astype(np.int64),
+            group=mirror.link_group.take(entry[chosen]).astype(np.int64),
             kind=kind[chosen].astype(np.int64),
             weight=weight[passing],
             kinds=mirror.kinds,
@@ -192,9 +189,7 @@ class EmbeddedReader(Reader):
         by_tag = {
             (kind, tag): key for kind, tag, key in fetch_rows(self._view.connection, FIND_GROUPS, (wanted,))
         }
-        keys = np.array([by_tag.get(pair, -1) for pair in fetch.tags], dtype=np.int64)
-        rows, found = self._mirror.group_keys.find(keys)
-        return np.where(found, rows, -1)
+        return np.array([by_tag.get(pair, -1) for pair in fetch.tags], dtype=np.int64)
 
     @immediate
     def members(self, fetch: Members) -> ReachedMembers:
@@ -219,7 +214,9 @@ class EmbeddedReader(Reader):
         """
         mirror = self._mirror
         if self._scope.always:
-            return sizes - mirror.dead > cap  # even if all removed documents were members of it
+            return (
+                sizes - (len(mirror.keys) - mirror.living) > cap
+            )  # even if all removed documents were members of it
         hubs = np.zeros(len(sizes), np.bool_)
         open_groups, most = np.flatnonzero(sizes > cap), _FIRST * (cap + 1)
         while len(open_groups):
@@ -302,7 +299,7 @@ class EmbeddedReader(Reader):
     @immediate
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
         """Read the table of link groups."""
-        return read_tags(self._view.connection, self._mirror.group_keys.take(fetch.groups))
+        return read_tags(self._view.connection, fetch.groups)
 
     @immediate
     def documents(self, fetch: Documents) -> list[StoredDocument]:
@@ -325,37 +322,14 @@ def _find_distinct(rows: Ints) -> tuple[Ints, Ints]:
 
 
 def read_links(view: StoreView) -> StoredLinks:
-    """Return the links of all documents, from the mirror: from the table it takes ten times as long.
-
-    The mirror merges links of a document with one tag. How many they are stands in the table. It may have
-    link groups without links that are gone from the table.
-    """
-    mirror, rows, end = view.mirror, view.mirror.all_visible(), len(view.mirror.link_group)
-    position = np.full(len(mirror.keys), -1)
-    position[rows] = np.arange(len(rows))
-    document = position[mirror.link_document.rows(0, end)]
-    kept = document >= 0
-    document, group = document[kept], mirror.link_group.rows(0, end)[kept].astype(np.int64)
-    out, into = (mirror.sides[side].weight.rows(0, end)[kept] >= 0 for side in SIDES)
-    groups = len(mirror.group_keys)
-    pairs, count = document * groups + group, np.ones(len(document), np.int64)  # pairs ascend
-    with convert_row_errors("links, documents and link groups"):
-        merged = np.array(fetch_rows(view.connection, _MERGED), np.int64).reshape(-1, 3)
-        (of, known), (at, found) = mirror.keys.find(merged[:, 0]), mirror.group_keys.find(merged[:, 1])
-        known &= found  # all of them, unless the store is damaged
-        wanted = position[of[known]] * groups + at[known]
-        count[np.searchsorted(pairs, wanted)] = merged[known, 2]
-        ids = dict(fetch_rows(view.connection, "SELECT key, id FROM document"))
-        named = fetch_rows(view.connection, "SELECT key, kind, tag FROM link_group")
-        tags = {key: (kind, tag) for key, kind, tag in named}
-        check_texts(chain(ids.values(), chain.from_iterable(tags.values())))
-        found_ids = [ids[key] for key in mirror.keys.take(rows).tolist()]
+    """Return the links of all documents, from the mirror: from the table it takes ten times as long."""
+    columns = collect_columns(view.mirror)
+    groups, group = np.unique(columns["link_group"], return_inverse=True)
     return StoredLinks(
-        ids=found_ids,
-        groups=[tags.get(key, ("", "")) for key in mirror.group_keys.rows(0, groups).tolist()],
-        document=document,
+        ids=read_ids(view.connection, columns["keys"]),
+        groups=read_tags(view.connection, groups),
+        document=columns["link_document"].astype(np.int64),
         group=group,
-        leads_out=out,
-        leads_in=into,
-        count=count,
+        leads_out=columns["out_weight"] >= 0,
+        leads_in=columns["in_weight"] >= 0,
     )

@@ -363,6 +363,11 @@ def read_ids(connection: apsw.Connection, keys: Ints) -> list[str]:
     return [id for (id,) in _read_texts(connection, "document.id", "document", keys)]
 
 
+def read_kinds(connection: apsw.Connection, keys: Ints) -> list[str]:
+    """Return the kinds of link groups (n,) that exist."""
+    return [kind for (kind,) in _read_texts(connection, "kind", "link_group", keys)]
+
+
 def read_tags(connection: apsw.Connection, keys: Ints) -> list[tuple[str, str]]:
     """Return the kinds and tags of link groups (n,) that exist."""
     return _read_texts(connection, "kind, tag", "link_group", keys)

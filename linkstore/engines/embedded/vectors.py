@@ -23,9 +23,9 @@ threads one for every 30 lost.)
 are nearly equal, or few dimensions. Whatever the reason, what is found shows it. So every index is measured
 when it is written, and one that finds too little is not used: searches then compare with all documents. The
 questions are documents and what lies between two of them, among these the vectors that most documents share:
-what a graph lacks lies around them. A sample of the documents is compared with each question. Those of them
-that are nearer than the tenth that the index found, and that it did not find, are its misses, and stand for
-as many times more as the sample is smaller than the store.
+what a graph lacks lies around them. All documents are compared with each question, which takes a hundredth of
+the time of building the index. Those that are nearer than the tenth that the index found, and that it did not
+find, are its misses.
 """
 
 from __future__ import annotations
@@ -79,8 +79,6 @@ _TERMINATED: Final = "Operation has been terminated"
 NEAREST: Final = 10
 QUESTIONS: Final = 64
 """The number of documents whose nearest documents are searched for; and of pairs of documents."""
-MOST_COMPARED: Final = 1 << 17
-"""The most documents that a question is compared with."""
 _BLOCK: Final = 1 << 14
 _ROUNDING: Final = 1e-5
 """A document that is nearer by no more than this may be equally near: sums are rounded differently."""
@@ -206,12 +204,12 @@ def find_lost_keys(saved: Bytes) -> Ints:
 
 
 def _parse_graph(raw: Bytes) -> _BaseGraph | None:
-    rows, row_bytes = _parse_numbers(raw, 0, 2, "<u4")
+    rows, row_bytes = np.frombuffer(raw, "<u4", 2).tolist()
     at = 8 + rows * row_bytes
     if bytes(raw[at : at + len(_INDEX_MAGIC)]) != _INDEX_MAGIC:
         return None
     at += _HEAD
-    size, upper, base, _, entry = _parse_numbers(raw, at, 5, "<u8")
+    size, upper, base, _, entry = np.frombuffer(raw, "<u8", 5, at).tolist()
     if not size or size != rows or entry >= size:
         return None
     levels = np.frombuffer(raw, "<i2", size, at + 40).astype(np.int64)
@@ -227,14 +225,6 @@ def _parse_graph(raw: Bytes) -> _BaseGraph | None:
     links = numbers[:, 1:]
     links[~linked] = 0
     return _BaseGraph(keys, links, linked, entry) if links.max() < size else None
-
-
-def _parse_numbers(raw: Bytes, at: int, count: int, dtype: str) -> list[int]:
-    size = count * np.dtype(dtype).itemsize
-    if at + size > len(raw):
-        return [0] * count
-    found: Any = np.frombuffer(raw, dtype, count, at).tolist()
-    return list(found)
 
 
 def _find_reached(graph: _BaseGraph) -> Bools:
@@ -258,14 +248,14 @@ class AnnIndex:
     Args:
         index: The usearch index.
         covered: The largest document key that it covers.
-        centre: What is subtracted from vectors; None while the index is empty.
+        centre: (d,) what is subtracted from vectors; zeros while the index is empty.
         twins: The documents without a node of their own.
         raw: The mapped file, which must not be unmapped while the index is used.
     """
 
     index: Any
+    centre: Floats
     covered: int = 0
-    centre: Floats | None = None
     twins: Twins = NO_TWINS
     raw: Bytes | None = None
 
@@ -273,13 +263,14 @@ class AnnIndex:
     def make(cls, dimension: int) -> AnnIndex:
         """Make an empty index in memory. For unit vectors, the inner product is the cosine."""
         usearch = _import_usearch(0)
-        return cls(usearch.Index(ndim=dimension, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH))
+        index = usearch.Index(ndim=dimension, metric="ip", dtype="i8", expansion_search=EXPANSION_SEARCH)
+        return cls(index, np.zeros(dimension, np.float32))
 
     @classmethod
-    def load(cls, raw: Bytes, covered: int, *, view: bool = True) -> tuple[AnnIndex, dict[str, Array]] | None:
+    def load(cls, raw: Bytes, covered: int, *, view: bool = True) -> tuple[AnnIndex, dict[str, Array]]:
         """Search a mapped file, or read its graph into memory to add to it.
 
-        Return the index and what else was saved with it, or None if its graph is not of int8.
+        Return the index and what else was saved with it.
         """
         usearch = _import_usearch(0 if view else 2 * len(raw))
         try:
@@ -287,23 +278,25 @@ class AnnIndex:
         except RuntimeError as error:  # usearch raises no other
             _raise_if_interrupted(error)
             raise
-        if index is None or index.dtype != usearch.ScalarKind.I8:  # others would give wrong answers
-            return None
         index.expansion_search = EXPANSION_SEARCH
         arrays = read_arrays(raw)
         twins = Twins(arrays["twin_nodes"], arrays["twin_keys"])
-        return cls(index, covered, arrays["centre"], twins, raw), arrays
-
-    def __len__(self) -> int:
-        return len(self.index) + len(self.twins)
+        return cls(index, arrays["centre"], covered, twins, raw), arrays
 
     def near(self, vector: Floats, count: int = PROPOSALS) -> Ints:
         """Return the keys of the probably nearest documents, those with one of ``count`` distinct codes."""
-        return self.twins.with_theirs(_search_index(self.index, self.codes(vector, ASKED_SHARE), count))
+        if not len(self.index):
+            return _NO_KEYS
+        try:
+            found = self.index.search(self.codes(vector, ASKED_SHARE), min(count, len(self.index)))
+        except RuntimeError as error:
+            _raise_if_interrupted(error)
+            raise
+        return self.twins.with_theirs(np.asarray(found.keys, dtype=np.int64))
 
     def codes(self, vectors: Floats, share: float = 1.0) -> Codes:
         """Return vectors as the index stores them, after subtracting ``share`` of the centre."""
-        return quantize(vectors if self.centre is None else subtract_centre(vectors, share * self.centre))
+        return quantize(subtract_centre(vectors, share * self.centre))
 
     def extended(
         self,
@@ -319,7 +312,7 @@ class AnnIndex:
             covered: The key up to which the index is complete afterwards.
         """
         grown = self
-        if len(keys) and not len(self):
+        if len(keys) and not len(self.index):
             # The mean of documents would be the vector that most of them share, where they do.
             # (``numpy.unique`` compares rows by Python code, and raises TypeError if it is interrupted.)
             sample = vectors(keys[:: -(-len(keys) // BATCH)])
@@ -360,9 +353,8 @@ class AnnIndex:
             self._write(temporary)
             if self.mend(map_bytes(temporary)):
                 self._write(temporary)
-            centre = np.zeros(self.index.ndim, np.float32) if self.centre is None else self.centre
-            own = {"centre": centre, "twin_nodes": self.twins.nodes, "twin_keys": self.twins.keys}
-            append_arrays(temporary, {name: [array] for name, array in own.items()} | dict(columns))
+            twins = {"twin_nodes": [self.twins.nodes], "twin_keys": [self.twins.keys]}
+            append_arrays(temporary, {"centre": [self.centre], **twins, **columns})
 
         return write_file(folder, write)
 
@@ -421,17 +413,6 @@ def _import_usearch(size: int) -> Any:
     return index
 
 
-def _search_index(index: Any, codes: Codes, count: int) -> Ints:
-    if not len(index):
-        return np.empty(0, np.int64)
-    try:
-        found = index.search(codes, min(count, len(index)))
-    except RuntimeError as error:
-        _raise_if_interrupted(error)
-        raise
-    return np.asarray(found.keys, dtype=np.int64)
-
-
 def _raise_if_interrupted(error: RuntimeError) -> None:
     """Raise KeyboardInterrupt if usearch was interrupted by a signal.
 
@@ -458,16 +439,11 @@ def estimate_recall(index: AnnIndex, mirror: Mirror) -> float:
         return 1.0
     found = [_find_nearer(index, mirror, question) for question in asked]
     tenth = np.array([similarity for similarity, _ in found])
-    sample = (
-        rows if len(rows) <= MOST_COMPARED else np.sort(random.choice(rows, MOST_COMPARED, replace=False))
-    )
-    nearer = np.zeros(len(asked))
-    for start in range(0, len(sample), _BLOCK):
-        scores = asked @ mirror.vectors.take(sample[start : start + _BLOCK]).T
-        nearer += np.count_nonzero(scores > tenth[:, None] + _ROUNDING, axis=1)
-    nearer -= [np.count_nonzero(np.isin(rows_found, sample)) for _, rows_found in found]
-    missed = np.clip(nearer * (len(rows) / len(sample)), 0, NEAREST)
-    return float(1 - missed.mean() / NEAREST)
+    missed = -np.array([nearer for _, nearer in found])
+    for start in range(0, len(rows), _BLOCK):
+        scores = asked @ mirror.vectors.take(rows[start : start + _BLOCK]).T
+        missed += np.count_nonzero(scores > tenth[:, None] + _ROUNDING, axis=1)
+    return float(1 - np.clip(missed, 0, NEAREST).mean() / NEAREST)
 
 
 def _draw_questions(index: AnnIndex, mirror: Mirror, rows: Ints, random: np.random.Generator) -> Floats:
@@ -489,11 +465,11 @@ def _draw_questions(index: AnnIndex, mirror: Mirror, rows: Ints, random: np.rand
     return asked
 
 
-def _find_nearer(index: AnnIndex, mirror: Mirror, question: Floats) -> tuple[float, Ints]:
-    """Return the similarity of the tenth document found (-2 if fewer are), and the rows of nearer ones."""
+def _find_nearer(index: AnnIndex, mirror: Mirror, question: Floats) -> tuple[float, int]:
+    """Return the similarity of the tenth document found (-2 if fewer are), and how many are nearer."""
     rows, known = mirror.keys.find(index.near(question))
     rows = rows[known]
-    rows = rows[mirror.visible(rows)]
+    rows = rows[mirror.there[rows]]
     scores = mirror.vectors.take(rows) @ question
     tenth = float(np.partition(scores, -NEAREST)[-NEAREST]) if len(scores) >= NEAREST else -2.0
-    return tenth, rows[scores > tenth + _ROUNDING]
+    return tenth, int(np.count_nonzero(scores > tenth + _ROUNDING))

@@ -20,7 +20,6 @@ from linkstore.engines.embedded.mirror import (
     Mirror,
     advance_mirror,
     collect_columns,
-    find_living_groups,
     make_empty_mirror,
 )
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall, get_codes
@@ -181,19 +180,19 @@ def inspect_derived(view: StoreView, derived: DerivedData, recorded: Snapshot | 
     settings = schema.read_settings(view.connection)
     change, floor = settings["change"], settings.get(schema.FLOOR) or 0
     fresh = advance_mirror(make_empty_mirror(view.mirror.dimension), view.connection, change)
-    yield from _compare_mirrors(view, fresh, view.mirror, "in memory")
+    yield from _compare_mirrors(fresh, view.mirror, "in memory")
     loaded = derived.load(recorded) if recorded else None
     if recorded is None or loaded is None:
         return
     mirror, index = loaded
     if mirror is not None and recorded.change >= floor:  # an older one cannot be brought up to date
         mirror = advance_mirror(mirror, view.connection, change)
-        yield from _compare_mirrors(view, fresh, mirror, "in the snapshot")
+        yield from _compare_mirrors(fresh, mirror, "in the snapshot")
     yield from _compare_index(fresh, index, view.connection, used=recorded.recall >= LEAST_RECALL)
 
 
-def _compare_mirrors(view: StoreView, fresh: Mirror, mirror: Mirror, place: str) -> Iterator[Finding]:
-    ours, theirs = (collect_columns(one, find_living_groups(one, view.connection)) for one in (fresh, mirror))
+def _compare_mirrors(fresh: Mirror, mirror: Mirror, place: str) -> Iterator[Finding]:
+    ours, theirs = collect_columns(fresh), collect_columns(mirror)
     wrong = [name for name in ours if ours[name].tobytes() != theirs[name].tobytes()]
     if "keys" not in wrong:
         rows, others = fresh.all_visible(), mirror.all_visible()
