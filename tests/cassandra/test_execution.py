@@ -34,7 +34,7 @@ from fake_cassandra import FakeSession
 from linkstore.engines.cassandra.execution import PAGE_ROWS, ConcurrencyLimit, Executor, compute_backoff
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement
-from linkstore.errors import BackendError, StoreClosedError, StoreUnavailableError
+from linkstore.errors import ArgumentError, BackendError, StoreClosedError, StoreUnavailableError
 
 BUSY = OverloadedErrorMessage(code=0x1001, message="too much", info=None)
 FAILED = WriteFailure("no", consistency=6, required_responses=2, received_responses=1, failures=1)
@@ -641,11 +641,19 @@ def test_answers_that_come_after_the_loop_is_closed_harm_nobody():
         {"deadline": -1},
         {"in_flight": 0},
         {"schema_timeout": float("nan")},
+        {"timeout": float("inf")},
+        {"settle": float("inf")},
+        {"buckets": 2.0},
+        {"buckets": True},
+        {"scan_limit": 2.5},
+        {"ttl": True},
+        {"lexical": 1},
     ],
     ids=str,
 )
 def test_settings_that_cannot_work_are_refused_early(wrong):
-    with pytest.raises(BackendError, match=next(iter(wrong))):
+    """A number of buckets that is no integer would be recorded, and nobody could open the store again."""
+    with pytest.raises((BackendError, ArgumentError), match=next(iter(wrong))):
         CassandraSettings(**wrong)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, get_type_hints
 
-from linkstore.core.arguments import omit_none, require
+from linkstore.core.arguments import MAX_SETTING, make_argument_error
 from linkstore.errors import BackendError
 
 READ_LEVELS: Final = ("LOCAL_QUORUM", "QUORUM", "LOCAL_ONE", "ONE", "TWO", "THREE", "ALL")
@@ -50,7 +50,8 @@ class CassandraSettings:
             never.
 
     Raises:
-        BackendError: If a level is unknown or a number is not positive.
+        BackendError: If a level is unknown, or a number is not positive or too large.
+        ArgumentError: If a value has another type.
     """
 
     read_consistency: str = "LOCAL_QUORUM"
@@ -74,17 +75,13 @@ class CassandraSettings:
         return "ALL" in levels or all(level.endswith("QUORUM") for level in levels)
 
     def __post_init__(self) -> None:
-        _check_level("read_consistency", self.read_consistency, READ_LEVELS)
-        _check_level("write_consistency", self.write_consistency, WRITE_LEVELS)
-        require(int, "a number of seconds", **omit_none(ttl=self.ttl))
+        for name, known in (("read_consistency", READ_LEVELS), ("write_consistency", WRITE_LEVELS)):
+            if (level := getattr(self, name)) not in known:
+                raise BackendError(f"{name} is {level!r}; it must be one of {', '.join(known)}")
+        kinds = get_type_hints(type(self))
         for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(field.default, int | float):
-                require((int, float), "a number", **{field.name: value})
-            if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
-                raise BackendError(f"{field.name} is {value!r}; it must be more than 0")
-
-
-def _check_level(name: str, level: str, known: tuple[str, ...]) -> None:
-    if level not in known:
-        raise BackendError(f"{name} is {level!r}; it must be one of {', '.join(known)}")
+            value, kind = getattr(self, field.name), kinds[field.name]
+            if isinstance(value, bool) != (kind is bool) or not isinstance(value, kind | int):
+                raise make_argument_error(field.name, f"of type {field.type}", value)
+            if isinstance(value, int | float) and kind is not bool and not 0 < value <= MAX_SETTING:
+                raise BackendError(f"{field.name} is {value!r}; it must be above 0, at most {MAX_SETTING:,}")
