@@ -177,10 +177,9 @@ class CassandraReader(Reader):
                 return kept
             if seen >= self._scope.limit:
                 raise FilterError(
-                    f"the filter leaves fewer than {fetch.k} of the {MAX_CANDIDATES:,} "
-                    "nearest documents, and to look"
-                    f" at all takes more than scan_limit ({self._scope.limit:,}): add an equality, which the"
-                    " server looks up, or raise scan_limit"
+                    f"the filter leaves fewer than {fetch.k} of the {MAX_CANDIDATES:,} nearest documents,"
+                    f" and to look at all takes more than scan_limit ({self._scope.limit:,}): add an equality,"
+                    " which the server looks up, or raise scan_limit"
                 )
             after = page[-1].id
 
@@ -320,6 +319,5 @@ class CassandraReader(Reader):
         if condition.always:
             return np.ones(len(refs), np.bool_)
         rows = map(self._known.rows.get, refs.tolist())
-        return np.array(
-            [row is not None and condition.matches(row.metadata()) for row in rows], dtype=np.bool_
-        )
+        passing = [row is not None and condition.matches(row.metadata()) for row in rows]
+        return np.array(passing, dtype=np.bool_)

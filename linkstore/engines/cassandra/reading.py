@@ -12,6 +12,7 @@ import orjson
 from linkstore.core.arrays import Bools, Floats, Ints, is_member
 from linkstore.core.calls import split_batches
 from linkstore.core.filters import EVERYTHING, Condition
+from linkstore.core.links import LINKS_KEY
 from linkstore.core.plans import Operation, Side
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import (
@@ -236,6 +237,8 @@ class Scope:
     that few documents satisfy, ask the server's index for these. A document costs about the same in both
     ways, so the index is asked for at most as many as there are to check. If it has more, this is remembered.
 
+    Metadata are stored without links: if the condition has a field of that name, documents are read in full.
+
     Args:
         condition: The condition that documents must pass.
         fetcher: Reads documents by id.
@@ -251,7 +254,8 @@ class Scope:
         self.fetcher = fetcher
         self._verdicts: dict[str, bool] = {}
         self._complete = False
-        self._equalities = select_searchable(dict(condition.equalities))
+        self._needs_links = f'"{LINKS_KEY}":' in condition.key
+        self._equalities = {} if self._needs_links else select_searchable(dict(condition.equalities))
 
     @property
     def everything(self) -> bool:
@@ -284,9 +288,13 @@ class Scope:
         if not sample:
             self.charge(len(unknown))
         for part in split_batches(unknown, _CHECKS_PER_READ):
-            rows = yield from self.fetcher.by_id(cql.READ_ATTRIBUTES, part, "read what filters ask for")
             self._verdicts.update(dict.fromkeys(part, False))
-            self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
+            if self._needs_links:
+                whole = yield from self.fetcher.documents(part)
+                self._verdicts.update((one.id, self.condition.matches(one.metadata())) for one in whole)
+            else:
+                rows = yield from self.fetcher.by_id(cql.READ_ATTRIBUTES, part, "read what filters ask for")
+                self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)
         return {id for id in asked if self._verdicts.get(id, False)}
 
     def charge(self, documents: int) -> None:

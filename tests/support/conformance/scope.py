@@ -8,6 +8,7 @@ from oracle import OracleBackend
 
 from conformance.base import Cases
 from conformance.probe import Probe, link_both, link_in, link_out, make_record
+from linkstore.core.filters import Filter
 from linkstore.core.plans import Ids, Lexical, LexicalMatches, Plan
 
 PUBLIC = {"access": "all"}
@@ -65,6 +66,21 @@ class ScopeCases(Cases):
         assert (public.near(5), public.met(["x"]).of["x"]) == (["b"], ["b"])
         probe.remove("b")
         assert (public.near(5), public.met(["x"]).sizes["x"]) == ([], 0)
+
+    @pytest.mark.parametrize("scope", [{"links": {"$exists": True}}, {"links": {"$ne": []}, "access": "all"}])
+    def test_a_scope_may_be_of_links(self, probe: Probe, scope: Filter) -> None:
+        """[X-1] [C-1] Find the documents whose links pass, in link groups as by similarity."""
+        probe.put(
+            make_record("a", 0.9, link_both("x"), access="all"),
+            make_record("b", 0.8, link_both("x"), access="all"),
+            make_record("c", 0.7, links=[], access="staff"),
+        )
+        within = probe.within(scope)
+        found = within.near(5)
+        assert found[:2] == within.met(["x"]).of["x"] == ["a", "b"]
+        assert within.met(["x"]).sizes["x"] == 2
+        hidden = probe.within({"links": {"$exists": False}})
+        assert (hidden.near(5), hidden.met(["x"]).sizes["x"]) == ([], 0)
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_random_graphs_show_nothing_of_what_is_outside(self, unclaimed: Probe, seed: int) -> None:
