@@ -95,6 +95,34 @@ def test_rows_where_no_word_can_be_are_found_and_removed(store, shard, bucket, i
     assert sorted(cql(store, "SELECT shard, bucket, word, hash, id, states FROM T_words")) == sorted(rows)
 
 
+@pytest.mark.parametrize("states", [None, "0x", "0x01", "0x" + "ff" * 24], ids=str)
+@pytest.mark.parametrize("table", ["members", "words"])
+def test_rows_whose_states_are_missing_or_damaged_harm_no_search(store, table, states):
+    """Whoever writes rows by hand may leave the column empty; the document tells what is right."""
+    columns = {
+        "members": "kind, tag, side, bucket, id",
+        "words": "shard, bucket, word, hash, id",
+    }[table]
+    for row in cql(store, f"SELECT {columns} FROM T_{table}"):
+        if row.id in {"d3", "d4"}:
+            key = " AND ".join(f"{name} = %s" for name in columns.split(", "))
+            cql(store, f"DELETE states FROM T_{table} WHERE {key}", *row)
+            cql(store, f"INSERT INTO T_{table} ({columns}) VALUES (%s, %s, %s, %s, %s)", *row)
+            cql(store, f"INSERT INTO T_{table} ({columns}) VALUES (%s, %s, %s, %s, 'ghost')", *row[:-1])
+            if states:
+                cql(store, f"UPDATE T_{table} SET states = {{{states}}} WHERE {key}", *row)
+    every = {f"d{n}" for n in range(20)}
+    for limited in (None, {"n": 1}, {"n": {"$ne": 2}}):
+        reached = store.search(
+            "apple", strategy=Eager(start_k=1, k=50, depth=1, adjacent_k=50), filter=limited
+        )
+        assert {hit.document.id for hit in reached} == every
+        worded = store.search("apple", strategy=Words(k=50), filter=limited)
+        assert {hit.document.id for hit in worded} == every
+    store.repair()
+    assert store.verify().sound
+
+
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_document_that_lacks_a_column_is_none_and_is_named(store, column):
     """It is not found by any search; verify, repair and writes work, and to add it again mends it."""

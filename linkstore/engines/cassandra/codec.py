@@ -49,7 +49,6 @@ ROW_BYTES: Final = 56
 """Bytes that the server counts for a row in addition to its values, less those of the lifetime, which it does
 not count."""
 SIZE: Final = struct.Struct(">i")
-SINGLE_STATE: Final = SIZE.pack(1)
 SINGLE_STATE_OFFSET: Final = 2 * SIZE.size
 """Bytes before the state in a set of one: the number of elements, and the size of the element."""
 LONG: Final = struct.Struct(">q")

@@ -28,7 +28,7 @@ from linkstore.core.lexical import (
 )
 from linkstore.core.plans import Lexical, LexicalMatches, Operation, finish_ranking, rank_best
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.codec import SINGLE_STATE, SINGLE_STATE_OFFSET, DocumentVersion, unpack_set
+from linkstore.engines.cassandra.codec import SINGLE_STATE_OFFSET, DocumentVersion, unpack_set
 from linkstore.engines.cassandra.derived import (
     EVERY_DOCUMENT,
     EVERY_DOCUMENT_SHARDS,
@@ -65,8 +65,9 @@ _MATCHES_READ_GROWTH: Final = 4
 _HASH_RANGE: Final = float(1 << 64)
 ReadPosting = tuple[bytes, str]
 """Head of a state, and document id."""
-ServerPosting = tuple[bytes, str, bytes]
+ServerPosting = tuple[bytes, str, bytes | None]
 """Hash of the document id, document id, states."""
+_STATE_BYTES: Final = POSTING_HEAD.itemsize - HASH_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +159,7 @@ class PostingReading:
         """Add rows in a scope (None: all), which answer a request for ``asked`` rows."""
         self.looked_at += len(rows)
         self.more = len(rows) == asked
-        found = [
-            (hashed + state, id)
-            for hashed, id, states in rows
-            for state in (
-                (states[SINGLE_STATE_OFFSET:],) if states.startswith(SINGLE_STATE) else unpack_set(states)
-            )
-        ]
+        found = [(hashed + state, id) for hashed, id, states in rows for state in _split_states(states)]
         if found:
             self.last = found[-1]
         self.rows += found if held is None else [row for row in found if row[1] in held]
@@ -197,6 +192,13 @@ class PostingReading:
         _, places = np.unique(self.heads["hash"], return_index=True)
         documents, words = self.count(), float(self.heads["length"][places].sum())
         return CorpusTotals(documents, words * documents / max(1, len(places)))
+
+
+def _split_states(packed: bytes | None) -> list[bytes]:
+    """Return the states of a posting; one that is damaged, or missing, is as that of no document."""
+    if packed and len(packed) == SINGLE_STATE_OFFSET + _STATE_BYTES:
+        return [packed[SINGLE_STATE_OFFSET:]]
+    return [one if len(one) == _STATE_BYTES else bytes(_STATE_BYTES) for one in unpack_set(packed) or [b""]]
 
 
 def count_documents(readings: Iterable[PostingReading]) -> CorpusTotals:

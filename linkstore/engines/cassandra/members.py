@@ -31,7 +31,7 @@ from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket, pack
 from linkstore.engines.cassandra.reading import MetDocuments, RowFetcher, ScopeCheck, remember
 from linkstore.engines.cassandra.statements import Requests, Statement
 
-ReadMember = tuple[str, str, bytes]
+ReadMember = tuple[str, str, bytes | None]
 """A member: tag, document id, states in the format of the native protocol; of a hub the tag alone."""
 GroupKey = tuple[str, str]
 _LARGEST_MEMBER_PAGE: Final = 2_000
@@ -169,7 +169,7 @@ class MemberPool:
         if fetch.vector is None:
             self._weight, self._similarity, loss = _order_by_id(ids)
         else:
-            states = [states for _, _, states in entries]
+            states = [states or b"" for _, _, states in entries]
             self._weight, self._similarity, loss = _decode_states(states, fetch.vector)
         self._low, self._high = self._similarity - loss, self._similarity + loss
         self._settled = np.zeros(len(self.refs), np.bool_)

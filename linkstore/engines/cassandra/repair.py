@@ -76,7 +76,8 @@ class Differences:
 
     Args:
         horizon: Rows with a later timestamp may belong to a write in progress.
-        strays: Rows without a document that should have them, with the last write time of each.
+        strays: Rows without a document that should have them, with the last write time of each; the horizon
+            for a row without a state, of which it is not known.
         missing: Rows that do not exist or lack a state, with the state to add to each.
         mixed: Rows with wrong or additional states, with the last write time and the correct state.
     """
@@ -99,10 +100,10 @@ class Differences:
             key, states = tuple(columns), codec.unpack_set(packed)
             state, written = missing.pop(key, None), max(times or (), default=0)
             if state is None and written <= self.horizon:
-                self.strays[key] = written
+                self.strays[key] = written or self.horizon
             elif state is None or changed or states == [state]:
                 continue
-            elif written <= self.horizon:
+            elif states and written <= self.horizon:
                 self.mixed[key] = written, state
             elif state not in states:
                 self.missing[key] = state
