@@ -177,8 +177,8 @@ class CassandraReader(Reader):
                 return kept
             if seen >= self._scope.limit:
                 raise FilterError(
-                    f"the filter leaves fewer than {fetch.k} of the {MAX_CANDIDATES:,} nearest documents,"
-                    f" and to look at all takes more than scan_limit ({self._scope.limit:,}): add an equality,"
+                    f"the filter leaves fewer than {fetch.k} of the {MAX_CANDIDATES:,} nearest documents, and"
+                    f" to look at all takes more than scan_limit ({self._scope.limit:,}): add an equality,"
                     " which the server looks up, or raise scan_limit"
                 )
             after = page[-1].id
