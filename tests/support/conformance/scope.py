@@ -73,14 +73,14 @@ class ScopeCases(Cases):
         probe.put(
             make_record("a", 0.9, link_both("x"), access="all"),
             make_record("b", 0.8, link_both("x"), access="all"),
-            make_record("c", 0.7, links=[], access="staff"),
+            make_record("c", 0.7, link_both("x"), access="all"),
+            make_record("d", 0.6, access="staff"),
         )
-        within = probe.within(scope)
-        found = within.near(5)
-        assert found[:2] == within.met(["x"]).of["x"] == ["a", "b"]
-        assert within.met(["x"]).sizes["x"] == 2
-        hidden = probe.within({"links": {"$exists": False}})
-        assert (hidden.near(5), hidden.met(["x"]).sizes["x"]) == ([], 0)
+        within, without = probe.within(scope), probe.within({"links": {"$exists": False}})
+        assert within.near(3) == within.met(["x"]).of["x"] == ["a", "b", "c"]
+        met = within.met(["x"], take=1)
+        assert (met.of["x"], met.sizes["x"]) == (["a"], 3)
+        assert (without.near(5), without.met(["x"], take=1).sizes["x"]) == (["d"], 0)
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_random_graphs_show_nothing_of_what_is_outside(self, unclaimed: Probe, seed: int) -> None:
