@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from conformance import BackendConformance
 from conformance.lexical import LexicalCases
@@ -22,7 +24,7 @@ def tables(cassandra_session):
 
 def store_name(test: str) -> str:
     """Tests share tables; those whose vectors are of other dimensions, or none, have their own."""
-    for part in ("random_graphs", "first_claim", "before_any_claim"):
+    for part in ("random_graphs", "first_claim", "before_any_claim", "whatever_its_vectors"):
         if part in test:
             return part
     return "cases"
@@ -57,6 +59,29 @@ class OnCassandra(BackendConformance, LexicalCases):
         from linkstore.engines.cassandra.backend import CassandraBackend
 
         return lambda: CassandraBackend(*place, create=False)
+
+
+@pytest.mark.sample(
+    "test_the_k_most_similar_best_first",
+    "test_ties_at_the_cut_go_to_the_smallest_ids",
+    "test_a_filter_that_leaves_few_still_gives_k",
+    "test_a_filter_that_none_passes_gives_none",
+    "test_more_than_there_are_gives_all",
+    "test_an_empty_store_gives_none",
+    "test_random_graphs_answer_as_the_oracle_does",
+    "test_random_graphs_show_nothing_of_what_is_outside",
+)
+class TestCassandraByIndex(OnCassandra):
+    """What the server's index proposes, as in a store that is not small."""
+
+    @pytest.fixture
+    def backend(self, backend):
+        backend._history.large_until = math.inf
+        return backend
+
+    @pytest.fixture
+    def drive(self):
+        return drive_by_run
 
 
 class TestCassandra(OnCassandra):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from itertools import count
 
@@ -204,6 +205,7 @@ def test_a_listing_is_no_longer_than_what_is_checked_and_is_not_repeated(opened,
 
 def test_the_nearest_are_asked_for_without_the_filter_if_most_pass_it(opened) -> None:
     whole = probe(opened())
+    whole.backend._history.large_until = math.inf
     whole.put(*(make_record(f"p{n:03}", n / 200, access="all") for n in range(100)))
     whole.put(*(make_record(f"h{n:03}", n / 200, access="staff") for n in range(20)))
     texts = _statements(whole.backend)

@@ -36,6 +36,10 @@ from linkstore.errors import FilterError
 
 MAX_CANDIDATES: Final = 1000
 """Maximum LIMIT of a nearest-neighbour query."""
+EXACT_DOCUMENTS: Final = 1000
+"""Up to so many documents are compared here; the server's index misses some also of few."""
+LARGE_LIFETIME: Final = 600.0
+"""How many seconds it is remembered that a store has more."""
 EXTRA_CANDIDATES: Final = 20
 """This many more are requested than wanted; otherwise the index visits too few to find the best reliably.
 
@@ -60,6 +64,12 @@ def _select_best(rows: list[DocumentVersion], scores: Floats, k: int) -> list[Do
     """Return the ``k`` best rows by score, then id."""
     order = plans.finish_ranking(plans.rank_best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
     return [rows[at] for at in order.tolist()]
+
+
+def _select_nearest(rows: list[DocumentVersion], fetch: plans.Nearest) -> list[DocumentVersion]:
+    """Return the ``k`` rows nearest to the vector, of those that pass the filter."""
+    passing = [row for row in rows if fetch.filter.always or fetch.filter.matches(row.metadata())]
+    return _select_best(passing, _compute_scores(passing, fetch), fetch.k)
 
 
 class CassandraReader(Reader):
@@ -103,6 +113,8 @@ class CassandraReader(Reader):
         """
         if not fetch.k:
             return []
+        if (best := (yield from self._compare_few(fetch))) is not None:
+            return best
         equal = select_searchable(dict(fetch.filter.equalities))
         if equal and (best := (yield from self._search_unfiltered(fetch, equal))) is not None:
             return best
@@ -113,6 +125,17 @@ class CassandraReader(Reader):
                 return best
             count *= 4
         return (yield from self._scan(fetch))
+
+    def _compare_few(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion] | None]:
+        """Return the ``k`` nearest of all documents, or None if there are more than a few."""
+        history = self._scope.history
+        if time.monotonic() < history.large_until:
+            return None
+        rows = yield from scan_documents(None, EXACT_DOCUMENTS + 1)
+        if len(rows) <= EXACT_DOCUMENTS:
+            return _select_nearest(rows, fetch)
+        history.large_until = time.monotonic() + LARGE_LIFETIME
+        return None
 
     def _search_unfiltered(
         self, fetch: plans.Nearest, equal: Mapping[str, str]
@@ -143,7 +166,7 @@ class CassandraReader(Reader):
         passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in found])
         passing = np.flatnonzero(passes)
         enough = len(passing) >= fetch.k and not self._is_tied_at_end(scores[passing], scores, fetch.k)
-        if proposed < count or enough:
+        if enough or (equal and proposed < count):
             return _select_best([found[at] for at in passing.tolist()], scores[passing], fetch.k)
         return None
 
@@ -171,8 +194,7 @@ class CassandraReader(Reader):
         while True:
             page = yield from scan_documents(after, DOCUMENTS_PER_PAGE)
             seen += len(page)
-            kept += [row for row in page if fetch.filter.matches(row.metadata())]
-            kept = _select_best(kept, _compute_scores(kept, fetch), fetch.k)
+            kept = _select_nearest([*kept, *page], fetch)
             if len(page) < DOCUMENTS_PER_PAGE:
                 return kept
             if seen >= self._scope.limit:

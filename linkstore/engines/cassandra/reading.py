@@ -208,7 +208,9 @@ class RowFetcher:
 
 
 class FilterHistory:
-    """What a client has learned about filters, by their equalities. It affects only how documents are found.
+    """What a client has learned about filters, by their equalities, and about the size of the store.
+
+    It affects only how documents are found.
 
     Threads may use it without a lock. At worst, something is forgotten.
 
@@ -216,11 +218,13 @@ class FilterHistory:
         more_than: A number that the documents satisfying them exceed. It is that of the last listing of these
             documents, which was not complete.
         few_near: Until when it counts that too few of the nearest documents satisfied them.
+        large_until: Until when it counts that the store has more than a few documents.
     """
 
     def __init__(self) -> None:
         self.more_than: dict[Equalities, int] = {}
         self.few_near: dict[Equalities, float] = {}
+        self.large_until = 0.0
 
 
 def remember(values: dict[K, V], key: K, value: V, most: int) -> None:

@@ -26,7 +26,8 @@ DERIVED_FILES: Final = "index-*.bin"
 """The names of derived files."""
 _EARLIER_FILES: Final = ("ann-*.usearch", "graph-*.bin", "vectors-*.f32")
 """Those of stores of format 4."""
-_ALIGNMENT: Final = 64
+_ALIGNMENT: Final = 4096
+"""A vector of 2^n bytes then lies in one page of memory, or in as few as it can."""
 
 
 def write_file(folder: Path, write: Callable[[Path], None]) -> str:

@@ -140,7 +140,8 @@ class Column:
     def count_below(self, values: Ints) -> Ints:
         """Count the rows of an ascending column of whole numbers that are less than each value."""
         values = values.astype(self.base.dtype)  # or numpy would convert the column
-        return np.searchsorted(self.base, values) + np.searchsorted(self.tail[: self.size], values)
+        below = np.searchsorted(self.base, values)
+        return below + np.searchsorted(self.tail[: self.size], values) if self.size else below
 
 
 @dataclass(frozen=True, slots=True)

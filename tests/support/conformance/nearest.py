@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from conformance.base import Cases
 from conformance.probe import QUERY_VECTOR, Probe, make_record, make_vector
 from linkstore.core.arrays import cosine_similarities, normalize_vectors
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Find, Nearest
-from linkstore.engines.contract import Record
+from linkstore.engines.contract import Manifest, Record
 
 
 class NearestCases(Cases):
@@ -77,6 +78,30 @@ class NearestCases(Cases):
             scores = cosine_similarities(vectors, asked).tolist()
             expected = sorted(zip(ids, scores, strict=True), key=lambda pair: (-pair[1], pair[0]))
             assert probe.near_scored(25, vector=asked) == expected[:25]
+
+    @pytest.mark.parametrize("shape", ["opposite", "corners"])
+    def test_it_answers_exactly_whatever_its_vectors(self, unclaimed: Probe, shape: str) -> None:
+        """[N-4] [N-5] Compare 600 documents, in which a graph of neighbours misses some, with a full sort."""
+        random = np.random.default_rng(7)
+        if shape == "corners":  # most lie at right angles to most others
+            given = np.array([1, 0.5]) @ np.eye(256)[random.integers(256, size=(600, 2))]
+        else:
+            ends = random.normal(size=256) * np.resize([-1, 1], 600)[:, None]
+            given = ends + random.normal(0, 0.01, (600, 256))
+        vectors = normalize_vectors(given)
+        unclaimed.do(unclaimed.backend.claim(Manifest(embedding="conformance", dimension=256)))
+        ids = [f"{number:03}" for number in range(600)]
+        unclaimed.put(
+            *(
+                Record(id=id, text="", metadata={}, vector=vector, links=())
+                for id, vector in zip(ids, vectors, strict=True)
+            )
+        )
+        for asked in (*vectors[::30], *normalize_vectors(random.normal(size=(5, 256)))):
+            scores = cosine_similarities(vectors, asked).tolist()
+            expected = sorted(zip(ids, scores, strict=True), key=lambda pair: (-pair[1], pair[0]))
+            for k in (1, 4, 1000):
+                assert unclaimed.near_scored(k, vector=asked) == expected[:k]
 
 
 class FindCases(Cases):
