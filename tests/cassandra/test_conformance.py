@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from conformance import BackendConformance
+from conformance import BackendConformance, SmallStoreCases
 from conformance.lexical import LexicalCases
 from conformance.probe import drive_by_arun, drive_by_run
 from differential import assert_congruent
@@ -84,7 +84,7 @@ class TestCassandraByIndex(OnCassandra):
         return drive_by_run
 
 
-class TestCassandra(OnCassandra):
+class TestCassandra(OnCassandra, SmallStoreCases):
     @pytest.fixture
     def drive(self):
         return drive_by_run

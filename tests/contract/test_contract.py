@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import conformance
-from conformance import BackendConformance
+from conformance import BackendConformance, SmallStoreCases
 from conformance.lexical import LexicalCases
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "contract.md"
@@ -17,7 +17,7 @@ def stated() -> list[str]:
     return re.findall(r"^- \*\*([A-Z]-\d+)\*\* ", CONTRACT.read_text(), re.MULTILINE)
 
 
-class Whole(BackendConformance, LexicalCases):
+class Whole(BackendConformance, SmallStoreCases, LexicalCases):
     """What a backend can be held to."""
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import broken_backends
 import pytest
-from conformance import BackendConformance
+from conformance import BackendConformance, SmallStoreCases
 from conformance.lexical import LexicalCases
 from differential import DIMENSION, RandomGraph, assert_congruent, find_differences
 from oracle import OracleBackend
@@ -21,7 +21,7 @@ SUITES = [suite for name, suite in vars(broken_backends).items() if name.startsw
 SUITES = SUITES if LONG else SUITES[::30]  # two of 46
 
 
-class TestOracle(BackendConformance, LexicalCases):
+class TestOracle(BackendConformance, SmallStoreCases, LexicalCases):
     @pytest.fixture
     def backend(self):
         backend = OracleBackend()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conformance import BackendConformance
+from conformance import BackendConformance, SmallStoreCases
 from conformance.lexical import LexicalCases
 from differential import DIMENSION, RandomGraph, assert_congruent
 from oracle import OracleBackend
@@ -30,7 +30,7 @@ class Flushing(EmbeddedBackend):
         return written
 
 
-class TestExact(BackendConformance, LexicalCases):
+class TestExact(BackendConformance, SmallStoreCases, LexicalCases):
     @pytest.fixture
     def backend(self, tmp_path):
         backend = EmbeddedBackend(tmp_path / "kb", settings=EXACT)

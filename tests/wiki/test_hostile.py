@@ -118,6 +118,7 @@ WIKITEXT = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60).
 
 @given(WIKITEXT)
 @example("=\ud800=")
+@example("\r")
 def test_any_text_is_read(text):
     page = article(text)
     for block in page.blocks:

@@ -26,7 +26,7 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from linkstore.core.arrays import Bools, Ints, expand_ranges
+from linkstore.core.arrays import Bools, Ints, expand_ranges, sort_unique
 from linkstore.core.plans import Side
 from linkstore.engines.embedded.lexical import parse_length
 from linkstore.engines.embedded.schema import convert_row_errors, fetch_rows, read_kinds
@@ -363,11 +363,11 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
             f"the store holds more than {_MOST_ENTRIES} links; an embedded store cannot follow so many:"
             " split it, or use Cassandra"
         )
-    groups, at = np.unique(group, return_inverse=True)
+    groups = sort_unique(group)
     names = read_kinds(connection, groups)
     kinds = tuple(dict.fromkeys((*mirror.kinds, *names)))
     codes = {kind: code for code, kind in enumerate(kinds)}
-    kind = np.array([codes[name] for name in names], np.int32)[at]
+    kind = np.array([codes[name] for name in names], np.int32)[np.searchsorted(groups, group)]
     return replace(
         mirror,
         keys=mirror.keys.extended(keys),
@@ -405,7 +405,7 @@ def collect_columns(mirror: Mirror) -> dict[str, Array]:
     document = position[mirror.link_document.rows(0, end)]
     entries = document >= 0
     group, kind = mirror.link_group.rows(0, end)[entries], mirror.link_kind.rows(0, end)[entries]
-    kinds = sorted(mirror.kinds[code] for code in np.unique(kind).tolist())
+    kinds = sorted(mirror.kinds[code] for code in sort_unique(kind).tolist())
     codes = {kind: code for code, kind in enumerate(kinds)}
     new_code = np.array([codes.get(kind, 0) for kind in mirror.kinds], np.int32)
     arrays: dict[str, Array] = {

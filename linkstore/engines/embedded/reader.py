@@ -324,12 +324,12 @@ def _find_distinct(rows: Ints) -> tuple[Ints, Ints]:
 def read_links(view: StoreView) -> StoredLinks:
     """Return the links of all documents, from the mirror: from the table it takes ten times as long."""
     columns = collect_columns(view.mirror)
-    groups, group = np.unique(columns["link_group"], return_inverse=True)
+    groups = sort_unique(columns["link_group"])
     return StoredLinks(
         ids=read_ids(view.connection, columns["keys"]),
         groups=read_tags(view.connection, groups),
         document=columns["link_document"].astype(np.int64),
-        group=group,
+        group=np.searchsorted(groups, columns["link_group"]),
         leads_out=columns["out_weight"] >= 0,
         leads_in=columns["in_weight"] >= 0,
     )

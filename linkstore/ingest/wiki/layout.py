@@ -350,7 +350,7 @@ class _Layout:
         """Add a block. Links and anchors of one without words go to the next."""
         text = self._without_marks(marked)
         text = render_text(tidy(text))
-        if not text.strip(" |"):
+        if not text.replace("|", " ").strip():
             return
         links, anchors = tuple(self._waiting_links), tuple(self._waiting_anchors)
         self._waiting_links.clear()

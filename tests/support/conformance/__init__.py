@@ -43,7 +43,7 @@ from conformance.lexical import LexicalCases, LexicalOrNotCases  # noqa: E402
 from conformance.limits import LimitsCases  # noqa: E402
 from conformance.linkdata import LinkDataCases  # noqa: E402
 from conformance.members import MembersCases  # noqa: E402
-from conformance.nearest import FindCases, NearestCases  # noqa: E402
+from conformance.nearest import FindCases, NearestCases, SmallStoreCases  # noqa: E402
 from conformance.reading import OrderCases, ReadingCases  # noqa: E402
 from conformance.relinking import RelinkCases  # noqa: E402
 from conformance.scope import LexicalScopeCases, ScopeCases  # noqa: E402
@@ -72,6 +72,7 @@ __all__ = [
     "ReadingCases",
     "RelinkCases",
     "ScopeCases",
+    "SmallStoreCases",
     "TraversalCases",
     "UpkeepCases",
     "WriteCases",

@@ -79,6 +79,10 @@ class NearestCases(Cases):
             expected = sorted(zip(ids, scores, strict=True), key=lambda pair: (-pair[1], pair[0]))
             assert probe.near_scored(25, vector=asked) == expected[:25]
 
+
+class SmallStoreCases(Cases):
+    """A store of few documents, of an engine that is not told to ask an index about them."""
+
     @pytest.mark.parametrize("shape", ["opposite", "corners"])
     def test_it_answers_exactly_whatever_its_vectors(self, unclaimed: Probe, shape: str) -> None:
         """[N-4] [N-5] Compare 600 documents, in which a graph of neighbours misses some, with a full sort."""
