@@ -213,10 +213,8 @@ class EmbeddedReader(Reader):
         Within a scope, large groups are read a part at a time, until enough members in the scope are found.
         """
         mirror = self._mirror
-        if self._scope.always:
-            return (
-                sizes - (len(mirror.keys) - mirror.living) > cap
-            )  # even if all removed documents were members of it
+        if self._scope.always:  # even if all removed documents were members of it
+            return sizes - (len(mirror.keys) - mirror.living) > cap
         hubs = np.zeros(len(sizes), np.bool_)
         open_groups, most = np.flatnonzero(sizes > cap), _FIRST * (cap + 1)
         while len(open_groups):
