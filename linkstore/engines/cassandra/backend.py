@@ -23,9 +23,9 @@ from linkstore.engines.cassandra.members import GroupReader
 from linkstore.engines.cassandra.reader import CassandraReader
 from linkstore.engines.cassandra.reading import (
     DOCUMENTS_PER_PAGE,
-    FilterHistory,
     RowFetcher,
     Scope,
+    SearchHistory,
     scan_documents,
 )
 from linkstore.engines.cassandra.repair import RowInspection, read_links
@@ -92,7 +92,7 @@ class CassandraBackend(Backend):
         self._fetcher = RowFetcher(self._placement)
         self._members = GroupReader(self._fetcher, self._buckets)
         self._corpus = CorpusStatistics()
-        self._history = FilterHistory()
+        self._history = SearchHistory()
         self._words = WordSearch(self._buckets, self._corpus, indexed=recorded.lexical)
         self._derived = DerivedRows(self._fetcher, self._buckets, lexical=recorded.lexical)
         self._derived_members = DerivedRows(self._fetcher, self._buckets, lexical=False)

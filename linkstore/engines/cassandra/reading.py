@@ -207,7 +207,7 @@ class RowFetcher:
                 yield part, routing
 
 
-class FilterHistory:
+class SearchHistory:
     """What a client has learned about filters, by their equalities, and about the size of the store.
 
     It affects only how documents are found.
@@ -250,7 +250,7 @@ class Scope:
         history: What is known about the equalities of filters.
     """
 
-    def __init__(self, condition: Condition, fetcher: RowFetcher, limit: int, history: FilterHistory) -> None:
+    def __init__(self, condition: Condition, fetcher: RowFetcher, limit: int, history: SearchHistory) -> None:
         self.condition = condition
         self.history = history
         self.limit = limit
@@ -258,6 +258,7 @@ class Scope:
         self.fetcher = fetcher
         self._verdicts: dict[str, bool] = {}
         self._complete = False
+        # A value that looks like the field costs only time.
         self._needs_links = f'"{LINKS_KEY}":' in condition.key
         self._equalities = {} if self._needs_links else select_searchable(dict(condition.equalities))
 

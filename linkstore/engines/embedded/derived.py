@@ -207,7 +207,7 @@ class DerivedData:
             settings: Those of that state.
             afresh: Whether to make the graph without an existing one.
         """
-        living = mirror.keys.take(mirror.all_visible())
+        living = mirror.keys.take(mirror.find_living())
         index = self._extend(mirror, settings["last_key"], None if afresh else parse_snapshot(settings))
         index = index.without_removed(living)
         digest, recall = self._save(index, mirror), estimate_recall(index, mirror)
@@ -230,7 +230,7 @@ class DerivedData:
         )
 
     def _save(self, index: AnnIndex, mirror: Mirror) -> str:
-        rows = mirror.all_visible()
+        rows = mirror.find_living()
         starts = range(0, max(1, len(rows)), _ROWS_AT_ONCE)
         vectors = (mirror.vectors.take(rows[start : start + _ROWS_AT_ONCE]) for start in starts)
         columns = {name: [column] for name, column in collect_columns(mirror).items()}
@@ -242,7 +242,7 @@ class DerivedData:
         if before is not None and before.unused <= REBUILD_SHARE * before.documents:
             loaded = self.load(before, view=False)
         index = loaded[1] if loaded else AnnIndex.make(mirror.dimension)
-        keys = mirror.keys.take(mirror.all_visible(mirror.keys.count_up_to(index.covered)))
+        keys = mirror.keys.take(mirror.find_living(mirror.keys.count_up_to(index.covered)))
         return index.extended(
             keys,
             lambda wanted: mirror.vectors.take(mirror.keys.find(wanted)[0]),

@@ -160,7 +160,7 @@ class StoreView:
         key, mirror = ("inside", scope.key), self.mirror
         known: ScopeDocuments | None = self.cache.get(key)
         if known is None or known.change != mirror.change:
-            rows = mirror.all_visible()
+            rows = mirror.find_living()
             rows = rows[self.find_passing(scope, rows)]
             words = mirror.words.take(rows).sum() / len(rows) if len(rows) else 1.0
             known = ScopeDocuments(mirror.change, rows, float(words))

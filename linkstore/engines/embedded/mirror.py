@@ -280,7 +280,7 @@ class Mirror:
         """The number of documents that have not been removed."""
         return int(np.count_nonzero(self.there))
 
-    def all_visible(self, start: int = 0) -> Ints:
+    def find_living(self, start: int = 0) -> Ints:
         """Return the rows, from ``start`` on, of the documents that have not been removed."""
         return start + np.flatnonzero(self.there[start:])
 
@@ -393,13 +393,13 @@ def is_sparse(mirror: Mirror) -> bool:
 
 def pack_mirror(mirror: Mirror) -> Mirror:
     """Return a mirror of the same state without deleted documents, with new row numbers."""
-    vectors = mirror.vectors.take(mirror.all_visible())
+    vectors = mirror.vectors.take(mirror.find_living())
     return Mirror.of({**collect_columns(mirror), "vectors": vectors}, mirror.change)
 
 
 def collect_columns(mirror: Mirror) -> dict[str, Array]:
     """Return all columns except the vectors, without removed documents, as a snapshot stores them."""
-    rows, end = mirror.all_visible(), len(mirror.link_group)
+    rows, end = mirror.find_living(), len(mirror.link_group)
     position = np.full(len(mirror.keys), -1, np.int32)
     position[rows] = np.arange(len(rows))
     document = position[mirror.link_document.rows(0, end)]

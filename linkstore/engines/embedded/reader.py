@@ -87,7 +87,7 @@ class EmbeddedReader(Reader):
                 return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
         index, mirror = self._view.index, self._mirror
         if index is not None:
-            past = mirror.all_visible(mirror.keys.count_up_to(index.covered))
+            past = mirror.find_living(mirror.keys.count_up_to(index.covered))
             scores, count = self._score(past, fetch.vector), max(fetch.k, PROPOSALS)
             while count <= max(MAX_PROPOSALS, fetch.k):
                 proposed = self._find_rows(index.near(fetch.vector, count))
@@ -99,7 +99,7 @@ class EmbeddedReader(Reader):
                 if len(best.refs) == fetch.k and best.similarity[-1] >= near.min(initial=np.inf):
                     return best
                 count *= 4
-        rows = mirror.all_visible()
+        rows = mirror.find_living()
         return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
 
     def _find_rows(self, keys: Ints) -> Ints:

@@ -432,7 +432,7 @@ def estimate_recall(index: AnnIndex, mirror: Mirror) -> float:
         mirror: Of the documents that it covers.
     """
     random = np.random.default_rng(index.covered)
-    rows = mirror.all_visible()
+    rows = mirror.find_living()
     rows = rows[: np.searchsorted(mirror.keys.take(rows), index.covered, "right")]
     asked = _draw_questions(index, mirror, rows, random)
     if len(rows) <= NEAREST or not len(asked):

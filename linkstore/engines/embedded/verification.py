@@ -195,7 +195,7 @@ def _compare_mirrors(fresh: Mirror, mirror: Mirror, place: str) -> Iterator[Find
     ours, theirs = collect_columns(fresh), collect_columns(mirror)
     wrong = [name for name in ours if ours[name].tobytes() != theirs[name].tobytes()]
     if "keys" not in wrong:
-        rows, others = fresh.all_visible(), mirror.all_visible()
+        rows, others = fresh.find_living(), mirror.find_living()
         starts = range(0, len(rows), _ROWS_AT_ONCE)
         parts = [slice(start, start + _ROWS_AT_ONCE) for start in starts]
         if not all(
@@ -211,7 +211,7 @@ def _compare_index(
 ) -> Iterator[Finding]:
     """Compare the keys and vectors of an index with the documents that it covers, and measure it."""
     keys = np.sort(np.concatenate((np.asarray(index.index.keys, dtype=np.int64), index.twins.keys)))
-    rows = fresh.all_visible()
+    rows = fresh.find_living()
     wanted = fresh.keys.take(rows)
     wanted = wanted[wanted <= index.covered]
     wrong = ~np.isin(wanted, keys)
