@@ -394,31 +394,15 @@ class Executor:
     def _prepare(self, cql: str) -> None:
         """Prepare a text unless it is prepared. This blocks, and raises the driver's exceptions.
 
-        The driver prepares on one node and then on all others, with the default timeout of the session. So it
-        is called with a proxy of the session that has another timeout.
+        Each node has the default timeout of the session to answer, which is 10 seconds in the driver.
         """
         with self._preparing:
             if cql not in self._prepared:
-                hurried = _HurriedSession(self.session, self.settings.timeout)
-                self._prepared[cql] = type(self.session).prepare(hurried, self._name_tables(cql))
+                self._prepared[cql] = self.session.prepare(self._name_tables(cql))
 
 
 def _pause(seconds: float) -> Call:
     return Call(time.sleep, asyncio.sleep, (seconds,))
-
-
-class _HurriedSession:
-    """A session with another default timeout."""
-
-    def __init__(self, session: Session, timeout: float) -> None:
-        self._session = session
-        self.default_timeout = timeout
-
-    def prepare_on_all_hosts(self, *args: Any) -> None:
-        type(self._session).prepare_on_all_hosts(self, *args)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
 
 
 class _RoutedStatement(query.BoundStatement):  # type: ignore[misc]
