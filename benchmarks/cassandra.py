@@ -219,7 +219,7 @@ class Bare:
             columns = name, f"doc {n}", attributes, {}, ("", links), bytes(16), self.data.vectors[n]
             values = (at, *columns, at, 0)
             yield Statement(cql=document, values=values, level="write")
-            version = DocumentVersion(name, "", "{}", pack_links(b"", links), b"", self.data.vectors[n])
+            version = DocumentVersion(name, "", {}, pack_links(b"", links), b"", self.data.vectors[n])
             for key, state in derive_members(version, code, 1).items():
                 values = (at, 0, {state}, *key)
                 yield Statement(cql=member, values=values, level="write")

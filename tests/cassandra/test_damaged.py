@@ -17,10 +17,15 @@ from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.errors import StoreClosedError
+from linkstore.errors import StoreClosedError, StoreFormatError
 from linkstore.strategies import Eager, Words
 
 COLUMNS = ("digest", "vector", "body", "attributes", "links")
+DAMAGES = (
+    *(f"DELETE {column} FROM T WHERE id = 'd3'" for column in COLUMNS),
+    *(f"UPDATE T SET attributes = '{text}' WHERE id = 'd3'" for text in ("{", "[1]", "")),
+)
+"""Statements after which a row is no whole document."""
 SECONDS = 60
 
 
@@ -123,16 +128,15 @@ def test_rows_whose_states_are_missing_or_damaged_harm_no_search(store, table, s
     assert store.verify().sound
 
 
-@pytest.mark.parametrize("column", COLUMNS)
-def test_a_document_that_lacks_a_column_is_none_and_is_named(store, column):
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_document_that_lacks_a_column_is_none_and_is_named(store, damage):
     """It is not found by any search; verify, repair and writes work, and to add it again mends it."""
-    cql(store, f"DELETE {column} FROM T WHERE id = 'd3'")
+    cql(store, damage)
     others = {f"d{n}" for n in range(20)} - {"d3"}
     assert {one.id for one in store.scan()} == with_apple(store) == others
     assert store.get_by_ids(["d3"]) == []
     assert {hit.document.id for hit in store.search("apple", strategy=Eager(k=50, depth=1))} <= others
     assert {hit.document.id for hit in store.search("apple", strategy=Eager(k=50), filter={"n": 1})} <= others
-    assert (store.count(), store.survey().documents) == (19, 19)
     finding = store.verify().findings[-1]
     assert (finding.count, finding.examples) == (1, ("d3",))
     assert "lack a column" in finding.problem
@@ -145,11 +149,36 @@ def test_a_document_that_lacks_a_column_is_none_and_is_named(store, column):
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_a_document_that_lacks_a_column_can_be_deleted(store, column):
+def test_a_document_that_lacks_a_column_is_not_counted(store, column):
     cql(store, f"DELETE {column} FROM T WHERE id = 'd3'")
+    assert (store.count(), store.survey().documents) == (19, 19)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_document_that_lacks_a_column_can_be_deleted(store, damage):
+    cql(store, damage)
     store.delete(["d3"])
     assert cql(store, "SELECT id FROM T WHERE id = 'd3'") == []
     store.repair()
+    assert store.verify().sound
+
+
+@pytest.mark.parametrize(
+    "damage", ["relinked = {'k': '{'}", "links = ('{', {('k', 't', 'bidir', 1.0)})", "relinked = {'k': ''}"]
+)
+def test_links_that_are_not_json_raise_an_error_that_names_the_document(store, damage):
+    cql(store, f"UPDATE T SET {damage} WHERE id = 'd3'")
+    for work in (
+        lambda: store.get_by_ids(["d3"]),
+        lambda: list(store.scan()),
+        lambda: store.search("apple", strategy=Eager(start_k=50, k=50)),
+        lambda: store.replace_links(["k"], {"d3": []}),
+    ):
+        with pytest.raises(StoreFormatError, match="links of document 'd3' are not JSON"):
+            work()
+    cql(store, "DELETE FROM T WHERE id = 'd3'")
+    store.repair()
+    store.add_documents([document("d3")])
     assert store.verify().sound
 
 

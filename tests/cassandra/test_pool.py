@@ -82,14 +82,14 @@ SHORT = st.sampled_from(["a", "aa", "ä", "out", "bidir", "\x01", "\x03out"])
 def test_the_weight_of_one_group_is_that_of_all_links(links, kind, tag) -> None:
     links = merge_links(links)
     vector = np.ones(1, np.float32)
-    version = DocumentVersion("a", "", "{}", pack_links(WRITTEN.encode(), make_link_set(links)), b"", vector)
+    version = DocumentVersion("a", "", {}, pack_links(WRITTEN.encode(), make_link_set(links)), b"", vector)
     for side, weights in version.weights().items():
         for group in (*weights, (kind, tag)):
             assert version.weight(group, side) == weights.get(group)
 
 
 def test_a_document_without_links_has_no_weight() -> None:
-    version = DocumentVersion("a", "", "{}", None, b"", np.ones(1, np.float32))
+    version = DocumentVersion("a", "", {}, None, b"", np.ones(1, np.float32))
     assert version.weight(("a", "a"), "out") is None
 
 
@@ -232,7 +232,7 @@ def fill(known: MetDocuments, graph: Graph, refs) -> None:
                 for (group, of), weight in graph.lying.items()
                 if of == n
             ]
-            known.keep(DocumentVersion(str(n), "", "{}", packed(*links), b"", graph.vectors[n]))
+            known.keep(DocumentVersion(str(n), "", {}, packed(*links), b"", graph.vectors[n]))
     known.mark_read(refs)
 
 

@@ -226,7 +226,8 @@ class CassandraBackend(Backend):
         """Compare members with the links and vectors of documents, and postings with their words.
 
         Repair deletes members and postings without a document, and writes those that are missing or differ.
-        A document that lacks a column stays as it is: what it lacks is written nowhere else.
+        A document that lacks a column or whose metadata are not JSON stays as it is: what it lacks is written
+        nowhere else.
         """
         if not (yield from self._is_claimed()):
             return []

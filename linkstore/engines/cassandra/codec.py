@@ -41,7 +41,7 @@ from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import Side
 from linkstore.engines.cassandra.statements import Row, Statement
 from linkstore.engines.contract import Record
-from linkstore.errors import DocumentError
+from linkstore.errors import DocumentError, StoreFormatError
 
 BATCH_BYTES: Final = 4_500
 """The server warns about batches of more than 5 KiB."""
@@ -224,7 +224,7 @@ class DocumentVersion:
     Args:
         id: Its id.
         text: Its content.
-        attributes: Its metadata without links, as JSON.
+        fields: Its metadata without links.
         packed: The column of links, with the replaced ones.
         digest: Hash of text, metadata without links, and vector.
         vector: (d,) float32 of unit length.
@@ -236,7 +236,7 @@ class DocumentVersion:
 
     id: str
     text: str
-    attributes: str
+    fields: Mapping[str, Any]
     packed: bytes | None
     digest: bytes
     vector: Floats
@@ -246,15 +246,22 @@ class DocumentVersion:
     born: int = 0
 
     @classmethod
-    def of_row(cls, row: Row) -> DocumentVersion:
+    def of_row(cls, row: Row) -> DocumentVersion | None:
         """Make a version from the columns that are read to search, or from those that are read to write.
 
-        See :data:`.statements.DOCUMENT` and :data:`.statements.VERSION`.
+        See :data:`.statements.DOCUMENT` and :data:`.statements.VERSION`. A row that lacks a column, or
+        whose metadata are not JSON, is None: all reads treat it as missing, and ``verify`` reports it.
+
+        Raises:
+            StoreFormatError: If its replaced links are not JSON. The message names the document.
         """
         id, text, attributes, links, digest, vector, relinked, *more = row
+        fields = parse_fields(attributes) if is_whole(row) else None
+        if fields is None:
+            return None
         relinked = dict(relinked or {})
-        packed = merge_replaced_links(links, relinked)
-        version = id, text, attributes, packed, digest, unpack_vector(vector), relinked
+        packed = merge_replaced_links(id, links, relinked)
+        version = id, text, fields, packed, digest, unpack_vector(vector), relinked
         if not more:
             return cls(*version)
         lifetime, born, *_ = more
@@ -285,15 +292,15 @@ class DocumentVersion:
         digest.update(b"\0%d\0" % len(text) + attributes)
         digest.update(record.vector.data)
         packed = pack_links(links, make_link_set(record.links))
-        return cls(record.id, record.text, attributes.decode(), packed, digest.digest(), record.vector)
+        return cls(record.id, record.text, fields, packed, digest.digest(), record.vector)
 
     def pack(self, born: int) -> tuple[bytes | None, ...]:
         """Return its columns as :func:`.statements.write_documents` has them, with when it was added."""
         return (
             self.id.encode(),
             self.text.encode(),
-            self.attributes.encode(),
-            pack_map(select_searchable(orjson.loads(self.attributes))),
+            orjson.dumps(self.fields),
+            pack_map(select_searchable(self.fields)),
             self.packed,
             self.digest,
             pack_vector(self.vector),
@@ -327,14 +334,16 @@ class DocumentVersion:
     @property
     def parsed_links(self) -> tuple[Link, ...]:
         """Its links with their labels and data, duplicates merged."""
-        written = self.links_json
-        return parse_links({LINKS_KEY: orjson.loads(written)}, self.id) if written else ()
+        return parse_links(self.metadata(), self.id)
 
     def metadata(self) -> dict[str, Any]:
-        """Return the metadata as it was added, as a new dict."""
-        fields: dict[str, Any] = orjson.loads(self.attributes)
+        """Return the metadata as it was added, as a new dict.
+
+        Raises:
+            StoreFormatError: If its links are not JSON. The message names the document.
+        """
         written = self.links_json
-        return {**fields, LINKS_KEY: orjson.loads(written)} if written else fields
+        return {**self.fields, LINKS_KEY: _parse_links(self.id, written)} if written else dict(self.fields)
 
     def weights(self) -> dict[Side, dict[tuple[str, str], float]]:
         """Return the link groups of the document on each side, with the highest weight of its links."""
@@ -375,13 +384,25 @@ class DocumentVersion:
         )
 
 
+def parse_fields(attributes: str | None) -> dict[str, Any] | None:
+    """Return metadata without links, or None if a text is not such metadata as JSON."""
+    try:
+        fields = orjson.loads(attributes or b"")
+    except orjson.JSONDecodeError:
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def read_versions(rows: Iterable[Row]) -> list[DocumentVersion]:
+    """Return the documents in rows, without those that are no whole document."""
+    return [version for version in map(DocumentVersion.of_row, rows) if version]
+
+
 def is_whole(row: Row) -> bool:
     """Say whether a row is a document, which has every column that a document must have.
 
-    These columns are the first six of each statement that reads documents.
-
-    A row that lacks one is treated as missing by all reads, and reported by ``verify``. If a document
-    expires, its links may outlive the other columns by a second.
+    These columns are the first six of each statement that reads documents. If a document expires, its links
+    may outlive the other columns by a second.
     """
     return None not in row[:_REQUIRED_COLUMNS]
 
@@ -397,8 +418,8 @@ def has_content(row: Row) -> bool:
 
 def find_last_write(row: Row) -> int:
     """Return the latest write time in a row of :data:`.statements.VERSION`, 0 without any."""
-    _, _, _, _, _, _, relinked, _, _, *times = row
-    replaced = (at for _, (at, _) in _parse_cells(relinked)) if relinked else ()
+    id, _, _, _, _, _, relinked, _, _, *times = row
+    replaced = (at for _, (at, _) in _parse_cells(id, relinked)) if relinked else ()
     return max((time for time in (*times, *replaced) if time is not None), default=0)
 
 
@@ -464,24 +485,33 @@ def make_replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str,
     return {kind: orjson.dumps([at, of]).decode() for kind, of in found.items()}
 
 
-def merge_replaced_links(packed: bytes | None, relinked: ReplacedLinks) -> bytes | None:
-    """Return the column of links with the links that were replaced since it was written.
+def merge_replaced_links(id: str, packed: bytes | None, relinked: ReplacedLinks) -> bytes | None:
+    """Return the column of links of a document with the links that were replaced since it was written.
 
     Links of other kinds keep their order. The replaced ones follow, those replaced last at the end.
     """
     if not relinked:
         return packed
-    links = [
-        link for link in orjson.loads(extract_links_json(packed) or b"[]") if link["kind"] not in relinked
-    ]
-    cells = _parse_cells(relinked)
+    known = _parse_links(id, extract_links_json(packed) or b"[]")
+    links = [link for link in known if link["kind"] not in relinked]
+    cells = _parse_cells(id, relinked)
     later = [(at, position, kind, link) for kind, (at, of) in cells for position, link in of]
     links += [link for *_, link in sorted(later, key=itemgetter(0, 1, 2))]
-    return pack_links(orjson.dumps(links), make_link_set(parse_links({LINKS_KEY: links}, "")))
+    return pack_links(orjson.dumps(links), make_link_set(parse_links({LINKS_KEY: links}, id)))
 
 
-def _parse_cells(relinked: ReplacedLinks) -> Iterator[tuple[str, tuple[int, list[tuple[int, Any]]]]]:
-    return ((kind, orjson.loads(cell)) for kind, cell in relinked.items())
+def _parse_cells(id: str, relinked: ReplacedLinks) -> Iterator[tuple[str, tuple[int, list[tuple[int, Any]]]]]:
+    return ((kind, _parse_links(id, cell)) for kind, cell in relinked.items())
+
+
+def _parse_links(id: str, written: str | bytes) -> Any:
+    try:
+        return orjson.loads(written)
+    except orjson.JSONDecodeError as error:
+        raise StoreFormatError(
+            f"the links of document {id!r} are not JSON ({error}), so linkstore did not write them: delete"
+            " its row with cqlsh, run repair, and add it again"
+        ) from error
 
 
 def select_searchable(metadata: Mapping[str, Any]) -> dict[str, str]:

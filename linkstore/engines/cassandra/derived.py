@@ -20,7 +20,6 @@ from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
-import orjson
 import xxhash
 
 from linkstore.core.lexical import extract_document_terms, get_document_name
@@ -128,10 +127,9 @@ class DerivedRows:
         return found
 
     def _derive_postings(self, version: DocumentVersion, like: Rows) -> Rows:
-        metadata = orjson.loads(version.attributes)
-        if like and get_words(like)[1] == compute_stamp(version.text, metadata):
+        if like and get_words(like)[1] == compute_stamp(version.text, version.fields):
             return like
-        return derive_postings(version.id, version.text, metadata, self._buckets)
+        return derive_postings(version.id, version.text, version.fields, self._buckets)
 
     def add(self, changes: Iterable[RowChange]) -> Iterator[Statement]:
         """Add the rows to have, before the documents are written."""

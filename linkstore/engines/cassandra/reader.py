@@ -17,7 +17,7 @@ from linkstore.core import plans
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities
 from linkstore.core.filters import Condition
 from linkstore.core.plans import Operation, Side
-from linkstore.engines.cassandra.codec import DocumentVersion, is_whole, select_searchable
+from linkstore.engines.cassandra.codec import DocumentVersion, read_versions, select_searchable
 from linkstore.engines.cassandra.lexical import LexicalCandidates, WordSearch
 from linkstore.engines.cassandra.members import GroupReader, MemberPool, ReadMember
 from linkstore.engines.cassandra.reading import (
@@ -185,7 +185,7 @@ class CassandraReader(Reader):
         (rows,) = yield Requests(statements=(search,), what="search for similar documents")
         if self._replicated:
             return len(rows), (yield from self._scope.fetcher.documents([id for (id,) in rows]))
-        return len(rows), [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
+        return len(rows), read_versions(rows)
 
     def _scan(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:
         """Compare all documents, page by page."""
@@ -207,7 +207,7 @@ class CassandraReader(Reader):
 
     def find(self, fetch: plans.Find) -> Operation[plans.Candidates]:
         """Read documents by id."""
-        asked = [self._known.ref(id) for id in dict.fromkeys(fetch.ids)]
+        asked = self._known.refs(list(dict.fromkeys(fetch.ids))).tolist()
         yield from self._read(asked)
         there = np.array([ref for ref in asked if self._known.rows.get(ref)], dtype=np.int64)
         passing = self._find_passing(fetch.filter, there)
@@ -284,7 +284,7 @@ class CassandraReader(Reader):
         """Return the ids in the scope. If most of the documents are needed anyway, they are read in full."""
         if len(ids) > _FULL_READ_FACTOR * needed:
             return (yield from self._scope.of(ids))
-        refs = [self._known.ref(id) for id in ids]
+        refs = self._known.refs(ids).tolist()
         self._scope.charge(len(self._known.unread(refs)))
         yield from self._read(refs)
         return {id for id, ref in zip(ids, refs, strict=True) if self._known.rows.get(ref)}

@@ -7,7 +7,6 @@ from itertools import count
 from typing import Final, TypeVar
 
 import numpy as np
-import orjson
 
 from linkstore.core.arrays import Bools, Floats, Ints, is_member
 from linkstore.core.calls import split_batches
@@ -19,8 +18,9 @@ from linkstore.engines.cassandra.codec import (
     SIZE,
     DocumentVersion,
     is_possible_id,
-    is_whole,
     pack_vector,
+    parse_fields,
+    read_versions,
     select_searchable,
 )
 from linkstore.engines.cassandra.execution import PAGE_ROWS, PartitionKey, Placement
@@ -63,13 +63,6 @@ class MetDocuments:
         self.rows: dict[int, DocumentVersion | None] = {}
         self._weights: dict[tuple[int, Side, str], dict[tuple[str, str], float]] = {}
 
-    def ref(self, id: str) -> int:
-        """Return the ref of an id."""
-        ref = self._refs.setdefault(id, len(self.ids))
-        if ref == len(self.ids):
-            self.ids.append(id)
-        return ref
-
     def refs(self, ids: Sequence[str]) -> Ints:
         """Return the refs of ids, which may have duplicates."""
         new = [id for id in dict.fromkeys(ids) if id not in self._refs]
@@ -79,7 +72,7 @@ class MetDocuments:
 
     def keep(self, row: DocumentVersion) -> int:
         """Store a row unless the document was read before, and return the document's ref."""
-        ref = self.ref(row.id)
+        ref = int(self.refs([row.id])[0])
         self.rows.setdefault(ref, row)
         return ref
 
@@ -143,7 +136,7 @@ def scan_documents(after: str | None, limit: int) -> Operation[list[DocumentVers
     found: list[DocumentVersion] = []
     while (asked := limit - len(found)) > 0:
         rows = yield from scan_rows(after, asked)
-        found += [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
+        found += read_versions(rows)
         if len(rows) < asked:
             break
         after = rows[-1][0]
@@ -171,12 +164,12 @@ class RowFetcher:
     def documents(self, ids: Sequence[str]) -> Operation[list[DocumentVersion]]:
         """Read the existing documents with these ids, in any order."""
         rows = yield from self.by_id(cql.READ_DOCUMENTS, ids, "read documents")
-        return [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
+        return read_versions(rows)
 
     def versions(self, ids: Sequence[str]) -> Operation[dict[str, DocumentVersion]]:
         """Read what must be known of documents to write them. Those that do not exist are left out."""
         rows = yield from self.by_id(cql.READ_VERSIONS, ids, "read documents")
-        return {row[0]: DocumentVersion.of_row(row) for row in rows if is_whole(row)}
+        return {version.id: version for version in read_versions(rows)}
 
     def present(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
         """Read which documents exist, and when each of them was added, by id."""
@@ -340,4 +333,5 @@ class Scope:
                 self._equalities = {}
 
     def _passes(self, attributes: str | None) -> bool:
-        return attributes is not None and self.condition.matches(orjson.loads(attributes))
+        fields = parse_fields(attributes)
+        return fields is not None and self.condition.matches(fields)

@@ -21,10 +21,10 @@ from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import (
-    DocumentVersion,
     has_content,
     is_whole,
     merge_replaced_links,
+    read_versions,
     unpack_links,
 )
 from linkstore.engines.cassandra.derived import DerivedRows, RowKey, Rows
@@ -45,7 +45,10 @@ _RANGES: Final = 64
 _FIRST_TOKEN: Final = -(1 << 63)
 _TOKENS: Final = 1 << 64
 _MAX_EXAMPLES: Final = 5
-_PARTIAL: Final = "documents that lack a column and so are not found; add them again, or delete them"
+_PARTIAL: Final = (
+    "documents that lack a column, or whose metadata are not JSON, and so are not found; add them again, or"
+    " delete them"
+)
 
 
 def read_links(*, empty: bool) -> Operation[StoredLinks]:
@@ -55,7 +58,7 @@ def read_links(*, empty: bool) -> Operation[StoredLinks]:
     groups: dict[tuple[str, str], int] = {}
     found: list[tuple[int, int, bool, bool]] = []
     for id, _, _, stored, *_, relinked in filter(is_whole, rows):
-        for kind, tag, direction, _ in unpack_links(merge_replaced_links(stored, relinked)):
+        for kind, tag, direction, _ in unpack_links(merge_replaced_links(id, stored, relinked)):
             group = groups.setdefault((kind, tag), len(groups))
             found.append((len(ids), group, direction != "in", direction != "out"))
         ids.append(id)
@@ -166,9 +169,9 @@ class RowInspection:
         expected: list[defaultdict[str, int]] = [defaultdict(int) for _ in self._derived.tables]
         rows = yield from scan_rows(None, DOCUMENTS_PER_PAGE)
         while rows:
-            self._partial += (row[0] for row in rows if has_content(row) and not is_whole(row))
-            versions = [DocumentVersion.of_row(row) for row in rows if is_whole(row)]
+            versions = read_versions(rows)
             self._seen.update((version.id, version.written) for version in versions)
+            self._partial += (row[0] for row in rows if has_content(row) and row[0] not in self._seen)
             for id, of_tables in self._derived.derive(versions).items():
                 for sums, of in zip(expected, of_tables, strict=True):
                     sums[id] = sum(_hash_row(key, (state,)) for key, state in of.items())

@@ -47,10 +47,10 @@ from linkstore.engines.cassandra.codec import (
     DocumentVersion,
     find_last_write,
     has_content,
-    is_whole,
     make_link_set,
     make_replacement,
     pack_links,
+    read_versions,
 )
 from linkstore.engines.cassandra.derived import NO_ROWS, DerivedRows, RowChange, RowSet, get_words
 from linkstore.engines.cassandra.lexical import CorpusStatistics
@@ -219,11 +219,11 @@ class ChangeWriter:
         wait, waited = FIRST_WAIT_SECONDS, 0.0
         longest = 2 * self.settings.max_clock_skew + 1
         while added and self.settings.reads_see_writes and (added := (yield from missing(added))):
+            names = [one.url if isinstance(one, PageEntry) else one.id for one in added[:3]]
             if waited > longest:
                 raise ClockSkewError(
                     f"{len(added)} {what} were written and are not there, also not after {waited:.1f} s"
-                    f" ({', '.join(map(_format_item, added[:3]))}): they were removed by "
-                    "a client whose clock is"
+                    f" ({', '.join(map(repr, names))}): they were removed by a client whose clock is"
                     f" more than {waited:.1f} s ahead of that of this machine, or other clients remove them"
                     " again and again. Set the clocks, for instance by NTP, and write them again"
                 )
@@ -248,9 +248,9 @@ class ChangeWriter:
         yield from run_writes("finish members and words", self.derived.finish(changes))
 
     def _read(self, ids: Sequence[str]) -> Operation[tuple[dict[str, DocumentVersion], dict[str, int]]]:
-        """Read the stored versions of documents, and write times, also of those that lack a column."""
+        """Read the stored versions of documents, and write times, also of rows that are no document."""
         rows = yield from self.fetcher.by_id(cql.READ_VERSIONS, ids, "read documents")
-        versions = {row[0]: DocumentVersion.of_row(row) for row in rows if is_whole(row)}
+        versions = {version.id: version for version in read_versions(rows)}
         return versions, {row[0]: find_last_write(row) for row in rows if has_content(row)}
 
     def _differs(self, version: DocumentVersion, known: DocumentVersion | None) -> bool:
@@ -343,10 +343,6 @@ def _count_words(versions: Sequence[DocumentVersion], rows: Mapping[str, RowSet]
     return sum(get_words(postings)[0] for one in versions for postings in rows[one.id][1:])
 
 
-def _format_item(one: DocumentVersion | PageEntry) -> str:
-    return repr(one.url if isinstance(one, PageEntry) else one.id)
-
-
 @dataclass(slots=True)
 class Relinker:
     """Carries out one replacement of links.
@@ -378,8 +374,7 @@ class Relinker:
                 return Written(updated=len(changed), unchanged=len(found - changed))
         raise StoreBusyError(
             f"the links of {len(left)} documents ({', '.join(map(repr, left[:3]))}) could not be replaced:"
-            f" other writers changed them during each of {MAX_RELINK_TRIES} tries; try "
-            "again when they are done"
+            f" other writers changed them during each of {MAX_RELINK_TRIES} tries; try again later"
         )
 
     def _try(
