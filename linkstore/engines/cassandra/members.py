@@ -86,7 +86,7 @@ class GroupReader:
         for group, members in found.items():
             if len(members) < limit:
                 self._hubs.pop((*group, side), None)
-            else:
+            elif group not in hubs:  # those are remembered, perhaps for a higher limit
                 remember(self._hubs, (*group, side), len(members), MAX_REMEMBERED_HUBS)
         if smaller := [group for group in found if group in hubs and len(found[group]) < limit]:
             again = yield from self.read(smaller, side, limit)
