@@ -100,9 +100,11 @@ class CassandraReader(Reader):
         """Ask the server's index, and compute the scores here."""
         within = replace(fetch, filter=self._scope.condition & fetch.filter)
         rows = [] if self._empty else (yield from self._find_nearest(within))
-        found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
-        # Leave out documents that an earlier answer treated as not existing.
-        refs = np.array([ref for ref in found if self._known.rows.get(ref)], dtype=np.int64)
+        kept = [self._known.keep(row) for row in rows if self._scope.holds(row)]
+        # An earlier answer may have shown a document in another state, or as not existing.
+        known = [row for ref in kept if (row := self._known.rows[ref])]
+        best = _select_nearest(known, within)
+        refs = np.array([self._known.ref(row.id) for row in best], dtype=np.int64)
         return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
     def _find_nearest(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:
