@@ -248,7 +248,7 @@ class MemberPool:
 
         Entries whose document does not have the link any more are removed.
         """
-        newly_read = np.flatnonzero(~self._settled & self._known.read(self.refs))
+        newly_read = np.flatnonzero(~self._settled & self._known.were_read(self.refs))
         if not len(newly_read):
             return
         kept = np.ones(len(self.refs), np.bool_)

@@ -294,10 +294,10 @@ class CassandraReader(Reader):
     def lexical(self, fetch: plans.Lexical) -> Operation[plans.LexicalMatches]:
         """Read the partitions of words, and documents until the best ones are known."""
         found = yield from self._words.look_up(() if self._empty else fetch.terms, self._scope)
-        matches = LexicalCandidates(self._known, found, fetch, self._scope.limit)
-        while undecided := matches.undecided():
+        candidates = LexicalCandidates(self._known, found, fetch, self._scope.limit)
+        while undecided := candidates.undecided():
             yield from self._read(undecided)
-        return matches.worded()
+        return candidates.matches()
 
     @immediate
     def matching(self, fetch: plans.Matching) -> Bools:

@@ -83,7 +83,7 @@ class MetDocuments:
         self.rows.setdefault(ref, row)
         return ref
 
-    def read(self, refs: Ints) -> Bools:
+    def were_read(self, refs: Ints) -> Bools:
         """Say which of the documents were read, (n,)."""
         return is_member(refs, np.fromiter(self.rows, np.int64, len(self.rows)))
 

@@ -77,7 +77,7 @@ class Place:
         """
         try:
             remains = self._find_remains()  # first: another process may be creating the store
-            size = self.beside("")
+            size = self.get_size("")
         except OSError as error:
             refused = StorePermissionError if isinstance(error, PermissionError) else BackendError
             raise refused(f"{self.folder} cannot be read: {error.strerror}") from error
@@ -145,7 +145,7 @@ class Place:
             sync_path(Path(f"{self.database}-wal"))
         sync_path(self.folder)
 
-    def beside(self, suffix: str) -> int:
+    def get_size(self, suffix: str) -> int:
         """Return the size of the database or of one of SQLite's files beside it, -1 if there is none.
 
         Args:
@@ -156,10 +156,10 @@ class Place:
         except (FileNotFoundError, NotADirectoryError):
             return -1
 
-    def contents(self) -> tuple[int, int, int, int]:
+    def fingerprint(self) -> tuple[int, int, int, int]:
         """Return a value that changes at every write to the database, for readers that cannot take locks."""
         state = self.database.stat()
-        return state.st_ino, state.st_mtime_ns, state.st_size, self.beside("-wal")
+        return state.st_ino, state.st_mtime_ns, state.st_size, self.get_size("-wal")
 
     def _find_remains(self) -> list[str]:
         if not self.folder.exists():
