@@ -73,7 +73,7 @@ def _select_nearest(rows: list[DocumentVersion], fetch: plans.Nearest) -> list[D
 
 
 class CassandraReader(Reader):
-    """Reads each document at most once, with all its columns.
+    """Reads documents with all their columns, and keeps of each what it read first.
 
     Args:
         scope: Which documents exist for the plan, and what reads them.
