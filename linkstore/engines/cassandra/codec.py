@@ -508,4 +508,4 @@ def format_term(value: object) -> str | None:
 
 def is_possible_id(id: str) -> bool:
     """Say whether a document can have this id. Other ids are not sent to the server."""
-    return len(id.encode()) <= LONGEST_KEY
+    return 0 < len(id.encode()) <= LONGEST_KEY
