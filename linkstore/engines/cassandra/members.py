@@ -179,7 +179,7 @@ class MemberPool:
         """Remove documents and links that do not pass. All documents of the pool must have been read."""
         self._update()
         passes = passing(self._fetch.filter, self.refs)
-        self.filtered = len(np.unique(self.refs[~passes]))
+        self.filtered = len(sort_unique(self.refs[~passes]))
         self._keep(passes)
         if not self._fetch.links.always:
             self._filter_links(self._fetch.side, self._fetch.links)
