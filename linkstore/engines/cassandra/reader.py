@@ -167,14 +167,12 @@ class CassandraReader(Reader):
         scores = _compute_scores(found, fetch)
         passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in found])
         passing = np.flatnonzero(passes)
-        enough = len(passing) >= fetch.k and not self._is_tied_at_end(scores[passing], scores, fetch.k)
+        enough = len(passing) >= fetch.k
+        if enough and proposed < MAX_CANDIDATES:  # documents that were not proposed may be tied with the last
+            enough = bool(np.sort(scores[passing])[-fetch.k] > scores.min())
         if enough or (equal and proposed < count):
             return _select_best([found[at] for at in passing.tolist()], scores[passing], fetch.k)
         return None
-
-    def _is_tied_at_end(self, passing: Floats, found: Floats, k: int) -> bool:
-        """Say whether documents beyond the candidates may have the same score as the last result."""
-        return len(found) < MAX_CANDIDATES and bool(np.sort(passing)[-k] <= found.min())
 
     def _ask_index(
         self, fetch: plans.Nearest, equal: Mapping[str, str], limit: int
