@@ -145,9 +145,9 @@ class Backend(StorageEngine):
                 raise
             missing = Vocabulary()
         names = list(list_name_notes(missing))
-        if repair:
-            yield from self.record_names(missing)
         if names:
+            if repair:  # also those that this client has cached, and that are lost
+                yield from self.add_notes(names)
             problem = "names of link kinds and metadata fields that are not recorded"
             examples = tuple(names[:_MAX_NAME_EXAMPLES])
             findings = [*findings, Finding(problem=problem, count=len(names), examples=examples)]

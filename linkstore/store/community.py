@@ -20,9 +20,9 @@ from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.codec import unpack_vector
 from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.session import connect_session, quote_identifier, resolve_session
+from linkstore.engines.cassandra.session import connect_session, resolve_session
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Requests, Row, Statement
+from linkstore.engines.cassandra.statements import Requests, Row, Statement, quote_identifier
 from linkstore.engines.contract import Manifest, PageEntry, Record
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreFormatError, StoreNotFoundError
 from linkstore.store.migration import BackendSource, Batch, Source, find_recorded_name

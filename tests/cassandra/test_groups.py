@@ -81,6 +81,13 @@ def test_what_is_a_hub_for_one_question_is_none_for_another() -> None:
     assert server.read(("k", "hub"), limit=5) == [(5, 0)]
 
 
+def test_a_hub_stays_known_where_it_is_asked_only_whether_it_has_a_member() -> None:
+    server = Server({("k", "hub"): 9})
+    server.read(("k", "hub"), limit=5)
+    assert server.read(("k", "hub"), limit=1) == [(1, 0)]
+    assert server.read(("k", "hub"), limit=5) == [(5, 0)]
+
+
 def test_the_hubs_met_last_are_remembered_and_no_more() -> None:
     server = Server({("k", f"{n}"): 2 for n in range(MAX_REMEMBERED_HUBS + 10)})
     for start in range(0, MAX_REMEMBERED_HUBS + 10, 1000):

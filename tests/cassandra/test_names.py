@@ -104,3 +104,6 @@ def test_names_that_are_missing_are_found_and_recorded(backend, opened, cassandr
     assert other.run(other.repair()) == report
     assert other.run(other.verify()).sound
     assert names(opened()) == names(other) == NAMES
+    forget(cassandra_session, opened.settings)
+    assert other.run(other.repair()) == report, "now it has cached them"
+    assert other.run(other.verify()).sound

@@ -97,7 +97,7 @@ def test_the_log_stays_bounded_while_readers_overlap(tmp_path, monkeypatch) -> N
         for version in range(60):
             changed = [type(one)(**{**_fields(one), "text": f"{version} " * 200}) for one in given]
             store.run(store.write(Change(put=changed)))
-            sizes.append(store._database.place.beside("-wal"))
+            sizes.append(store._database.place.get_size("-wal"))
     finally:
         stop.set()
         for reader in readers:
@@ -116,7 +116,7 @@ def test_an_idle_log_is_not_larger_than_half_the_database(tmp_path, monkeypatch)
     place = store._database.place
     for version in range(12):
         put(store, 0, 100, version)
-        assert place.beside("-wal") <= max(50_000, place.beside("") // 2)
+        assert place.get_size("-wal") <= max(50_000, place.get_size("") // 2)
     store.close()
 
 
@@ -144,10 +144,10 @@ def test_a_reader_that_stays_keeps_a_writer_only_for_a_moment(tmp_path, monkeypa
         for n in range(10, 300, 29):
             put(store, n, n + 29)
         assert time.monotonic() - started < 60  # 5 s for each write, did it wait as for another writer
-        assert store._database.place.beside("-wal") > 100_000
+        assert store._database.place.get_size("-wal") > 100_000
         go_on.set()
         assert staying.result() == 10
     put(store, 300, 700)
     put(store, 700, 701)
-    assert store._database.place.beside("-wal") < 600_000
+    assert store._database.place.get_size("-wal") < 600_000
     store.close()

@@ -165,6 +165,41 @@ def test_a_child_does_not_keep_the_lock_that_a_thread_of_its_parent_held(tmp_pat
     assert os.waitpid(child, 0)[1] == 0
 
 
+def test_a_child_forked_at_any_moment_does_not_keep_the_lock(tmp_path) -> None:
+    """Not even one that was forked before it could know of the lock, or after it was to."""
+    asked, tell = os.pipe()
+    children: list[int] = []
+
+    def trace(frame, event, _):
+        if frame.f_code is not run_exclusively.__code__:
+            return None
+        if event == "line":
+            child = os.fork()
+            if not child:
+                try:
+                    os.close(tell)
+                    os.read(asked, 1)
+                finally:
+                    os._exit(0)
+            children.append(child)
+        return trace
+
+    lock = tmp_path / "snapshot.lock"
+    sys.settrace(trace)
+    try:
+        run_exclusively(lock, lambda: True, wait=False)
+    finally:
+        sys.settrace(None)
+    try:
+        assert len(children) > 5
+        assert run_exclusively(lock, lambda: "free", wait=False) == "free"
+    finally:
+        os.close(tell)
+        for child in children:
+            os.waitpid(child, 0)
+        os.close(asked)
+
+
 def test_a_fork_inside_a_transaction_leaves_it_to_the_parent(tmp_path) -> None:
     store = backend(tmp_path / "kb")
     other = backend(tmp_path / "other")

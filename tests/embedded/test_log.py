@@ -24,7 +24,7 @@ def test_a_log_is_emptied_after_the_write_that_made_it_large(tmp_path, eager) ->
     store = backend(tmp_path / "kb")
     for start in range(0, 200, 50):
         put(store, start, start + 50)
-        assert store._database.place.beside("-wal") <= 10_000
+        assert store._database.place.get_size("-wal") <= 10_000
     store.close()
     assert not (tmp_path / "kb" / "linkstore.db-wal").exists()
 
@@ -65,7 +65,7 @@ def test_an_error_of_a_checkpoint_fails_no_write_and_the_next_one_tries_again(
     assert "could not be folded in, and will be later: disk I/O error" in caplog.text
     del store._database.place.beside
     put(store, 0, 50)
-    assert store._database.place.beside("-wal") <= 10_000
+    assert store._database.place.get_size("-wal") <= 10_000
     store.close()
 
 
@@ -78,6 +78,6 @@ def test_a_reader_in_the_way_leaves_the_log_for_later(tmp_path, eager) -> None:
     assert store._database._log_left > 10_000
     other.execute("COMMIT")
     put(store, 100, 200)
-    assert store._database._log_left <= store._database.place.beside("-wal") <= 10_000
+    assert store._database._log_left <= store._database.place.get_size("-wal") <= 10_000
     other.close()
     store.close()

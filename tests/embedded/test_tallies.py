@@ -85,3 +85,13 @@ def test_names_that_are_not_recorded_are_found_and_recorded(tmp_path) -> None:
         kinds=frozenset({"keyword", "hyperlink"}), fields=frozenset({"n", "c", "v", "links"})
     )
     store.close()
+
+
+def test_lost_names_that_this_client_has_cached_are_recorded_too(tmp_path) -> None:
+    store, asked = backend(tmp_path / "kb"), Vocabulary(fields=frozenset({"n"}))
+    put(store, 0, 3)
+    assert store.run(store.vocabulary(asked)) == asked
+    sql(tmp_path / "kb", "DELETE FROM note")
+    assert not store.run(store.repair()).sound
+    assert store.run(store.verify()).sound
+    store.close()

@@ -169,3 +169,41 @@ def test_who_waits_for_their_turn_has_it_after_the_other(tmp_path) -> None:
     run_exclusively(lock, lambda: order.append("second"), wait=True)
     thread.join()
     assert order == ["first", "second"]
+
+
+def _trace(at: int, act) -> None:
+    """Act once, before line ``at`` of those that ``run_exclusively`` runs."""
+    passed = 0
+
+    def trace(frame, event, _):
+        nonlocal passed
+        if frame.f_code is not run_exclusively.__code__:
+            return None
+        if event == "line":
+            passed += 1
+            if passed == at:
+                act()
+        return trace
+
+    sys.settrace(trace)
+
+
+def test_an_interrupt_in_any_line_leaves_the_lock_free(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(FORKS, "locks", {})
+
+    def interrupt() -> None:
+        raise _Interrupted
+
+    for at in range(1, 100):
+        lock = tmp_path / f"{at}.lock"
+        _trace(at, interrupt)
+        try:
+            done = run_exclusively(lock, lambda: True, wait=False)
+        except _Interrupted:
+            done = False
+        finally:
+            sys.settrace(None)
+        assert run_exclusively(lock, lambda: "free", wait=False) == "free", at
+        if done:
+            break
+    assert at > 5, "the lock was interrupted again and again"

@@ -50,8 +50,8 @@ class CassandraBackend(Backend):
     """A store in the tables of one keyspace, for any number of clients.
 
     Each document is written atomically, and readers see its link group members change with it. A change of
-    several documents is not one transaction. A plan reads each document once, so all it learns about a
-    document is of one state, but it may read different documents at different moments.
+    several documents is not one transaction. A plan keeps what it read of each document first, so all it
+    learns about a document is of one state, but it may read different documents at different moments.
 
     Args:
         session: The driver's. It is not closed with the backend unless ``close_session`` is given.
@@ -246,7 +246,7 @@ class CassandraBackend(Backend):
         return await calls.arun(operation, self._executor.arun)
 
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
-        """Read what the plan fetches, each document at most once."""
+        """Read what the plan fetches, and keep of each document what was read first."""
         claimed = yield from self._is_claimed()
         within = Scope(scope, self._fetcher, self._settings.scan_limit, self._history)
         replicated = self._placement.is_replicated

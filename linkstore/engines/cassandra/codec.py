@@ -209,9 +209,9 @@ LONGEST_TERM: Final = 512
 _REQUIRED_COLUMNS: Final = 6
 _WEIGHT: Final = struct.Struct(">f")
 _MAX_CACHED_LINKS: Final = 1 << 14
-"""How many different links are kept parsed."""
+"""How many different links are kept parsed, and packed."""
 _MAX_CACHED_BYTES: Final = 512
-"""Links of at most this many bytes are."""
+"""Links of at most this many bytes are kept parsed, and those with a tag of as many letters packed."""
 _SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"out": ("out",), "in": ("in",), "bidir": ("out", "in")}
 _SIDES_OF_ENDS: Final = {join_sized((end.encode(),)) + SIZE.pack(_WEIGHT.size): _SIDES[end] for end in _SIDES}
 """The sides by what is between the tag and the weight of a packed link."""
@@ -538,4 +538,4 @@ def format_term(value: object) -> str | None:
 
 def is_possible_id(id: str) -> bool:
     """Say whether a document can have this id. Other ids are not sent to the server."""
-    return len(id.encode()) <= LONGEST_KEY
+    return 0 < len(id.encode()) <= LONGEST_KEY

@@ -61,8 +61,8 @@ _DriverRows: Any = protocol.ProtocolHandler.message_types_by_opcode[protocol.Res
 """The driver's class for results."""
 
 
-class Terms(NamedTuple):
-    """What applies to statements of a level: consistency, timeout and deadline in seconds."""
+class Options(NamedTuple):
+    """How statements of a level are run: consistency, timeout and deadline in seconds."""
 
     consistency: int
     timeout: float
@@ -236,11 +236,11 @@ class Executor:
         self._preparing = Lock()
         self._policy = policies.RetryPolicy()
         given, levels = self.settings, cassandra.ConsistencyLevel.name_to_value
-        self._terms: dict[Level, Terms] = {
-            "read": Terms(levels[given.read_consistency], given.timeout, given.deadline),
-            "write": Terms(levels[given.write_consistency], given.timeout, given.deadline),
-            "one": Terms(cassandra.ConsistencyLevel.LOCAL_ONE, given.timeout, given.deadline),
-            "schema": Terms(levels[given.write_consistency], given.schema_timeout, given.schema_timeout),
+        self._options: dict[Level, Options] = {
+            "read": Options(levels[given.read_consistency], given.timeout, given.deadline),
+            "write": Options(levels[given.write_consistency], given.timeout, given.deadline),
+            "one": Options(cassandra.ConsistencyLevel.LOCAL_ONE, given.timeout, given.deadline),
+            "schema": Options(levels[given.write_consistency], given.schema_timeout, given.schema_timeout),
         }
 
     def run(self, requests: Requests) -> list[list[Row]]:
@@ -297,9 +297,9 @@ class Executor:
         """
         statement, session, now = attempts.statement, self.session, time.monotonic()
         attempts.since = attempts.since or now
-        terms = self._terms[statement.level]
-        left = terms.deadline - (now - attempts.since)
-        attempts.expires = now + max(_MIN_ATTEMPT_SECONDS, min(terms.timeout, left))
+        options = self._options[statement.level]
+        left = options.deadline - (now - attempts.since)
+        attempts.expires = now + max(_MIN_ATTEMPT_SECONDS, min(options.timeout, left))
         try:
             bound = self._bind(statement)
         except (AttributeError, TypeError, ValueError) as error:  # the first for a text that is not a str
@@ -327,7 +327,7 @@ class Executor:
                 bound.values = list(statement.values)
             else:
                 bound.bind(statement.values)
-        bound.consistency_level = self._terms[statement.level].consistency
+        bound.consistency_level = self._options[statement.level].consistency
         bound.retry_policy = self._policy
         bound.is_idempotent = True
         bound.fetch_size = PAGE_ROWS if statement.limit is None or statement.limit > PAGE_ROWS else None
@@ -361,7 +361,7 @@ class Executor:
         attempts.failures[fault.tries] += 1
         tries, spent = attempts.failures.total(), time.monotonic() - attempts.since
         wait = compute_backoff(tries)
-        late = spent + wait + _MIN_ATTEMPT_SECONDS > self._terms[attempts.statement.level].deadline
+        late = spent + wait + _MIN_ATTEMPT_SECONDS > self._options[attempts.statement.level].deadline
         if late or attempts.failures[fault.tries] >= fault.tries:
             hosts = (host,) if host else self.session.cluster.metadata.all_hosts()
             raise make_error(fault, what, hosts, tries=tries, spent=spent) from error

@@ -392,7 +392,7 @@ class LexicalCandidates:
         self._may_read -= len(unread)
         return unread
 
-    def worded(self) -> LexicalMatches:
+    def matches(self) -> LexicalMatches:
         """Return the best documents in order, once nothing is undecided."""
         order = self._best(self._fetch.k)
         refs, score = self.refs[order], self._score[order]
@@ -416,7 +416,7 @@ class LexicalCandidates:
 
     def _update(self) -> None:
         """Process the documents read since the last call, and keep at most one entry for each."""
-        news = np.flatnonzero(~self._settled & self._known.read(self.refs))
+        news = np.flatnonzero(~self._settled & self._known.were_read(self.refs))
         kept = np.ones(len(self.refs), np.bool_)
         for ref in dict.fromkeys(self.refs[news].tolist()):
             entries = news[self.refs[news] == ref]

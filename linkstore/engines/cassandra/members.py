@@ -86,7 +86,7 @@ class GroupReader:
         for group, members in found.items():
             if len(members) < limit:
                 self._hubs.pop((*group, side), None)
-            else:
+            elif group not in hubs:  # those are remembered, perhaps for a higher limit
                 remember(self._hubs, (*group, side), len(members), MAX_REMEMBERED_HUBS)
         if smaller := [group for group in found if group in hubs and len(found[group]) < limit]:
             again = yield from self.read(smaller, side, limit)
@@ -179,7 +179,7 @@ class MemberPool:
         """Remove documents and links that do not pass. All documents of the pool must have been read."""
         self._update()
         passes = passing(self._fetch.filter, self.refs)
-        self.filtered = len(np.unique(self.refs[~passes]))
+        self.filtered = len(sort_unique(self.refs[~passes]))
         self._keep(passes)
         if not self._fetch.links.always:
             self._filter_links(self._fetch.side, self._fetch.links)
@@ -248,7 +248,7 @@ class MemberPool:
 
         Entries whose document does not have the link any more are removed.
         """
-        newly_read = np.flatnonzero(~self._settled & self._known.read(self.refs))
+        newly_read = np.flatnonzero(~self._settled & self._known.were_read(self.refs))
         if not len(newly_read):
             return
         kept = np.ones(len(self.refs), np.bool_)

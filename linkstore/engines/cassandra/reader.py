@@ -73,7 +73,7 @@ def _select_nearest(rows: list[DocumentVersion], fetch: plans.Nearest) -> list[D
 
 
 class CassandraReader(Reader):
-    """Reads each document at most once, with all its columns.
+    """Reads documents with all their columns, and keeps of each what it read first.
 
     Args:
         scope: Which documents exist for the plan, and what reads them.
@@ -100,9 +100,11 @@ class CassandraReader(Reader):
         """Ask the server's index, and compute the scores here."""
         within = replace(fetch, filter=self._scope.condition & fetch.filter)
         rows = [] if self._empty else (yield from self._find_nearest(within))
-        found = [self._known.keep(row) for row in rows if self._scope.holds(row)]
-        # Leave out documents that an earlier answer treated as not existing.
-        refs = np.array([ref for ref in found if self._known.rows.get(ref)], dtype=np.int64)
+        kept = [self._known.keep(row) for row in rows if self._scope.holds(row)]
+        # An earlier answer may have shown a document in another state, or as not existing.
+        known = [row for ref in kept if (row := self._known.rows[ref])]
+        best = _select_nearest(known, within)
+        refs = np.array([self._known.ref(row.id) for row in best], dtype=np.int64)
         return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
     def _find_nearest(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:
@@ -165,14 +167,12 @@ class CassandraReader(Reader):
         scores = _compute_scores(found, fetch)
         passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in found])
         passing = np.flatnonzero(passes)
-        enough = len(passing) >= fetch.k and not self._is_tied_at_end(scores[passing], scores, fetch.k)
+        enough = len(passing) >= fetch.k
+        if enough and proposed < MAX_CANDIDATES:  # documents that were not proposed may be tied with the last
+            enough = bool(np.sort(scores[passing])[-fetch.k] > scores.min())
         if enough or (equal and proposed < count):
             return _select_best([found[at] for at in passing.tolist()], scores[passing], fetch.k)
         return None
-
-    def _is_tied_at_end(self, passing: Floats, found: Floats, k: int) -> bool:
-        """Say whether documents beyond the candidates may have the same score as the last result."""
-        return len(found) < MAX_CANDIDATES and bool(np.sort(passing)[-k] <= found.min())
 
     def _ask_index(
         self, fetch: plans.Nearest, equal: Mapping[str, str], limit: int
@@ -292,10 +292,10 @@ class CassandraReader(Reader):
     def lexical(self, fetch: plans.Lexical) -> Operation[plans.LexicalMatches]:
         """Read the partitions of words, and documents until the best ones are known."""
         found = yield from self._words.look_up(() if self._empty else fetch.terms, self._scope)
-        matches = LexicalCandidates(self._known, found, fetch, self._scope.limit)
-        while undecided := matches.undecided():
+        candidates = LexicalCandidates(self._known, found, fetch, self._scope.limit)
+        while undecided := candidates.undecided():
             yield from self._read(undecided)
-        return matches.worded()
+        return candidates.matches()
 
     @immediate
     def matching(self, fetch: plans.Matching) -> Bools:

@@ -34,9 +34,9 @@ MIN_KEYS_PER_STATEMENT: Final = 16
 DOCUMENTS_PER_PAGE: Final = 1_000
 """Number of documents that are read at once where all are read."""
 MAX_REMEMBERED_FILTERS: Final = 1_000
-"""For how many combinations of equalities."""
+"""For how many combinations of equalities :class:`SearchHistory` has each of its facts."""
 FEW_NEAR_LIFETIME: Final = 60.0
-"""How long it is remembered that few of the nearest documents satisfy them."""
+"""For how many seconds it is remembered that few of the nearest documents satisfy equalities."""
 Equalities = frozenset[tuple[str, str]]
 K = TypeVar("K")
 V = TypeVar("V")
@@ -54,7 +54,7 @@ ScopeCheck = Callable[[Sequence[str]], Operation[set[str]]]
 class MetDocuments:
     """The documents met by a plan: the refs of their ids, and the rows of those that were read, None if gone.
 
-    Each document is read at most once, so all answers about it are of one state.
+    What was read of a document first is kept, so all answers about it are of one state.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class MetDocuments:
         self.rows.setdefault(ref, row)
         return ref
 
-    def read(self, refs: Ints) -> Bools:
+    def were_read(self, refs: Ints) -> Bools:
         """Say which of the documents were read, (n,)."""
         return is_member(refs, np.fromiter(self.rows, np.int64, len(self.rows)))
 
@@ -208,10 +208,10 @@ class SearchHistory:
     Threads may use it without a lock. At worst, something is forgotten.
 
     Attributes:
-        more_than: A number that the documents satisfying them exceed. It is that of the last listing of these
-            documents, which was not complete.
-        few_near: Until when it counts that too few of the nearest documents satisfied them.
-        large_until: Until when it counts that the store has more than a few documents.
+        more_than: A number that the documents satisfying equalities exceed: that of their last listing, which
+            was not complete.
+        few_near: Until when it is remembered that too few of the nearest documents satisfied equalities.
+        large_until: Until when it is remembered that the store has more than a few documents.
     """
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from linkstore.core import calls
 from linkstore.engines.cassandra import driver
 from linkstore.engines.cassandra.driver import Session, auth, cluster, diagnose, make_error, policies
 from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.statements import READ_KEYSPACE, ask
+from linkstore.engines.cassandra.statements import READ_KEYSPACE, ask, quote_identifier
 from linkstore.errors import BackendError, MissingExtraError, StoreUnavailableError
 
 USERNAME_VARIABLE: Final = "LINKSTORE_CASSANDRA_USERNAME"
@@ -227,8 +227,3 @@ def _is_in_schema(session: Session, keyspace: str) -> bool:
     """
     look = ask("look for the keyspace", READ_KEYSPACE, keyspace, level="one")
     return bool(calls.run(look, Executor(session).run))
-
-
-def quote_identifier(name: str) -> str:
-    """Return the name of a keyspace, table or column as CQL takes it, whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'

@@ -101,6 +101,11 @@ def can_name_tables(name: str) -> bool:
     return _TABLE_NAME.fullmatch(name) is not None and not name.endswith(_TABLE_SUFFIXES)
 
 
+def quote_identifier(name: str) -> str:
+    """Return the name of a keyspace, table or column as CQL takes it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 @dataclass(frozen=True, slots=True)
 class Tables:
     """The tables of one store.
@@ -134,9 +139,9 @@ class Tables:
 
         ``$documents``, ``$members`` and the others stand for the quoted names, ``$store`` for the bare name.
         """
-        keyspace = self.keyspace.replace('"', '""')
-        names = {end[1:]: f'"{keyspace}"."{self.name}{end}"' for end in _TABLE_SUFFIXES}
-        return Template(text).substitute(names, documents=f'"{keyspace}"."{self.name}"', store=self.name)
+        keyspace = quote_identifier(self.keyspace)
+        names = {end[1:]: f'{keyspace}."{self.name}{end}"' for end in _TABLE_SUFFIXES}
+        return Template(text).substitute(names, documents=f'{keyspace}."{self.name}"', store=self.name)
 
 
 @dataclass(frozen=True, slots=True)

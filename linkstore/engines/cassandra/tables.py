@@ -300,7 +300,7 @@ def check_clocks(nodes: int, bound: float) -> Operation[None]:
     Raises:
         ClockSkewError: If the difference is larger. The message has both times.
     """
-    for _ in range(min(max(nodes, 1), MAX_CHECKED_NODES)):
+    for _ in range(min(nodes, MAX_CHECKED_NODES)):
         asked = _now()
         ((there, node),) = yield from ask("compare clocks", cql.READ_CLOCK, level="one")
         theirs = there.replace(tzinfo=UTC).timestamp()

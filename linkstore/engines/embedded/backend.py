@@ -188,11 +188,8 @@ class EmbeddedBackend(Backend):
     @immediate
     def touch(self, times: Mapping[str, int]) -> int:
         """Write to the table of access times, in one transaction that changes nothing else."""
-        return (
-            self._current().write(lambda connection: schema.record_accesses(connection, times))
-            if times
-            else 0
-        )
+        database = self._current()
+        return database.write(lambda connection: schema.record_accesses(connection, times)) if times else 0
 
     @immediate
     def accessed(self, ids: Sequence[str]) -> dict[str, int]:

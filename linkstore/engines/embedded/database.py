@@ -86,15 +86,15 @@ def open_read_only(place: Place) -> apsw.Connection:
     """Open a connection that writes nothing, not even a lock file.
 
     If another process has the store open, the connection uses that process's lock files. Otherwise it reads
-    the database without locks, as an immutable file; the caller checks :meth:`Place.contents` for writes.
+    the database without locks, as an immutable file; the caller checks :meth:`.Place.fingerprint` for writes.
 
     Raises:
         StoreReadOnlyError: If there is a write-ahead log that must be checkpointed first.
         StoreMovedError: If another file than before is at the path.
     """
     options = "mode=ro"
-    if place.beside("-shm") < 0:
-        if place.beside("-wal") > 0:
+    if place.get_size("-shm") < 0:
+        if place.get_size("-wal") > 0:
             raise StoreReadOnlyError(
                 f"{place.database} was not closed, and its log cannot be folded in here, where nothing can"
                 " be written: open and close the store once where it can be written"
@@ -318,11 +318,11 @@ class Database:
         return pool
 
     def _read(self, work: Callable[[apsw.Connection], T], *, anew: bool) -> T:
-        contents = self.place.contents() if self.read_only else None
+        before = self.place.fingerprint() if self.read_only else None
         pool, connection = self._take_connection(anew=anew)
         result = self._transact(connection, "BEGIN", work)
         self._give_back(pool, connection)
-        if contents is not None and self.place.contents() != contents:
+        if before is not None and self.place.fingerprint() != before:
             raise StoreBusyError(f"{self.path} was written by another process while it was read; try again")
         return result
 
@@ -367,9 +367,9 @@ class Database:
         Readers may overlap and keep the log in use: the larger it is, the longer this waits for them, and
         it is not tried again before the log has grown as much once more.
         """
-        size = self.place.beside("-wal")
+        size = self.place.get_size("-wal")
         self._log_left = min(self._log_left, max(size, 0))  # another process may have emptied it
-        least = min(LOG_BYTES, max(LEAST_LOG_BYTES, LOG_SHARE * self.place.beside("")))
+        least = min(LOG_BYTES, max(LEAST_LOG_BYTES, LOG_SHARE * self.place.get_size("")))
         if size <= self._log_left + least:
             return
         waits = _PATIENCE_SECONDS * max(1.0, size / LOG_BYTES)

@@ -33,7 +33,8 @@ from linkstore.engines.embedded.schema import (
 from linkstore.engines.embedded.vectors import AnnIndex
 
 MOST_CACHE_BYTES: Final = 64 << 20
-"""The most memory that the results of all filters take together; the least recently used go first."""
+"""The most memory that the results of all filters take together; the least recently used go first. Of ids,
+which are kept in the same way, the references count, and not the strings."""
 LEAST_CACHED_RESULTS: Final = 4
 """This many results are kept, however large they are."""
 _UNKNOWN, _NO, _YES = -2, 0, 1

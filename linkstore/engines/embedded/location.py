@@ -16,6 +16,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -76,7 +77,7 @@ class Place:
         """
         try:
             remains = self._find_remains()  # first: another process may be creating the store
-            size = self.beside("")
+            size = self.get_size("")
         except OSError as error:
             refused = StorePermissionError if isinstance(error, PermissionError) else BackendError
             raise refused(f"{self.folder} cannot be read: {error.strerror}") from error
@@ -144,7 +145,7 @@ class Place:
             sync_path(Path(f"{self.database}-wal"))
         sync_path(self.folder)
 
-    def beside(self, suffix: str) -> int:
+    def get_size(self, suffix: str) -> int:
         """Return the size of the database or of one of SQLite's files beside it, -1 if there is none.
 
         Args:
@@ -155,10 +156,10 @@ class Place:
         except (FileNotFoundError, NotADirectoryError):
             return -1
 
-    def contents(self) -> tuple[int, int, int, int]:
+    def fingerprint(self) -> tuple[int, int, int, int]:
         """Return a value that changes at every write to the database, for readers that cannot take locks."""
         state = self.database.stat()
-        return state.st_ino, state.st_mtime_ns, state.st_size, self.beside("-wal")
+        return state.st_ino, state.st_mtime_ns, state.st_size, self.get_size("-wal")
 
     def _find_remains(self) -> list[str]:
         if not self.folder.exists():
@@ -200,7 +201,7 @@ def _resolve_folder(path: Path) -> Path:
 def run_exclusively(path: Path, work: Callable[[], T], *, wait: bool) -> T | None:
     """Do some work while holding a lock, or return None if another holds it and ``wait`` is False.
 
-    The lock is the system's lock on an open file, which ends with the descriptor or the process. It is no
+    The lock is the system's lock on an open file, which ends with the file or the process. It is no
     lock of SQLite's: a fork may come at any moment of a long work, and SQLite's mutexes and records of locks
     would then be left held in the child.
 
@@ -212,34 +213,35 @@ def run_exclusively(path: Path, work: Callable[[], T], *, wait: bool) -> T | Non
     Raises:
         StoreBusyError: If a signal handler would wait for the thread that it interrupted.
     """
-    descriptor, pid = os.open(path, os.O_RDWR | os.O_CREAT, 0o644), os.getpid()
     own = threading.get_ident(), path
-    try:
-        held = own in tuple(FORKS.locks.values())
-        FORKS.locks[descriptor] = own
-        while not _try_lock(descriptor):
-            if held and wait:
-                raise StoreBusyError(f"{path.parent}: this signal handler interrupted work on its files")
-            if not wait:
-                return None
-            time.sleep(0.005)
-        return work()
-    finally:
-        FORKS.locks.pop(descriptor, None)
-        if pid == os.getpid():  # a child has closed it
-            os.close(descriptor)
+    with path.open("ab", buffering=0) as file:
+        try:
+            held = own in tuple(FORKS.locks.values())
+            FORKS.locks[file] = own
+            while not _set_lock(file, locked=True):
+                if held and wait:
+                    raise StoreBusyError(f"{path.parent}: this signal handler interrupted work on its files")
+                if not wait:
+                    return None
+                time.sleep(0.005)
+            return work()
+        finally:
+            FORKS.locks.pop(file, None)
+            if not file.closed:  # as a child leaves it
+                _set_lock(file, locked=False)  # a child forked before the file was in ``locks`` has it open
 
 
-def _try_lock(descriptor: int) -> bool:
+def _set_lock(file: FileIO, *, locked: bool) -> bool:
+    """Take or release the lock on an open file, and return False if another holds it."""
     try:
         if os.name == "posix":
             import fcntl
 
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB if locked else fcntl.LOCK_UN)
+        elif locked:  # it is released where the file is closed
             import msvcrt
 
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
     except (BlockingIOError, PermissionError):
         return False
     return True
@@ -256,13 +258,13 @@ class Forks:
         under_way: The thread, the database and the operation of each use, by token. A use ends with
             ``under_way.pop(token, None)``. That is a call into C, which a signal cannot interrupt halfway;
             it could interrupt a method written in Python.
-        locks: The thread and the file of each lock that is held or awaited, by descriptor. A child closes
-            the descriptors, because the locks would otherwise last as long as the child.
+        locks: The thread and the path of each lock that is held or awaited, by its open file. A child closes
+            the files, because the locks would otherwise last as long as the child.
         databases: All that are open.
     """
 
     def __init__(self) -> None:
-        self.locks: dict[int, tuple[int, Path]] = {}
+        self.locks: dict[FileIO, tuple[int, Path]] = {}
         self.lock, self.opening = Lock(), Lock()  # close() in a signal handler may need one of its thread
         self.forking: set[int] = set()
         self.under_way: dict[object, tuple[int, Database, str]] = {}
@@ -297,7 +299,7 @@ class Forks:
         self.under_way.clear()
         with contextlib.ExitStack() as each:  # the error of one must not leave the others open
             while self.locks:
-                each.callback(os.close, self.locks.popitem()[0])
+                each.callback(self.locks.popitem()[0].close)
             for database in inherited:
                 if id(database) not in busy:
                     each.callback(database.close_inherited)

@@ -98,8 +98,9 @@ class EmbeddedSettings:
     """The settings of an embedded store.
 
     Args:
-        exact_below: A store of at most this many documents has no index, and a search compares the query
-            with all of them; default 20,000. That takes about half a millisecond at 256 dimensions.
+        exact_below: A store that outgrows this many documents gets an index, and has it until it is left with
+            half as many; default 20,000. Without one, a search compares the query with all documents, which
+            takes about half a millisecond for so many at 256 dimensions.
         grow_share: A new snapshot is taken when the documents added since the last one, or those removed,
             are at least this share of those in it, and at least a quarter of ``exact_below``; default 1/2.
         durable: Whether an acknowledged write survives a power cut, at the cost of one disk flush per

@@ -299,7 +299,7 @@ def make_empty_mirror(dimension: int) -> Mirror:
     return Mirror.of(arrays | {"vectors": np.empty((0, dimension), np.float32)}, 0)
 
 
-def load_links(connection: apsw.Connection, after: int) -> tuple[Array, Array, list[Array]]:
+def _load_links(connection: apsw.Connection, after: int) -> tuple[Array, Array, list[Array]]:
     """Load the link entries of documents with keys greater than ``after``, by document, then by link group.
 
     An entry is a link. Of a document's links with one tag, say an incoming and a bidirectional one, the first
@@ -355,7 +355,7 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
     with convert_row_errors("documents"):
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
         words = np.array(list(map(parse_length, sizes)), np.int32)
-    document, group, weights = load_links(connection, after)
+    document, group, weights = _load_links(connection, after)
     known = np.isin(document, keys)  # all of them, unless the store is damaged
     document, group = np.searchsorted(keys, document[known]), group[known]
     if len(mirror.link_group) + len(document) > _MOST_ENTRIES:

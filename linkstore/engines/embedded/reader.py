@@ -36,12 +36,12 @@ from linkstore.engines.embedded.mirror import LinkSide, collect_columns
 from linkstore.engines.embedded.schema import (
     convert_row_errors,
     fetch_rows,
+    find_groups,
     read_ids,
     read_metadata,
     read_tags,
 )
 from linkstore.engines.embedded.vectors import PROPOSALS
-from linkstore.engines.embedded.writing import FIND_GROUPS
 
 MAX_PROPOSALS: Final = 1024
 """If a filter leaves too few of this many candidates, a search compares with all documents."""
@@ -185,11 +185,8 @@ class EmbeddedReader(Reader):
     @immediate
     def resolve(self, fetch: Resolve) -> Ints:
         """Look the tags up in the index on tags."""
-        wanted = list(dict.fromkeys(fetch.tags))
-        by_tag = {
-            (kind, tag): key for kind, tag, key in fetch_rows(self._view.connection, FIND_GROUPS, (wanted,))
-        }
-        return np.array([by_tag.get(pair, -1) for pair in fetch.tags], dtype=np.int64)
+        keys = find_groups(self._view.connection, fetch.tags)
+        return np.array([keys.get(pair, -1) for pair in fetch.tags], dtype=np.int64)
 
     @immediate
     def members(self, fetch: Members) -> ReachedMembers:

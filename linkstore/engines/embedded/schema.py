@@ -46,6 +46,10 @@ WITH RECURSIVE of(name) AS (
 {_ENTRIES} WHERE source IN (SELECT name FROM of WHERE name IS NOT NULL)
   AND url IN (SELECT value FROM json_each(?2)) ORDER BY source, url
 """
+_FIND_GROUPS: Final = (
+    "SELECT kind, tag, link_group.key FROM json_each(?) CROSS JOIN link_group"
+    " ON kind = value ->> 0 AND tag = value ->> 1"
+)
 _TOUCH: Final = (
     "INSERT INTO access SELECT document.id, ? FROM document WHERE document.id = ?"
     " ON CONFLICT (id) DO UPDATE SET at = max(at, excluded.at)"
@@ -356,6 +360,12 @@ def exchange_note(
     else:
         connection.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (name, value))
     return value
+
+
+def find_groups(connection: apsw.Connection, groups: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """Return the keys of those link groups, by kind and tag, that exist."""
+    rows = fetch_rows(connection, _FIND_GROUPS, (list(dict.fromkeys(groups)),))
+    return {(kind, tag): key for kind, tag, key in rows}
 
 
 def read_ids(connection: apsw.Connection, keys: Ints) -> list[str]:

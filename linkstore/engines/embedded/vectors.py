@@ -43,7 +43,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from linkstore.core.arrays import Bools, Floats, Ints, expand_ranges, sort_unique
+from linkstore.core.arrays import Bools, Floats, Ints, match_equal, sort_unique
 from linkstore.embeddings.encoder import share_cpp_runtime
 from linkstore.engines.embedded.files import Array, Bytes, append_arrays, map_bytes, read_arrays, write_file
 from linkstore.engines.embedded.mirror import Mirror
@@ -128,11 +128,8 @@ class Twins:
 
     def with_theirs(self, nodes: Ints) -> Ints:
         """Return the keys of nodes, and of all documents that these nodes stand for."""
-        if not len(self):
-            return nodes
-        starts = np.searchsorted(self.nodes, nodes, "left")
-        counts = np.searchsorted(self.nodes, nodes, "right") - starts
-        return np.concatenate((nodes, self.keys[expand_ranges(starts, counts)]))
+        _, twins = match_equal(nodes, self.nodes)
+        return np.concatenate((nodes, self.keys[twins]))
 
     def largest(self, count: int) -> Ints:
         """Return the keys of the nodes that stand for the most documents, at most ``count`` of them."""

@@ -23,6 +23,7 @@ from linkstore.engines.embedded.schema import (
     check_keys,
     check_sizes,
     fetch_rows,
+    find_groups,
     make_record,
     read_metadata,
     read_settings,
@@ -34,10 +35,6 @@ from linkstore.errors import DocumentError
 _INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_VECTOR: Final = "INSERT INTO vector VALUES (?, ?)"
 _INSERT_GROUP: Final = "INSERT INTO link_group VALUES (?, ?, ?)"
-FIND_GROUPS: Final = (
-    "SELECT kind, tag, link_group.key FROM json_each(?) CROSS JOIN link_group"
-    " ON kind = value ->> 0 AND tag = value ->> 1"
-)
 _INSERT_LINKS: Final = "INSERT INTO link VALUES (?, ?, ?, ?, ?)"
 _DELETE_ACCESS: Final = "DELETE FROM access WHERE id = ?"
 _SELECT_LINKS: Final = "SELECT d.id, links FROM json_each(?) CROSS JOIN document AS d ON d.id = value"
@@ -214,10 +211,8 @@ class ChangeWriter:
 
     def _group_keys(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
         """Return the key of each link group, given by kind and tag, and insert new link groups."""
-        distinct = list(dict.fromkeys(wanted))
-        rows = fetch_rows(self._connection, FIND_GROUPS, (distinct,))
-        known = {(kind, tag): key for kind, tag, key in rows}
-        new = [pair for pair in distinct if pair not in known]
+        known = find_groups(self._connection, wanted)
+        new = [pair for pair in dict.fromkeys(wanted) if pair not in known]
         made = dict(zip(new, self._number("last_group", "link groups", len(new)), strict=True))
         self._connection.executemany(_INSERT_GROUP, [(key, *pair) for pair, key in made.items()])
         known |= made

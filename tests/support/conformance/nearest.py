@@ -120,7 +120,7 @@ class FindCases(Cases):
         """[F-2] Do not count unknown ids."""
         probe.put(make_record("a"), make_record("gone"))
         probe.remove("gone")
-        assert probe.found(["?", "a", "gone", "A"]) == [("a", 0.5)]
+        assert probe.found(["?", "a", "gone", "A", ""]) == [("a", 0.5)]
         assert probe.ask(Find(ids=("?", "a", "gone"), vector=QUERY_VECTOR)).filtered == 0
 
     def test_the_filter_leaves_out_and_is_counted(self, probe: Probe) -> None:

@@ -66,6 +66,23 @@ class ReadingCases(Cases):
         assert similarity == pytest.approx([0.9])
         assert probe.near(5) == ["c", "a"]
 
+    def test_a_named_document_is_ranked_and_filtered_in_the_state_that_was_shown(self, probe: Probe) -> None:
+        """[R-1] Order it by its vector, and judge it by its metadata, of the answer that named it."""
+        probe.put(make_record("a", 0.9, colour="red"), make_record("b", 0.8, colour="red"))
+
+        def plan() -> Plan[tuple[list[str], list[str]]]:
+            yield Nearest(vector=QUERY_VECTOR, k=5)
+            change = Change(put=[make_record("a", 0.1, colour="blue"), make_record("b", 0.95, colour="red")])
+            _write_elsewhere(probe, change)
+            again: Candidates = yield Nearest(vector=QUERY_VECTOR, k=5)
+            blue: Candidates = yield Nearest(
+                vector=QUERY_VECTOR, k=5, filter=parse_filter({"colour": "blue"})
+            )
+            ids: list[str] = yield Ids(refs=again.refs)
+            return ids, (yield Ids(refs=blue.refs))
+
+        assert probe.plan(plan()) == (["a", "b"], [])
+
     def test_a_plan_sees_what_was_written_before_it(self, probe: Probe) -> None:
         """[R-2] Show every acknowledged write to the next plan."""
         for number in range(5):
