@@ -104,7 +104,7 @@ class CassandraReader(Reader):
         # An earlier answer may have shown a document in another state, or as not existing.
         known = [row for ref in kept if (row := self._known.rows[ref])]
         best = _select_nearest(known, within)
-        refs = np.array([self._known.ref(row.id) for row in best], dtype=np.int64)
+        refs = self._known.refs([row.id for row in best])
         return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
     def _find_nearest(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:

@@ -45,6 +45,11 @@ from linkstore.engines.embedded.vectors import PROPOSALS
 
 MAX_PROPOSALS: Final = 1024
 """If a filter leaves too few of this many candidates, a search compares with all documents."""
+_PROPOSED_SHARE: Final = 64
+"""Of a large store, one in so many are proposed before, which takes less than comparing with all."""
+_MARGIN: Final = 8
+"""Multiple of the proposals nearer than the last result that there must be: the order by codes is not that by
+similarity, so what is missing are documents that belong among the last proposals."""
 _ALL_SHARE: Final = 4
 """If more than one in this many documents are to be scored, the query is compared with all."""
 _FIRST: Final = 8
@@ -89,15 +94,17 @@ class EmbeddedReader(Reader):
         if index is not None:
             past = mirror.find_living(mirror.keys.count_up_to(index.covered))
             scores, count = self._score(past, fetch.vector), max(fetch.k, PROPOSALS)
-            while count <= max(MAX_PROPOSALS, fetch.k):
+            while count <= max(MAX_PROPOSALS, mirror.living // _PROPOSED_SHARE, fetch.k):
                 proposed = self._find_rows(index.near(fetch.vector, count))
                 near, seen = self._score(proposed, fetch.vector), mirror.there[proposed]
                 best = self._first_passing(
                     np.concatenate((proposed[seen], past)), np.concatenate((near[seen], scores)), fetch
                 )
-                # Documents past the index may be enough, and worse than those that it would propose next.
-                if len(best.refs) == fetch.k and best.similarity[-1] >= near.min(initial=np.inf):
-                    return best
+                if len(best.refs) == fetch.k:
+                    ahead = np.count_nonzero(near > best.similarity[-1])
+                    # Documents past the index may be enough, and worse than those that it would propose next.
+                    if ahead < len(near) and (ahead < fetch.k or _MARGIN * ahead < len(near)):
+                        return best
                 count *= 4
         rows = mirror.find_living()
         return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
