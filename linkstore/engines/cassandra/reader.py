@@ -103,8 +103,7 @@ class CassandraReader(Reader):
         kept = [self._known.keep(row) for row in rows if self._scope.holds(row)]
         # An earlier answer may have shown a document in another state, or as not existing.
         known = [row for ref in kept if (row := self._known.rows[ref])]
-        best = _select_nearest(known, within)
-        refs = self._known.refs([row.id for row in best])
+        refs = self._known.refs([row.id for row in _select_nearest(known, within)])
         return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
     def _find_nearest(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:

@@ -463,10 +463,11 @@ class Database:
             self._pid_file.write_text(str(os.getpid()), encoding="ascii")
 
     def _describe_holder(self) -> str:
-        holder = "another process"
+        holder = "another thread or process"
         with contextlib.suppress(OSError, ValueError):
-            holder = f"process {int(self._pid_file.read_text(encoding='ascii'))}"
+            pid = int(self._pid_file.read_text(encoding="ascii"))
+            holder = holder if pid == os.getpid() else f"process {pid}"
         return (
-            f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s; wait until its"
-            " write is done, or end it, and try again"
+            f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s; wait until it is"
+            " done, or end it, and try again"
         )

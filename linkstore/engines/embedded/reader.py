@@ -100,11 +100,11 @@ class EmbeddedReader(Reader):
                 best = self._first_passing(
                     np.concatenate((proposed[seen], past)), np.concatenate((near[seen], scores)), fetch
                 )
-                if len(best.refs) == fetch.k:
-                    ahead = np.count_nonzero(near > best.similarity[-1])
-                    # Documents past the index may be enough, and worse than those that it would propose next.
-                    if ahead < len(near) and (ahead < fetch.k or _MARGIN * ahead < len(near)):
-                        return best
+                # Documents past the index may be enough, and worse than those that it would propose next.
+                worst = best.similarity[-1] if len(best.refs) == fetch.k else -np.inf
+                ahead = np.count_nonzero(near > worst)
+                if ahead < len(near) and (ahead < fetch.k or _MARGIN * ahead < len(near)):
+                    return best
                 count *= 4
         rows = mirror.find_living()
         return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
