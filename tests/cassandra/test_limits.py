@@ -85,3 +85,20 @@ def test_a_document_too_large_for_the_server_is_refused_by_name(opened, field) -
 def test_a_large_document_below_the_limit_is_stored(opened) -> None:
     opened.add_documents([Document(id="large", page_content="x" * (14 << 20))])
     assert len(opened.get_by_ids(["large"])[0].page_content) == 14 << 20
+
+
+def test_a_search_of_a_small_store_of_large_documents_reads_those_that_it_returns(
+    opened, monkeypatch
+) -> None:
+    """All are compared, but not by their texts."""
+    opened.add_documents([Document(id=f"d{n}", page_content=f"{n} " + "x" * 100_000) for n in range(20)])
+    read, run = [], opened.backend._executor.run
+
+    def count(requests):
+        answers = run(requests)
+        read.extend(value for rows in answers for row in rows for value in row if isinstance(value, str))
+        return answers
+
+    monkeypatch.setattr(opened.backend._executor, "run", count)
+    assert len(opened.search("3", strategy=Similarity(k=2))) == 2
+    assert 200_000 < sum(map(len, read)) < 300_000

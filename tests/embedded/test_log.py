@@ -58,12 +58,12 @@ def test_an_error_of_a_checkpoint_fails_no_write_and_the_next_one_tries_again(
 
     store = backend(tmp_path / "kb")
     store._database._log_left = 10**9  # nothing is due yet
-    size = store._database.place.beside
-    store._database.place.beside = lambda suffix: 10**6 if suffix == "-wal" else size(suffix)
+    size = store._database.place.get_size
+    store._database.place.get_size = lambda suffix: 10**6 if suffix == "-wal" else size(suffix)
     store._database._log_left = 0
     store._database._shorten_log(Broken())
     assert "could not be folded in, and will be later: disk I/O error" in caplog.text
-    del store._database.place.beside
+    del store._database.place.get_size
     put(store, 0, 50)
     assert store._database.place.get_size("-wal") <= 10_000
     store.close()

@@ -201,7 +201,7 @@ StoredLink = tuple[str, str, str, float]
 ReplacedLinks = Mapping[str, str]
 """The column of replaced links: for each kind, see :func:`make_replacement`."""
 LONGEST_KEY: Final = 65_535
-"""Maximum length of a key in bytes."""
+"""Maximum length of a key in bytes. Ids that are longer, or empty, are not sent to the server."""
 LONGEST_ID: Final = 65_000
 """Maximum length of an id in bytes of UTF-8; together with a word and a hash it must fit into a key."""
 LONGEST_TERM: Final = 512
@@ -534,8 +534,3 @@ def format_term(value: object) -> str | None:
     if isinstance(value, int | float):
         return f"n{int(value)}" if value == int(value) else f"n{value!r}"
     return None
-
-
-def is_possible_id(id: str) -> bool:
-    """Say whether a document can have this id. Other ids are not sent to the server."""
-    return 0 < len(id.encode()) <= LONGEST_KEY

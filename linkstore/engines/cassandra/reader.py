@@ -17,6 +17,7 @@ from linkstore.core import plans
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities
 from linkstore.core.filters import Condition
 from linkstore.core.plans import Operation, Side
+from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import DocumentVersion, read_versions, select_searchable
 from linkstore.engines.cassandra.lexical import LexicalCandidates, WordSearch
 from linkstore.engines.cassandra.members import GroupReader, MemberPool, ReadMember
@@ -30,7 +31,7 @@ from linkstore.engines.cassandra.reading import (
     remember,
     scan_documents,
 )
-from linkstore.engines.cassandra.statements import Requests
+from linkstore.engines.cassandra.statements import Requests, ask
 from linkstore.engines.contract import Reader, immediate
 from linkstore.errors import FilterError
 
@@ -107,7 +108,7 @@ class CassandraReader(Reader):
         return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
     def _find_nearest(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:
-        """Return the ``k`` nearest documents that pass the filter, best first.
+        """Return the ``k`` nearest documents that pass the filter.
 
         Raises:
             FilterError: If more documents would have to be looked at than the limit allows.
@@ -129,13 +130,13 @@ class CassandraReader(Reader):
 
     def _compare_few(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion] | None]:
         """Return the ``k`` nearest of all documents, or None if there are more than a few."""
-        history = self._scope.history
-        if time.monotonic() < history.large_until:
+        if time.monotonic() < self._scope.history.large_until:
             return None
-        rows = yield from scan_documents(None, EXACT_DOCUMENTS + 1)
+        rows = yield from ask("compare documents", cql.READ_WITHOUT_TEXT, EXACT_DOCUMENTS + 1)
         if len(rows) <= EXACT_DOCUMENTS:
-            return _select_nearest(rows, fetch)
-        history.large_until = time.monotonic() + LARGE_LIFETIME
+            best = _select_nearest(read_versions(rows), fetch)
+            return (yield from self._scope.fetcher.documents([version.id for version in best]))
+        self._scope.history.large_until = time.monotonic() + LARGE_LIFETIME
         return None
 
     def _search_unfiltered(

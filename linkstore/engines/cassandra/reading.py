@@ -15,9 +15,9 @@ from linkstore.core.links import LINKS_KEY
 from linkstore.core.plans import Operation, Side
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import (
+    LONGEST_KEY,
     SIZE,
     DocumentVersion,
-    is_possible_id,
     pack_vector,
     parse_fields,
     read_versions,
@@ -178,7 +178,7 @@ class RowFetcher:
 
     def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[Row]]:
         """Read the rows that a statement with a list of ids returns."""
-        keys = {(id.encode(),): id for id in ids if is_possible_id(id)}
+        keys = {(key,): id for id in ids if 0 < len(key := id.encode()) <= LONGEST_KEY}
         statements = tuple(
             Statement(cql=statement, values=(part,), routing=routing, limit=len(part))
             for part, routing in self.parts(keys)

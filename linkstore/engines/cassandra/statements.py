@@ -292,6 +292,11 @@ def read_equal(equalities: int) -> str:
     return f"SELECT id, attributes FROM $documents WHERE {where} LIMIT ?"
 
 
+READ_WITHOUT_TEXT: Final = f"SELECT {DOCUMENT.replace('body', 'WRITETIME(body)')} FROM $documents LIMIT ?"
+"""Select what documents are compared by: those columns, but of the text, which may be large, the write time.
+
+Values: the limit.
+"""
 READ_FIRST_VERSIONS: Final = f"SELECT {VERSION} FROM $documents LIMIT ?"
 """Select what must be known of the first documents in token order. Values: the limit."""
 READ_NEXT_VERSIONS: Final = f"SELECT {VERSION} FROM $documents WHERE token(id) > token(?) LIMIT ?"
