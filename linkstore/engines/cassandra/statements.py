@@ -293,7 +293,7 @@ def read_equal(equalities: int) -> str:
 
 
 READ_WITHOUT_TEXT: Final = f"SELECT {DOCUMENT.replace('body', 'WRITETIME(body)')} FROM $documents LIMIT ?"
-"""Select what documents are compared by: those columns, but of the text, which may be large, the write time.
+"""Select what documents are compared by: of the text, which may be large, only the write time.
 
 Values: the limit.
 """
