@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import numpy as np
 import orjson
 import pytest
@@ -13,6 +15,7 @@ from cassandra.cqltypes import lookup_casstype
 from linkstore import Link
 from linkstore.core.arrays import normalize_vectors
 from linkstore.engines.cassandra.codec import DocumentVersion, make_link_set, select_searchable
+from linkstore.engines.cassandra.derived import derive_postings
 from linkstore.engines.cassandra.writing import make_document_writes
 from linkstore.engines.contract import Record
 
@@ -62,6 +65,20 @@ def test_a_document_is_packed_as_the_driver_packs_it(lifetime):
     assert sent == [*expected, LIFETIME.serialize(lifetime, 5)]
     assert stamp == TIMESTAMP.serialize(7, 5)
     assert statement.cql.count("?") == len(statement.values)
+
+
+def test_members_of_enumerations_are_written_as_they_are_read():
+    """So an equality finds them, and the words of a title are those that ``verify`` expects."""
+
+    class Name(str, Enum):  # noqa: UP042 - a StrEnum formats as its value
+        ALPHA = "alpha"
+
+    given = DocumentVersion.of_record(record(1, title=Name.ALPHA, names=[Name.ALPHA]))
+    plain = DocumentVersion.of_record(record(1, title="alpha", names=["alpha"]))
+    assert given.pack(7) == plain.pack(7)
+    assert (type(given.fields["title"]), type(given.fields["names"][0])) == (str, str)
+    words = [derive_postings(one.id, one.text, one.fields, 1) for one in (given, plain)]
+    assert words[0] == words[1]
 
 
 def test_small_documents_share_a_statement_and_large_ones_do_not():

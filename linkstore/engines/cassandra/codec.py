@@ -224,7 +224,7 @@ class DocumentVersion:
     Args:
         id: Its id.
         text: Its content.
-        fields: Its metadata without links.
+        fields: Its metadata without links, as read from JSON.
         packed: The column of links, with the replaced ones.
         digest: Hash of text, metadata without links, and vector.
         vector: (d,) float32 of unit length.
@@ -292,7 +292,8 @@ class DocumentVersion:
         digest.update(b"\0%d\0" % len(text) + attributes)
         digest.update(record.vector.data)
         packed = pack_links(links, make_link_set(record.links))
-        return cls(record.id, record.text, fields, packed, digest.digest(), record.vector)
+        stored = orjson.loads(attributes)  # as it will be read; members of enumerations become strings
+        return cls(record.id, record.text, stored, packed, digest.digest(), record.vector)
 
     def pack(self, born: int) -> tuple[bytes | None, ...]:
         """Return its columns as :func:`.statements.write_documents` has them, with when it was added."""
@@ -330,11 +331,6 @@ class DocumentVersion:
     def links(self) -> list[StoredLink]:
         """Its links."""
         return unpack_links(self.packed)
-
-    @property
-    def parsed_links(self) -> tuple[Link, ...]:
-        """Its links with their labels and data, duplicates merged."""
-        return parse_links(self.metadata(), self.id)
 
     def metadata(self) -> dict[str, Any]:
         """Return the metadata as it was added, as a new dict.
@@ -375,13 +371,13 @@ class DocumentVersion:
         """
         if condition.always or self.packed is None or b'"data":' not in self.packed:
             return self.weights()[side] if condition.matches({}) else {}
-        return collect_weights(self.parsed_links, side, condition)
+        return collect_weights(parse_links(self.metadata(), self.id), side, condition)
 
     def record(self) -> Record:
         """Return the record that was written."""
-        return Record(
-            id=self.id, text=self.text, metadata=self.metadata(), vector=self.vector, links=self.parsed_links
-        )
+        metadata = self.metadata()
+        links = parse_links(metadata, self.id)
+        return Record(id=self.id, text=self.text, metadata=metadata, vector=self.vector, links=links)
 
 
 def parse_fields(attributes: str | None) -> dict[str, Any] | None:
@@ -394,7 +390,7 @@ def parse_fields(attributes: str | None) -> dict[str, Any] | None:
 
 
 def read_versions(rows: Iterable[Row]) -> list[DocumentVersion]:
-    """Return the documents in rows, without those that are no whole document."""
+    """Return the documents in rows. Rows that are not a whole document are left out."""
     return [version for version in map(DocumentVersion.of_row, rows) if version]
 
 
