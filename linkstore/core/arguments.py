@@ -63,7 +63,7 @@ def require_having(method: str, what: str, /, **arguments: object) -> None:
 
 
 def require_list(what: str, /, **arguments: object) -> None:
-    """Raise unless every argument can be iterated over and is no string, which yields its letters.
+    """Raise unless every argument can be iterated over and is not a string, which gives letters.
 
     Args:
         what: What it is a list of, such as ``"names"``.

@@ -258,8 +258,8 @@ def _group_by_heading(
 def _make_parts(page: Page, sections: Sequence[_Section], limits: ChunkLimits) -> list[_ChunkPart]:
     """Return the parts of all sections.
 
-    A heading without text is no part: its anchors and links go to the next one, or to the end of the last,
-    and so does its text, as a line, unless it is among the headings there.
+    A heading without text does not make a part: its anchors and links go to the next one, or to the end of
+    the last, and so does its text, as a line, unless it is among the headings there.
     """
     parts: list[_ChunkPart] = []
     waiting: list[Block] = []

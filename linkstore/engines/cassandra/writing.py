@@ -248,7 +248,7 @@ class ChangeWriter:
         yield from run_writes("finish members and words", self.derived.finish(changes))
 
     def _read(self, ids: Sequence[str]) -> Operation[tuple[dict[str, DocumentVersion], dict[str, int]]]:
-        """Read the stored versions of documents, and write times, also of rows that are no document."""
+        """Read the stored versions of documents, and write times, also of rows that are not a document."""
         rows = yield from self.fetcher.by_id(cql.READ_VERSIONS, ids, "read documents")
         versions = {version.id: version for version in read_versions(rows)}
         return versions, {row[0]: find_last_write(row) for row in rows if has_content(row)}

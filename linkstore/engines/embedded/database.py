@@ -466,7 +466,8 @@ class Database:
         holder = "another thread or process"
         with contextlib.suppress(OSError, ValueError):
             pid = int(self._pid_file.read_text(encoding="ascii"))
-            holder = holder if pid == os.getpid() else f"process {pid}"
+            if pid != os.getpid():
+                holder = f"process {pid}"
         return (
             f"{self.path} has been locked by {holder} for more than {BUSY_SECONDS:.0f} s; wait until it is"
             " done, or end it, and try again"

@@ -35,7 +35,7 @@ _MOST_BYTES: Final = 1 << 40
 
 
 class MemoryPlace(Place):
-    """The place of a store in memory, which is no folder."""
+    """The place of a store in memory, which is not in a folder."""
 
     def __init__(self) -> None:
         self.folder = self.database = Path(MEMORY)

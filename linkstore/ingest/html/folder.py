@@ -181,7 +181,7 @@ def _add_redirect(ways: dict[str, str], start: str | None, end: str | None) -> N
 
 
 def _follow_chain(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) -> str | None:
-    """Follow a chain of redirects to its end, None if that is no page, or the chain is circular or long."""
+    """Follow redirects to their end, None if that is not a page, or the chain is circular or long."""
     if start in stays:
         return None
     here = ways.get(start)
