@@ -3,8 +3,8 @@
 A title says too little if several pages of the source have it, as Doxygen calls each list of members
 "Member List", or if it is only a number or a word such as "Index" or "Section 4.19". Such a page is called
 by its title and its own name: that of its file or, if that is an index or says no more than the title, of
-its folder, as in ``Member List (classDecoder-members)``. Where the names are the same too, as in two
-versions of one manual, the title stays.
+its folder, as in ``Member List (classDecoder-members)``. Where pages of one title share names too, as in two
+versions of one manual, it is the nearest name that they do not share: ``Tutorial (3.13)``.
 
 A page may claim further URLs: by ``rel=canonical``, by a ``url`` in its metadata, by an incoming link. Links
 to these URLs then lead to the page. This is normal within a site, but a page that claims a URL of another
@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from html import unescape
+from itertools import accumulate, chain
 from typing import Any, Final, Literal, get_args
 from urllib.parse import unquote, urlsplit
 
@@ -33,6 +34,8 @@ from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.protocol import Chunk, CorpusExtractor, LinkExtractor, UpkeepExtractor, load_extractor
 from linkstore.ingest.chunks import choose_unused_name
 from linkstore.ingest.html.pages import PageContent
+from linkstore.ingest.notes.frontmatter import find_front_title, split_front_matter
+from linkstore.ingest.notes.markdown import find_main_heading
 from linkstore.ingest.source import BadInput, UnreadablePageError
 
 _SITE_AWARE: Final = frozenset({"hyperlink", "section"})
@@ -40,7 +43,6 @@ _SITE_AWARE: Final = frozenset({"hyperlink", "section"})
 TITLE_BYTES: Final = 16 * 2**10
 """Bytes of a page in which its title is looked for, before it is read."""
 _HTML_TITLE: Final = re.compile(r"<(title|h1)\b[^>]*+>(.{0,500}?)</\1", re.IGNORECASE | re.DOTALL)
-_MARKDOWN_TITLE: Final = re.compile(r"^(?:title:|#(?!#))[ \t]*+(\S[^\n]{0,500})$", re.MULTILINE)
 _TAGS: Final = re.compile(r"<[^<>]*+>")
 _AROUND: Final = " \t\"'#¶§\U0001f517"
 _SECTION: Final = "section|chapter|part|appendix|page|figure|table|unit|lesson|volume|book"
@@ -50,7 +52,7 @@ _BARE: Final = re.compile(
     r"|introduction",
     re.IGNORECASE,
 )
-_SITE: Final = re.compile(r"(\s+[|\u2013\u2014-]\s+|:\s+)")
+_SITE: Final = re.compile(r"(\s+[|\u2013\u2014-]\s+|:\s+|\s+(?=\([^()]*\)\Z))")
 """Stands between the name of a site and that of a page."""
 _FIRST: Final = 3
 """Blocks of a page among which its first heading is that of the page."""
@@ -193,40 +195,48 @@ class PageTitles:
     """
 
     def __init__(self, heads: Iterable[tuple[str, frozenset[str]]] = ()) -> None:
-        pages: Counter[str] = Counter()
-        names: Counter[tuple[str, str]] = Counter()
-        parts: Counter[str] = Counter()
-        found = list(heads)
-        for _, titles in found:
-            parts.update({part for title in titles for part in _SITE.split(title.casefold())[::2]})
-        self.site = frozenset(
-            part for part, count in parts.items() if count > max(_FEW_PAGES, len(found) / 2)
+        written = dict(heads)
+        parts: dict[str, Counter[str]] = {}
+        for url, titles in written.items():
+            said = {"", *(part for title in titles for part in _SITE.split(title.casefold())[::2])}
+            for folder in _list_folders(url):
+                parts.setdefault(folder, Counter()).update(said)
+        self._common = {
+            folder: frozenset(part for part in count if part and count[part] > max(_FEW_PAGES, count[""] / 2))
+            for folder, count in parts.items()
+        }
+        """The names of the site and of its parts, in lower case: what most pages of a folder say beside their
+        own title."""
+        self._titles = {
+            url: titles | {self._remove_site(title, url) for title in titles} or {get_page_name(url)}
+            for url, titles in written.items()
+        }
+        count = Counter(chain.from_iterable(self._titles.values()))
+        self._shared = frozenset(title for title, pages in count.items() if pages > 1)
+        self._names = Counter(
+            (title, name)
+            for url, titles in self._titles.items()
+            for title in titles & self._shared
+            for name in set(_list_names(url, title))
         )
-        """The name of the site, in lower case: what most pages say beside their own title."""
-        for url, written in found:
-            titles = written | {self._remove_site(title) for title in written}
-            name = get_page_name(url)
-            pages.update(titles)
-            names.update((title, name) for title in titles)
-        self._known = len(names) > 1
-        self._shared = frozenset(title for title, count in pages.items() if count > 1)
-        self._sharing = frozenset(url for url, written in found if not self._shared.isdisjoint(written))
-        self._ambiguous = frozenset(pair for pair, count in names.items() if count > 1)
+        """How many pages of a title have a name in their path."""
 
     def describe(self, url: str) -> str:
         """Return what of this the title of a page depends on, as a text for its digest."""
-        return f"{url in self._sharing}{sorted(self.site)}"
+        titles = sorted(self._titles.get(url, ()))
+        told = [(title in self._shared, self.telling(title, url)) for title in titles]
+        return f"{len(self._titles) > 1}{told}{sorted(self._find_common(url))}"
 
-    def choose(self, page: PageContent) -> PageContent:
+    def choose(self, page: PageContent, url: str) -> PageContent:
         """Return a page with the title that is its own: its main heading, or what it says in ``<title>``.
 
         ``<title>`` wins if it is this page's alone, and the heading is not, or has mostly other words. A
-        title such as "Manual: Section 4.2" says nothing of a page whose first heading does. The name of the
-        site is left out.
+        title such as "Manual: Section 4.2" says nothing of a page whose first heading does. The names of the
+        site and of its parts are left out.
         """
-        named = self._remove_site(page.named)
+        named = self._remove_site(page.named, url)
         title = named if page.title == page.named else page.title
-        if named and self._known and (named not in self._shared or title in self._shared):
+        if named and len(self._titles) > 1 and (named not in self._shared or title in self._shared):
             if title == named:
                 first = next((block.text for block in page.blocks[:_FIRST] if block.level), "")
                 title = first if first and _BARE.fullmatch(_SITE.split(named)[-1]) else title
@@ -235,14 +245,19 @@ class PageTitles:
                 title = title if agree else named
         return page if title == page.title else replace(page, title=title)
 
-    def _remove_site(self, title: str) -> str:
-        """Return a title without the name of the site at its beginning and end, if anything else is left."""
+    def _find_common(self, url: str) -> frozenset[str]:
+        return frozenset().union(*(self._common.get(folder, ()) for folder in _list_folders(url)))
+
+    def _remove_site(self, title: str, url: str) -> str:
+        """Return a title without the name of the site at its beginning and end, if that leaves a title."""
+        common = self._find_common(url)
         parts = _SITE.split(title)
-        while len(parts) > 1 and parts[-1].casefold() in self.site:
+        while len(parts) > 1 and parts[-1].casefold() in common:
             del parts[-2:]
-        while len(parts) > 1 and parts[0].casefold() in self.site:
+        while len(parts) > 1 and parts[0].casefold() in common:
             del parts[:2]
-        return "".join(parts)
+        left = "".join(parts)
+        return title if left.casefold() in common else left
 
     def telling(self, title: str, url: str) -> str:
         """Return a page's title, with its name if the title says too little.
@@ -251,14 +266,19 @@ class PageTitles:
             title: As it is written, not empty.
             url: Where the page lies, from the root of the source, or an absolute URL.
         """
-        if title not in self._shared and not _BARE.fullmatch(title):
-            return title
-        name = get_page_name(url, title)
-        return title if not name or (title, get_page_name(url)) in self._ambiguous else f"{title} ({name})"
+        if title in self._shared:
+            names = _list_names(url, title)
+            name = next((name for name in names if self._names[title, name] == 1), "/".join(reversed(names)))
+        else:
+            name = get_page_name(url, title) if _BARE.fullmatch(title) else ""
+        return f"{title} ({name})" if name else title
 
     def told_apart(self, page: PageContent, url: str) -> PageContent:
-        """Return a page with a title that tells it apart, also as its main heading."""
-        title = self.telling(page.title, url) if page.title else ""
+        """Return a page with a title that tells it apart, also as its main heading.
+
+        A page without a title has the name of its file.
+        """
+        title = self.telling(page.title or get_page_name(url) or url, url)
         if title == page.title:
             return page
         own = next((block for block in page.blocks if block.level and block.text == page.title), None)
@@ -279,13 +299,22 @@ def get_page_name(url: str, title: str = "") -> str:
         url: Its path or absolute URL.
         title: What the name should say more than.
     """
+    return next(iter(_list_names(url, title, 2)), "")
+
+
+def _list_names(url: str, title: str, most: int | None = None) -> list[str]:
+    """Return what of a page's path names it, its file first, but for what its title and an index say."""
     path = unquote(urlsplit(url).path)
     parts = [part for part in path.split("/") if part]
     if parts and not path.endswith("/") and "." in parts[-1].lstrip("."):
         parts[-1] = parts[-1].rpartition(".")[0]
-    names = (part for part in reversed(parts[-2:]) if part.casefold() not in {*_INDEX, title.casefold()})
-    name = next(names, "")
-    return name if name.isprintable() else ""
+    unsaying = {*_INDEX, title.casefold()}
+    return [part for part in parts[::-1][:most] if part.casefold() not in unsaying and part.isprintable()]
+
+
+def _list_folders(url: str) -> list[str]:
+    """Return the folders that a page lies in, from the root, which is empty, to its own."""
+    return list(accumulate(url.split("/")[:-1], "{}/{}".format, initial=""))
 
 
 def find_titles(head: str, *, markdown: bool = False) -> frozenset[str]:
@@ -296,8 +325,8 @@ def find_titles(head: str, *, markdown: bool = False) -> frozenset[str]:
         markdown: Which of them.
     """
     if markdown:
-        found = _MARKDOWN_TITLE.search(head)
-        written = [found[1]] if found else []
+        front, body = split_front_matter(head)
+        written = [find_front_title(front) or find_main_heading(body)]
     else:
         written = [unescape(_TAGS.sub("", one[2])) for one in _HTML_TITLE.finditer(head)]
     return frozenset(filter(None, (fold_whitespace(one).strip(_AROUND) for one in written)))

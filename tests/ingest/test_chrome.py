@@ -130,9 +130,7 @@ def test_a_folder_goes_before_a_page_of_the_same_name(store, tmp_path):
         },
     )
     index(store, FolderSource(tmp_path), links=("hyperlink",))
-    assert [one.page_content for one in store.scan() if "/guide" in tags(one)] == [
-        "guide/index.html\n\nA folder."
-    ]
+    assert [one.page_content for one in store.scan() if "/guide" in tags(one)] == ["guide\n\nA folder."]
     assert len([one for one in store.scan() if "/b" in tags(one)]) == 1
 
 

@@ -273,7 +273,8 @@ def test_a_short_text_before_the_first_heading_belongs_below_it():
     [
         ("<title>Intro - Docs</title><h1>Docs</h1><h1>Intro</h1><p>x", "Intro"),
         ("<title>Intro</title><h2>Sub</h2><p>x", "Intro"),
-        ("<h2>Sub</h2><p>x", "Sub"),
+        ("<h2>Sub</h2><p>x", ""),
+        ("<p>x</p><h1>Part</h1><p>y</p><h1>Other part</h1><p>z", ""),
         ("<p>x", ""),
     ],
 )

@@ -76,12 +76,62 @@ def test_a_letter_of_an_index_is_no_title():
     assert read_html_page(page.encode()).title == "Index"
 
 
-def test_the_same_page_of_two_versions_keeps_its_title(tmp_path):
-    page = "<h1>Tutorial</h1><p>Text of version {}.</p>"
-    pages = {f"{version}/tutorial.html": page.format(version) for version in ("3.12", "3.13")}
+def test_pages_with_the_same_title_and_file_are_told_apart_by_a_folder(tmp_path):
+    page = "<h1>{}</h1><p>Text of {}.</p>"
+    pages = {f"{version}/tutorial.html": page.format("Tutorial", version) for version in ("3.12", "3.13")}
+    pages |= {f"prop_{kind}/LABELS.html": page.format("LABELS", kind) for kind in ("tgt", "test")}
+    pages |= {f"{of}/{version}/api.html": page.format("API", of + version) for of in "xy" for version in "12"}
     store = MemoryStore()
     index(store, FolderSource(written(tmp_path, pages)))
-    assert set(titled(store).values()) == {"Tutorial"}
+    assert titled(store) == {
+        "3.12/tutorial.html": "Tutorial (3.12)",
+        "3.13/tutorial.html": "Tutorial (3.13)",
+        "prop_test/LABELS.html": "LABELS (prop_test)",
+        "prop_tgt/LABELS.html": "LABELS (prop_tgt)",
+        "x/1/api.html": "API (x/1)",
+        "x/2/api.html": "API (x/2)",
+        "y/1/api.html": "API (y/1)",
+        "y/2/api.html": "API (y/2)",
+    }
+
+
+@pytest.mark.parametrize("source", [FolderSource, VaultSource])
+def test_a_page_without_a_heading_of_the_first_level_has_the_name_of_its_file(tmp_path, source):
+    pages = {
+        "Graph view.md": "All notes, see [[Search]].\n\n## Settings\n\nOpen them.\n",
+        "Search.md": "Finds notes.\n\n## Search\n\nWords.\n",
+        "de/Search.md": "### Suche\n\nFindet Notizen.\n",
+        "Front.md": "---\ntitle: Matter\n---\n## Settings\n\nText.\n",
+    }
+    if source is FolderSource:
+        pages["go_spec.html"] = "<h2>Introduction</h2><p>This is the reference.</p>"
+    store = MemoryStore()
+    index(store, source(written(tmp_path, pages)))
+    heads = {document.page_content.partition("\n")[0] for document in store.scan()}
+    assert heads >= {"Graph view > Settings", "Search", "Search (de) > Suche", "Matter > Settings"}
+    assert ("go_spec > Introduction" in heads) == (source is FolderSource)
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ['<h1 align="center">Fastify</h1>', "Fastify\n=======", "# Fastify {#top}", "# Fastify #", "# *Fastify*"],
+)
+def test_equal_titles_of_markdown_are_told_apart_however_they_are_written(tmp_path, heading):
+    pages = {f"{name}.md": f"{heading}\n\n## {name}\n\nText of {name}.\n" for name in ("Hooks", "Routes")}
+    store = MemoryStore()
+    index(store, FolderSource(written(tmp_path, pages)))
+    assert titled(store) == {"Hooks.md": "Fastify (Hooks)", "Routes.md": "Fastify (Routes)"}
+
+
+def test_the_name_of_a_part_of_a_site_is_not_in_the_title(tmp_path):
+    names = ("Realm", "Valve", "Cluster", "Proxy", "Logging")
+    pages = {f"tomcat/{n}.html": f"<title>Tomcat 10 (10.1) - {n}</title><p>On {n}.</p>" for n in names}
+    pages |= {f"java/{n}.html": f"<title>{n} (Java SE 17)</title><p>On {n}.</p>" for n in names}
+    store = MemoryStore()
+    index(store, FolderSource(written(tmp_path, pages)))
+    found = titled(store)
+    assert {found[f"tomcat/{name}.html"] for name in names} == {f"{name} (tomcat)" for name in names}
+    assert {found[f"java/{name}.html"] for name in names} == {f"{name} (java)" for name in names}
 
 
 def test_a_page_is_read_again_when_another_takes_its_title(tmp_path):
@@ -118,4 +168,5 @@ def test_titles_are_told_by_the_beginning_of_a_page():
     assert find_titles(page) == {"A & b", "C¶ d"}
     assert find_titles("---\ntitle: 'A'\n---\n# B", markdown=True) == {"A"}
     assert find_titles("text\n\n# B #\n\n# C", markdown=True) == {"B"}
+    assert find_titles("```\n# not this\n```\n\n# B", markdown=True) == {"B"}
     assert find_titles("<title>" * 1000) == frozenset()

@@ -328,7 +328,7 @@ class FolderPages:
         return digest.hexdigest()
 
     def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
-        found = self._titles.choose(self._read(file, content))
+        found = self._titles.choose(self._read(file, content), file.url)
         chrome = self._find_chrome(file)
         found = chrome.without(found) if chrome else found
         found = self._titles.told_apart(found, file.url)
@@ -340,7 +340,7 @@ class FolderPages:
             known_as = (found.canonical if "://" in found.canonical else canonical,)
         page = Page(
             url=file.url,
-            title=found.title or file.name,
+            title=found.title,
             base=found.base,
             aliases=(*file.aliases, *known_as, *old.get("", ())),
             left_out=found.left_out,

@@ -60,7 +60,7 @@ class PageContent:
     """The content of a page.
 
     Args:
-        title: Its main heading, else its ``<title>``; may be empty.
+        title: Its main heading of the first level, else its ``<title>``; may be empty.
         blocks: Its main content; at least one block.
         named: What it says in ``<title>``; may be empty.
         base: What ``<base href>`` says, if anything.
@@ -245,17 +245,21 @@ def _find_main(tree: Tree) -> dict[int, float]:
 
 
 def _choose_title(named: str, blocks: Sequence[Block]) -> str:
-    """Return the main heading, of several the one that <title> begins with.
+    """Return the main heading, of several the one that <title> begins with, empty if nothing names the page.
 
     The main heading is one of the first level with no other heading before it, and neither that of a banner
-    nor, as a whole, a link. Without one, the title is what the page says in ``<title>``.
+    nor, as a whole, a link. Without one, the title is what the page says in ``<title>``. Without that too, a
+    heading of the first level that stands behind a text, and is one of several, heads a section.
     """
     headings = [block for block in blocks if block.level]
     tops = [block.text for block in headings if block.level == 1]
     first = [
         block.text
         for block in headings[:1]
-        if block.level == 1 and not block.suspect and all(link.label != block.text for link in block.links)
+        if block.level == 1
+        and not block.suspect
+        and all(link.label != block.text for link in block.links)
+        and (named or len(tops) == 1 or block is blocks[0])
     ]
     begun = (text for text in tops if named.startswith(text) and _AFTER_TITLE.match(named, len(text)))
-    return next(begun, "") or next(iter(first), "") or named or next((one.text for one in headings), "")
+    return next(begun, "") or next(iter(first), "") or named

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from pyromark import Markdown, Options
 
+from linkstore.extract.blocks import fold_whitespace
 from linkstore.ingest.html.pages import PageContent, decode_page, parse_page, read_page_content
 from linkstore.ingest.notes.dialects import read_dialects
 from linkstore.ingest.notes.frontmatter import find_front_title, split_front_matter
@@ -32,6 +33,7 @@ _MARKUP: Final = re.compile(r"(<!--.*?(?:-->|\Z)|<[a-zA-Z/][^<>]*>)", re.DOTALL)
 _TAG_NAME: Final = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*)")
 _HREF: Final = re.compile(r'(?<= href=")[^"]*')
 _IMAGE: Final = re.compile(r'<img src="([^"]*)" alt="([^"]*)"')
+_MAIN_HEADING: Final = re.compile(r"<h1\b[^>]*+>(.{1,500}?)</h1", re.IGNORECASE | re.DOTALL)
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _BLOCKS: Final = _HEADINGS | {"p", "li", "td", "th", "blockquote", "ul", "ol", "table", "pre", "dd", "dt"}
 _BREAKS: Final = frozenset({"br", "input", *_BLOCKS})
@@ -145,6 +147,17 @@ def render_markdown(text: str, dialect: Dialect = COMMONMARK, *, mdx: bool = Fal
     """
     html = dialect.parser.html(dialect.prepare(read_dialects(text, mdx=mdx)))
     return _Rewriter(dialect).rewrite(html)
+
+
+def find_main_heading(text: str) -> str:
+    """Return the first heading of level 1, without its markup, empty without one.
+
+    Args:
+        text: Markdown without front matter, which may be cut off.
+    """
+    found = _MAIN_HEADING.search(COMMONMARK.parser.html(text))
+    heading = fold_whitespace(unescape(_MARKUP.sub("", found[1]))) if found else ""
+    return _CUSTOM_ID.sub("", heading)
 
 
 class _Rewriter:

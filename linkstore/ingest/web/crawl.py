@@ -205,7 +205,7 @@ def make_web_chunks(
     found = _TITLES.told_apart(found, named)
     page = Page(
         url=named,
-        title=found.title or named,
+        title=found.title,
         base=found.base,
         aliases=aliases,
         left_out=found.left_out,
