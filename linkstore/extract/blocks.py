@@ -7,6 +7,7 @@ the main content, and what is named like navigation.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -42,6 +43,10 @@ BLOCKS: Final = split_names(
 BAR: Final = "bar"
 """Stands for the element of a block that only leads to the pages before, after and above."""
 HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
+_DOXYGEN_TITLE: Final = "div.headertitle > div.title"
+"""The name of a page, in Doxygen's pages; what projects put above it may be an ``<h1>``."""
+TITLE: Final = "title"
+"""Stands for the element of the block of such a name."""
 _AT_START: Final = -1
 _BOXES: Final = frozenset({"note", "tip", "warning", "caution", "important"})
 """Classes of DocBook's boxes: what begins one is written as a heading, and heads no section."""
@@ -60,6 +65,11 @@ _SEQUENCE: Final = split_names("next prev previous up start home first last top 
 """Values of ``rel`` on links that lead through a sequence of pages (HTML 4.01, section 6.12, and since)."""
 _SEQUENCE_KEYS: Final = frozenset("hnptu")
 """Access keys that DocBook, Texinfo and GTK-Doc give such links."""
+_STEP_NAME: Final = re.compile(r"(?:^|[\s_-])(?:prev|previous|next)(?:[\s_-]|$)", re.IGNORECASE)
+_STEP_TITLE: Final = re.compile(
+    r"(?:prev|previous|next)(?: (?:page|chapter|section|topic|article|post))?(?:\W*|:.*)", re.IGNORECASE
+)
+"""A class or id, and a title, of links to the page before or after."""
 _BACKLINK: Final = "toc-backref"
 _PERMALINK_CLASSES: Final = split_names(
     "headerlink hash-link anchorjs-link header-anchor copiable-link anchor-link"
@@ -309,7 +319,8 @@ def read_blocks(
     Returns:
         The blocks, and the elements to tell the blocks of, each after those that it is in.
     """
-    reader = _BlockReader(empty_permalinks(tree), watched, unseen)
+    titles = frozenset(node.mem_id for node in tree.css(_DOXYGEN_TITLE))
+    reader = _BlockReader(empty_permalinks(tree), titles, watched, unseen)
     if tree.body is not None:
         reader.walk(tree.body, "body", 0)
     blocks = reader.finished()
@@ -354,8 +365,15 @@ class _BlockReader:
     What waits has a number: its mark in the text of the block, or _AT_START.
     """
 
-    def __init__(self, permalinks: dict[int, str], watched: frozenset[int], unseen: frozenset[int]) -> None:
+    def __init__(
+        self,
+        permalinks: dict[int, str],
+        titles: frozenset[int],
+        watched: frozenset[int],
+        unseen: frozenset[int],
+    ) -> None:
         self._permalinks = permalinks
+        self._titles = titles
         self._watched = watched
         self._unseen = unseen
         self._blocks: list[Block] = []
@@ -401,13 +419,20 @@ class _BlockReader:
                 self._flush(around)
                 self._read_block(child, tag, depth + 1)
             elif not (self._unseen and child.mem_id in self._unseen):
-                if tag == "a" or child.id:
-                    self._note(child, tag, self._mark())
-                only = _get_only_text(child)
+                only = self._read_inline(child, tag)
                 if only is None:
                     self.walk(child, around, depth + 1)
                 elif only:
                     self._add_text(only)
+
+    def _read_inline(self, node: Node, tag: str) -> str | None:
+        """Note an element in a line, and return its text, None if there are elements in it to be read."""
+        steps = self._sequence
+        if tag == "a" or node.id:
+            self._note(node, tag, self._mark())
+        if self._sequence > steps:  # what is in it is no block of the page
+            return read_inner_text(node, unseen=self._unseen).replace(BREAK, " ")
+        return _get_only_text(node)
 
     def _add_text(self, text: str) -> None:
         if self._blank:
@@ -440,6 +465,8 @@ class _BlockReader:
             self._keep_links_before(0)
         if tag in HEADINGS and not _is_box_title(node):
             self._read_heading(node, HEADINGS[tag])
+        elif tag == "div" and node.mem_id in self._titles:
+            self._read_title(node, depth)
         elif (
             depth > _MAX_DEPTH or tag in _LEAVES or (tag in _LEAVES_WITHOUT_BLOCKS and not _has_blocks(node))
         ):
@@ -511,6 +538,16 @@ class _BlockReader:
             self._headed[-1] = len(self._blocks)
         self._emit(text, counts, f"h{level}", level=level, fragment=fragment)
 
+    def _read_title(self, node: Node, depth: int) -> None:
+        """Read a page's name as a heading, and below it the blocks in it, which name its groups."""
+        self._note(node, "div")
+        children = list(node.iter(include_text=True))
+        text = "".join(child.text() for child in children if child.tag not in BLOCKS)
+        self._emit(fold_whitespace(text), (), TITLE, level=1, fragment=node.id)
+        for child in children:
+            if child.tag in BLOCKS:
+                self._read_block(child, child.tag or "", depth)
+
     def _read_row(self, node: Node, depth: int) -> None:
         """Read a table row as one line, unless a cell holds more than one."""
         self._note(node, "tr")
@@ -573,7 +610,7 @@ class _BlockReader:
         backlink = attributes.get("role") == "doc-backlink" or _BACKLINK in (attributes.get("class") or "")
         if href and not backlink:
             waiting.links.append((Hyperlink(href, get_link_label(node)), number))
-            in_sequence = ("rel" in attributes or "accesskey" in attributes) and _is_in_sequence(attributes)
+            in_sequence = len(attributes) > 1 and _is_in_sequence(attributes)
             waiting.sequence += in_sequence
             self._sequence += in_sequence
             self._links += 1
@@ -660,5 +697,11 @@ def _has_blocks(node: Node) -> bool:
 
 
 def _is_in_sequence(attributes: Mapping[str, str | None]) -> bool:
+    """Say whether a link leads through a sequence of pages: its attributes, if it has more than a target."""
     rel = (attributes.get("rel") or "").lower().split()
-    return not _SEQUENCE.isdisjoint(rel) or (attributes.get("accesskey") or "").lower() in _SEQUENCE_KEYS
+    return (
+        not _SEQUENCE.isdisjoint(rel)
+        or (attributes.get("accesskey") or "").lower() in _SEQUENCE_KEYS
+        or any(_STEP_NAME.search(attributes.get(name) or "") for name in ("class", "id"))
+        or _STEP_TITLE.fullmatch((attributes.get("title") or "").strip()) is not None
+    )

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from linkstore.extract.blocks import BAR, HEADINGS, Block, Box, Node, Tree, count_letters
@@ -73,10 +73,19 @@ _LEAST_PARAGRAPH: Final = 25
 _LEAST_TEXT: Final = 40
 """Letters of a paragraph: with a full stop, in a <p> without one, and elsewhere without one."""
 _LONGEST_CONTENTS: Final = 200
+_CONTENTS_NAMES: Final = frozenset(
+    """contents|table of contents|toc|on this page|in this article|inhalt|inhaltsverzeichnis|sommaire
+    |table des matières|contenido|contenidos|índice|tabla de contenidos|sumário|indice|sommario|inhoud
+    |inhoudsopgave|spis treści|obsah|innehåll|indhold|innhold|sisällys|содержание|оглавление|зміст|içindekiler
+    |目次|目录|目錄|차례|목차""".replace("\n    ", "").split("|")
+)
+_CONTENTS_IDS: Final = frozenset({"toc", "contents", "table-of-contents", "table_of_contents", "TOC"})
+"""What headings of tables of contents say, and what leads to them."""
 _LEAST_CONTENTS: Final = 3
 """How many entries a list of the headings below it has at least; one less where it can be folded away."""
 _NUMBER_LETTERS: Final = 8
 """How many letters such an entry may have beside its link: the number of its section."""
+_BAR_CELLS: Final = frozenset({BAR, "tr", "td", "th"})
 _ENTRIES: Final = frozenset({"nav", "li", "dt", "td", "th", "tr", "caption", "summary", "figcaption"})
 _SENTENCE: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f\u061f\u06d4\u0964][^\w.]{0,3}$")
 _RIGHTS: Final = re.compile(r"\W{0,3}(?:\u00a9|\(c\)|copyright\b)", re.IGNORECASE)
@@ -251,7 +260,10 @@ def find_noise(
         has_title = any(_is_title(blocks[at], title, header=suspect.kind == HEADERS) for at in inside)
         menu = linked >= beside or (letters <= _LONGEST_BAR and (0 < beside <= 2 * linked or bars))
         label = suspect.framed and labels <= _FEW_LETTERS
-        if kept or content or led or has_title or not (suspect.certain or menu or label):
+        cells = bars and letters <= _LONGEST_BAR and all(blocks[at].tag in _BAR_CELLS for at in inside)
+        if cells:  # whatever the names of the pages around it are
+            left_out.update(dict.fromkeys(inside, suspect.kind))
+        elif kept or content or led or has_title or not (suspect.certain or menu or label):
             number += 1
             in_suspect.update(dict.fromkeys(inside, (number, suspect.kind)))
             titled.update(inside if has_title else ())
@@ -263,6 +275,7 @@ def find_noise(
     if contents is not None and _is_contents(blocks[contents]):
         left_out[contents] = CONTENTS
     left_out.update(dict.fromkeys(_find_contents(blocks, left_out), CONTENTS))
+    left_out.update(dict.fromkeys(_find_contents_headings(blocks, left_out), CONTENTS))
     return Noise(left_out, in_suspect, frozenset(titled))
 
 
@@ -280,11 +293,28 @@ def _find_contents(blocks: Sequence[Block], left_out: Container[int]) -> Iterato
             entries.append(at)
             continue
         if entries:
-            before = entries[0] - 1
-            labelled = before >= 0 and blocks[before].tag == "summary" and not blocks[before].links
-            if len(entries) >= _LEAST_CONTENTS - labelled:
-                yield from (before, *entries) if labelled else entries
+            label = blocks[entries[0] - 1] if entries[0] else blocks[0]
+            folded = label.tag == "summary" and not label.links
+            if len(entries) >= _LEAST_CONTENTS - (folded or _names_contents(label)):
+                yield from (entries[0] - 1, *entries) if folded else entries
         entries = []
+
+
+def _find_contents_headings(blocks: Sequence[Block], left_out: Mapping[int, str]) -> Iterator[int]:
+    """Yield the headings of tables of contents: with nothing else below, in their names or in sections."""
+    headings = [at for at, block in enumerate(blocks) if block.level and at not in left_out]
+    for at, following in pairwise([*headings, len(blocks)]):
+        below = range(at + 1, following)
+        if below and all(left_out.get(inside) == CONTENTS for inside in below):
+            alone = following == len(blocks) or blocks[following].level <= blocks[at].level
+            if _names_contents(blocks[at]) or (alone and at != headings[0]):
+                yield at
+
+
+def _names_contents(heading: Block) -> bool:
+    """Say whether a heading is called "Contents"."""
+    text = heading.text.strip(" :.").casefold()
+    return bool(heading.level) and (text in _CONTENTS_NAMES or heading.fragment in _CONTENTS_IDS)
 
 
 def _leads_below(block: Block, at: int, headings: Mapping[str | None, int]) -> bool:

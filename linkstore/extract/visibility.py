@@ -9,9 +9,10 @@ in doubt, text stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import islice
+from posixpath import basename, splitext
 from typing import Final
 
 from linkstore.extract.blocks import (
@@ -66,6 +67,7 @@ _SAYS_NOTHING: Final = re.compile(
 )
 """Alternative texts that name a file or a size, or are words for pictures, as DocBook's ``[Note]``, or for
 the link that they are in, as Scaladoc's."""
+_BETWEEN_WORDS: Final = re.compile(r"[\s_-]+|%20")
 _FORMULA: Final = re.compile(r"math|tex\b|formula|equation", re.IGNORECASE)
 _TEX_SIGNS: Final = re.compile(r"[\\$^]|_\{|=")
 _LONG: Final = 2000
@@ -211,7 +213,7 @@ class _PageView:
         if (
             not alt
             or attributes.get("role") in {"presentation", "none"}
-            or (not is_formula and _SAYS_NOTHING.fullmatch(alt))
+            or (not is_formula and (_SAYS_NOTHING.fullmatch(alt) or _is_file_name(alt, attributes)))
             or not {"0", "1", "0px", "1px"}.isdisjoint((attributes.get("width"), attributes.get("height")))
         ):
             return None
@@ -235,6 +237,12 @@ class _PageView:
             text = "" if _has_many_nodes(block) else fold_whitespace(read_inner_text(block))
             self._texts[block.mem_id] = text.casefold() if len(text) <= _LONG else ""
         return self._texts[block.mem_id]
+
+
+def _is_file_name(alt: str, attributes: Mapping[str, str | None]) -> bool:
+    """Say whether a text is the name of the picture's file in words, as Asciidoctor writes it by itself."""
+    file = splitext(basename(attributes.get("src") or ""))[0]
+    return _BETWEEN_WORDS.sub(" ", file).casefold() == _BETWEEN_WORDS.sub(" ", alt).casefold()
 
 
 def _put_in_brackets(node: Node) -> None:

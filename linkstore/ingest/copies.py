@@ -12,6 +12,8 @@ A page repeats a book if the paragraphs of several other pages are in it, and ne
 every question. That a page asks search engines not to index it (``noindex``) is no reason by itself: it is
 said of private sites, of old versions, and of reference pages that stand on other sites too.
 
+DocBook gives each picture a page "Long Description", ``ld-….html``, which next to nothing is on.
+
 A page without a title that is mostly links, which all open outside its frame, is a menu that other pages show
 in a frame, such as mdBook's ``toc.html``.
 """
@@ -43,7 +45,10 @@ from linkstore.ingest.source import UnreadablePageError
 
 COPIES: Final = "other names of pages"
 MENUS: Final = "menus shown in frames"
+STUBS: Final = "descriptions of pictures"
 """How a summary counts them."""
+_STUB_TITLES: Final = frozenset({"Long Description"})
+_LARGEST_STUB: Final = 2**11
 _LARGEST: Final = 16 * 2**20
 _LINK: Final = re.compile(rb"\b(?:href|src|url)\s*+=\s*+[\"']?+([^\"'\s>#][^\"'\s>]*+)", re.IGNORECASE)
 """A link to another page; ``url`` is that of a page that only redirects."""
@@ -102,13 +107,20 @@ def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> List
     merged = _merge_sources(merged)
     kept = [one for one in merged if titles.get(one.url, True) or one.suffix != ".html" or not _is_menu(one)]
     copies, menus = len(listing.files) - len(merged), len(merged) - len(kept)
-    unread = Counter({**listing.unread, COPIES: copies, MENUS: menus})
+    stubs = {
+        one.page
+        for one in kept
+        if titles.get(one.url) == _STUB_TITLES
+        and basename(one.page).startswith("ld-")
+        and sizes[one.page] <= _LARGEST_STUB
+    }
+    unread = Counter({**listing.unread, COPIES: copies, MENUS: menus, STUBS: len(stubs)})
     built = {file.page: file for file in kept if file.suffix == ".html"}
     books = set(
         find_books({page: sizes[page] for page in built}, lambda page, most: _read(built[page], most))
     )
     unread += count_books(books)
-    left = sorted((one for one in kept if one.page not in books), key=lambda file: file.page)
+    left = sorted((one for one in kept if one.page not in books | stubs), key=lambda file: file.page)
     return replace(listing, files=tuple(left), unread=dict(+unread))
 
 

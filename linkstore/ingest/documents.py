@@ -42,7 +42,10 @@ _SITE_AWARE: Final = frozenset({"hyperlink", "section"})
 """Installed extractors that are told how the site names its pages."""
 TITLE_BYTES: Final = 16 * 2**10
 """Bytes of a page in which its title is looked for, before it is read."""
-_HTML_TITLE: Final = re.compile(r"<(title|h1)\b[^>]*+>(.{0,500}?)</\1", re.IGNORECASE | re.DOTALL)
+_HTML_TITLE: Final = re.compile(
+    r"<(?:(title|h1)\b[^>]*+>(.{0,500}?)</\1|div class=\"title\">(.{0,500}?)</?div)",
+    re.IGNORECASE | re.DOTALL,
+)
 _TAGS: Final = re.compile(r"<[^<>]*+>")
 _AROUND: Final = " \t\"'#¶§\U0001f517"
 _SECTION: Final = "section|chapter|part|appendix|page|figure|table|unit|lesson|volume|book"
@@ -313,8 +316,12 @@ def _list_names(url: str, title: str, most: int | None = None) -> list[str]:
 
 
 def _list_folders(url: str) -> list[str]:
-    """Return the folders that a page lies in, from the root, which is empty, to its own."""
-    return list(accumulate(url.split("/")[:-1], "{}/{}".format, initial=""))
+    """Return the folders that a page lies in, from the root, which is empty, to its own.
+
+    The last comes again as ``folder/*``, which stands for the pages beside further folders.
+    """
+    folders = list(accumulate(url.split("/")[:-1], "{}/{}".format, initial=""))
+    return [*folders, f"{folders[-1]}/*"]
 
 
 def find_titles(head: str, *, markdown: bool = False) -> frozenset[str]:
@@ -328,7 +335,7 @@ def find_titles(head: str, *, markdown: bool = False) -> frozenset[str]:
         front, body = split_front_matter(head)
         written = [find_front_title(front) or find_main_heading(body)]
     else:
-        written = [unescape(_TAGS.sub("", one[2])) for one in _HTML_TITLE.finditer(head)]
+        written = [unescape(_TAGS.sub("", one[2] or one[3] or "")) for one in _HTML_TITLE.finditer(head)]
     return frozenset(filter(None, (fold_whitespace(one).strip(_AROUND) for one in written)))
 
 

@@ -86,7 +86,9 @@ _SUGGESTIONS: Final = {
 }
 _OF_SPHINX: Final = frozenset({"search", "genindex", "genindex-all"})
 """At the root, its search form and its index of everything."""
-_SPHINX: Final = ("searchindex.js", "objects.inv")
+_SPHINX: Final = frozenset({"searchindex.js", "objects.inv", "genindex.html"})
+_NOT_FOUND: Final = "404"
+"""At the root, what servers answer for a page that is not there."""
 _FOLDER_PAGES: Final = frozenset({"readme.md", "index.md", "readme.markdown", "index.markdown"})
 _SAMPLE: Final = 16
 _LARGEST: Final = 16 * 2**20
@@ -200,20 +202,20 @@ class FolderSearch:
     Args:
         folder: Where it looks.
         suffixes: Which files are pages.
-        by_sphinx: Whether Sphinx built what is there.
         names: The paths of its pages from the root, with ``/``.
         problems: What could not be looked into, and links that are not followed.
         others: How many files are not pages, by suffix.
         aside: How many pages are not read for where they lie, by suffix and the name of that folder.
+        built: The folders that Sphinx built.
     """
 
     folder: Folder
     suffixes: AbstractSet[str]
-    by_sphinx: bool
     names: list[str] = field(default_factory=list)
     problems: list[BadInput] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
     aside: Counter[str] = field(default_factory=Counter)
+    built: set[str] = field(default_factory=set)
 
     def look_into(self, lead: str) -> list[str]:
         """Note what a folder holds, and return the folders in it."""
@@ -228,17 +230,22 @@ class FolderSearch:
             self.problems.append(
                 BadInput(name=quote_path(lead), reason=reason, hides=(quote_path(lead),), guessed=True)
             )
+        if not _SPHINX.isdisjoint(entry.name for entry in found):
+            self.built.add(lead)
         return [folder for entry in found for folder in self._entry(entry, f"{lead}{entry.name}")]
 
     def _is_page(self, path: PurePosixPath) -> bool:
         suffix = get_suffix(path.name)
         if path.name.startswith(".") or suffix not in self.suffixes:
             return False
-        if not self.by_sphinx or suffix not in HTML_SUFFIXES:
+        if suffix not in HTML_SUFFIXES:
             return True
-        top = path.parent.name if path.stem == "index" and len(path.parts) == 2 else path.stem
-        at_root = len(path.parts) == 1 or top != path.stem
-        return not (at_root and (top in _OF_SPHINX or top.startswith("genindex-")))
+        page = path.parent if path.stem == "index" else path
+        lead = "".join(f"{part}/" for part in page.parts[:-1])
+        if page.stem == _NOT_FOUND and (not lead or lead in self.built):
+            return False
+        of_sphinx = page.stem in _OF_SPHINX or page.stem.startswith("genindex-")
+        return not (of_sphinx and lead in self.built)
 
     def _entry(self, entry: os.DirEntry[str], name: str) -> Iterator[str]:
         """Note a file, and yield the folder to look into if it is one."""
@@ -379,13 +386,14 @@ def list_pages(folder: Folder, suffixes: AbstractSet[str] = SITE_SUFFIXES) -> Li
     """List the pages of a folder, by path.
 
     Hidden files and folders are left out, as are the folders that site builders keep no pages in
-    (``_static``, ``_sources``, …) and, at the root of what Sphinx built, its search form and general index.
+    (``_static``, ``_sources``, …), ``404.html`` and, at the root of what Sphinx built, its search form and
+    general index.
 
     Args:
         folder: Where to look.
         suffixes: Which files are pages, default those of built sites.
     """
-    found = FolderSearch(folder, suffixes, by_sphinx=any(map(folder.has, _SPHINX)))
+    found = FolderSearch(folder, suffixes)
     waiting = [""]
     while waiting:
         waiting.extend(found.look_into(waiting.pop()))

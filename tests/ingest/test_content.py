@@ -9,6 +9,7 @@ import pytest
 from linkstore.extract import Page
 from linkstore.extract.html import find_page_links, parse_html
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
+from linkstore.ingest.documents import find_titles
 from linkstore.ingest.html.folder import find_refresh_target
 from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.source import UnreadablePageError
@@ -109,8 +110,13 @@ GTK_DOC = """<table id="top"><tr><td><a href="#">Top</a> | <a href="#d">Descript
 FLEX = """<div class="pager"><div><a rel="prev" href="a.html">Previous: Install</a></div>
 <div><a rel="next" href="b.html">Next: Configure</a></div></div>"""
 
+PYDATA = """<div class="prev-next-area"><a class="left-prev" id="prev-link" href="a.html">
+<i></i><div class="prev-next-info"><p>previous</p><p>A page with a title of some length</p></div></a>
+<a href="b.html" title="next page"><div><p>next</p><p>B</p></div></a></div>"""
+QUESTION = DOCBOOK.replace("SELECT", "1. What Is PostgreSQL, and why is it called what it is called?")
 
-@pytest.mark.parametrize("bar", [DOCBOOK, TEXINFO, GTK_DOC, FLEX])
+
+@pytest.mark.parametrize("bar", [DOCBOOK, TEXINFO, GTK_DOC, FLEX, PYDATA, QUESTION])
 def test_bars_that_lead_to_the_pages_around_are_noise(bar):
     html = f"{bar}<div id=content>{bar}<h1>T</h1><p>Short.</p>{bar}</div>"
     assert texts(html) == ["T", "Short."]
@@ -168,6 +174,45 @@ def test_a_list_of_the_headings_below_it_is_a_table_of_contents(contents):
 def test_a_list_that_says_more_or_leads_elsewhere_is_text(item):
     page = f"<h1>Title</h1><p>Beginning.</p><ul>{f'<li>{item}</li>' * 3}</ul>{SECTIONS}<p id=term>Term.</p>"
     assert " ".join(texts(page)).count("Part 1") == 4
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<h1>T</h1><section id=table_of_contents><h2>Table of contents</h2><ul>{}</ul></section>{}",
+        "<h1>T</h1><h3>Overview</h3><div class=text><ul>{}</ul></div>{}",
+        "<h2 id=toc>In this guide</h2><ul>{}</ul>{}",
+    ],
+)
+def test_the_heading_of_a_table_of_contents_goes_with_it(page):
+    listed = "".join(f'<li><a href="#{n}">Part {n}</a>' for n in "abc")
+    parts = "".join(f"<h3 id={n}>Part {n}</h3><p>Text of {n}.</p>" for n in "abc")
+    assert texts(page.format(listed, parts)) == [
+        *(["T"] if "T</h1>" in page else []),
+        *(line for n in "abc" for line in (f"Part {n}", f"Text of {n}.")),
+    ]
+
+
+def test_a_section_keeps_its_heading_above_a_list_of_its_own_sections():
+    html = f"<h1>T</h1><p>Text.</p><h2>Functions</h2><ul>{LISTED}</ul>{SECTIONS.replace('h2', 'h3')}"
+    assert "Functions" in texts(html)
+
+
+def test_a_picture_without_a_text_of_its_own_has_none_in_asciidoctor():
+    html = '<h1>T</h1><p>See <img src="images/two-way_link.svg" alt="two way link"> here, <img src=x alt=Why>'
+    assert texts(html) == ["T", "See here, Why"]
+
+
+def test_what_doxygen_calls_the_title_of_a_page_is_its_heading():
+    html = (
+        "<title>SFML - A Library</title><div id=banner><h1>SFML</h1></div><div class=header>"
+        '<div class="headertitle"><div class="title">sf::Clock Class Reference<div class="ingroups">'
+        '<a href="g.html">System</a></div></div></div></div><div class=contents><p>Text.</p></div>'
+    )
+    page = read_html_page(html.encode())
+    assert page.title == "sf::Clock Class Reference"
+    assert [(block.level, block.text) for block in page.blocks][1:3] == [(1, page.title), (0, "System")]
+    assert find_titles(html) == {"SFML - A Library", "SFML", page.title}
 
 
 def test_a_list_below_what_it_leads_to_is_text():

@@ -73,8 +73,18 @@ def test_of_languages_one_stands_for_the_page(store, tmp_path):
 
 def test_the_forms_of_sphinx_are_no_pages(store, tmp_path):
     fill(tmp_path / "site", "index.html search.html genindex.html searchindex.js search.md")
+    fill(tmp_path / "site", "arm/index.html arm/genindex.html arm/search.html guide/search.html")
     index(store, FolderSource(tmp_path / "site"))
-    assert pages(store) == ["index.html", "search.md"]
+    assert pages(store) == ["arm/index.html", "guide/search.html", "index.html", "search.md"]
+
+
+def test_what_a_server_says_of_missing_pages_and_stubs_of_pictures_are_no_pages(store, tmp_path):
+    site = fill(tmp_path, "index.html 404.html codes/404.html")
+    for number in range(2):
+        fill(site, f"ld-{number}.html", f"<title>Long Description</title><p>Picture {number}.")
+    fill(site, "ld-c.html", "<title>LD C compiler</title><p>Not one.")
+    assert index(store, FolderSource(site)).unread == {"descriptions of pictures": 2}
+    assert pages(store) == ["codes/404.html", "index.html", "ld-c.html"]
 
 
 @pytest.mark.parametrize(("name", "said"), [("n.pdf", "convert it to HTML or Markdown")])

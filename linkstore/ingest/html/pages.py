@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from linkstore.extract.blocks import Block, Box, Tree, count_letters, keep_blocks, read_blocks
+from linkstore.extract.blocks import TITLE, Block, Box, Tree, count_letters, keep_blocks, read_blocks
 from linkstore.extract.html import (
     DecodedText,
     decode_html,
@@ -247,12 +247,14 @@ def _find_main(tree: Tree) -> dict[int, float]:
 def _choose_title(named: str, blocks: Sequence[Block]) -> str:
     """Return the main heading, of several the one that <title> begins with, empty if nothing names the page.
 
+    What a page itself calls its title is it, whatever <title> says.
     The main heading is one of the first level with no other heading before it, and neither that of a banner
     nor, as a whole, a link. Without one, the title is what the page says in ``<title>``. Without that too, a
     heading of the first level that stands behind a text, and is one of several, heads a section.
     """
     headings = [block for block in blocks if block.level]
     tops = [block.text for block in headings if block.level == 1]
+    said = next((block.text for block in headings if block.tag == TITLE), "")
     first = [
         block.text
         for block in headings[:1]
@@ -262,4 +264,4 @@ def _choose_title(named: str, blocks: Sequence[Block]) -> str:
         and (named or len(tops) == 1 or block is blocks[0])
     ]
     begun = (text for text in tops if named.startswith(text) and _AFTER_TITLE.match(named, len(text)))
-    return next(begun, "") or next(iter(first), "") or named
+    return said or next(begun, "") or next(iter(first), "") or named
