@@ -61,6 +61,7 @@ def index(
     prune: bool = False,
     trust_claims: bool = False,
     encoding: str | None = None,
+    max_bytes: Annotated[int | None, typer.Option(min=1)] = None,
     jobs: Annotated[int | None, typer.Option(min=1)] = None,
     partition: str | None = None,
     report: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
@@ -96,6 +97,7 @@ def index(
         prune: Remove missing pages even if more than half are missing.
         trust_claims: Accept canonical URLs that name other sites.
         encoding (NAME): Read all pages in this encoding, such as shift_jis, whatever they declare.
+        max_bytes (N): Skip pages that are larger; default 16777216.
         jobs (N): Processes that read pages; default one for each core.
         partition (N/M): Index part N of M, such as 3/16; other processes index the others.
         report (FILE): Write what was skipped to FILE, as JSON lines.
@@ -109,6 +111,7 @@ def index(
         "prefix": prefix,
         "claims": "any" if trust_claims else None,
         "encoding": encoding,
+        "max_bytes": max_bytes,
         "allow": tuple(allow or ()),
         "deny": tuple(deny or ()),
         "max_pages": max_pages,

@@ -189,6 +189,7 @@ def doctor(
     names: list[str] | None = None,
     trust_claims: bool = False,
     encoding: str | None = None,
+    max_bytes: Annotated[int | None, typer.Option(min=1)] = None,
     json: JsonOption = False,
 ) -> None:
     """Check what a store holds, and say what needs attention.
@@ -207,12 +208,17 @@ def doctor(
         names (KINDS): Kinds of link whose tags are names; default entity,mention.
         trust_claims: The sources were indexed with --trust-claims.
         encoding (NAME): The sources were indexed with this --encoding.
+        max_bytes (N): The sources were indexed with this --max-bytes.
     """
     chosen = place or store
     if chosen is None:
         raise UsageError("give the store: linkstore doctor STORE")
     with open_store(chosen) as opened_store:
-        given = {"claims": "any" if trust_claims else None, "encoding": encoding}
+        given = {
+            "claims": "any" if trust_claims else None,
+            "encoding": encoding,
+            "max_bytes": max_bytes,
+        }
         sources = dict(_open_source(opened_store, one, given) for one in source or ())
         watch = _search_questions(opened_store, questions) if questions is not None else None
         from linkstore.evaluate.checkup import NAME_KINDS, examine
@@ -227,7 +233,7 @@ def doctor(
         raise typer.Exit(ALARM_FOUND)
 
 
-def _open_source(store: LinkStore, given: str, read: Mapping[str, str | None]) -> tuple[str, Source]:
+def _open_source(store: LinkStore, given: str, read: Mapping[str, str | int | None]) -> tuple[str, Source]:
     """Return a source with its name in the store, opened as it was indexed."""
     stored = store.sources()
     name, equals, path = given.partition("=")

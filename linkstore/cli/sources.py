@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from linkstore.ingest.source import Source
 
 _CRAWL: Final = ("allow", "deny", "max_pages", "max_depth", "rate", "allow_private", "ignore_noindex")
-_READING: Final = ("prefix", "claims", "encoding")
+_READING: Final = ("prefix", "claims", "encoding", "max_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,15 @@ SOURCE_KINDS: Final = (
         "a website, sitemap or llms.txt, as https://…",
         _is_url,
         "web.WebsiteSource",
-        ("prefix", *_CRAWL, "encoding"),
+        ("prefix", *_CRAWL, "encoding", "max_bytes"),
     ),
-    SourceKind("jsonl", "a file of JSON lines", _make_suffix_test(".jsonl", ".ndjson"), "JsonLinesSource"),
+    SourceKind(
+        "jsonl",
+        "a file of JSON lines",
+        _make_suffix_test(".jsonl", ".ndjson"),
+        "JsonLinesSource",
+        ("prefix", "claims", "encoding"),
+    ),
     SourceKind("zim", "a ZIM file", _make_suffix_test(".zim"), "ZimSource"),
     SourceKind(
         "wiki",
@@ -106,7 +112,7 @@ _WEB_PAGE: Final = SourceKind(
     "a single page of the web",
     _is_url,
     "web.WebsiteSource",
-    ("prefix", "allow_private", "encoding"),
+    ("prefix", "allow_private", "encoding", "max_bytes"),
     settings={"follow_links": False},
 )
 

@@ -307,7 +307,7 @@ def get_page_name(url: str, title: str = "") -> str:
 
 def _list_names(url: str, title: str, most: int | None = None) -> list[str]:
     """Return what of a page's path names it, its file first, but for what its title and an index say."""
-    path = unquote(urlsplit(url).path)
+    path = unquote(urlsplit(url).path).removesuffix(".gz")
     parts = [part for part in path.split("/") if part]
     if parts and not path.endswith("/") and "." in parts[-1].lstrip("."):
         parts[-1] = parts[-1].rpartition(".")[0]

@@ -11,10 +11,13 @@ import errno
 import os
 import posixpath
 import stat
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from gzip import BadGzipFile, GzipFile
 from importlib.util import find_spec
 from pathlib import Path, PurePath, PurePosixPath
 from posixpath import splitext
@@ -63,6 +66,7 @@ _LONGEST_REGION: Final = 4
 _LEAVES_FOLDER: Final = "it is a link that leaves the folder"
 _SAME_FOLDER: Final = "it is a link to another folder of the source, whose pages are read there"
 _NOT_A_FILE: Final = "it is a pipe, socket or device, not a file"
+_GZIP_SUFFIX: Final = ".gz"
 MARKDOWN_SUFFIXES: Final = frozenset({".md", ".markdown"})
 NOTE_SUFFIXES: Final = MARKDOWN_SUFFIXES | {".mdx"}
 TEXT_SUFFIX: Final = ".txt"
@@ -127,20 +131,21 @@ class Folder:
             UnreadablePageError: If it is larger, or not a regular file of the folder.
             OSError: If it cannot be read.
         """
-        with self._opened(name) as file:
+        with self._unpacked(name) as file:
             size = os.fstat(file.fileno()).st_size
             content = file.read(size + 1) if size <= most else b""  # a larger buffer takes longer to get
             if len(content) > size:  # it is being written
                 content += file.read(most - size)
         if max(size, len(content)) > most:
             raise UnreadablePageError(
-                f"it has {max(size, len(content)):,} bytes, more than the {most:,} allowed"
+                f"it has {max(size, len(content)):,} bytes, more than the {most:,} allowed (--max-bytes;"
+                " Python: max_bytes=…)"
             )
         return content
 
     def head(self, name: str, size: int) -> bytes:
         """Read the first bytes of a file, with the errors of :meth:`read`."""
-        with self._opened(name) as file:
+        with self._unpacked(name) as file:
             return file.read(size)
 
     def inside(self, path: Path) -> tuple[str, ...] | None:
@@ -150,6 +155,19 @@ class Folder:
         parts = path.relative_to(self.path).parts
         hidden = any(part.startswith(".") or part in _NO_PAGES_IN for part in parts)
         return None if hidden else parts
+
+    @contextmanager
+    def _unpacked(self, name: str) -> Iterator[BinaryIO | GzipFile]:
+        """Open a file, as what it holds if it is compressed by gzip."""
+        with self._opened(name) as file:
+            if not name.lower().endswith(_GZIP_SUFFIX):
+                yield file
+                return
+            try:
+                with GzipFile(fileobj=file) as unpacked:
+                    yield unpacked
+            except (BadGzipFile, EOFError, zlib.error) as error:
+                raise UnreadablePageError(f"it cannot be unpacked: {error}") from error
 
     def _opened(self, name: str) -> BinaryIO:
         try:
@@ -305,8 +323,8 @@ class FolderSearch:
 
 
 def get_suffix(name: str) -> str:
-    """Return the suffix that says what a file is, in lower case: that of ``page.html.en`` is ``.html``."""
-    start, suffix = posixpath.splitext(name.lower())
+    """Return the suffix that says what a file is, in lower case: ``.html`` of ``p.html.en.gz``."""
+    start, suffix = posixpath.splitext(name.lower().removesuffix(_GZIP_SUFFIX))
     language, _, region = suffix[1:].replace("_", "-").partition("-")
     before = posixpath.splitext(start)[1] if language in _LANGUAGES and len(region) <= _LONGEST_REGION else ""
     return before if before in HTML_SUFFIXES else suffix
@@ -357,7 +375,8 @@ class PageFile:
     @property
     def suffix(self) -> str:
         """What the file is, ``.html`` for all kinds of HTML."""
-        suffix = splitext(self.page)[1].lower()  # asked often; a path object takes 5 µs
+        name = self.page.lower().removesuffix(_GZIP_SUFFIX)
+        suffix = splitext(name)[1]  # asked often; a path object takes 5 µs
         return suffix if suffix in _NOT_HTML else ".html"
 
     def read(self, most: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import gzip
 import json
 from dataclasses import asdict
 
@@ -60,9 +61,24 @@ def test_a_vault_counts_html(store, tmp_path):
 
 def test_pages_have_many_suffixes(store, tmp_path):
     names = "old.shtml x.xht page.html.de page.html.en only.htm.pt-br search.html search/index.html search.md"
-    fill(tmp_path / "site", f"{names} no.html.gz no.html.bak no.html.br")
+    fill(tmp_path / "site", f"{names} no.html.bak no.html.br no.tar.gz")
     index(store, FolderSource(tmp_path / "site"))
     assert pages(store) == sorted(names.split())
+
+
+def test_pages_that_are_compressed_are_read_and_linked(store, tmp_path):
+    packed = {"b.md.gz": b"# B\n\nText.", "d.html.gz": b"<h1>D</h1><p>Text."}
+    for name, content in packed.items():
+        fill(tmp_path, name, gzip.compress(content))
+    fill(tmp_path, "e.txt.gz", gzip.compress(b"cut off" * 99)[:20])
+    fill(tmp_path, "bomb.html.gz", gzip.compress(bytes(2**20)))
+    fill(tmp_path, "a.md", "# A\n\nSee [b](b.md), [d](d.html) and [d](d.html.gz).\n")
+    summary = index(store, FolderSource(tmp_path, max_bytes=2**19))
+    titles = {document.metadata["page"]: document.metadata["title"] for document in store.scan()}
+    assert titles == {"a.md": "A", "b.md.gz": "B", "d.html.gz": "D"}
+    assert summary.dangling.internal == 0
+    assert "--max-bytes" in summary.skipped["bomb.html.gz"]
+    assert summary.skipped["e.txt.gz"].startswith("it cannot be unpacked")
 
 
 def test_of_languages_one_stands_for_the_page(store, tmp_path):
