@@ -11,6 +11,7 @@ import errno
 import os
 import posixpath
 import stat
+import time
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -66,6 +67,7 @@ _LONGEST_REGION: Final = 4
 _LEAVES_FOLDER: Final = "it is a link that leaves the folder"
 _SAME_FOLDER: Final = "it is a link to another folder of the source, whose pages are read there"
 _NOT_A_FILE: Final = "it is a pipe, socket or device, not a file"
+_SECONDS_TO_WRITE: Final = 1.0
 _GZIP_SUFFIX: Final = ".gz"
 MARKDOWN_SUFFIXES: Final = frozenset({".md", ".markdown"})
 NOTE_SUFFIXES: Final = MARKDOWN_SUFFIXES | {".mdx"}
@@ -127,12 +129,16 @@ class Folder:
             name: Its path from the root, with ``/``.
             most: How many bytes it may have.
 
+        A file without content that was changed in the last second is read once more when that has passed,
+        since a program that writes a file empties it first.
+
         Raises:
             UnreadablePageError: If it is larger, or not a regular file of the folder.
             OSError: If it cannot be read.
         """
         with self._unpacked(name) as file:
-            size = os.fstat(file.fileno()).st_size
+            status = os.fstat(file.fileno())
+            size = status.st_size
             content = file.read(size + 1) if size <= most else b""  # a larger buffer takes longer to get
             if len(content) > size:  # it is being written
                 content += file.read(most - size)
@@ -141,6 +147,10 @@ class Folder:
                 f"it has {max(size, len(content)):,} bytes, more than the {most:,} allowed (--max-bytes;"
                 " Python: max_bytes=…)"
             )
+        wait = status.st_mtime + _SECONDS_TO_WRITE - time.time()
+        if not content and 0 < wait <= _SECONDS_TO_WRITE:
+            time.sleep(wait)
+            return self.read(name, most)
         return content
 
     def head(self, name: str, size: int) -> bytes:

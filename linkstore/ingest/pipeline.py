@@ -19,8 +19,6 @@ from operator import itemgetter
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
-import xxhash
-
 from linkstore.core.arguments import require, require_having
 from linkstore.core.calls import Progress as Progress
 from linkstore.core.calls import run_until_stopped, split_batches
@@ -35,6 +33,7 @@ from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
 from linkstore.ingest.files import describe_unread
 from linkstore.ingest.relink import Upkeep
+from linkstore.ingest.settings import hash_values
 from linkstore.ingest.source import (
     BadInput,
     Divisible,
@@ -44,6 +43,7 @@ from linkstore.ingest.source import (
     OpenedSource,
     Partition,
     RemovalRefusedError,
+    Selective,
     Source,
     SourcePage,
     Summary,
@@ -64,7 +64,7 @@ _BATCH_DOCUMENTS: Final = 512
 _BATCH_CHARACTERS: Final = 4 * 2**20
 _WAITING: Final = 2
 """Batches that wait to be written."""
-_REMOVED_AT_ONCE: Final = 512
+_CHANGED_AT_ONCE: Final = 512
 _LOG: Final = logging.getLogger("linkstore.ingest")
 
 Outcome = tuple[PageDocuments, str | None]
@@ -216,8 +216,7 @@ class _IngestRun:
                 f"a part of a source cannot be indexed with links of {', '.join(names)}, one of which needs"
                 " all documents; index the whole source, or leave that one out"
             )
-        said = repr((PIPELINE_VERSION, site, names)).encode(errors="replace")
-        salt = f"{xxhash.xxh3_64(said).hexdigest()}:"
+        salt = f"{hash_values(PIPELINE_VERSION, site, names)}:"
         self.last = _LastRun(self.store.pages(self.name), salt, site)
         self.upkeep = Upkeep(self.store, () if self.dry_run else self.linkers.kept_up)
         self.ahead = ReadAhead(self.linkers, self.links, self.jobs)
@@ -229,6 +228,7 @@ class _IngestRun:
         self.left_out: dict[str, Mapping[str, int]] = {}
         self.replaced: dict[str, int] = {}
         self.again: set[str] = set()
+        self.renewed: dict[str, str] = {}
 
     def run(self) -> Summary:
         """Store the pages that changed, remove what is gone, unless that is most of the source."""
@@ -238,7 +238,7 @@ class _IngestRun:
             raise CancelledError(f"indexing {self.name} was cancelled")
         if self.is_part:
             return self._end([])
-        gone, doubted = self.last.gone(self.prune)
+        gone, doubted = self.last.gone(self._is_known_to_go)
         stored = self.last.stored
         refused = 2 * doubted > stored
         summary = self._end([] if refused else gone)
@@ -254,6 +254,10 @@ class _IngestRun:
                 f"nothing was indexed from {self.name}: {_explain_nothing(summary)}", summary
             )
         return summary
+
+    def _is_known_to_go(self, url: str) -> bool:
+        source = self.source
+        return self.prune(url) or (isinstance(source, Selective) and source.leaves_out(url))
 
     def _store(self, pages: Iterator[PageDocuments]) -> None:
         if self.linkers.need_corpus:
@@ -281,8 +285,10 @@ class _IngestRun:
         A part leaves that to the run of the whole source: it stays recorded as begun.
         """
         complete = not self.dry_run and not self.is_part
+        if not self.dry_run:
+            self._renew_digests()
         self.skipped.update(self.last.keep(gone))
-        for batch in () if self.dry_run else split_batches(gone, _REMOVED_AT_ONCE):
+        for batch in () if self.dry_run else split_batches(gone, _CHANGED_AT_ONCE):
             self.upkeep.remove_pages(self.name, batch)
             _LOG.info("removed %s", ", ".join(batch))
         if complete:
@@ -302,6 +308,17 @@ class _IngestRun:
             dry_run=self.dry_run,
         )
 
+    def _keep(self, page: SourcePage, url: str) -> None:
+        """Count a page that is stored as it is, and note its digest if that is another one."""
+        self.pages["unchanged"] += not page.again
+        if self.last.known[page.url] != page.digest:
+            self.renewed[url] = f"{self.last.salt}{page.digest}"
+
+    def _renew_digests(self) -> None:
+        """Record the digests of pages whose documents stay as they are."""
+        for urls in split_batches(self.renewed, _CHANGED_AT_ONCE):
+            self.store.renew_pages(self.name, {url: self.renewed[url] for url in urls})
+
     def _read_changed(self) -> Generator[PageDocuments, None, None]:
         """Read and yield the pages that are new or changed, and count the others."""
         source, last = self.source, self.last
@@ -313,11 +330,11 @@ class _IngestRun:
             for done, (offered, found) in enumerate(read, start=1):
                 name = offered.name
                 url = source.site.placed(name)
-                last.left.discard(url)
+                last.note_offered(url, offered if isinstance(offered, BadInput) else found)
                 if isinstance(offered, BadInput):
                     self._take_down(offered)
                 elif found is None:
-                    self.pages["unchanged"] += not offered.again
+                    self._keep(offered, url)
                 elif self._note(found, name):
                     digest = f"{last.salt}{offered.digest}"
                     if offered.again:
@@ -394,7 +411,13 @@ class _LastRun:
 
     def lacks(self, page: SourcePage) -> bool:
         """Say whether a page is not stored as it would be now."""
-        return self.known.get(page.url) != page.digest
+        known = self.known.get(page.url)
+        return known is None or known not in {page.digest, page.stored_as}
+
+    def note_offered(self, page: str, offered: BadInput | ReadPage | None) -> None:
+        """Note that a page was offered; a stored one stays, unless it was read and has no text any more."""
+        if offered is None or not offered.empty:
+            self.left.discard(page)
 
     def had(self, page: str) -> bool:
         """Say whether a page was there."""

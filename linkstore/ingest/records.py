@@ -30,7 +30,7 @@ from linkstore.extract.html import UTF_8, DecodedText, decode_as, find_encoding
 from linkstore.ingest.documents import ClaimPolicy, Claims
 from linkstore.ingest.files import SourceNotFoundError, name_path
 from linkstore.ingest.notes.frontmatter import NotPlainError, make_plain
-from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
+from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
 
 HYPERLINK: Final = "hyperlink"
 """Kind of the links that authors wrote, whatever the syntax."""
@@ -478,5 +478,5 @@ def _make_id(document: Document, origin: str) -> str:
 
 def _list_document(document: Document) -> list[Document]:
     if not document.page_content.strip():
-        raise UnreadablePageError("it has no text")
+        raise EmptyPageError("it has no text")
     return [document]

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+import json
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from pathlib import Path
+from typing import Any
+
+import xxhash
 
 from linkstore.core.arguments import omit_none, require, require_at_least, require_list
 from linkstore.core.urls import DEFAULT_POLICY, Site, UrlPolicy
@@ -85,3 +91,33 @@ class PathSettings(PageSettings):
             ArgumentError: If it is no path.
         """
         return name_path(self.path)
+
+
+def hash_values(*values: Any) -> str:
+    """Return a hash of values that is the same in each process and on each machine.
+
+    Args:
+        values: JSON, dataclasses, tuples, sets and mappings, nested as they like. The order of sets and of
+            mappings does not count.
+
+    Raises:
+        TypeError: If a value is of another type, whose text may differ between processes.
+    """
+    # ASCII, so that lone surrogates are told apart too.
+    serialised = json.dumps(list(map(_simplify, values)), sort_keys=True, separators=(",", ":"))
+    return xxhash.xxh3_128_hexdigest(serialised.encode())
+
+
+def _simplify(value: Any) -> Any:
+    """Return a value as JSON, with sets in the order of their serialised members."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {part.name: _simplify(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, Mapping):
+        return {json.dumps(_simplify(key)): _simplify(part) for key, part in value.items()}
+    if isinstance(value, AbstractSet):
+        return sorted(map(_simplify, value), key=json.dumps)
+    if isinstance(value, list | tuple):
+        return list(map(_simplify, value))
+    raise TypeError(f"cannot hash {value!r}, a {type(value).__name__}: serialise it first")

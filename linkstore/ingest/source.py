@@ -39,6 +39,10 @@ class UnreadablePageError(ValueError):
     """A page cannot be read; the message says why, for the report on skipped pages."""
 
 
+class EmptyPageError(UnreadablePageError):
+    """A page could be read, and has no text: what is stored of it goes, as if it had been deleted."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePage:
     """A page that a source offers.
@@ -50,6 +54,8 @@ class SourcePage:
             extractors added). It may raise UnreadablePageError or OSError: the page is then reported
             and skipped.
         again: Whether the page was offered before in this run, with less known of it.
+        stored_as: The digest of the last run, if the page would be read as then: its documents stay, and only
+            the digest is replaced.
         size: About how many bytes are to be read, 0 if that is not known. Large pages are read in a process
             of their own, which ends if that takes too long.
     """
@@ -58,6 +64,7 @@ class SourcePage:
     digest: str
     read: PageReader
     again: bool = False
+    stored_as: str | None = None
     size: int = 0
 
     @property
@@ -71,19 +78,22 @@ class BadInput:
     """Something in a source that is not a readable page. It is reported by name; the rest is indexed.
 
     Args:
-        name: Where it is: a page's URL, a line of a file. What is stored of a page of this name stays.
+        name: Where it is: a page's URL, a line of a file. What is stored of a page of this name stays, unless
+            it is ``empty``.
         reason: What is wrong with it.
         hides: Says that this part of the source could not be seen: pages whose URLs begin with one of these
             may be there, and are not removed. An empty string stands for any page, an empty tuple for none
             that is stored. None (default): the input was seen, and is bad.
         guessed: Whether the part may as well be gone, such as an empty folder. It is reported only if pages
             of it are stored, and ``prune`` removes them.
+        empty: Whether it is a page that was read and has no text.
     """
 
     name: str
     reason: str
     hides: tuple[str, ...] | None = None
     guessed: bool = False
+    empty: bool = False
 
 
 class OpenedSource(Protocol):
@@ -114,6 +124,15 @@ class OpenedSource(Protocol):
             known: The digest of each page at the last run, by URL; empty for one that is to be read anew. A
                 source that can tell that a page has not changed without reading it offers it with its digest.
         """
+        ...
+
+
+@runtime_checkable
+class Selective(OpenedSource, Protocol):
+    """An opened source whose settings may leave out pages that an earlier run has stored."""
+
+    def leaves_out(self, url: str) -> bool:
+        """Say whether the settings leave out a page, which is then known to go."""
         ...
 
 

@@ -20,7 +20,7 @@ from linkstore.extract.blocks import Block
 from linkstore.extract.protocol import Hyperlink
 from linkstore.ingest.html.pages import PageContent, decode_page, parse_page, read_page_content
 from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.source import UnreadablePageError
+from linkstore.ingest.source import EmptyPageError, UnreadablePageError
 
 _BETWEEN_PARAGRAPHS: Final = re.compile(r"\n(?:[ \t]*\n)+")
 _URL: Final = re.compile(r"https?://[^\s<>\"'`|{}\\^\[\]]{1,2048}")
@@ -74,7 +74,7 @@ def read_text_page(content: bytes, *, encoding: str | None = None) -> PageConten
     text = found.text.replace("\r\n", "\n").replace("\f", "\n\n").strip("\n")
     paragraphs = [one.strip("\n") for one in _BETWEEN_PARAGRAPHS.split(text) if one.strip()]
     if not paragraphs:
-        raise UnreadablePageError("it has no text")
+        raise EmptyPageError("it has no text")
     title, underline = (*paragraphs[0].split("\n"), "")[:2]
     alone = len(paragraphs) > 1 and "\n" not in paragraphs[0]
     blocks = []

@@ -36,7 +36,7 @@ from linkstore.core.urls import Site
 from linkstore.errors import LinkError, LinkStoreError
 from linkstore.extract.protocol import Chunk, LinkExtractor, Page
 from linkstore.ingest.documents import Linkers
-from linkstore.ingest.source import BadInput, PageReader, SourcePage, UnreadablePageError
+from linkstore.ingest.source import BadInput, EmptyPageError, PageReader, SourcePage, UnreadablePageError
 
 SECONDS_A_PAGE: Final = 10.0
 """A page that takes more processor time to read is given up."""
@@ -75,12 +75,14 @@ class ReadPage:
         page: What the page says of itself, and what of it is in no document; None if it is documents already.
         problem: Why the page was not read.
         unseen: Whether the page may still be there, as after an error of the disk.
+        empty: Whether the page was read and has no text.
     """
 
     documents: tuple[Document, ...] = ()
     page: Page | None = None
     problem: str | None = None
     unseen: bool = False
+    empty: bool = False
 
 
 def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
@@ -99,7 +101,7 @@ def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
             found = read()
             documents = linkers.make_documents(found)
     except (UnreadablePageError, LinkError) as error:
-        return ReadPage(problem=str(error))
+        return ReadPage(problem=str(error), empty=isinstance(error, EmptyPageError))
     except LinkStoreError:
         raise
     except OSError as error:
@@ -108,7 +110,8 @@ def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
         _LOG.info("reading %s failed", url, exc_info=True)
         return ReadPage(problem=f"reading it failed: {type(error).__name__}: {error}")
     page = found[0].page if found and isinstance(found[0], Chunk) else None
-    return ReadPage(documents=documents, page=page, problem=None if documents else "it has no text")
+    problem = None if documents else "it has no text"
+    return ReadPage(documents=documents, page=page, problem=problem, empty=not documents)
 
 
 @dataclass(slots=True)

@@ -280,6 +280,14 @@ class CoreStore(SearchMethods, DocumentMethods):
         """Replace whole pages: see :meth:`put_pages`."""
         return await arun(self._put_pages(source, pages))
 
+    def renew_pages(self, source: str, digests: Mapping[str, str]) -> None:
+        """Replace the digests of pages, by url, whose documents stay as they are."""
+        run(self._renew_pages(source, digests))
+
+    async def arenew_pages(self, source: str, digests: Mapping[str, str]) -> None:
+        """Replace the digests of pages: see :meth:`renew_pages`."""
+        await arun(self._renew_pages(source, digests))
+
     def remove_pages(self, source: str, urls: Sequence[str]) -> Written:
         """Remove pages with their documents, in one change."""
         return run(self._remove_pages(source, urls))
@@ -426,6 +434,11 @@ class CoreStore(SearchMethods, DocumentMethods):
         written: Written = yield call_engine(self.backend, self.backend.write(change))
         yield from record_writing(self.backend, drafts)
         return written
+
+    def _renew_pages(self, source: str, digests: Mapping[str, str]) -> Operation[None]:
+        entries: list[PageEntry] = yield call_engine(self.backend, self.backend.pages(source, list(digests)))
+        renewed = [replace(entry, digest=digests[entry.url]) for entry in entries]
+        yield call_engine(self.backend, self.backend.write(Change(put_pages=renewed)))
 
     def _remove_pages(self, source: str | None, urls: Sequence[str]) -> Operation[Written]:
         gone: list[PageEntry] = yield call_engine(self.backend, self.backend.pages(source, urls))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from threading import Timer
 
 import pytest
 from listed import offering
@@ -45,6 +46,45 @@ def test_a_page_that_is_known_to_be_gone_does_not_count_towards_the_half(store, 
     summary = index(store, FolderSource(folder, prefix="docs"), prune={"a.md", "sub/x.md"}.__contains__)
     assert summary.pages.removed == 6
     assert names(store) == ["docs/f.md", "docs/sub/y.md"]
+
+
+@pytest.mark.parametrize("text", ["", "<!-- removed -->\n", "---\ntags: [old]\n---\n"])
+@pytest.mark.parametrize("prune", [False, True])
+def test_a_page_that_its_author_emptied_is_removed(store, folder, text, prune):
+    index(store, FolderSource(folder))
+    (folder / "a.md").write_text(text)
+    summary = index(store, FolderSource(folder), prune=prune)
+    assert (summary.pages.removed, list(summary.skipped)) == (1, ["a.md"])
+    assert "a.md" not in names(store)
+
+
+def test_an_emptied_page_of_html_is_removed(store, folder):
+    (folder / "x.html").write_text("<h1>X</h1><p>Text.</p>")
+    index(store, FolderSource(folder))
+    (folder / "x.html").write_text("<html><body></body></html>")
+    assert index(store, FolderSource(folder)).pages.removed == 1
+    assert "x.html" not in names(store)
+
+
+def test_more_than_half_a_source_is_not_emptied_without_being_said(store, folder):
+    index(store, FolderSource(folder))
+    for name in ("a", "b", "c", "d", "e"):
+        (folder / f"{name}.md").write_text("")
+    with pytest.raises(RemovalRefusedError):
+        index(store, FolderSource(folder))
+    assert len(names(store)) == 8
+    assert index(store, FolderSource(folder), prune=True).pages.removed == 5
+
+
+def test_a_file_that_was_just_emptied_is_waited_for(store, folder):
+    """A program that writes a file empties it first."""
+    index(store, FolderSource(folder))
+    (folder / "a.md").write_text("")
+    writing = Timer(0.2, (folder / "a.md").write_text, ["# a\n\nA longer note.\n"])
+    writing.start()
+    summary = index(store, FolderSource(folder))
+    writing.join()
+    assert (summary.pages.updated, summary.pages.removed, summary.skipped) == (1, 0, {})
 
 
 def names(store):

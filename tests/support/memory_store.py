@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from linkstore import get_links
 from linkstore.engines.contract import Survey
@@ -24,6 +25,10 @@ class MemoryStore:
     def put_pages(self, source, pages):
         self.puts.append([page.url for page in pages])
         self.stored.update({(source, page.url): page for page in pages})
+
+    def renew_pages(self, source, digests):
+        for url, digest in digests.items():
+            self.stored[source, url] = replace(self.stored[source, url], digest=digest)
 
     def remove_pages(self, source, urls):
         for url in urls:

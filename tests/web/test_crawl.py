@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from email.utils import formatdate
 from itertools import count
 from time import time
@@ -347,12 +350,74 @@ def test_last_modified_serves_as_well_and_a_page_without_either_is_compared(serv
     assert len(store.puts) == 1
 
 
-def test_another_scope_reads_everything_again(serve, store):
+def test_another_scope_reads_everything_again_and_writes_what_changed(serve, store):
     site = serve({"/": html("", "a"), "/a": validated(html("", "deep/b")), "/deep/b": html()})
     crawl(store, site, deny=("/deep/",))
     assert stored(store) == ["/", "/a"]
     crawl(store, site)
     assert stored(store) == ["/", "/a", "/deep/b"]
+    assert store.puts == [[START, f"{START}a"], [f"{START}deep/b"]]
+    site.forget()
+    assert crawl(store, site).pages.unchanged == 3
+    assert {one.path for one in site.asked if "if-none-match" in one.headers} == {"/a"}
+
+
+def test_a_page_of_the_same_text_with_another_etag_is_asked_by_that_the_next_time(serve, store):
+    site = serve({"/": html("", "a"), "/a": validated(html("same"), etag='"1"')})
+    crawl(store, site)
+    site.pages["/a"] = validated(html("same"), etag='"2"')
+    crawl(store, site)
+    site.forget()
+    crawl(store, site)
+    assert [one.headers.get("if-none-match") for one in site.asked if one.path == "/a"] == ['"2"']
+    assert len(store.puts) == 1
+
+
+def test_pages_that_the_settings_leave_out_go_however_many_they_are(serve, store):
+    site = serve({"/": html("", "old/a", "old/b", "old/c"), **{f"/old/{name}": html(name) for name in "abc"}})
+    crawl(store, site)
+    assert crawl(store, site, deny=("/old/",)).pages.removed == 3
+    assert stored(store) == ["/"]
+
+
+@pytest.mark.parametrize("body", ["", "<!-- gone -->", "<html><body></body></html>"])
+def test_a_page_that_has_no_text_any_more_is_removed(serve, store, body):
+    site = serve({"/": html("", "a", "b"), "/a": html("kept"), "/b": html("secret")})
+    crawl(store, site)
+    site.pages["/b"] = body
+    summary = crawl(store, site)
+    assert (stored(store), summary.pages.removed) == (["/", "/a"], 1)
+    assert list(summary.skipped) == [f"{START}b"]
+
+
+RUN = """
+import sys
+from linkstore import LinkStore
+from linkstore.ingest import index
+from linkstore.ingest.web import WebSettings, WebsiteSource
+with LinkStore.open(sys.argv[2]) as store:
+    source = WebsiteSource(sys.argv[1], rate=1000.0, allow_private=True)
+    print(index(store, source).chunks)
+"""
+
+
+def test_a_run_in_another_process_writes_nothing_of_a_site_that_stayed_the_same(serve, tmp_path):
+    """Digests do not depend on the order of sets, which differs between processes."""
+    footer = "".join(f"<p>Note {name} of the footer.</p>" for name in ("one", "two", "three", "four"))
+    page = f"{html('About tables.')}<footer>{footer}</footer><nav><a href='/'>up</a> <b>menu</b></nav>"
+    site = serve({"/": page})
+    chunks = [
+        subprocess.run(
+            [sys.executable, "-c", RUN, f"http://127.0.0.1:{site.port}/", str(tmp_path / "kb")],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed in ("1", "2", "3")
+    ]
+    assert chunks[0] != "0"
+    assert chunks[1:] == ["0", "0"]
 
 
 def test_an_interrupted_run_is_gone_on_with_without_fetching_again_what_was_stored(serve, store, monkeypatch):

@@ -53,7 +53,7 @@ from linkstore.ingest.html.chrome import (
 )
 from linkstore.ingest.html.pages import PageContent, read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.settings import PathSettings
+from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
 
@@ -239,7 +239,7 @@ class FolderPages:
         self.site: Final = settings.make_site(detect_bases(files) if bases is None else bases)
         own = self.site.bases or (detect_origins(files) if bases is None else ())
         self._claims = Claims(settings.claims, own)
-        self._salt = repr((settings.limits, settings.encoding, settings.claims, own))
+        self._salt = hash_values(settings.limits, settings.encoding, settings.claims, own)
         self._redirects = find_redirects(folder, files, self.site)
         self._files = [file for file in files if file.url not in self._redirects.stubs]
         self._own_tags = frozenset(filter(None, (self.site.page_tag(file.url) for file in self._files)))

@@ -29,7 +29,7 @@ from linkstore.extract.noise import (
     is_prose,
 )
 from linkstore.extract.visibility import apply_visibility
-from linkstore.ingest.source import UnreadablePageError
+from linkstore.ingest.source import EmptyPageError, UnreadablePageError
 
 _SURE: Final = 0.5
 _PROBABLE: Final = 0.75
@@ -122,12 +122,12 @@ def read_page_content(tree: Tree, *, title: str = "", bare: bool = False) -> Pag
         UnreadablePageError: If there is no text.
     """
     if tree.body is None:
-        raise UnreadablePageError("it has no body")
+        raise EmptyPageError("it has no body")
     named = find_head_title(tree)
     hidden = apply_visibility(tree)
     blocks, left_out, frame = _read_main_content(tree, named)
     if not blocks or (len(blocks) == 1 and blocks[0].level and not bare):
-        raise UnreadablePageError("it has no text")
+        raise EmptyPageError("it has no text")
     return PageContent(
         title=title or _choose_title(named, blocks),
         blocks=tuple(blocks),
@@ -151,7 +151,7 @@ def decode_page(content: bytes, encoding: str | None = None, *, declared: str | 
         UnreadablePageError: If the page is empty or binary, or if most of it is not in its encoding.
     """
     if not content.strip():
-        raise UnreadablePageError("it is empty")
+        raise EmptyPageError("it is empty")
     found = decode_html(content, declared=declared, encoding=encoding)
     start = content[:_SNIFFED_BYTES]
     kept = len(start.translate(None, _NO_TEXT))

@@ -41,8 +41,8 @@ from linkstore.ingest.notes.markup import (
     find_targets,
     render_note,
 )
-from linkstore.ingest.settings import PathSettings
-from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
+from linkstore.ingest.settings import PathSettings, hash_values
+from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
 
 _HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
 """Bytes that may have to be read for all of the front matter."""
@@ -121,7 +121,7 @@ class VaultNotes:
         self._claims = Claims(settings.claims, settings.bases or ())
         self._titles = PageTitles(read_file_titles(self._files, settings.encoding))
         self._notes = NoteIndex((), {})
-        self._salt = repr((settings.limits, settings.encoding, settings.claims))
+        self._salt = hash_values(settings.limits, settings.encoding, settings.claims)
 
     @property
     def unread(self) -> Mapping[str, int]:
@@ -158,7 +158,7 @@ class VaultNotes:
         try:
             return decode_page(content, self._settings.encoding)
         except UnreadablePageError as error:
-            return BadInput(name=file.url, reason=str(error))
+            return BadInput(name=file.url, reason=str(error), empty=isinstance(error, EmptyPageError))
 
     def _aliases(self) -> dict[str, list[str]]:
         """Return the aliases of all notes, with the notes that claim them."""

@@ -10,8 +10,6 @@ from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 
-import xxhash
-
 from linkstore.core.display import make_readable
 from linkstore.core.urls import drop_tracking
 from linkstore.extract.html import UTF_8, DecodedText, find_base_href, find_page_links, forbids_indexing
@@ -22,7 +20,8 @@ from linkstore.ingest.html.folder import find_refresh_target
 from linkstore.ingest.html.pages import PageContent, decode_page, parse_page, read_page_content
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.page import find_original
-from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
+from linkstore.ingest.settings import hash_values
+from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
 from linkstore.ingest.texts import read_text_page
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.fetching import Response, get_media_type
@@ -260,9 +259,11 @@ class Crawl:
     ) -> None:
         self._client = client
         self._scope = scope
-        self._settings = one = settings
-        said = (_VERSION, one.allow, one.deny, one.max_depth, one.encoding, one.limits, one.ignore_noindex)
-        self._how = xxhash.xxh3_64_hexdigest(repr(said).encode(errors="replace"))
+        self._settings = settings
+        self._how = hash_values(_VERSION, settings.encoding, settings.limits)
+        self._found_by = hash_values(
+            settings.allow, settings.deny, settings.max_depth, settings.ignore_noindex
+        )
         self._start = start
         self._seeds = seeds
         self._digests = known
@@ -333,7 +334,7 @@ class Crawl:
         page = read_web_page(found, encoding=self._settings.encoding) if found.body else None
         if page is None or isinstance(page.content, UnreadablePageError):
             return BadInput(name=url, reason=f"it changed while the site was read: {found.status}")
-        record = update_record(record, self._how, page.content, found.headers)
+        record = update_record(record, page.content, found.headers)
         return self._make_page(url, record, page.content, again=True)
 
     def _visit(self, one: Candidate) -> Iterator[Offer]:
@@ -362,7 +363,7 @@ class Crawl:
         _, memory = self._known.get(one.key, ("", None))
         as_before = (
             memory is not None
-            and memory.how == self._how
+            and (memory.how, memory.scope) == (self._how, self._found_by)
             and memory.moved == self._moved(one.key, memory.moved)
         )
         headers = memory.validators if memory is not None and as_before else {}
@@ -424,7 +425,8 @@ class Crawl:
             return
         if isinstance(page.content, UnreadablePageError):
             self._ends.add_nothing(key)
-            yield self._bad(Candidate(url=found.url, key=key, depth=one.depth), str(page.content))
+            bad = self._bad(Candidate(url=found.url, key=key, depth=one.depth), str(page.content))
+            yield replace(bad, empty=isinstance(page.content, EmptyPageError))
             return
         original = yield from self._original(key, found.url, one, page.content)
         path = _cut_query(key)
@@ -474,16 +476,18 @@ class Crawl:
         children = (one for one, name in keys.items() if name is not None and not self._ends.is_nothing(name))
         moved, aliases = self._moved(key, old.moved if old else ()), self._aliases(found.url, content)
         noted = PageRecord(
+            how=self._how,
+            scope=self._found_by,
             depth=depth,
             moved=moved,
             aliases=aliases,
             children=self._frontier.claim(key, (*page.links, *children)),
         )
-        memory = update_record(noted, self._how, content, found.headers)
+        memory = update_record(noted, content, found.headers)
         self._offered[key] = (url, memory)
         offered = self._make_page(url, memory, content)
         same = old is not None and old.content == memory.content
-        return replace(offered, digest=self._digests[url]) if same else offered
+        return replace(offered, stored_as=self._digests[url]) if same else offered
 
     def _make_page(
         self, url: str, memory: PageRecord, content: PageContent, *, again: bool = False

@@ -19,6 +19,7 @@ import xxhash
 
 from linkstore.core.urls import Site, drop_tracking, is_internal_tag, split_tag
 from linkstore.ingest.html.pages import PageContent
+from linkstore.ingest.settings import hash_values
 from linkstore.ingest.source import Partition
 from linkstore.ingest.web.targets import WebSettings
 
@@ -51,8 +52,9 @@ class PageRecord:
     """The record of a stored page.
 
     Args:
-        how: Hash of what else its documents depend on: how it was found and read.
-        content: Hash of what the page said, and of that.
+        how: Hash of the settings by which it was read.
+        scope: Hash of the settings that decided which pages were found.
+        content: Hash of what the page said, and of ``how``.
         text: Hash of its text alone, by which copies are known.
         etag: By which the server tells whether it changed; may be empty.
         modified: The same, as a date.
@@ -64,6 +66,7 @@ class PageRecord:
     """
 
     how: str = ""
+    scope: str = ""
     content: str = ""
     text: str = ""
     etag: str = ""
@@ -93,20 +96,17 @@ def recall_page(digest: str) -> PageRecord | None:
         return None
 
 
-def update_record(record: PageRecord, how: str, found: PageContent, headers: Mapping[str, str]) -> PageRecord:
+def update_record(record: PageRecord, found: PageContent, headers: Mapping[str, str]) -> PageRecord:
     """Return a record with what an answer says, whatever it said of the page before.
 
     Args:
-        record: Where the page was found, and what else leads there.
-        how: Hash of what else its documents depend on.
+        record: How and where the page was found, and what else leads there.
         found: What it says.
         headers: Of the answer.
     """
-    said = repr((how, record.moved, record.aliases, found)).encode(errors="replace")
     return replace(
         record,
-        how=how,
-        content=xxhash.xxh3_128_hexdigest(said),
+        content=hash_values(record.how, record.moved, record.aliases, found),
         text=hash_page_text(found),
         etag=_get_validator(headers, "etag"),
         modified=_get_validator(headers, "last-modified"),

@@ -135,6 +135,10 @@ class WebsitePages:
         """Return 0, since nobody knows beforehand."""
         return 0
 
+    def leaves_out(self, url: str) -> bool:
+        """Say whether a page does not belong to the crawl, such as one that ``deny`` names."""
+        return self._scope.key(_ask_for(url)) is None
+
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Yield each page. Stored pages are asked for only if they have changed.
 
@@ -142,9 +146,7 @@ class WebsitePages:
             SiteUnavailableError: If the site stops answering.
         """
         # Pages are named in their own letters, and asked for percent-encoded.
-        asked = {
-            name if name.isascii() else make_absolute_url(name, ""): digest for name, digest in known.items()
-        }
+        asked = {_ask_for(name): digest for name, digest in known.items()}
         is_page = not self._is_list and not is_sitemap(self._start.body)
         self._crawl = Crawl(
             self._client, self._scope, self._settings, asked, self._start if is_page else None, self._seeds()
@@ -190,6 +192,11 @@ class WebsitePages:
             return
         if found is not None and found.status == 200 and is_sitemap(found.body):
             yield from list_sitemap_urls(self._client, given=found)
+
+
+def _ask_for(name: str) -> str:
+    """Return the URL of a page by its name, which is the URL in its own letters."""
+    return name if name.isascii() else make_absolute_url(name, "")
 
 
 def _name_in_letters(offered: SourcePage | BadInput) -> SourcePage | BadInput:

@@ -24,7 +24,8 @@ from linkstore.extract.blocks import Block
 from linkstore.extract.protocol import Chunk, LinkExtractor, Page, load_extractor
 from linkstore.ingest.chunks import DEFAULT_LIMITS, ChunkLimits, add_incoming_links, make_chunks
 from linkstore.ingest.files import name_path
-from linkstore.ingest.source import BadInput, Partition, SourcePage, UnreadablePageError
+from linkstore.ingest.settings import hash_values
+from linkstore.ingest.source import BadInput, EmptyPageError, Partition, SourcePage
 from linkstore.ingest.wiki.dump import (
     Alias,
     DumpCutShortError,
@@ -115,7 +116,7 @@ class ArticleReader:
             page.text, title=page.title, resolve=self._titles.at(page.title, page.namespace)
         )
         if not article.blocks:
-            raise UnreadablePageError("it has no text")
+            raise EmptyPageError("it has no text")
         names = [alias.title for alias in aliases if not alias.section]
         described = Page(
             url=url,
@@ -259,8 +260,7 @@ class DumpArticles:
         self.unread: Final[Mapping[str, int]] = {}
         self._titles = TitleResolver(info, settings.interwiki, base)
         self._reader = ArticleReader(self.site, self._titles, settings.limits, cite=settings.cite)
-        kept = (READER_VERSION, settings.limits, sorted(settings.interwiki.items()), settings.cite)
-        self._salt = xxhash.xxh3_128(repr((kept, info)).encode(errors="replace")).hexdigest()
+        self._salt = hash_values(READER_VERSION, settings.limits, settings.interwiki, settings.cite, info)
         self._count = 0
         self._redirects: RedirectTable | None = None
         self._partition = settings.partition

@@ -23,7 +23,7 @@ from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.copies import count_books, find_books
 from linkstore.ingest.files import SourceNotFoundError, quote_path
 from linkstore.ingest.html.pages import read_html_page
-from linkstore.ingest.settings import PathSettings
+from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, SourcePage
 
 _SITE: Final = re.compile(r"\s*(?:[-\u2013\u2014|:·]\s|\Z)")
@@ -65,7 +65,7 @@ class ZimPages:
         self.site: Final = settings.make_site(settings.bases or ())
         self.unread: Mapping[str, int] = {}
         """The pages that repeat others, once the pages are asked for."""
-        self._salt = repr((settings.limits, settings.encoding))
+        self._salt = hash_values(settings.limits, settings.encoding)
 
     def __len__(self) -> int:
         """Return the number of entries, redirects and pictures included."""
