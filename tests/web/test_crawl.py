@@ -403,8 +403,8 @@ with LinkStore.open(sys.argv[2]) as store:
 
 def test_a_run_in_another_process_writes_nothing_of_a_site_that_stayed_the_same(serve, tmp_path):
     """Digests do not depend on the order of sets, which differs between processes."""
-    footer = "".join(f"<p>Note {name} of the footer.</p>" for name in ("one", "two", "three", "four"))
-    page = f"{html('About tables.')}<footer>{footer}</footer><nav><a href='/'>up</a> <b>menu</b></nav>"
+    entries = "".join(f"<li><a href='/{name}'>Entry {name}</a></li>" for name in ("one", "two", "three"))
+    page = html("About tables.").replace("</body>", f"<nav><ul>{entries}</ul></nav></body>")
     site = serve({"/": page})
     chunks = [
         subprocess.run(
@@ -414,10 +414,10 @@ def test_a_run_in_another_process_writes_nothing_of_a_site_that_stayed_the_same(
             text=True,
             check=True,
         ).stdout.strip()
-        for seed in ("1", "2", "3")
+        for seed in ("1", "2")
     ]
     assert chunks[0] != "0"
-    assert chunks[1:] == ["0", "0"]
+    assert chunks[1:] == ["0"]
 
 
 def test_an_interrupted_run_is_gone_on_with_without_fetching_again_what_was_stored(serve, store, monkeypatch):
