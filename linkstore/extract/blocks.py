@@ -98,8 +98,8 @@ class Block(NamedTuple):
             not white space. Empty where that is not known, or where all stand at the start.
         ahead: Whether it stands before the heading of the section it belongs to.
         suspect: The number of the box it is in that is noise if it repeats from page to page; else 0.
-        tag: The element it is in, or :data:`BAR`.
-        term: The term that it defines, as ``<dt>`` says it; may be empty.
+        tag: The element it is in, ``"th"`` of a row that heads others, or :data:`BAR`.
+        term: The term that it defines, as ``<dt>`` says it, or the row that heads it; may be empty.
     """
 
     text: str
@@ -502,6 +502,8 @@ class _BlockReader:
         self.walk(node, tag, depth)
         self._flush(tag)
         self._lead = None
+        if tag == "table":
+            self._name_columns(start)
         if own:
             heading = self._headed.pop()
             if heading is not None and tag == "div" and self._headed and self._headed[-1] is None:
@@ -509,6 +511,16 @@ class _BlockReader:
             if heading is not None and start < heading < len(self._blocks):
                 self._put_ahead(start, heading, node)
         self._term = around
+
+    def _name_columns(self, start: int) -> None:
+        """Give the rows of a table the row that heads them as their term."""
+        header = ""
+        for at in range(start, len(self._blocks)):
+            block = self._blocks[at]
+            if block.tag == "th":
+                header = block.text
+            elif header and block.tag == "tr" and not block.term:
+                self._blocks[at] = block._replace(term=header)
 
     def _put_ahead(self, start: int, at: int, section: Node) -> None:
         """Move what precedes a section's heading below the heading."""
@@ -568,6 +580,8 @@ class _BlockReader:
             beside = len(row.text) - sum(len(link.label) for link in row.links)
             if self._links - links <= 2 * (self._sequence - sequence) > 0 and beside <= _LONGEST_BAR:
                 row = row._replace(tag=BAR)
+            elif len(children) > 1 and all(cell.tag == "th" for cell in children):
+                row = row._replace(tag="th")
             self._blocks[start:] = [row]
             self.boxes = [box for box in self.boxes if box.start < start]
 

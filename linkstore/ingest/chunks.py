@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
 from math import ceil
@@ -31,6 +31,7 @@ _LEAST_BELOW: Final = 40
 _ENTRY: Final = re.compile(r"(\S.{0,79}?)\s+(?:[\u2013\u2014]|--?)\s")
 _FEWEST_ENTRIES: Final = 2
 _LONGEST_TERM: Final = 120
+_LONGEST_HEADER: Final = 400
 _NEAR: Final = 16
 """Number of pieces of a long block in which the label of the next link is searched."""
 
@@ -318,21 +319,44 @@ def _divide_section(blocks: tuple[Block, ...], limits: ChunkLimits) -> Iterator[
     enough = whole / ceil(whole / limits.longest)
     part: list[Block] = []
     length = 0
-    for block in chain.from_iterable(_cut_block(block, limits) for block in blocks):
-        full = length >= enough or length + len(block.text) > limits.longest
-        if part and (full or (block.starts and length >= limits.shortest)):
-            lead = _take_lead(part, block, limits)
+    for unit in _join_tables(chain.from_iterable(_cut_block(block, limits) for block in blocks), limits):
+        size = _count_characters(unit)
+        full = length >= enough or length + size > limits.longest
+        if part and (full or (unit[0].starts and length >= limits.shortest)):
+            lead = _take_lead(part, unit[0], size, limits)
             yield tuple(part)
             part, length = lead, _count_characters(lead)
-        part.append(block)
-        length += len(block.text)
+        part += unit
+        length += size
     yield tuple(part)
 
 
-def _take_lead(part: list[Block], block: Block, limits: ChunkLimits) -> list[Block]:
-    """Take from the end of a part the lead of the next block: the term that it defines, a list's lead."""
+def _join_tables(blocks: Iterable[Block], limits: ChunkLimits) -> Iterator[list[Block]]:
+    """Yield the rows of each table that fits into a chunk together, and all other blocks alone."""
+    rows: list[Block] = []
+    for block in blocks:
+        follows = block.tag == "tr" or (block.tag == "th" and rows and rows[-1].tag == "th")
+        if not follows:
+            yield from _group_rows(rows, limits)
+            rows = []
+        if block.tag in {"th", "tr"}:
+            rows.append(block)
+        else:
+            yield [block]
+    yield from _group_rows(rows, limits)
+
+
+def _group_rows(rows: list[Block], limits: ChunkLimits) -> Iterator[list[Block]]:
+    if _count_characters(rows) > limits.longest:
+        yield from ([row] for row in rows)
+    elif rows:
+        yield rows
+
+
+def _take_lead(part: list[Block], block: Block, size: int, limits: ChunkLimits) -> list[Block]:
+    """Take from the end of a part the lead of what comes next: the term that it defines, a list's lead."""
     belongs = block.tight and not part[-1].tight and len(part) > 1
-    if not belongs or len(part[-1].text) + len(block.text) > limits.longest:
+    if not belongs or len(part[-1].text) + size > limits.longest:
         return []
     return [part.pop()]
 
@@ -409,17 +433,17 @@ def _find_parent(sections: Sequence[_Section], number: int, first: dict[int, str
 def _format_chunk(page: Page, headings: tuple[str, ...], blocks: tuple[Block, ...]) -> str:
     untitled = page.title and page.title not in headings
     trail = TRAIL.join((page.title, *headings) if untitled else headings)
-    body = _shorten_term(blocks[0].term) if blocks and blocks[0].tag != "dt" else ""
+    body = _shorten_term(blocks[0]) if blocks and blocks[0].tag != "dt" else ""
     for block in blocks:
         gap = "\n" if block.tight or block is blocks[0] else "\n\n"
         body = f"{body}{gap}{block.text}" if body else block.text
     return f"{trail}\n\n{body}" if trail and body else trail or body
 
 
-def _shorten_term(term: str) -> str:
-    """Return the term that a part goes on to define, which an earlier part has."""
-    line = term.partition("\n")[0]
-    return line if len(line) <= _LONGEST_TERM else f"{line[: _LONGEST_TERM - 1]}…"
+def _shorten_term(block: Block) -> str:
+    """Return the term that a part goes on to define, or the header of its table; an earlier part has it."""
+    line, most = block.term.partition("\n")[0], _LONGEST_HEADER if block.tag == "tr" else _LONGEST_TERM
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _count_characters(blocks: Sequence[Block]) -> int:

@@ -8,7 +8,9 @@ import time
 import pytest
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from linkstore.ingest.chunks import SEPARATORS, split_text
+from linkstore.extract import Page
+from linkstore.ingest.chunks import SEPARATORS, ChunkLimits, make_chunks, split_text
+from linkstore.ingest.html.pages import read_html_page
 
 ALPHABETS = ("ab \n", "a\n\n\n ", "abcdef 。\n、", "a \t\n\u3000\uff0c\uff01", "abc")
 
@@ -44,3 +46,31 @@ def test_a_megabyte_is_divided_at_once(unit):
     assert time.process_time() - begun < 0.5
     assert "".join("".join(pieces).split()) == "".join(text.split())
     assert max(map(len, pieces), default=0) <= 1600
+
+
+def divide(html, longest=200):
+    content = read_html_page(f"<h1>T</h1>{html}".encode())
+    page = Page(url="p.html", title="T")
+    return [
+        chunk.text.removeprefix("T\n\n")
+        for chunk in make_chunks(page, content.blocks, ChunkLimits(longest=longest))
+    ]
+
+
+def make_table(rows):
+    cells = "".join(f"<tr><td>name {n}</td><td>what it means</td></tr>" for n in range(rows))
+    return f"<table><thead><tr><th>Name</th><th>Meaning</th></tr></thead>{cells}</table>"
+
+
+def test_each_part_of_a_divided_table_begins_with_its_header():
+    parts = divide(make_table(20))
+    assert len(parts) > 2
+    assert all(part.startswith("Name | Meaning\nname ") for part in parts)
+    assert "".join(parts).count("what it means") == 20
+
+
+def test_a_table_that_fits_into_a_chunk_is_not_divided():
+    parts = divide(f"<p>{'word ' * 15}</p><p>The names:</p>{make_table(5)}<p>{'word ' * 30}</p>")
+    (part,) = (part for part in parts if "name 0" in part)
+    assert part.startswith("The names:\nName | Meaning\nname 0")
+    assert part.count("what it means") == 5

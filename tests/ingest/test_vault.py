@@ -187,7 +187,7 @@ NOTES = NoteIndex(("N.md", "a/M.md", "a/P Q.md"), {})
         ("[[N#A#B]]", '<a href="N.md#b">N &gt; A &gt; B</a>'),
         ("[[#A B]]", '<a href="#a-b">A B</a>'),
         ("[[N\\|x]]", '<a href="N.md">x</a>'),
-        ("![[a.PNG|100]]", "100"),
+        ("![[a.PNG|100]]", '<img src="a.PNG" alt="100">'),
         ("[[a.pdf]]", '<a href="a.pdf">a.pdf</a>'),
         ("[[Ghost]]", '<a href="Ghost.md">Ghost</a>'),
         ("[[]] [[ ]] [[N", "[[]] [[ ]] [[N"),
@@ -435,6 +435,13 @@ def test_a_name_that_is_no_unicode_is_a_name(store, tmp_path):
     summary = index(store, VaultSource(tmp_path), links=LINKS)
     assert (summary.pages, dict(summary.skipped)) == (Written(added=2), {})
     assert led_to(store, "%FF.md") == {"x.md"}
+
+
+def test_embedded_pictures_are_not_text_but_for_their_labels(store, tmp_path):
+    text = "Press ![[plus.svg#icon]] here ![[shot.png|300]], ![[shot.png]] and ![[a.avif|the tower]] [[B]]."
+    write(tmp_path, {"A.md": f"# A\n\n{text}\n", "B.md": "# B\n\nText. ![[B]]\n"})
+    index(store, VaultSource(tmp_path), links=LINKS)
+    assert store.get_by_ids(["A.md"])[0].page_content == "A\n\nPress here , and the tower B."
 
 
 def test_tags_that_cannot_be_links_are_passed_over(store, tmp_path):

@@ -58,7 +58,7 @@ class Dialect:
         """Return where a wikilink leads, None for nowhere, and its text, None for its label as written.
 
         Args:
-            target: What it names.
+            target: What it names. What leads nowhere is a picture, if it is embedded.
             label: The label that it is written with, None without one.
         """
         del label
@@ -233,9 +233,13 @@ class _Rewriter:
             self._out.append(tag)
             return
         label = None if found[2].startswith(MARK) else unescape(found[2])
-        led, said = self._dialect.resolve(_read_target(unescape(found[1])), label)
+        target = _read_target(unescape(found[1]))
+        led, said = self._dialect.resolve(target, label)
         text = escape(label or "" if said is None else said, quote=False)
-        self._out.append(text if led is None else f'<a href="{escape(led)}">{text}</a>')
+        if led is None and target.strip():  # a picture, whose label may be a width
+            self._out.append(f'<img src="{escape(target)}" alt="{escape(label or "")}">')
+        else:
+            self._out.append(text if led is None else f'<a href="{escape(led)}">{text}</a>')
 
     def _close(self, name: str) -> None:
         """Give the block that ends its id."""

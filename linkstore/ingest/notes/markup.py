@@ -42,7 +42,9 @@ _TARGETS: Final = re.compile(
     r"\[\[([^\]|#\n]{0,1000})|\]\(\s*<?([^)>#\s]{1,1000})|^ {0,3}\[[^\]\n]{1,999}\]:\s*([^#\s]{1,1000})",
     re.MULTILINE,
 )
-_MEDIA: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".mp3", ".mp4", ".webm", ".wav")
+_PICTURES: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".avif")
+_SOUNDS: Final = (".mp3", ".wav", ".m4a", ".ogg", ".3gp", ".flac")
+_MEDIA: Final = (*_PICTURES, *_SOUNDS, ".mp4", ".webm", ".ogv", ".mov", ".mkv")
 _DAY: Final = re.compile(r"(\d{4})[_-](\d\d)[_-](\d\d)")
 _MONTHS: Final = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
