@@ -51,6 +51,7 @@ class Page:
         disbelieved: URLs of other sites that it says are its own; links to them do not lead to it.
         replaced: How many characters stand for bytes that are not in its encoding, as U+FFFD.
         guessed: Whether it declares no encoding, and was read as windows-1252.
+        problem: Why its front matter could not be read; None if it could.
     """
 
     url: str
@@ -62,6 +63,7 @@ class Page:
     disbelieved: tuple[str, ...] = ()
     replaced: int = 0
     guessed: bool = False
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ from linkstore.store.base import PATIENCE, retry
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
 
-PIPELINE_VERSION: Final = 14
+PIPELINE_VERSION: Final = 15
 """Raised whenever the same page would give other documents, so that all are read again."""
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""
@@ -369,6 +369,8 @@ class _IngestRun:
             if page.replaced:
                 self.replaced[url] = page.replaced
             self.guessed += page.guessed
+            if page.problem is not None:
+                self._skip(f"{url} (front matter)", page.problem)
         if found.problem is not None:
             hides = (url,) if found.unseen else None
             self._take_down(BadInput(name=url, reason=found.problem, hides=hides))

@@ -7,7 +7,9 @@ from growing import grows_with_length
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linkstore import LinkStore
 from linkstore.extract import Page
+from linkstore.ingest import FolderSource, VaultSource, index
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
 from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page, slug
@@ -354,3 +356,29 @@ def test_any_bytes_give_chunks_or_a_reason(content):
         made = make_chunks(Page(url="p.html", title=found.title), found.blocks)
         assert made
         assert all(chunk.text for chunk in made)
+
+
+FRONT = (
+    "---\ntype: guide\nstatus: deprecated\naliases: [Old]\nadded: 2026-01-02\n---\n# A\n\nText of a page.\n"
+)
+
+
+@pytest.mark.parametrize("source", [FolderSource, VaultSource])
+def test_front_matter_is_metadata_whatever_the_source_is_called(tmp_path, source):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "a.md").write_text(FRONT)
+    (tmp_path / "site" / "b.md").write_text(FRONT.replace("deprecated", "current"))
+    with LinkStore.open(":memory:") as store:
+        index(store, source(tmp_path / "site"))
+        hits = store.search("text of a page", filter={"status": {"$ne": "deprecated"}, "type": "guide"})
+        (document,) = hits.documents()
+    assert document.metadata["page"] == "b.md"
+    assert (document.metadata["added"], document.metadata["aliases"]) == ("2026-01-02", ["Old"])
+
+
+def test_front_matter_that_cannot_be_read_is_reported_and_the_page_is_stored(tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "a.md").write_text("---\n[a, b]\n---\n# A\n\nText.\n")
+    with LinkStore.open(":memory:") as store:
+        summary = index(store, FolderSource(tmp_path / "site"))
+    assert (summary.pages.added, list(summary.skipped)) == (1, ["a.md (front matter)"])

@@ -346,6 +346,8 @@ class FolderPages:
             left_out=found.left_out,
             replaced=found.replaced,
             guessed=found.guessed,
+            metadata=found.metadata,
+            problem=found.problem,
             disbelieved=() if canonical is None or believed else (canonical,),
         )
         chunks = make_chunks(page, found.blocks, self._settings.limits)

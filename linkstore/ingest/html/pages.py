@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from linkstore.extract.blocks import TITLE, Block, Box, Tree, count_letters, keep_blocks, read_blocks
 from linkstore.extract.html import (
@@ -70,6 +70,8 @@ class PageContent:
         frame: The level and text of each block that is left out of it.
         replaced: How many characters stand for bytes that are not in its encoding, as U+FFFD.
         guessed: Whether it declares no encoding, and was read as windows-1252.
+        metadata: The values of its front matter, as plain JSON.
+        problem: Why its front matter could not be read; None if it could.
     """
 
     title: str
@@ -81,6 +83,8 @@ class PageContent:
     frame: frozenset[tuple[int, str]] = frozenset()
     replaced: int = 0
     guessed: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    problem: str | None = None
 
 
 def read_html_page(content: bytes, *, encoding: str | None = None) -> PageContent:

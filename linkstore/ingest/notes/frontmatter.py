@@ -108,6 +108,11 @@ class FrontMatter:
     categories: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The fields as metadata of documents, with all aliases under one name."""
+        return {**self.fields, "aliases": list(self.aliases)} if self.aliases else dict(self.fields)
+
 
 NO_FRONT_MATTER: Final = FrontMatter()
 

@@ -19,7 +19,13 @@ from pyromark import Markdown, Options
 from linkstore.extract.blocks import fold_whitespace
 from linkstore.ingest.html.pages import PageContent, decode_page, parse_page, read_page_content
 from linkstore.ingest.notes.dialects import read_dialects
-from linkstore.ingest.notes.frontmatter import find_front_title, split_front_matter
+from linkstore.ingest.notes.frontmatter import (
+    NO_FRONT_MATTER,
+    FrontMatterError,
+    find_front_title,
+    read_front_matter,
+    split_front_matter,
+)
 
 MARK: Final = "\ufdd0"
 """Stands behind ``[[`` and an escaped ``#`` while HTML is made; a noncharacter, which no text is meant to
@@ -106,7 +112,7 @@ def slug(heading: str) -> str:
 
 
 def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageContent:
-    """Read a page of Markdown (CommonMark with tables, title named by front matter).
+    """Read a page of Markdown (CommonMark with tables), with the metadata and the title of its front matter.
 
     Headings get the ids that GitHub gives them, unless they name one: ``## Heading {#id}``.
 
@@ -118,8 +124,14 @@ def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageCo
         UnreadablePageError: If the page is binary, mostly not in its encoding, or without text.
     """
     found = decode_page(content, encoding)
-    front, body = split_front_matter(found.text)
-    page = read_markdown_content(render_markdown(body), title=find_front_title(front))
+    block, body = split_front_matter(found.text)
+    front, problem = NO_FRONT_MATTER, None
+    try:
+        front = read_front_matter(block)
+    except FrontMatterError as error:
+        problem = str(error)
+    page = read_markdown_content(render_markdown(body), title=front.title or find_front_title(block))
+    page = replace(page, metadata=front.metadata, problem=problem)
     return replace(page, replaced=found.replaced, guessed=found.guessed)
 
 

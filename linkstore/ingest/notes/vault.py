@@ -184,13 +184,12 @@ class VaultNotes:
             html = f"<h1>{escape(named or stem)}</h1>"
         found = read_markdown_content(html, title=named, bare=True)
         found = self._titles.told_apart(found, file.url)
-        metadata = {**front.fields, "aliases": list(front.aliases)} if front.aliases else dict(front.fields)
         believed = {url: self._claims.believed(self.site.page_tag(url) or "") for url in front.urls}
         page = Page(
             url=file.url,
             title=found.title,
             aliases=(*file.aliases, *(url for url in front.urls if believed[url])),
-            metadata=metadata,
+            metadata=front.metadata,
             disbelieved=tuple(self.site.page_tag(url) or url for url in front.urls if not believed[url]),
             replaced=body.replaced,
             guessed=body.guessed,

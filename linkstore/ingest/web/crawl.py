@@ -210,6 +210,8 @@ def make_web_chunks(
         left_out=found.left_out,
         replaced=found.replaced,
         guessed=found.guessed,
+        metadata=found.metadata,
+        problem=found.problem,
     )
     return make_chunks(page, found.blocks, limits)
 
