@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from io import BufferedReader, TextIOWrapper
@@ -29,6 +29,7 @@ from linkstore.errors import DocumentError, LinkError
 from linkstore.extract.html import UTF_8, DecodedText, decode_as, find_encoding
 from linkstore.ingest.documents import ClaimPolicy, Claims
 from linkstore.ingest.files import SourceNotFoundError, name_path
+from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.notes.frontmatter import NotPlainError, make_plain
 from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
 
@@ -37,6 +38,7 @@ HYPERLINK: Final = "hyperlink"
 ROW_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata", "answers"})
 """The fields of a document in a line, or another row."""
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):", re.IGNORECASE)
+_HTML_PAGE: Final = re.compile(r"\s*(?:<!doctype html|<html)\b", re.IGNORECASE)
 _LONGEST_LINE: Final = 16 * 2**20
 _SAMPLE: Final = 64 * 2**10
 _MARK: Final = b"\xef\xbb\xbf"
@@ -287,8 +289,8 @@ def _make_link(value: Any, url: str, site: Site) -> Link | None:
 class DocumentsSource:
     """LangChain documents, such as ``loader.lazy_load()``; each is a page of its own.
 
-    Documents are stored as they are, with the links they carry. Split them first
-    where they are long. A document without id gets one that stays the same while its origin (``source`` or
+    Documents are stored as they are, with the links they carry, and those of a text that is a whole page of
+    HTML with a URL for its origin. Split them first where they are long. A document without id gets one that stays the same while its origin (``source`` or
     ``url`` of its metadata) and its text do. Of the documents in a row that have one URL for their origin,
     such as the chunks of a page, the first answers to links to it. Metadata becomes plain JSON.
 
@@ -378,7 +380,9 @@ class GivenDocuments:
             except (NotPlainError, LinkError) as error:
                 yield BadInput(name=id, reason=f"document {number}: {error}")
                 continue
-            links += make_incoming_links(url, self.site) if url else []
+            if url:
+                links += make_incoming_links(url, self.site)
+                links += _find_hyperlinks(document.page_content, url, self.site)
             accepted = [  # a hyperlink that leads in claims a URL
                 link
                 for link in links
@@ -474,6 +478,18 @@ def _make_id(document: Document, origin: str) -> str:
     digest = xxhash.xxh3_128_hexdigest(document.page_content.encode(errors="replace"))
     cleaned = encode_controls(replace_surrogates(origin))
     return f"{cleaned}#{digest[:16]}" if cleaned else digest
+
+
+def _find_hyperlinks(text: str, url: str, site: Site) -> Iterator[Link]:
+    """Yield the hyperlinks of a text that is a whole page of HTML, as a loader of raw pages leaves it."""
+    if _HTML_PAGE.match(text) is None:
+        return
+    with suppress(UnreadablePageError):
+        page = read_html_page(text.encode(errors="replace"), encoding=UTF_8)
+        for hyperlink in (link for block in page.blocks for link in block.links):
+            tag = site.tag(hyperlink.href, page=url, base=page.base)
+            if tag is not None and is_short_tag(tag):
+                yield Link.outgoing(kind=HYPERLINK, tag=tag, label=hyperlink.label or None)
 
 
 def _list_document(document: Document) -> list[Document]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import warnings
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -48,6 +49,7 @@ INCOMPLETE_DIGEST: Final = ""
 """Digest of a page that lost documents; it matches no source, so the next run indexes the page again."""
 _CLOCK_TOLERANCE: Final = timedelta(minutes=1)
 """How far the clock of whoever says when an access was may be ahead of this machine's."""
+_NAMED_BLANK: Final = 5
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -61,12 +63,14 @@ class DocumentMethods(StoreBase):
         ids: Sequence[str | None] | None = None,
         vectors: VectorsLike | None = None,
         batch_size: int = BATCH_SIZE,
+        strict: bool = False,
         **kwargs: Any,
     ) -> list[str]:
         """Add documents with their links, replacing those with the same id.
 
         If one document is invalid, none is written. Each batch is one change, in an embedded store one
-        transaction.
+        transaction. A document without text, such as an empty page of a PDF, is left out with a warning, and
+        what was stored of it is removed, unless its vector is given.
 
         Args:
             documents: Documents, with links in ``metadata["links"]``. They are not modified.
@@ -75,21 +79,23 @@ class DocumentMethods(StoreBase):
             vectors: The vectors of the texts, if the store's embedding has computed them already: shape
                 (documents, dimension), of any length. Only their dimension is checked.
             batch_size: Number of documents embedded and written at once.
+            strict: Whether a document without text is an error.
             kwargs: Not supported. Any argument raises TypeError.
 
         Returns:
-            The ids, in order.
+            The ids, in order, also of documents that are left out.
 
         Raises:
             LinkError: If a link is invalid. The message names the document and the link.
-            DocumentError: If an id, text, metadata or vector cannot be stored, or ``batch_size`` is below 1.
+            DocumentError: If an id, text, metadata or vector cannot be stored, or ``batch_size`` is below 1,
+                or with ``strict`` if a document has no text.
             EmbeddingError: If the embedding does not match the store, or vectors have another dimension.
             StoreBusyError: If another writer holds the store for more than 5 s.
             StoreFullError: If the disk is full.
             StoreUnavailableError: If a server does not answer. Repeat the call to complete the change.
         """
         _refuse_arguments("add_documents", kwargs)
-        return run(self._add(documents, ids, batch_size, vectors))
+        return run(self._add(documents, ids, batch_size, vectors, strict=strict))
 
     async def aadd_documents(
         self,
@@ -98,11 +104,12 @@ class DocumentMethods(StoreBase):
         ids: Sequence[str | None] | None = None,
         vectors: VectorsLike | None = None,
         batch_size: int = BATCH_SIZE,
+        strict: bool = False,
         **kwargs: Any,
     ) -> list[str]:
         """Add documents with their links: see :meth:`add_documents`."""
         _refuse_arguments("aadd_documents", kwargs)
-        return await arun(self._add(documents, ids, batch_size, vectors))
+        return await arun(self._add(documents, ids, batch_size, vectors, strict=strict))
 
     def add_texts(
         self,
@@ -153,6 +160,8 @@ class DocumentMethods(StoreBase):
         ids: Sequence[str | None] | None,
         batch_size: int,
         vectors: VectorsLike | None,
+        *,
+        strict: bool = False,
     ) -> Operation[list[str]]:
         if isinstance(documents, Document):  # iterating over one gives its fields
             raise ArgumentError("documents must be a list of documents, not a single document")
@@ -161,21 +170,26 @@ class DocumentMethods(StoreBase):
         if not isinstance(batch_size, int) or batch_size < 1:
             raise DocumentError(f"batch_size must be an integer of at least 1, not {batch_size!r}")
         drafts = prepare_drafts(listed, [document.id for document in listed] if ids is None else list(ids))
-        yield from self._write_drafts(drafts, vectors, batch_size)
+        yield from self._write_drafts(drafts, vectors, batch_size, strict=strict)
         return [draft.id for draft in drafts]
 
     def _write_drafts(
-        self, drafts: Sequence[Draft], vectors: VectorsLike | None, batch_size: int
+        self, drafts: Sequence[Draft], vectors: VectorsLike | None, batch_size: int, *, strict: bool = False
     ) -> Operation[list[Written]]:
         """Check all drafts, write them in batches, and return what each batch did."""
         given = _match_vectors(vectors, drafts)
+        blank = [draft.id for draft in drafts if given is None and not draft.text.strip()]
+        if blank:
+            _report_blank(blank, len(drafts), strict=strict)
+            drafts = [draft for draft in drafts if draft.text.strip()]
         yield from check_documents(self.backend, drafts)
         written: list[Written] = []
-        for start in range(0, len(drafts), batch_size):
+        for start in range(0, len(drafts) or bool(blank), batch_size):
             part = slice(start, start + batch_size)
             of_batch = None if given is None else given[part]
             records = yield from embed_drafts(self.backend, self._embedding, drafts[part], of_batch)
-            written.append((yield call_engine(self.backend, self.backend.write(Change(put=records)))))
+            change = Change(put=records, remove=() if start else blank)
+            written.append((yield call_engine(self.backend, self.backend.write(change))))
         yield from record_writing(self.backend, drafts)
         return written
 
@@ -450,6 +464,19 @@ def check_text(id: str, text: str) -> None:
             text.encode()
     except UnicodeEncodeError as error:
         raise DocumentError(f"document {id!r} cannot be stored: {error}") from error
+
+
+def _report_blank(ids: Sequence[str], count: int, *, strict: bool) -> None:
+    """Warn that documents have no text.
+
+    Raises:
+        DocumentError: If ``strict``.
+    """
+    more = f" and {len(ids) - _NAMED_BLANK:,} more" if len(ids) > _NAMED_BLANK else ""
+    message = f"{len(ids):,} of {count:,} documents have no text: {', '.join(ids[:_NAMED_BLANK])}{more}"
+    if strict:
+        raise DocumentError(message)
+    warnings.warn(f"{message}; they are left out (strict=True refuses them)", stacklevel=2)
 
 
 def _match_vectors(vectors: VectorsLike | None, drafts: Sequence[Draft]) -> Floats | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, Unpack, cast, overload, runtime_checkable
@@ -14,6 +15,7 @@ from linkstore.core.arguments import omit_none, require
 from linkstore.core.calls import arun, run, run_in_thread
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hits
+from linkstore.core.links import LINKS_KEY
 from linkstore.core.plans import Operation
 from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 from linkstore.embeddings.names import get_embedding
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
     from linkstore.store.retriever import LinkRetriever
 
 ScoredDocuments = list[tuple[Document, float]]
+_NO_LINKS: Final = (
+    "none of the documents has links, so searches have none to follow; add_links() writes them, an extractor"
+    " such as linkstore_extractors' MentionExtractor finds them, and linkstore.ingest reads those of pages"
+)
 _OF_CASSANDRA: Final = frozenset({"session", "keyspace", "table"})
 """Arguments that only :meth:`LinkStore.cassandra` takes."""
 _OF_FOLDER: Final = frozenset({"path", "create", "max_depth", "settings"})
@@ -231,7 +237,12 @@ class LinkStore(CoreStore, VectorStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Make a store with these documents in it: see :meth:`from_texts`."""
+        """Make a store with these documents in it: see :meth:`from_texts`.
+
+        Warns if no document has a link, since searches then have none to follow.
+        """
+        if documents and not any(LINKS_KEY in document.metadata for document in documents):
+            warnings.warn(_NO_LINKS, stacklevel=2)
         return cls._make_filled(embedding, kwargs, lambda store: store.add_documents(documents, ids=ids))
 
     @classmethod

@@ -193,7 +193,7 @@ def test_broken_pages_are_reported_and_nothing_else_is_lost(store, site):
 
 def test_a_page_that_breaks_keeps_what_was_stored_of_it(store, site):
     index(store, FolderSource(site), links=LINKS)
-    write(site, {"b/index.html": b""})
+    write(site, {"b/index.html": b"\0" * 64})
     summary = index(store, FolderSource(site), links=LINKS)
     assert set(summary.skipped) == {"b/index.html"}
     assert summary.pages == Written(unchanged=4)

@@ -427,3 +427,19 @@ def test_a_document_is_not_believed_to_be_of_another_site(store):
     assert "https://bank.example/" in summary.skipped["(claims)"]
     index(store, DocumentsSource(documents, "s", claims="any"))
     assert names_of(store, "2") == {"https://bank.example/"}
+
+
+PAGE = (
+    "<!doctype html><html><title>A</title><h1>A</h1><p>Text, see <a href='b.html#x'>the other</a>.</p></html>"
+)
+
+
+def test_a_whole_page_of_html_has_its_hyperlinks(store):
+    """As loaders of raw pages give it, with the URL as its source."""
+    documents = [
+        Document(page_content=PAGE, metadata={"source": "https://docs.test/a.html"}),
+        Document(page_content="Plain text.", metadata={"source": "https://docs.test/b.html"}),
+    ]
+    index(store, DocumentsSource(documents, "loaded"))
+    links = {(link.direction, link.tag, link.label) for doc in store.scan() for link in get_links(doc)}
+    assert ("out", "https://docs.test/b.html#x", "the other") in links

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from uuid import UUID
 
 import numpy as np
@@ -61,14 +62,40 @@ def test_a_blank_question_is_called_a_question() -> None:
         store.search("  ")
 
 
-def test_a_document_without_a_text_to_embed_is_named() -> None:
-    documents = [Document(id="full", page_content="tower"), Document(id="empty", page_content=" ")]
-    with LinkStore.from_texts(["market"]) as store:
-        with pytest.raises(EmbeddingError, match="document 'empty': text 1 is blank"):
-            store.add_documents(documents)
-        with pytest.raises(EmbeddingError, match="document 'empty': text 1 is blank"):
-            asyncio.run(store.aadd_documents(documents))
+FULL_AND_EMPTY = [Document(id="full", page_content="tower"), Document(id="empty", page_content=" ")]
+
+
+def test_a_document_without_text_is_left_out_with_a_warning() -> None:
+    with LinkStore.from_texts(["market"], ids=["empty"]) as store:
+        with pytest.warns(UserWarning, match="1 of 2 documents have no text: empty; they are left out"):
+            assert store.add_documents(FULL_AND_EMPTY) == ["full", "empty"]
+        assert [document.id for document in store.scan()] == ["full"], "what was stored of it is removed"
+        with pytest.warns(UserWarning, match="1 of 1 documents"):
+            asyncio.run(store.aadd_documents(FULL_AND_EMPTY[1:]))
         assert store.count() == 1
+
+
+def test_a_document_without_text_is_refused_where_that_is_asked_for() -> None:
+    with LinkStore.from_texts(["market"]) as store:
+        with pytest.raises(DocumentError, match="1 of 2 documents have no text: empty"):
+            store.add_documents(FULL_AND_EMPTY, strict=True)
+        assert store.count() == 1
+
+
+def test_a_document_without_text_is_stored_with_the_vector_that_is_given() -> None:
+    with LinkStore.from_texts(["market"]) as store:
+        store.add_documents(FULL_AND_EMPTY, vectors=np.ones((2, 256), np.float32))
+        assert store.count() == 3
+
+
+def test_documents_without_links_are_told_of() -> None:
+    with pytest.warns(UserWarning, match="none of the documents has links"):
+        LinkStore.from_documents([Document(page_content="tower")]).close()
+    with warnings.catch_warnings(action="error"):
+        linked = Document(page_content="tower")
+        add_links(linked, Link.outgoing(kind="hyperlink", tag="/x"))
+        LinkStore.from_documents([linked]).close()
+        LinkStore.from_texts(["tower"]).close()
 
 
 def test_a_closed_store_in_memory_is_called_so() -> None:
