@@ -290,9 +290,10 @@ class DocumentsSource:
     """LangChain documents, such as ``loader.lazy_load()``; each is a page of its own.
 
     Documents are stored as they are, with the links they carry, and those of a text that is a whole page of
-    HTML with a URL for its origin. Split them first where they are long. A document without id gets one that stays the same while its origin (``source`` or
-    ``url`` of its metadata) and its text do. Of the documents in a row that have one URL for their origin,
-    such as the chunks of a page, the first answers to links to it. Metadata becomes plain JSON.
+    HTML with a URL for its origin. Split them first where they are long. A document without id gets one that
+    stays the same while its origin (``source`` or ``url`` of its metadata) and its text do. Of the documents
+    in a row that have one URL for their origin, such as the chunks of a page, the first answers to links to
+    it. Metadata becomes plain JSON.
 
     Documents in a row with one origin are taken for its chunks in order: each has a ``section`` link to the
     next and to the previous one, as chunks of a page have. Those with the ``start_index`` of a splitter are
