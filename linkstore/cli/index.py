@@ -25,7 +25,7 @@ from linkstore.cli.output import (
     write_json,
 )
 from linkstore.cli.sources import SourceKind, recognize_kind, select_options
-from linkstore.cli.stores import open_core_store, open_or_make, split_names
+from linkstore.cli.stores import is_among_pages, open_core_store, open_or_make, split_names
 from linkstore.core.display import format_count
 from linkstore.core.text import escape_surrogates
 from linkstore.errors import LinkStoreError
@@ -120,6 +120,11 @@ def index(
         "allow_private": allow_private,
         "ignore_noindex": ignore_noindex,
     }
+    if is_among_pages(store, source):
+        raise UsageError(
+            f"--store {store} is the folder of the pages; give another, such as"
+            f" --store {store.rstrip('/')}.kb"
+        )
     if partition is not None and (watch or every is not None):
         raise UsageError("--partition is for a single run, without --watch and --every")
     seconds = _check_repetition(found, watch=watch, every=every, dry_run=dry_run)

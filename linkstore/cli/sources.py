@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
 
 _CRAWL: Final = ("allow", "deny", "max_pages", "max_depth", "rate", "allow_private", "ignore_noindex")
 _READING: Final = ("prefix", "claims", "encoding", "max_bytes")
+
+
+_OTHER_XML: Final = re.compile(rb"<(?:urlset|sitemapindex|rss|feed)\b")
+_BEGINNING: Final = 4096
+_HOST: Final = re.compile(
+    r"((?:[a-z0-9-]+\.)+[a-z]{2,}|localhost|127\.0\.0\.1)(?::\d+)?(?:/\S*)?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,16 @@ def _is_page_file(place: str) -> bool:
     return get_suffix(place) in SITE_SUFFIXES | NOTE_SUFFIXES and Path(place).is_file()
 
 
+def _is_dump(place: str) -> bool:
+    """Say whether a place is a dump by its name, and is no sitemap or feed by its beginning."""
+    if not _make_suffix_test(".xml", ".xml.bz2")(place):
+        return False
+    if place.lower().endswith(".bz2") or not Path(place).is_file():
+        return True
+    with Path(place).open("rb") as file:
+        return _OTHER_XML.search(file.read(_BEGINNING)) is None
+
+
 SOURCE_KINDS: Final = (
     SourceKind(
         "website",
@@ -90,7 +108,7 @@ SOURCE_KINDS: Final = (
     SourceKind(
         "wiki",
         "a MediaWiki XML dump",
-        _make_suffix_test(".xml", ".xml.bz2"),
+        _is_dump,
         "WikiDumpSource",
         ("prefix", "cite"),
     ),
@@ -141,9 +159,13 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
 
             if instead := suggest_source(place):
                 raise UsageError(f"{place}: {instead}")
+        if host := _HOST.fullmatch(place):
+            local = " --allow-private" if host[1] in {"localhost", "127.0.0.1"} else ""
+            scheme = "http" if local else "https"
+            raise UsageError(f"{place} does not exist; for the website, give {scheme}://{place}{local}")
         known = "; ".join(f"{kind.title} ({kind.name})" for kind in SOURCE_KINDS)
-        found = "the kind of source is not recognized" if Path(place).exists() else "it does not exist"
-        raise UsageError(f"{place}: {found}; give one of: {known}")
+        state = "the kind of source is not recognized" if Path(place).exists() else "it does not exist"
+        raise UsageError(f"{place}: {state}; give one of: {known}")
     if _is_url(place) and kind.name in {"page", "llms"}:
         return _WEB_PAGE if kind.name == "page" else SOURCE_KINDS[0]
     if not kind.remote and not _is_there(place):

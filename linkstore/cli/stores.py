@@ -117,6 +117,15 @@ class _UnmadeStore:
         return getattr(self._store, name)
 
 
+def is_among_pages(place: str, source: str) -> bool:
+    """Say whether a store would be made in the very folder that is to be indexed."""
+    if is_place_url(place) or not Path(source).is_dir() or not Path(place).is_dir():
+        return False
+    from linkstore.engines.embedded.location import DATABASE_NAME
+
+    return Path(place).samefile(source) and not (Path(place) / DATABASE_NAME).exists()
+
+
 @contextmanager
 def open_backend(place: str, *, create: bool) -> Iterator[Backend]:
     """Open the backend of a store, and close it in the end with its connections.

@@ -361,9 +361,10 @@ class Refusals:
         """Report the refused claims, in one line."""
         if self._count:
             page, url = self._example
-            number = "1 page says" if self._count == 1 else f"{self._count:,} pages say"
+            number = "1 page names" if self._count == 1 else f"{self._count:,} pages name"
             reason = (
-                f"{number} to be a page of another site, as {page} does of {url}; that is believed only with"
+                f"{number} an address on another site as its own (rel=canonical), as {page} does {url}; links"
+                " to such an address do not lead to the page. If that is where the pages are published, use"
                 ' --trust-claims (Python: claims="any")'
             )
             yield BadInput(name="(claims)", reason=reason)

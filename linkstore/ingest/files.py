@@ -87,8 +87,11 @@ _FOR_PEOPLE: Final = SITE_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.s
 """Files that are pages to a reader, whether or not they are read here."""
 _NOT_HTML: Final = NOTE_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX, RST_SUFFIX}
 _SUGGESTIONS: Final = {
-    RST_SUFFIX: "reStructuredText is read with pip install 'linkstore[rst]'; or build it (sphinx-build -b"
-    " html), and give the folder of HTML",
+    RST_SUFFIX: "reStructuredText is read with pip install 'langchain-linkstore[rst]'; or build it"
+    " (sphinx-build -b html), and give the folder of HTML",
+    ".csv": "a table is not read; write each row as a line of JSON with id and text, and give the .jsonl",
+    ".xml": "it is no dump of a wiki; if it is a sitemap, give its URL, or the folder of the pages",
+    ".zip": "unpack it, and give the folder",
 }
 _OF_SPHINX: Final = frozenset({"search", "genindex", "genindex-all"})
 """At the root, its search form and its index of everything."""
@@ -460,12 +463,12 @@ def open_folder(path: str | Path, wanted: str) -> Folder:
 def suggest_source(path: str | Path) -> str:
     """Say what to give instead of a file that is no source, empty where that is not known."""
     suffix = get_suffix(PurePath(path).name)
+    if suffix in _SUGGESTIONS:
+        return _SUGGESTIONS[suffix]
     if suffix in SITE_SUFFIXES | NOTE_SUFFIXES:
         return "it is a single page; index it as one, or give its folder"
     if suffix in _FOR_PEOPLE:
-        return _SUGGESTIONS.get(
-            suffix, f"{suffix} is not read; convert it to HTML or Markdown, and give the folder"
-        )
+        return f"{suffix} is not read; convert it to HTML or Markdown, and give the folder"
     return ""
 
 
@@ -476,7 +479,10 @@ def describe_unread(unread: Mapping[str, int]) -> str:
     for kind in unread:
         if kind in READ_AS:
             ways.setdefault(READ_AS[kind], []).append(kind)
-    return "; ".join((counts, *(f"--as {way} reads {', '.join(kinds)}" for way, kinds in ways.items())))
+    hints = [f"--as {way} reads {', '.join(kinds)}" for way, kinds in ways.items()]
+    if RST_SUFFIX in unread and not _WITH_EXTRAS:
+        hints.append(f"pip install 'langchain-linkstore[rst]' reads {RST_SUFFIX}")
+    return "; ".join((counts, *hints))
 
 
 def _report_no_pages(others: Counter[str], suffixes: AbstractSet[str]) -> BadInput:

@@ -156,6 +156,36 @@ def test_an_unknown_extractor_makes_no_store(folder, options):
     assert not (folder.parent / "kb").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "step"),
+    [
+        (
+            "sitemap.xml",
+            "<urlset><url><loc>https://e.org/</loc></url></urlset>",
+            "if it is a sitemap, give its URL",
+        ),
+        ("site.zip", "PK", "unpack it, and give the folder"),
+        ("rows.csv", "a,b", "write each row as a line of JSON"),
+        ("example.com", None, "for the website, give https://example.com"),
+        ("localhost:8931", None, "give http://localhost:8931 --allow-private"),
+    ],
+)
+def test_what_is_no_source_is_told_the_one_next_step(tmp_path, monkeypatch, name, content, step):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    code, _, err = linkstore("index", name, "--store", "kb")
+    assert code == exits.USAGE
+    assert step in err
+    assert "give one of" not in err
+
+
+def test_a_store_is_not_made_among_the_pages(folder):
+    code, _, err = linkstore("index", str(folder), "--store", str(folder))
+    assert (code, "is the folder of the pages; give another" in err) == (exits.USAGE, True)
+    assert not (folder / "linkstore.db").exists()
+
+
 def test_a_wrong_path_makes_no_store(folder):
     code, _, err = linkstore("index", str(folder / "none"), "--store", str(folder.parent / "kb"))
 
@@ -294,7 +324,7 @@ def test_claims_are_believed_if_it_is_said(folder):
         '<link rel="canonical" href="https://bank.example/"><h1>C</h1><p>A page.</p>'
     )
     skipped = index(folder)["skipped"]
-    assert "c.html does of https://bank.example/" in skipped["(claims)"]
+    assert "c.html does https://bank.example/" in skipped["(claims)"]
     assert "--trust-claims" in skipped["(claims)"]
     store = str(folder.parent / "kb")
     assert linkstore("links", "https://bank.example/", "--store", store)[0] == exits.OTHER

@@ -16,6 +16,7 @@ from linkstore.ingest.web.targets import (
     ForbiddenUrlError,
     RobotsError,
     SiteUnavailableError,
+    UnknownHostError,
     WebSettings,
     read_target,
 )
@@ -152,13 +153,13 @@ class Client:
         rules = self._robots[origin]
         if isinstance(rules, Protego):
             return rules
-        raise RobotsError(f"{origin}/robots.txt cannot be followed, so nothing is allowed: {rules}")
+        raise RobotsError(f"{rules} (for {origin}/robots.txt, without which nothing is requested)")
 
     def _fetch_rules(self, url: str) -> Protego | str:
         """Read a robots.txt and slow down as it wishes, or return why it cannot be followed."""
         try:
             found = self.ask(url, heed=False)
-        except ForbiddenUrlError:
+        except (ForbiddenUrlError, UnknownHostError):
             raise
         except FetchError as error:
             return str(error)

@@ -25,6 +25,7 @@ from linkstore.ingest.web.targets import (
     FetchError,
     ForbiddenUrlError,
     RequestTarget,
+    UnknownHostError,
     WebSettings,
     make_absolute_url,
     read_target,
@@ -405,12 +406,12 @@ def resolve(host: str, port: int) -> Sequence[str]:
     """Return the addresses of a host, in the order of preference of the system's resolver.
 
     Raises:
-        FetchError: If the name cannot be resolved.
+        UnknownHostError: If the name cannot be resolved.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
-        raise FetchError(f"the host {host} is not found: {error.strerror}", again=True) from error
+        raise UnknownHostError(f"the host {host} is not found: {error.strerror}", again=True) from error
     except UnicodeError as error:
         raise FetchError(f"{host!r} is not a host name: {error}") from error
     return list(dict.fromkeys(str(one[4][0]) for one in found))

@@ -7,6 +7,7 @@ URLs are parsed strictly, once, so that no two parsers can differ about the host
     LinkStoreError
     ├── FetchError              a URL that could not be fetched
     │   ├── ForbiddenUrlError   a URL or address that is never asked
+    │   ├── UnknownHostError    a host name that does not resolve
     │   └── RobotsError         a robots.txt cannot be read, so nothing may be requested
     └── UnavailableError
         └── SiteUnavailableError  the site does not answer, which ends a run
@@ -63,6 +64,10 @@ class FetchError(LinkStoreError):
 
 class ForbiddenUrlError(FetchError):
     """A URL is not requested: another scheme than http(s), a private address, a user name, an odd port."""
+
+
+class UnknownHostError(FetchError):
+    """The name of a host does not resolve: it is misspelled, or there is no network."""
 
 
 class RobotsError(FetchError, UnavailableError):
