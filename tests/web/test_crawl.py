@@ -214,7 +214,7 @@ def test_what_robots_txt_forbids_now_is_removed(serve, store):
     ("pages", "error", "message"),
     [
         ({"/robots.txt": Reply(body="User-agent: *\nDisallow: /\n")}, SourceNotFoundError, "robots.txt"),
-        ({"/robots.txt": Reply(status=503)}, FetchError, "the server answers 503 (for "),
+        ({"/robots.txt": Reply(status=503)}, FetchError, "the server answers 503 .for "),
         ({"/": Reply(status=404)}, SourceNotFoundError, "404"),
         ({"/": Reply(status=500)}, SiteUnavailableError, "500"),
         ({"/": Reply(headers={"Content-Type": "image/png"}, body=b"x")}, SourceNotFoundError, "image/png"),
