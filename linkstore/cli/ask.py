@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstore.cli.commands import JsonOption, StoreOption, TextArgument
+from linkstore.cli.commands import EmbeddingOption, JsonOption, StoreOption, TextArgument
 from linkstore.cli.exits import NOT_ANSWERED, SOURCE_INCOMPLETE, USAGE, UsageError, get_exit_code
 from linkstore.cli.output import MAX_SHOWN_SECTIONS, note, print_result, show, write_json
 from linkstore.cli.query import check_question, show_results
@@ -30,6 +30,7 @@ _NO_MODEL = (
 def ask(
     text: TextArgument,
     store: StoreOption,
+    embedding: EmbeddingOption = None,
     model: str | None = None,
     steps: Annotated[int, typer.Option(min=1)] = 40,
     tokens: Annotated[int | None, typer.Option(min=1)] = None,
@@ -61,7 +62,10 @@ def ask(
 
     chosen = chat_model(model, rate=rate)
     budget = Budget(steps=steps, tokens=tokens, seconds=seconds)
-    with open_store(store) as opened_store, graph_reader(opened_store, chosen, budget=budget) as reader:
+    with (
+        open_store(store, embedding=embedding) as opened_store,
+        graph_reader(opened_store, chosen, budget=budget) as reader,
+    ):
         if reader.facts is None:
             note(
                 "there are no facts of this store, so passages and links alone are read; see linkstore facts"

@@ -39,6 +39,15 @@ StoreOption = Annotated[
         help="The store: a folder, or cassandra://host:port/keyspace/table.",
     ),
 ]
+EmbeddingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--embedding",
+        metavar="NAME",
+        help="The embedding: wordllama, minilm, openai:MODEL, or package.module:function that makes it;"
+        " default that of the store, else LINKSTORE_EMBEDDING.",
+    ),
+]
 TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="The question.", show_default=False)]
 JsonOption = Annotated[bool, typer.Option(help="Print JSON.")]
 _LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"

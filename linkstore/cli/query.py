@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from linkstore.cli.commands import JsonOption, StoreOption, TextArgument
+from linkstore.cli.commands import EmbeddingOption, JsonOption, StoreOption, TextArgument
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import (
     MAX_SHOWN_SECTIONS,
@@ -42,6 +42,7 @@ MAX_QUERY_DEPTH: Final = 32
 def query(
     text: TextArgument,
     store: StoreOption,
+    embedding: EmbeddingOption = None,
     k: Annotated[int, typer.Option("-k", min=1, max=MAX_RETURNED)] = 10,
     start_k: Annotated[int | None, typer.Option(min=0, max=MAX_RETURNED)] = None,
     depth: Annotated[int | None, typer.Option(min=0, max=MAX_QUERY_DEPTH)] = None,
@@ -87,7 +88,7 @@ def query(
     links = parse_json_option(link_filter, "--link-filter")
     if not (chunks or json):
         chosen = replace(chosen, per_page=MAX_SHOWN_SECTIONS)
-    with open_core_store(store) as opened_store:
+    with open_core_store(store, embedding=embedding) as opened_store:
         hits = opened_store.search(text, strategy=chosen, filter=condition, link_filter=links)
     show_results(hits, text, chunks=chunks, json=json)
     if explain:

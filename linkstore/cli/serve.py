@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import typer
 
-from linkstore.cli.commands import StoreOption
+from linkstore.cli.commands import EmbeddingOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import note
 from linkstore.cli.stores import open_store, parse_json_option
@@ -32,6 +32,7 @@ _SECONDS: Final = 600.0
 def serve(
     store: StoreOption,
     memory: str | None = None,
+    embedding: EmbeddingOption = None,
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
     token: Annotated[str | None, typer.Option(envvar="LINKSTORE_SERVE_TOKEN")] = None,
     no_open: bool = False,
@@ -61,8 +62,10 @@ def serve(
     from linkstore.explorer.views import Views
 
     with ExitStack() as stack:
-        opened = stack.enter_context(open_store(store))
-        conversations = stack.enter_context(open_store(memory)) if memory else None
+        opened = stack.enter_context(open_store(store, embedding=embedding, by_words=True))
+        conversations = (
+            stack.enter_context(open_store(memory, embedding=embedding, by_words=True)) if memory else None
+        )
         endpoint = None
         if mcp:
             tools = make_tool_server(opened, about, write=write)  # says what is missing without the extra
@@ -85,6 +88,7 @@ def serve(
 
 def mcp(
     store: StoreOption,
+    embedding: EmbeddingOption = None,
     http: bool = False,
     host: str = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
@@ -120,7 +124,7 @@ def mcp(
 
     if http and not is_loopback(host) and not allow_host:
         raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
-    with open_store(store) as opened_store:
+    with open_store(store, embedding=embedding, by_words=True) as opened_store:
         serving = make_tool_server(opened_store, about, condition, write=write, max_depth=max_depth)
         from linkstore.agents.mcp_transport import log_to_stderr, serve_http, serve_stdio
 

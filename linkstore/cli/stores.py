@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from linkstore.cli.exits import UsageError, end_at_once
+from linkstore.cli.output import note
 from linkstore.errors import BackendError, LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
     from linkstore.engines.bookkeeping import Backend
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
+
+EMBEDDING_VARIABLE: Final = "LINKSTORE_EMBEDDING"
+"""Names the embedding of stores whose own one is not built in."""
 
 
 @contextmanager
@@ -31,21 +39,23 @@ def open_core_store(place: str, *, create: bool = False, embedding: str | None =
         As :func:`open_store`.
     """
     with end_at_once():
-        from linkstore.embeddings.names import get_encoder
         from linkstore.store.core import CoreStore
-    chosen = None if embedding is None else get_encoder(embedding)
     with open_backend(place, create=create) as backend:
-        yield CoreStore(backend, chosen)
+        yield CoreStore(backend, _choose_embedding(backend, embedding))
 
 
 @contextmanager
-def open_store(place: str, *, create: bool = False, embedding: str | None = None) -> Iterator[LinkStore]:
+def open_store(
+    place: str, *, create: bool = False, embedding: str | None = None, by_words: bool = False
+) -> Iterator[LinkStore]:
     """Open the store at ``place``, and close it in the end.
 
     Args:
         place: The value of ``--store``: a folder, or ``cassandra://host:port/keyspace/table``.
         create: Whether to make a new store if there is none.
-        embedding: Name of the embedding; default the recorded one, or the default of a new store.
+        embedding: Name of the embedding, or ``package.module:function`` that makes it; default the recorded
+            one if it is built in, else that of LINKSTORE_EMBEDDING, else wordllama for a new store.
+        by_words: Whether a store is searched by words, names and links where its embedding cannot be had.
 
     Raises:
         UsageError: If ``place`` is empty, of an unknown scheme, or a URL of another form.
@@ -55,11 +65,34 @@ def open_store(place: str, *, create: bool = False, embedding: str | None = None
         MissingExtraError: If ``place`` needs an extra that is not installed.
     """
     with end_at_once():
-        from linkstore.embeddings.names import get_embedding
+        from linkstore.embeddings.names import find_encoder, get_embedding
         from linkstore.store.linkstore import LinkStore
-    chosen = None if embedding is None else get_embedding(embedding)
     with open_backend(place, create=create) as backend:
+        chosen: Any = _choose_embedding(backend, embedding)
+        manifest = backend.run(backend.manifest())
+        if chosen is None and by_words and manifest.embedding is not None:
+            dimension = manifest.dimension or 1
+            chosen = find_encoder(manifest.embedding, dimension, get_embedding, by_words=True)
+            if getattr(chosen, "by_words", False):
+                note(
+                    f"{place} is searched by words, names and links: its embedding {manifest.embedding!r} was"
+                    " not given (LINKSTORE_EMBEDDING)"
+                )
         yield LinkStore(chosen, backend=backend)
+
+
+def _choose_embedding(backend: Backend, embedding: str | None) -> Embeddings | None:
+    """Return the embedding that the user gave, by the option or the environment; None: the recorded one."""
+    from linkstore.embeddings.names import is_built_in
+
+    place = embedding or os.environ.get(EMBEDDING_VARIABLE)
+    if not place or (embedding is None and is_built_in(backend.run(backend.manifest()).embedding or "")):
+        return None
+    from linkstore.embeddings.names import import_embedding
+
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # where a module of the user's lies, as for python -m
+    return import_embedding(place)
 
 
 @contextmanager

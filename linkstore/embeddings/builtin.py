@@ -6,7 +6,7 @@ from abc import ABC
 
 from langchain_core.embeddings import Embeddings
 
-from linkstore.embeddings.encoder import Encoder
+from linkstore.embeddings.encoder import AbsentEncoder, Encoder
 from linkstore.embeddings.onnx import BgeSmall, MiniLM
 from linkstore.embeddings.wordllama import WordLlama
 
@@ -17,6 +17,10 @@ class ArrayEmbeddings(Encoder, Embeddings, ABC):
     A text without any word or sign (empty, or white space only) has no direction, so it is refused
     rather than embedded as a zero or arbitrary vector.
     """
+
+
+class AbsentEmbeddings(AbsentEncoder, ArrayEmbeddings):
+    """Stands for the embedding of a store that is neither built in nor given: it refuses to embed."""
 
 
 class BgeSmallEmbeddings(BgeSmall, ArrayEmbeddings):

@@ -38,8 +38,8 @@ class Encoder(ABC):
     """
 
     instruction: ClassVar[str] = ""
-    name: ClassVar[str]
-    dimension: ClassVar[int]
+    name: str
+    dimension: int
 
     def embed_array(self, texts: Sequence[str]) -> Matrix:
         """Embed texts into one array.
@@ -78,6 +78,31 @@ class Encoder(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+class AbsentEncoder(Encoder):
+    """Stands for the embedding of a store that is neither built in nor given: it refuses to embed.
+
+    Args:
+        name: The name that the store records.
+        dimension: The dimension of its vectors.
+        reason: Why the embedding cannot be had.
+        by_words: Whether a store may take the vectors of documents with the words of a question for the
+            question's.
+    """
+
+    def __init__(self, name: str, dimension: int, reason: str, *, by_words: bool = False) -> None:
+        self.name = name
+        self.dimension = dimension
+        self.by_words = by_words
+        self._reason = reason
+
+    def _vectors(self, texts: Sequence[str]) -> Matrix:
+        raise EmbeddingError(
+            f"the store was built with the embedding {self.name!r}, which is needed to embed a text:"
+            f" {self._reason}; open the store with that embedding (on the command line: --embedding or"
+            " LINKSTORE_EMBEDDING=package.module:function)"
+        )
 
 
 def find_package_folder(package: str) -> Path | None:

@@ -8,12 +8,14 @@ Models are loaded on first use.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from linkstore.core.arguments import require
-from linkstore.embeddings.encoder import Encoder
+from linkstore.core.arguments import require, require_having
+from linkstore.embeddings.encoder import AbsentEncoder, Encoder
 from linkstore.embeddings.onnx import BgeSmall, MiniLM
 from linkstore.embeddings.wordllama import WordLlama
 from linkstore.errors import EmbeddingError, MissingExtraError
@@ -39,6 +41,7 @@ similarity has weight 1. docs/explanation/ranking.md says how these were measure
 """
 DEFAULT_LEXICAL_WEIGHT: Final = 1.0
 """The weight of words for any other embedding."""
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _OPENAI: Final = "openai:"
 _BGE: Final = "bge-small:"
 _BUILT_IN: Final[Mapping[str, Callable[[], Encoder]]] = {
@@ -51,6 +54,11 @@ _BUILT_IN: Final[Mapping[str, Callable[[], Encoder]]] = {
 }
 
 
+def is_built_in(name: str) -> bool:
+    """Say whether an embedding of this name is part of linkstore."""
+    return name in _BUILT_IN
+
+
 def get_encoder(name: str) -> Encoder | Embeddings:
     """Make an embedding as :func:`get_embedding`, but built-in ones without LangChain's slowly imported base.
 
@@ -59,6 +67,54 @@ def get_encoder(name: str) -> Encoder | Embeddings:
         MissingExtraError: See :func:`get_embedding`.
     """
     return _BUILT_IN[name]() if name in _BUILT_IN else get_embedding(name)
+
+
+def find_encoder(
+    name: str,
+    dimension: int,
+    make: Callable[[str], Encoder | Embeddings] = get_encoder,
+    *,
+    by_words: bool = False,
+) -> Encoder | Embeddings:
+    """Make the embedding that a store records, or one that stands for it where it cannot be had.
+
+    Args:
+        name: The recorded name. Nothing is imported by it, since whoever wrote the store chose it.
+        dimension: The recorded dimension.
+        make: Makes an embedding from its name.
+        by_words: See :class:`~linkstore.embeddings.encoder.AbsentEncoder`.
+    """
+    try:
+        return make(name)
+    except (EmbeddingError, MissingExtraError) as error:
+        reason = str(error)
+    if make is get_encoder:
+        return AbsentEncoder(name, dimension, reason, by_words=by_words)
+    from linkstore.embeddings.builtin import AbsentEmbeddings
+
+    return AbsentEmbeddings(name, dimension, reason, by_words=by_words)
+
+
+def import_embedding(place: str) -> Embeddings:
+    """Make an embedding from its name, or by a function of the user's.
+
+    Args:
+        place: A name as for :func:`get_embedding`, or ``package.module:function``, where the function takes
+            no argument and returns LangChain embeddings.
+
+    Raises:
+        EmbeddingError: If there is no such embedding, module or function, or it returns something else.
+        MissingExtraError: If the extra it needs is not installed.
+    """
+    module, _, function = place.partition(":")
+    if module in _BUILT_IN or module == _OPENAI.rstrip(":") or not (_DOTTED.fullmatch(module) and function):
+        return get_embedding(place)
+    try:
+        embedding: Embeddings = getattr(import_module(module), function)()
+    except Exception as error:
+        raise EmbeddingError(f"embedding {place!r}: {type(error).__name__}: {error}") from error
+    require_having("embed_documents", "LangChain embeddings", **{function: embedding})
+    return embedding
 
 
 def get_embedding(name: str) -> Embeddings:

@@ -14,7 +14,13 @@ from linkstore.core.arguments import omit_none, require_at_least, require_within
 from linkstore.core.calls import arun, call_engine, run
 from linkstore.core.plans import Operation
 from linkstore.core.processes import Lock
-from linkstore.embeddings.names import DEFAULT_EMBEDDING, DEFAULT_LEXICAL_WEIGHT, LEXICAL_WEIGHT, get_encoder
+from linkstore.embeddings.names import (
+    DEFAULT_EMBEDDING,
+    DEFAULT_LEXICAL_WEIGHT,
+    LEXICAL_WEIGHT,
+    find_encoder,
+    get_encoder,
+)
 from linkstore.engines.bookkeeping import Backend
 from linkstore.errors import StoreBusyError, StoreFormatError, StoreUnavailableError
 from linkstore.store.embedding import StoreEmbedding
@@ -42,7 +48,9 @@ class StoreBase:
         self._observers: tuple[Observer, ...] = ()
         self._observing = Lock()
         manifest = backend.run(backend.manifest())
-        model = embedding or self._embedding_by_name(manifest.embedding or DEFAULT_EMBEDDING)
+        model = embedding or find_encoder(
+            manifest.embedding or DEFAULT_EMBEDDING, manifest.dimension or 1, self._embedding_by_name
+        )
         self._embedding = StoreEmbedding(backend, model, manifest)
         self._floor = _parse_number(FLOOR_NOTE, backend.run(backend.note(FLOOR_NOTE)))
         self._lexical = self._weigh_words(

@@ -11,10 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
+
 from linkstore.core.arrays import Floats, cosine_similarities, normalize_vectors
-from linkstore.core.calls import Call, call_engine
-from linkstore.core.plans import Operation
-from linkstore.embeddings.encoder import Encoder
+from linkstore.core.calls import Call, call_engine, call_plan
+from linkstore.core.filters import EVERYTHING, Condition
+from linkstore.core.lexical import extract_question_terms
+from linkstore.core.plans import Lexical, LexicalMatches, Operation, Plan, Vectors
+from linkstore.embeddings.encoder import AbsentEncoder, Encoder
 from linkstore.embeddings.names import embedding_name, has_model
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Manifest, Record
@@ -30,6 +34,7 @@ MIN_COSINE: Final = 0.99
 
 The built-in ones give at least 0.9999997, whatever the batch; MiniLM with and without a prefix before its
 texts gives 0.97 in the median."""
+_FEEDBACK_DOCUMENTS: Final = 8
 _PROBE_CANDIDATES: Final = 8
 """The probe is the shortest text of so many documents."""
 _REMEDY: Final = "open it with the embedding that it was built with, or build a new store"
@@ -59,13 +64,15 @@ class StoreEmbedding:
                 f" {manifest.dimension}, and it gives {model.dimension}; {_REMEDY}"
             )
 
-    def embed_query(self, text: str) -> Operation[Any]:
+    def embed_query(self, text: str, scope: Condition = EVERYTHING) -> Operation[Any]:
         """Return the embedding of a question: a vector.
 
         Raises:
             EmbeddingError: If this is not the embedding of the store.
         """
         yield from self._check()
+        if isinstance(self.model, AbsentEncoder) and self.model.by_words:
+            return (yield call_plan(self._backend, _average_matches(text), scope))
         return (yield self._request("embed_query", text))
 
     def embed_documents(self, texts: Sequence[str]) -> Operation[Any]:
@@ -137,3 +144,24 @@ class StoreEmbedding:
                 " name"
             )
         return f"the store was built with the embedding {manifest.embedding!r}, not {self.name!r}"
+
+
+def _average_matches(text: str) -> Plan[Floats]:
+    """Return the mean vector of the documents that match the words of a question best.
+
+    It stands for the vector of the question where that cannot be computed, as in relevance feedback:
+    J. Rocchio, Relevance Feedback in Information Retrieval, 1971.
+
+    Raises:
+        EmbeddingError: If no document has a word of the question.
+    """
+    terms, _ = extract_question_terms(text)
+    matches: LexicalMatches = yield Lexical(terms=terms, k=_FEEDBACK_DOCUMENTS)
+    if not len(matches.refs):
+        raise EmbeddingError(
+            f"no document has a word of {text[:80]!r}, and without the embedding of the store questions are"
+            " compared by words alone; use other words"
+        )
+    vectors: Floats = yield Vectors(refs=matches.refs)
+    mean: Floats = np.average(vectors, axis=0, weights=matches.score).astype(np.float32)
+    return mean

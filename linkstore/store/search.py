@@ -242,7 +242,7 @@ class SearchMethods(StoreBase):
         least = LEAST_SIMILARITY.get(self._embedding.name)
         question = replace(question, least_similarity=least, lexical=self._lexical)
         check_depth(strategy, strategy.hops, self._max_depth)
-        vector = (yield from self._embedding.embed_query(text)) if given is None else given
+        vector = (yield from self._embedding.embed_query(text, options.scope)) if given is None else given
         manifest: Manifest = yield call_engine(backend, backend.manifest())
         question = replace(question, vector=normalize_vector(vector, manifest.dimension))
         plan = limit_depth(strategy.plan(question), strategy, self._max_depth)
