@@ -228,7 +228,8 @@ class PageTitles:
         """Return what of this the title of a page depends on, as a text for its digest."""
         titles = sorted(self._titles.get(url, ()))
         told = [(title in self._shared, self.telling(title, url)) for title in titles]
-        return f"{len(self._titles) > 1}{told}{sorted(self._find_common(url))}"
+        chosen = len(titles) > 1 and len(self._titles) > 1
+        return f"{chosen}{told}{sorted(self._find_common(url))}"
 
     def choose(self, page: PageContent, url: str) -> PageContent:
         """Return a page with the title that is its own: its main heading, or what it says in ``<title>``.
