@@ -28,7 +28,7 @@ demo: $(RUN) $(SITE)/index.html ## Show what links find; then index this project
 	$(BIN)/linkstore demo
 	$(BIN)/linkstore index $(SITE) --store $(DEMO_STORE)
 	$(BIN)/linkstore query "What is a hub, and why is it not followed?" \
-		--store $(DEMO_STORE) --start-k 2 --depth 1 -k 4
+		--store $(DEMO_STORE) -k 4
 	@echo 'see it in the browser:  $(BIN)/linkstore serve --store $(DEMO_STORE)'
 
 test: $(DEV) ## Run the tests, with a sample of the long counts; ARGS go to pytest
