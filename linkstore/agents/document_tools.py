@@ -135,8 +135,9 @@ def search(
     if not is_unicode(question):
         raise StrategyError("the question is not valid Unicode (it has a lone surrogate); ask it anew")
     hits: Hits = yield scope.search(question, strategy)
-    if not hits:
+    if not hits or hits.doubt:
         yield from record_unanswered(scope.backend, [question])
+    if not hits:
         return make_empty_answer(hits.reason or "no document matches", _advise_search(hits))
     on_path = {step.id for hit in hits if hit.depth > 1 for step in hit.path}
     between = yield from find_documents(scope, sorted(on_path))
@@ -158,6 +159,8 @@ def search(
     ]
     if left_out:
         notes.append(f"Relations meet at {left_out:,} more documents, which are not shown.")
+    if hits.doubt:
+        notes.insert(0, escape_unprintable(f"Probably nothing here is about this: {hits.doubt}."))
     heading = f"{len(results)} results; cite a document by its id in brackets, or its URL."
     return make_results_answer(heading, results, notes, left_out=left_out)
 

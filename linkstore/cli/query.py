@@ -137,6 +137,8 @@ def show_results(hits: Hits, text: str, *, chunks: bool = False, json: bool = Fa
         show_pages(hits, text)
     if not hits:
         note(f"no hit: {hits.reason}")
+    elif hits.doubt:
+        note(f"probably nothing here is about this: {hits.doubt}")
 
 
 def check_question(text: str) -> None:

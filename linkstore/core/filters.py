@@ -3,13 +3,16 @@
 A filter is a dict: ``{"lang": "en", "year": {"$gte": 2020}}``. Fields are literal top-level
 metadata keys; several fields, and several operators of one field, must all hold.
 
-Operators: ``$eq $ne $gt $gte $lt $lte $in $nin $exists $and $or $not``.
+Operators: ``$eq $ne $gt $gte $lt $lte $in $nin $contains $all $size $exists $and $or $not``.
 
 Type rules: numbers compare by value (``1`` equals ``1.0``); a boolean equals only a boolean
 (``1`` is not ``true``), a string only a string (``1`` is not ``"1"``), null only null. Lists and
-dicts are equal as wholes, by the same rules. ``$gt $gte $lt $lte`` hold between two numbers or
-between two strings (by code point) and are false otherwise. A missing field fails every operator
-except ``$ne``, ``$nin`` and ``{"$exists": false}``. ``$not`` negates the filter that it encloses.
+dicts are equal as wholes, by the same rules; a list also equals each of its members, so ``{"tags": "home"}``
+and ``{"tags": {"$in": ["home"]}}`` hold for a list that has it, as in MongoDB. ``$contains`` holds only for a
+list with this member, ``$all`` for one with all of these, ``$size`` for one of this length. ``$gt $gte $lt
+$lte`` hold between two numbers or between two strings (by code point) and are false otherwise. A missing
+field fails every operator except ``$ne``, ``$nin`` and ``{"$exists": false}``. ``$not`` negates the filter
+that it encloses.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ _ORDERED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "$lt": operator.lt,
     "$lte": operator.le,
 }
-OPERATORS: Final = ("$eq", "$ne", *_ORDERED, "$in", "$nin", "$exists", "$and", "$or", "$not")
+_OF_LISTS: Final = ("$contains", "$all", "$size")
+OPERATORS: Final = ("$eq", "$ne", *_ORDERED, "$in", "$nin", *_OF_LISTS, "$exists", "$and", "$or", "$not")
 """Every operator of the language."""
 
 
@@ -46,7 +50,7 @@ class Condition:
 
     Args:
         key: Canonical JSON of the filter; two conditions with the same key are equal.
-        equalities: Fields that must equal a scalar, for engines that can look them up.
+        equalities: Fields that must equal a scalar, or be a list with it, for engines that can look them up.
         test: Returns whether a document's metadata satisfies the filter.
         needed: Fields that some part of the filter needs: it holds for no document without the field.
     """
@@ -207,9 +211,11 @@ def _parse_comparison(name: str, op: str, value: Any) -> Test:
     if op in ("$eq", "$ne"):
         _check_operand(name, value)
         wanted = op == "$eq"
-        return lambda metadata: (name in metadata and _is_equal(metadata[name], value)) is wanted
+        return lambda metadata: (name in metadata and _has_value(metadata[name], value)) is wanted
     if op in _ORDERED:
         return _parse_ordering(name, op, value)
+    if op in _OF_LISTS:
+        return _parse_list_test(name, op, value)
     raise FilterError(f"{name}: unknown operator {op!r}; known: {', '.join(OPERATORS)}")
 
 
@@ -220,8 +226,29 @@ def _parse_membership(name: str, op: str, value: Any) -> Test:
         _check_operand(name, item)
     wanted = op == "$in"
     return lambda metadata: (
-        (name in metadata and any(_is_equal(metadata[name], item) for item in value)) is wanted
+        (name in metadata and any(_has_value(metadata[name], item) for item in value)) is wanted
     )
+
+
+def _parse_list_test(name: str, op: str, value: Any) -> Test:
+    """Parse an operator that holds only for lists."""
+    if op == "$size":
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise FilterError(f"{name}: $size needs a number of members, not {value!r}")
+    elif op == "$all" and (not isinstance(value, list | tuple) or not value):
+        raise FilterError(f"{name}: $all needs a non-empty list, not {value!r}")
+    _check_operand(name, value)
+    wanted = value if op == "$all" else [value]
+
+    def test(metadata: Mapping[str, Any]) -> bool:
+        stored = metadata.get(name)
+        if not isinstance(stored, list | tuple):
+            return False
+        if op == "$size":
+            return bool(len(stored) == value)
+        return all(any(_is_equal(member, item) for member in stored) for item in wanted)
+
+    return test
 
 
 def _parse_ordering(name: str, op: str, value: Any) -> Test:
@@ -248,6 +275,13 @@ def _check_operand(name: str, value: Any) -> None:
     if isinstance(value, list | tuple):
         for item in value:
             _check_operand(name, item)
+
+
+def _has_value(stored: Any, wanted: Any) -> bool:
+    """Say whether a stored value is the wanted one, or a list with it."""
+    if _is_equal(stored, wanted):
+        return True
+    return isinstance(stored, list | tuple) and any(_is_equal(member, wanted) for member in stored)
 
 
 def _is_equal(stored: Any, wanted: Any) -> bool:

@@ -280,12 +280,15 @@ class Hits(Items[Hit]):
         hits: Best first.
         cuts: The documents and link groups that were left out, and why.
         reason: Why the result is empty; None if it is not.
+        doubt: Why the question seems to be about something else than the store, so that the hits are only the
+            nearest documents; None if it does not.
         strategy: The strategy, as text.
     """
 
     hits: tuple[Hit, ...]
     cuts: tuple[Cut, ...] = ()
     reason: str | None = None
+    doubt: str | None = None
     strategy: str = ""
 
     @property
@@ -319,7 +322,11 @@ class Hits(Items[Hit]):
 
     def documents(self) -> list[Document]:
         """Return copies of the documents, each with its hit's fields under ``metadata["linkstore"]``."""
-        return [hit.to_document() for hit in self.hits]
+        documents = [hit.to_document() for hit in self.hits]
+        if self.doubt is not None:
+            for document in documents:
+                document.metadata["linkstore"]["doubt"] = self.doubt
+        return documents
 
     def graph(self) -> HitGraph:
         """Return the documents found, the links that led to them, and the links among them."""
@@ -361,6 +368,8 @@ class Hits(Items[Hit]):
         lines = [self.strategy] if self.strategy else []
         if self.reason:
             lines.append(f"no hit: {self.reason}")
+        if self.doubt:
+            lines.append(f"doubtful: {self.doubt}")
         for rank, hit in enumerate(self.hits, 1):
             lines.append(
                 f"{rank:>3}. {escape_unprintable(str(hit.document.id))}  score {hit.score:.4f}  "

@@ -247,7 +247,7 @@ class Watch(StoreObserver):
             strategy=searched.strategy,
             began=searched.began,
             seconds=searched.seconds,
-            reason=None if found else str(searched.error if found is None else found.reason),
+            reason=found.doubt if found else str(searched.error if found is None else found.reason),
             failed=found is None,
         )
         with self._lock:

@@ -116,6 +116,7 @@ def describe_hits(hits: Hits, question: str) -> dict[str, Any]:
         "question": question,
         "strategy": hits.strategy,
         "reason": hits.reason,
+        "doubt": hits.doubt,
         "hits": [_describe_hit(hit, question) for hit in hits],
         "pages": [
             {"page": page.page, "hits": [hits.hits.index(hit) for hit in page.hits]}

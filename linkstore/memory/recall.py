@@ -413,7 +413,7 @@ def _search_views(
         if len(views) > 1 and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
             chosen = replace(strategy, named=0)
         hits: Hits = yield request_search(store, view.text, strategy=chosen, k=pool, filter=scope)
-        found.append(hits)
+        found.append(replace(hits, hits=()) if hits.doubt else hits)
     best = fuse_views(views, found, pool)
     if memory.reranker is None or not best:
         return best

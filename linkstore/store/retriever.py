@@ -163,4 +163,5 @@ def _summarize_hits(hits: Hits) -> dict[str, Any]:
         "hits_by_depth": dict(sorted(by_depth.items())),
         "cuts": [str(cut) for cut in hits.cuts],
         "reason": hits.reason,
+        "doubt": hits.doubt,
     }

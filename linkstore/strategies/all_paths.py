@@ -15,7 +15,7 @@ from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Chain, Hits, Triple
 from linkstore.core.plans import Documents, Ids, Plan, StoredDocument, Tags, rank_refs
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
-from linkstore.strategies.first_stage import FirstStage, add_own_starts, find_missing_subject, run_first_stage
+from linkstore.strategies.first_stage import FirstStage, add_own_starts, find_doubt, run_first_stage
 from linkstore.strategies.names import NAMING_KINDS, find_named_documents
 from linkstore.strategies.results import (
     LinkTexts,
@@ -327,10 +327,8 @@ class AllPaths(Traversing):
         named, sure = yield from find_named_documents(
             question, stage.having, stage.worded, NAMING_KINDS, self.named, cap
         )
-        missing = "" if sure else (yield from find_missing_subject(stage, question, self))
-        trail.cut("floor", len(stage.refs) if missing else 0, 0, missing)
-        named = named.take(np.full(len(named), not missing))
-        start_k = 0 if len(named) or missing else self.start_k
+        trail.doubt = None if sure else (yield from find_doubt(stage, question, self))
+        start_k = 0 if len(named) else self.start_k
         best = yield from rank_refs(stage.refs, stage.scores(stage.refs, stage.similarity), start_k)
         found = FoundDocuments.unlinked(
             np.concatenate((named.refs, stage.refs[best])),
@@ -341,7 +339,7 @@ class AllPaths(Traversing):
         trail.add((yield from limit_nodes(trail, starting, 0, self)))
         if not len(trail):
             best_similarity = stage.highest if self.start_k else None
-            return report_none_found(trail, question, self.start_k, self, best_similarity, missing)
+            return report_none_found(trail, question, self.start_k, self, best_similarity)
         starts = _score_starts(trail, stage, stage.refs[best])
         meant = set(np.flatnonzero(~is_member(trail.refs, stage.refs[best])).tolist())
         edges = yield from select_edges(trail, (yield from self._follow_all(trail, question)))

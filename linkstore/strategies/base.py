@@ -166,7 +166,7 @@ class Question:
         roots: Ids of additional seeds.
         links: Links to follow from the query, as if it were a document with these links.
         least_similarity: Below this, no document is similar to it; None if that is not known. See
-            ``find_missing_subject`` of :mod:`linkstore.strategies.first_stage`.
+            ``find_doubt`` of :mod:`linkstore.strategies.first_stage`.
         lexical: Weight of words for strategies that set none, where similarity has weight 1.
     """
 
@@ -246,9 +246,9 @@ class Traversing(Strategy):
     Args:
         min_similarity: Minimum similarity of seeds found by similarity, in [-1, 1]. None, the default, takes
             that of the store (:meth:`LinkStore.set_min_similarity
-            <linkstore.LinkStore.set_min_similarity>`). Without one, strategies with a search by words find
-            nothing for a question about another subject, whose words no document has
-            (:data:`~linkstore.embeddings.names.LEAST_SIMILARITY`), and others have no minimum. A value of -1
+            <linkstore.LinkStore.set_min_similarity>`). Without one there is no minimum, and strategies
+            with a search by words doubt a question whose words no document has
+            (:data:`~linkstore.embeddings.names.LEAST_SIMILARITY`). A value of -1
             is no minimum. It does not apply to ``initial_roots`` and ``initial_links``.
         kinds: Kinds of link to follow: names, or a dict of names to weights from 0 to 1. None, the
             default, follows all kinds with weight 1.

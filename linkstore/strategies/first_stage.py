@@ -142,8 +142,8 @@ def run_first_stage(
     )
 
 
-def find_missing_subject(stage: FirstStage, question: Question, controls: Traversing) -> Plan[str]:
-    """Say why a question, which means no document by name, is about something else; "" if it need not be.
+def find_doubt(stage: FirstStage, question: Question, controls: Traversing) -> Plan[str | None]:
+    """Say why a question, which means no document by name, seems to be about something else; None if not.
 
     It is if half of its words, and at least two, are in no document, and no document is similar to it. Slips
     do not count, which the nearest documents spell otherwise. If the caller or the store sets a minimum
@@ -151,21 +151,18 @@ def find_missing_subject(stage: FirstStage, question: Question, controls: Traver
     """
     least, unknown = question.least_similarity, stage.unknown
     if least is None or controls.min_similarity is not None or stage.highest is None:
-        return ""
+        return None
     asked, _ = extract_question_terms(question.text)
     enough = max(FEWEST_UNKNOWN, len(asked) / 2)
     if stage.highest >= least or len(unknown) < enough:
-        return ""
+        return None
     nearest = stage.refs[np.argsort(-stage.similarity, kind="stable")[:SLIP_DOCUMENTS]]
     documents: list[plans.StoredDocument] = yield plans.Documents(refs=nearest)
     written = {word for one in documents for word in tokenize(one.text[:SLIP_CHARACTERS])}
     unknown = tuple(word for word in unknown if not _is_slip(word, written))
     if len(unknown) < enough:
-        return ""
-    return (
-        f"no document has the words {', '.join(unknown)}, and the most similar one has {stage.highest:.2f}"
-        " (a min_similarity of -1 finds the nearest)"
-    )
+        return None
+    return f"no document has the words {', '.join(unknown)}, and the most similar one has {stage.highest:.2f}"
 
 
 def _is_slip(word: str, written: Iterable[str]) -> bool:

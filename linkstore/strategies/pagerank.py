@@ -31,7 +31,7 @@ from linkstore.strategies.base import (
 )
 from linkstore.strategies.first_stage import (
     FirstStage,
-    find_missing_subject,
+    find_doubt,
     find_question_targets,
     run_first_stage,
 )
@@ -274,11 +274,9 @@ class PageRank(Traversing):
             trail, question, self, stage, self.named_kinds, self.named, cap, rare=cap
         )
         known = stage.joined(own)
-        missing = "" if meant else (yield from find_missing_subject(stage, question, self))
-        if missing:
-            trail.cut("floor", len(known), 0, missing)
-        if missing or not len(known):
-            return report_none_found(trail, question, self.pool, self, stage.highest, missing)
+        trail.doubt = None if meant else (yield from find_doubt(stage, question, self))
+        if not len(known):
+            return report_none_found(trail, question, self.pool, self, stage.highest)
         seeds = known.refs[(yield from rank_refs(known.refs, stage.scores_of(known), self.start_k))]
         starting = is_member(known.refs, np.concatenate((seeds, own.refs)))
         frontier = trail.add((yield from limit_nodes(trail, known.take(starting), 0, self)))

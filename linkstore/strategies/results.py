@@ -78,16 +78,13 @@ def limit_per_page(refs: Ints, k: int, per_page: int) -> Plan[Ints]:
 
 
 def report_none_found(
-    trail: Trail, question: Question, k: int, controls: Traversing, best: float | None, missing: str = ""
+    trail: Trail, question: Question, k: int, controls: Traversing, best: float | None
 ) -> Hits:
     """Return a result without hits, as none of ``k`` documents to start from is found, and say why.
 
-    ``best`` is the highest similarity of any document, ``missing`` says why the question is about something
-    else.
+    ``best`` is the highest similarity of any document.
     """
-    if missing:
-        reason = missing
-    elif best is not None:
+    if best is not None:
         reason = f"no document reaches min_similarity {controls.floor}; the best has {best:.4f}"
     elif k == 0:
         reason = "; ".join(["start_k is 0, and no root or link leads to a document", *map(str, trail.cuts)])
@@ -355,7 +352,7 @@ def make_hits(
             zip(positions.tolist(), scores.tolist(), similarity.tolist(), strict=True)
         )
     )
-    return Hits(hits=hits, cuts=tuple(trail.cuts), strategy=str(strategy))
+    return Hits(hits=hits, cuts=tuple(trail.cuts), doubt=trail.doubt, strategy=str(strategy))
 
 
 def _list_path(position: int, arrivals: Mapping[int, Arrival]) -> list[int]:

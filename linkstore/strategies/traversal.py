@@ -282,6 +282,7 @@ class Trail:
 
     def __init__(self) -> None:
         self.cuts: list[Cut] = []
+        self.doubt: str | None = None
         self.refs: Ints = NO_REFS
         self.similarity: Floats = NO_SCORES
         self.weight: Floats = NO_SCORES

@@ -259,11 +259,14 @@ def manual():
 
 
 @pytest.mark.parametrize("strategy", [PageRank(), AllPaths(), Relations()])
-def test_a_question_about_something_else_finds_nothing_and_hears_why(manual, strategy):
-    found = manual.search("sourdough recipes without yeast", strategy=strategy)
-    assert (len(found), [cut.reason for cut in found.cuts][:1]) == (0, ["floor"])
-    assert "no document has the words sourdough, recipes, yeast" in found.reason
-    assert manual.search("sourdough recipes without yeast", strategy=replace(strategy, min_similarity=-1.0))
+def test_a_question_about_something_else_finds_the_nearest_and_hears_the_doubt(manual, strategy):
+    hits = manual.search("sourdough recipes without yeast", strategy=strategy)
+    assert hits
+    assert "no document has the words sourdough, recipes, yeast" in hits.doubt
+    assert "no document has the words sourdough" in hits.documents()[0].metadata["linkstore"]["doubt"]
+    assert "doubtful: no document has the words sourdough" in hits.explain()
+    own = manual.search("sourdough recipes without yeast", strategy=replace(strategy, min_similarity=-1.0))
+    assert own.doubt is None, "a minimum of the caller's decides instead"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def same(a: Any, b: Any) -> bool:
     return a == b
 
 
-def holds(value: Any, op: str, wanted: Any) -> bool:
+def holds(value: Any, op: str, wanted: Any) -> bool:  # noqa: C901 - one case an operator
     if op == "$not":
         return not all(holds(value, inner, operand) for inner, operand in wanted.items())
     if op == "$exists":
@@ -49,10 +49,17 @@ def holds(value: Any, op: str, wanted: Any) -> bool:
         return not holds(value, {"$ne": "$eq", "$nin": "$in"}[op], wanted)
     if value is MISSING:
         return False
+    members = value if json_type(value) == "list" else []
     if op == "$eq":
-        return same(value, wanted)
+        return True in [same(part, wanted) for part in (value, *members)]
     if op == "$in":
-        return True in [same(value, item) for item in wanted]
+        return True in [same(part, item) for item in wanted for part in (value, *members)]
+    if op == "$contains":
+        return True in [same(part, wanted) for part in members]
+    if op == "$all":
+        return False not in [holds(value, "$contains", item) for item in wanted]
+    if op == "$size":
+        return json_type(value) == "list" and len(value) == wanted
     if json_type(value) != json_type(wanted):
         return False
     return {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}[op](
@@ -96,6 +103,9 @@ OPERATIONS = st.recursive(
         st.tuples(st.sampled_from(["$eq", "$ne"]), VALUES),
         st.tuples(st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), ORDERABLE),
         st.tuples(st.sampled_from(["$in", "$nin"]), st.lists(VALUES, max_size=3)),
+        st.tuples(st.just("$contains"), VALUES),
+        st.tuples(st.just("$all"), st.lists(VALUES, min_size=1, max_size=2)),
+        st.tuples(st.just("$size"), st.integers(0, 3)),
         st.tuples(st.just("$exists"), st.booleans()),
     ).map(lambda pair: dict([pair])),
     lambda inner: st.one_of(
@@ -231,6 +241,28 @@ def test_equality_by_type(stored: Any, wanted: Any, equal: bool) -> None:
         assert parse_filter({"a": {"$nin": ["?", other]}}).matches({"a": one}) is not equal
 
 
+@pytest.mark.parametrize(
+    ("filter", "passes"),
+    [
+        ({"tags": "home"}, True),
+        ({"tags": {"$ne": "home"}}, False),
+        ({"tags": {"$in": ["garden", "roof"]}}, True),
+        ({"tags": {"$nin": ["roof"]}}, True),
+        ({"tags": ["home", "garden"]}, True),
+        ({"tags": ["garden", "home"]}, False),
+        ({"tags": {"$contains": "home"}}, True),
+        ({"tags": {"$all": ["garden", "home"]}}, True),
+        ({"tags": {"$all": ["home", "roof"]}}, False),
+        ({"tags": {"$size": 2}}, True),
+        ({"lang": {"$contains": "en"}}, False),
+        ({"lang": {"$size": 2}}, False),
+        ({"tags": {"$contains": 1}}, False),
+    ],
+)
+def test_a_list_is_filtered_by_its_members(filter: dict[str, Any], passes: bool) -> None:
+    assert parse_filter(filter).matches({"tags": ["home", "garden"], "lang": "en"}) is passes
+
+
 @pytest.mark.parametrize("op", ["$gt", "$gte", "$lt", "$lte"])
 @pytest.mark.parametrize(
     ("stored", "wanted"), [(True, 1), (True, 0), ("1", 1), (1, "1"), (None, 0), ([1], 0)]
@@ -341,5 +373,6 @@ def test_a_filter_has_at_most_100_levels(key: str) -> None:
 
 def test_every_operator_is_known_to_the_reference() -> None:
     assert set(OPERATORS) == {
-        *("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$and", "$or", "$not")
+        *("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$all", "$size"),
+        *("$exists", "$and", "$or", "$not"),
     }

@@ -204,6 +204,7 @@ LONGEST_KEY: Final = 65_535
 """Maximum length of a key in bytes. Ids that are longer, or empty, are not sent to the server."""
 LONGEST_ID: Final = 65_000
 """Maximum length of an id in bytes of UTF-8; together with a word and a hash it must fit into a key."""
+_BEHIND_NAME: Final = "\x1f"
 LONGEST_TERM: Final = 512
 """Longer values (bytes of UTF-8) are not searchable; the server's index accepts at most 1,024 bytes."""
 _REQUIRED_COLUMNS: Final = 6
@@ -511,11 +512,17 @@ def _parse_links(id: str, written: str | bytes) -> Any:
 
 
 def select_searchable(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fields that the server can look up for a filter, which have one short value."""
-    entries = {
-        name: format_term(value) for name, value in metadata.items() if len(name.encode()) <= LONGEST_TERM
-    }
-    return {name: found for name, found in entries.items() if found is not None}
+    """Return entries by which the server looks up equalities: field and term as key, and an empty value.
+
+    A field with a list has an entry for each of its members, since a list equals them in filters.
+    """
+    entries: dict[str, str] = {}
+    for name, value in metadata.items():
+        for part in value if isinstance(value, list | tuple) else (value,):
+            term = format_term(part)
+            if term is not None and len(name.encode()) <= LONGEST_TERM:
+                entries[f"{name}{_BEHIND_NAME}{term}"] = ""
+    return entries
 
 
 def format_term(value: object) -> str | None:

@@ -157,6 +157,10 @@ FILTERS: tuple[Filter, ...] = (
     {"$or": [{"v": "1"}, {"w": {"$exists": True}}]},
     {"v": 1, "w": 2},
     {"unknown": {"$ne": 3}},
+    {"v": "a"},
+    {"v": {"$contains": 1}},
+    {"v": {"$all": ["a", 1.0]}},
+    {"v": {"$size": 2}},
 )
 
 

@@ -47,6 +47,7 @@ export function showAnswer(answer: Answer, open: (id: string) => void, other: An
     answer.seconds === undefined ? null
       : h("p", { class: "muted" }, `${count(answer.hits.length, "hit")} in ${(answer.seconds * 1000).toFixed(0)} ms`),
     answer.reason ? message(`No hit: ${answer.reason}`) : null,
+    answer.doubt ? message(`Probably nothing here is about this: ${answer.doubt}. The nearest all the same:`) : null,
     h("div", { class: "columns" },
       h("ol", { class: "pages" }, ...answer.pages.map((page) => showPage(answer, page.hits, open, other))),
       answer.graph.nodes.length ? picture : null,

@@ -66,6 +66,7 @@ export interface Answer {
   question: string;
   strategy: string;
   reason: string | null;
+  doubt: string | null;
   hits: Hit[];
   pages: { page: string; hits: number[] }[];
   graph: Graph;
