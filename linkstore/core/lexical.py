@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from linkstore.core.text import STOP_WORDS, tokenize
+from linkstore.core.text import STOP_WORDS, split_unspaced, tokenize
 
 K1: Final = 1.2
 """How soon more of the same word stops counting."""
@@ -38,16 +38,19 @@ Counts = TypeVar("Counts", float, npt.NDArray[np.float64])
 def extract_terms(text: str) -> tuple[str, ...]:
     """Return the words that lexical search compares, in order: folded, without stop words.
 
-    A possessive 's is dropped and so are apostrophes.
+    A possessive 's is dropped and so are apostrophes. See :func:`.split_unspaced` for scripts without spaces.
     """
     if not text:  # as most names are
         return ()
-    found = tuple(filterfalse(STOP_WORDS.__contains__, tokenize(text)))
-    if max(map(len, found), default=0) > MAX_WORD_LENGTH:
-        found = tuple(word for word in found if len(word) <= MAX_WORD_LENGTH)
-    if "'" not in "".join(found):
-        return found
-    return tuple(word.removesuffix("'s").replace("'", "") if "'" in word else word for word in found)
+    words: Sequence[str] = tuple(filterfalse(STOP_WORDS.__contains__, tokenize(text)))
+    joined = "".join(words)
+    if "'" in joined:
+        words = [word.removesuffix("'s").replace("'", "") if "'" in word else word for word in words]
+    if not joined.isascii():
+        words = split_unspaced(words)
+    if max(map(len, words), default=0) > MAX_WORD_LENGTH:
+        words = [word for word in words if len(word) <= MAX_WORD_LENGTH]
+    return tuple(words)
 
 
 def extract_question_terms(text: str) -> tuple[tuple[str, ...], int]:

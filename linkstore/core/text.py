@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 from unicodedata import category, normalize
 
@@ -69,6 +70,23 @@ _ENGLISH: Final = """
 
 STOP_WORDS: Final = frozenset(_ENGLISH.split())
 """English words that say nothing about a text's subject, folded."""
+
+_HIRAGANA: Final = "\u3041-\u309f"
+_SCRIPTS: Final = (
+    "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",  # Chinese characters
+    "\u30a1-\u30ff\u31f0-\u31ff",  # katakana
+    "\u0e00-\u0eff",  # Thai, Lao
+    "\u1000-\u109f\u1780-\u17ff",  # Burmese, Khmer
+)
+UNSPACED: Final = _HIRAGANA + "".join(_SCRIPTS)
+"""Letters and marks of scripts that leave no space between words, for a character class."""
+_HANGUL: Final = "\uac00-\ud7a3"
+_PAIRED: Final = re.compile(f"[{UNSPACED}{_HANGUL}]")
+_RUN: Final = re.compile(
+    rf"(?P<hiragana>[{_HIRAGANA}]+)|(?P<paired>{'|'.join(f'[{script}]+' for script in (*_SCRIPTS, _HANGUL))})"
+    rf"|[^{UNSPACED}{_HANGUL}]+"
+)
+_LETTER: Final = re.compile(r"\w\W*")
 
 
 def is_unicode(text: str) -> bool:
@@ -144,6 +162,28 @@ def find_words(text: str) -> Iterator[re.Match[str]]:
     The two differ for the few characters that fold to several words, or to none.
     """
     return _compile_word_pattern(find_joining(text)).finditer(text)
+
+
+def split_unspaced(words: Sequence[str]) -> Sequence[str]:
+    """Split the folded words of scripts without spaces into pairs of neighbouring letters, in order.
+
+    Only runs of one script have pairs, and a single letter stays itself. Korean is split too, because its
+    particles are attached. Hiragana, which mostly spells endings and particles, counts only if there is no
+    other word. Source: J. Savoy, "Comparative Study of Monolingual and Multilingual Search Models for Use
+    with Asian Languages", ACM Transactions on Asian Language Information Processing 4(2), 2005.
+    """
+    if not _PAIRED.search("".join(words)):
+        return words
+    split: list[str] = []
+    hiragana: list[str] = []
+    for run in (run for word in words for run in _RUN.finditer(word)):
+        letters = _LETTER.findall(run[0])
+        if run.lastgroup is None:
+            split += ["".join(letters)] if letters else []
+        else:
+            pairs = map("".join, pairwise(letters)) if len(letters) > 1 else letters
+            (hiragana if run["hiragana"] else split).extend(pairs)
+    return split or hiragana
 
 
 def split_sentences(text: str) -> list[str]:

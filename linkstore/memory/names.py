@@ -22,7 +22,7 @@ from unicodedata import category
 from linkstore.core.arrays import Ints
 from linkstore.core.lexical import extract_terms
 from linkstore.core.plans import Plan, Resolve
-from linkstore.core.text import STOP_WORDS, find_words, fold, tokenize
+from linkstore.core.text import STOP_WORDS, UNSPACED, find_words, fold, tokenize
 from linkstore.embeddings.wordllama import load_wordllama_tokenizer
 
 LONGEST_TEXT: Final = 8_000
@@ -237,10 +237,7 @@ _MOST_WORDS: Final = 3
 """Words of a name."""
 _HEAD: Final = re.compile(rf"([^:\uff1a\n]{{1,{_LONGEST_NAME}}})(?::\s|\uff1a)")
 """What stands before a colon; nothing need follow a wide one."""
-_UNSPACED: Final = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
-)
-"""Text in scripts that leave no space between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+_UNSPACED: Final = re.compile(f"[{UNSPACED}]+")
 
 
 def read_speaker(query: str) -> str | None:

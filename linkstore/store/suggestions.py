@@ -10,9 +10,11 @@ page. Pages also count as near if their vectors are similar, and if the same pag
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -21,7 +23,7 @@ from linkstore.core.arrays import Floats
 from linkstore.core.display import make_snippet
 from linkstore.core.links import SUGGESTED, Link
 from linkstore.engines.contract import Record
-from linkstore.extract.phrases import Automaton, make_name_tag
+from linkstore.extract.phrases import Automaton, find_written_forms, make_name_tag
 
 UNWRITTEN: Final = frozenset({"mention", "heading", "entity", "keyword", SUGGESTED})
 """Kinds of links that no author wrote: they do not make two pages linked."""
@@ -31,6 +33,11 @@ _NEAREST: Final = 5
 """How many pages are compared with each page that are near it without being named."""
 _UNNAMED: Final = 0.05
 """The score of two pages that are as near as can be, where neither names the other."""
+_LESS: Final = 0.3
+"""How much a phrase in code counts, and how much an ordinary word."""
+_CODE_SIGN: Final = re.compile(r"[={}\[\]$\\;#@&*^%\"]|<\S|\S>|\w\(|\w_\w|\B--?\w|::|/\w|\w\.[a-z]\w")
+_CODE_SHARE: Final = 0.3
+"""A block of text with more signs of code for each word is code."""
 _BLOCK: Final = 512
 """How many pages are compared with all others at once."""
 
@@ -163,22 +170,45 @@ def _find_named(site: _Site, records: Iterable[Record]) -> dict[tuple[int, int],
             targets[tag] |= pages
     for tag, target in site.labels:
         targets[tag].add(target)
-    automaton = Automaton(sorted(targets))
-    where: dict[str, dict[int, str]] = defaultdict(dict)
-    for record in records:
-        page = site.pages.get(_get_page(record), -1)
-        for phrase, _, _ in automaton.find(record.text) if page >= 0 else ():  # else it was written since
-            where[phrase].setdefault(page, record.id)
+    places, ordinary = _find_places(site, Automaton(sorted(targets)), records)
     found: dict[tuple[int, int], tuple[float, str, str]] = {}
-    for phrase, places in sorted(where.items()):
+    for phrase, naming in sorted(places.items()):
         for target in sorted(targets[phrase]):
             links = len(site.labels.get((phrase, target), ())) + (target in site.named.get(phrase, ()))
-            share = links / (len(places) + 2)  # two more, so that one link of one page is not certain
-            for page in places.keys() - site.neighbours[target] - {target}:
-                score = share * (0.1 + 0.9 * site.closeness(page, target))
+            share = links / (len(naming) + 2)  # two more, so that one link of one page is not certain
+            if phrase in ordinary:
+                share *= _LESS
+            for page in naming.keys() - site.neighbours[target] - {target}:
+                in_code, document = naming[page]
+                score = share * (_LESS if in_code else 1.0) * (0.1 + 0.9 * site.closeness(page, target))
                 if score > found.get((page, target), (0.0, "", ""))[0]:
-                    found[page, target] = (score, phrase, places[page])
+                    found[page, target] = (score, phrase, document)
     return found
+
+
+def _find_places(
+    site: _Site, automaton: Automaton, records: Iterable[Record]
+) -> tuple[dict[str, dict[int, tuple[bool, str]]], set[str]]:
+    """Find the phrases in all texts.
+
+    Returns for each phrase and page whether the page has it in code alone, and its first document with it,
+    outside code if there is one. And the phrases that are an ordinary word: somewhere outside code, the site
+    writes them in small letters.
+    """
+    places: dict[str, dict[int, tuple[bool, str]]] = defaultdict(dict)
+    ordinary: set[str] = set()
+    for record in records:
+        page = site.pages.get(_get_page(record), -1)
+        for block in record.text.split("\n\n") if page >= 0 else ():  # else it was written since
+            matches = automaton.find(block)
+            in_code = len(_CODE_SIGN.findall(block)) > _CODE_SHARE * len(block.split())
+            written = find_written_forms(block, [(start, end) for _, start, end in matches])
+            for (phrase, _, _), form in zip(matches, written, strict=True):
+                place = in_code, record.id
+                places[phrase][page] = min(places[phrase].get(page, place), place, key=itemgetter(0))
+                if not in_code and form is not None and form.isalpha() and form.islower():
+                    ordinary.add(phrase)
+    return places, ordinary
 
 
 def _find_near(site: _Site, vectors: Floats) -> Iterator[tuple[int, int, float]]:

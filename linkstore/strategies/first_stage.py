@@ -62,11 +62,11 @@ class FirstStage:
         """Return (m,) scores of any documents in [0, 1], from meaning and words.
 
         A document that links led to may be more similar than ``best``, if a filter keeps it from being a
-        start. It counts as the best one then.
+        start. It counts as the best one then. A negative similarity counts as 0: it takes nothing from words.
         """
-        meaning = np.minimum(similarity, np.float32(self.best)) / np.float32(self.best)
+        meaning = np.clip(similarity, 0, np.float32(self.best)) / np.float32(self.best)
         raw = meaning + np.float32(self.lexical) * self._find_words(refs)
-        return (np.maximum(raw, 0) / self._most).astype(np.float32)
+        return (raw / self._most).astype(np.float32)
 
     def scores_of(self, found: FoundDocuments) -> Floats:
         """Return (n,) scores of documents found."""

@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.core.links import SUGGESTED
+from linkstore.store.suggestions import LinkSuggestion
 from linkstore.strategies import Eager
 
 
@@ -110,6 +111,40 @@ def test_a_name_of_many_pages_names_none():
     with LinkStore() as store:
         store.add_documents([*twins, page("q", "Start", "Read the reference manual.")])
         assert "named" not in {one.reason for one in store.suggest_links()}
+
+
+CODE = 'for name in names:\n    shutil.PestControl(name, "slugs")\n    log.debug("%s", name)'
+
+
+def suggest_named(title: str, *texts: str) -> list[LinkSuggestion]:
+    """Return the suggestions for pages p0, p1, … that name another of this title, best first."""
+    naming = [page(f"p{at}", f"Page {at}", text) for at, text in enumerate(texts)]
+    with LinkStore() as store:
+        store.add_documents([page("named", title, "Slugs eat lettuce."), *naming])
+        return [one for one in store.suggest_links(1000) if one.reason == "named"]
+
+
+def find_named(title: str, *texts: str) -> list[str]:
+    return [one.source_page for one in suggest_named(title, *texts)]
+
+
+def score_of(title: str, *texts: str) -> float:
+    """Return the score of the page p0."""
+    return next(one.score for one in suggest_named(title, *texts) if one.source_page == "p0")
+
+
+def test_a_phrase_in_code_counts_less_than_one_that_is_spoken_of():
+    assert find_named("PestControl", f"Begin in May.\n\n{CODE}", "Begin with PestControl.") == ["p1", "p0"]
+    both = f"Begin in May.\n\n{CODE}\n\nSee PestControl."
+    assert find_named("PestControl", f"Begin.\n\n{CODE}", both) == ["p1", "p0"]
+
+
+def test_a_title_of_one_word_counts_less_where_the_site_writes_it_in_small_letters():
+    texts = ("Use Periodic or PestControl.", "It is called at periodic intervals.")
+    assert score_of("Periodic", *texts) < score_of("Periodic", texts[0], "Use Periodic.") / 3
+    assert score_of("PestControl", *texts) > score_of("Periodic", *texts)
+    assert score_of("utf8_mode", "Use utf8_mode.") == score_of("UTF8_mode", "Use UTF8_mode.")
+    assert score_of("Slug food", "It is slug food.") == score_of("Slug food", "It is Slug Food.")
 
 
 def test_hidden_links_are_found_again():

@@ -32,6 +32,14 @@ class TestStart:
         assert ids(search(replace(NARROW, lexical=0.0), text="monorail")) == ["near"]
         assert ids(search(NARROW)) == ["near"]  # asked by vector alone
 
+    def test_an_opposite_meaning_takes_nothing_from_words(self) -> None:
+        search = store(
+            make_record("near", 0.05),
+            make_record("next", 0.03),
+            make_record("worded", -0.2, text="the monorail"),
+        )
+        assert set(ids(search(PageRank(), text="monorail"))[:2]) == {"near", "worded"}
+
     def test_names_in_the_query_lead_to_what_bears_them(self) -> None:
         search = store(
             make_record("near", 0.9),

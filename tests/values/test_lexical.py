@@ -31,6 +31,15 @@ from linkstore.core.lexical import (
         ("x" * MAX_WORD_LENGTH + " " + "y" * (MAX_WORD_LENGTH + 1), ["x" * MAX_WORD_LENGTH]),
         ("it is the", []),
         ("हिन्दी की किताब", ["हिन्दी", "की", "किताब"]),
+        ("如何使用插槽", ["如何", "何使", "使用", "用插", "插槽"]),
+        ("茶", ["茶"]),
+        ("\uff8c\uff9f\uff98\uff9d\uff80の設定", ["プリ", "リン", "ンタ", "設定"]),
+        ("\uff30ython\u3000\uff13のfor文", ["python", "3", "for", "文"]),
+        ("りんごとは", ["りん", "んご", "ごと", "とは"]),
+        ("东京's 3D模型", ["东京", "3d", "模型"]),
+        ("커널을 설정", ["커널", "널을", "설정"]),
+        ("ที่ดี", ["ที่ดี"]),
+        ("漢" * (MAX_WORD_LENGTH + 1), ["漢漢"] * MAX_WORD_LENGTH),
     ],
 )
 def test_words_are_folded_and_say_something(text: str, words: list[str]) -> None:

@@ -12,7 +12,7 @@ from conformance.base import Cases
 from conformance.probe import CLAIM, Probe, drive_by_run, make_record
 from conformance.scope import LexicalScopeCases
 from linkstore.core.filters import EVERYTHING, Filter, parse_filter
-from linkstore.core.lexical import bm25_weight, inverse_frequency
+from linkstore.core.lexical import bm25_weight, extract_terms, inverse_frequency
 from linkstore.core.plans import Ids, Lexical, LexicalMatches, Plan
 from linkstore.engines.contract import Record
 from linkstore.errors import CapabilityError
@@ -56,6 +56,7 @@ class LexicalCases(LexicalScopeCases):
             ("москва",): {"d"},
             ("strasse",): {"d"},
             ("needle_work",): {"e"},
+            extract_terms("東京の塔"): {"d"},
             ("nobody",): set(),
         }.items():
             assert {id for id, _ in find_matches(probe, words)} == ids, words
