@@ -216,8 +216,8 @@ class Bare:
         for n, code in zip(numbers, packed, strict=True):
             links, name = make_link_set(self.data.links(n)), str(n)
             attributes = str(self.data.document(n).metadata)
-            columns = name, f"doc {n}", attributes, {}, ("", links), bytes(16), self.data.vectors[n]
-            values = (at, *columns, at, 0)
+            columns = name, f"doc {n}", attributes, {}, ("", links), bytes(24), self.data.vectors[n]
+            values = (at, *columns, 0, at, 0)
             yield Statement(cql=document, values=values, level="write")
             version = DocumentVersion(name, "", {}, pack_links(b"", links), b"", self.data.vectors[n])
             for key, state in derive_members(version, code, 1).items():

@@ -32,6 +32,7 @@ from linkstore.core.lexical import extract_document_terms
 from linkstore.core.links import parse_links
 from linkstore.core.plans import Lexical, LexicalMatches, Plan
 from linkstore.engines.cassandra.backend import CassandraBackend
+from linkstore.engines.cassandra.codec import DocumentVersion
 from linkstore.engines.cassandra.derived import (
     MIXED_BATCH_SIZES,
     PARTITION_BATCH_SIZES,
@@ -104,7 +105,8 @@ class DocumentWords:
     def of(cls, id: str, text: str, metadata: Mapping[str, Any]) -> DocumentWords:
         """The words of a name and a text."""
         words = extract_document_terms(text, metadata)
-        return cls(id, text, metadata, Counter(words), len(words), compute_stamp(text, metadata))
+        stamp = compute_stamp(_make_version(id, text, metadata))
+        return cls(id, text, metadata, Counter(words), len(words), stamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +126,19 @@ class Layout:
     read: Callable[[str], Statement]
 
 
+def _make_version(id: str, text: str, metadata: Mapping[str, Any]) -> DocumentVersion:
+    record = Record(id=id, text=text, metadata=metadata, vector=np.ones(1, np.float32), links=())
+    return DocumentVersion.of_record(record)
+
+
 def layouts(fetcher: RowFetcher) -> list[Layout]:
     """Words that share partitions, which linkstore has; a partition for each word; an index over maps."""
     each, index = f"{KEYSPACE}.each_word", f"{KEYSPACE}.by_index"
     derived = DerivedRows(fetcher, 1, lexical=True)
 
     def shared(documents: Sequence[DocumentWords]) -> Iterator[Statement]:
-        rows = (derive_postings(words.id, words.text, words.metadata, 1).items() for words in documents)
+        versions = (_make_version(words.id, words.text, words.metadata) for words in documents)
+        rows = (derive_postings(version, 1).items() for version in versions)
         return derived.write(WORD_ROWS, chain.from_iterable(rows), time.time_ns() // 1000)
 
     def alone(documents: Sequence[DocumentWords]) -> Iterator[Statement]:

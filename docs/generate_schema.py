@@ -62,7 +62,12 @@ def pages() -> dict[str, str]:
 
 def _made(dimension: int) -> Iterator[str]:
     """The statements that create tables and indexes."""
-    made = *statements.CREATE_SMALL_TABLES, *statements.create_tables(dimension), statements.CREATE_WORD_TABLE
+    made = (
+        *statements.create_small_tables(expiring=False),
+        *statements.create_document_tables(dimension, expiring=False),
+        statements.CREATE_MEMBER_TABLE,
+        statements.CREATE_WORD_TABLE,
+    )
     return map(TABLES.name_in, made)
 
 

@@ -124,7 +124,7 @@ def test_a_store_that_was_not_completed_is_none_yet(cassandra_session, space) ->
     add(CassandraBackend(cassandra_session, space, name), "a")
 
 
-@pytest.mark.parametrize("suffix", ["_members", "_words", "_pages", "_accesses", "_settings"])
+@pytest.mark.parametrize("suffix", ["_texts", "_members", "_words", "_pages", "_accesses", "_settings"])
 def test_no_two_stores_share_a_table(cassandra_session, space, suffix) -> None:
     """Whichever is made first; before anything is created."""
     with pytest.raises(BackendError, match=f"cannot name tables .*{suffix}"):
@@ -132,7 +132,7 @@ def test_no_two_stores_share_a_table(cassandra_session, space, suffix) -> None:
     assert tables_of(cassandra_session, space, "kb") == set()
 
 
-@pytest.mark.parametrize("suffix", ["", "_members", "_words", "_pages", "_accesses"])
+@pytest.mark.parametrize("suffix", ["", "_texts", "_members", "_words", "_pages", "_accesses"])
 def test_a_table_of_something_else_is_left_alone(cassandra_session, space, suffix) -> None:
     name = f"s{next(NUMBERS)}"
     cassandra_session.execute(f'CREATE TABLE "{space}"."{name}{suffix}" (row_id text PRIMARY KEY)')

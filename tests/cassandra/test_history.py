@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,11 @@ from cassandra_server import Server, create_keyspace
 
 from linkstore import Link
 from linkstore.core.arrays import normalize_vector
-from linkstore.core.plans import Ids, Lexical, LexicalMatches, Plan
+from linkstore.core.plans import Candidates, Ids, Lexical, LexicalMatches, Nearest, Plan
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Change, Manifest, PageEntry, Record
 from linkstore.errors import BackendError, StoreUnavailableError
 
 THRESHOLD = 1_000
@@ -88,6 +89,41 @@ def test_updates_leave_nothing_that_reads_must_pass(backend) -> None:
         assert one.run(one.survey()).documents == DOCUMENTS
         assert one.run(one.verify()).sound
         assert one.run(one.repair()).sound
+
+
+def test_expired_documents_keep_nothing_from_working(session) -> None:
+    """Each leaves as many deleted cells as it has columns and fields."""
+    name, claim = "expired", Manifest(embedding="history", dimension=8)
+    expiring = CassandraBackend(session, KEYSPACE, name, settings=CassandraSettings(ttl=3))
+    lasting = CassandraBackend(session, KEYSPACE, name)
+    expiring.run(expiring.claim(claim))
+    gone = [replace(record(n, 1), id=f"gone{n}") for n in range(4 * DOCUMENTS)]
+    lasting.run(lasting.write(written(1)))
+    expiring.run(expiring.write(Change(put=gone)))
+    ends = time.monotonic() + 60
+    while lasting.run(lasting.survey()).documents > DOCUMENTS:
+        assert time.monotonic() < ends
+        time.sleep(0.2)
+    near = lasting.run(lasting.answer(nearest(gone[0], 2 * DOCUMENTS)))
+    assert sorted(near) == sorted(f"d{n}" for n in range(DOCUMENTS))
+    assert len(lasting.run(lasting.scan(None, 1_000))) == DOCUMENTS
+    assert lasting.run(lasting.verify()).sound
+
+
+def nearest(to: Record, k: int) -> Plan[list[str]]:
+    found: Candidates = yield Nearest(vector=to.vector, k=k)
+    ids: list[str] = yield Ids(refs=found.refs)
+    return ids
+
+
+def test_removed_page_entries_keep_no_source_from_being_indexed(backend) -> None:
+    entries = [PageEntry(source="s", url=f"u{n}", digest="", ids=()) for n in range(2 * THRESHOLD)]
+    backend.run(backend.write(Change(put_pages=entries)))
+    backend.run(backend.write(Change(remove_pages=[("s", entry.url) for entry in entries])))
+    last = PageEntry(source="s", url="last", digest="1", ids=("a",))
+    backend.run(backend.write(Change(put_pages=[last])))
+    for source, urls in (("s", None), (None, None), (None, ["last", "u1"])):
+        assert backend.run(backend.pages(source, urls)) == [last]
 
 
 def test_what_is_removed_takes_no_more_statements_than_what_is_added(backend) -> None:

@@ -9,7 +9,10 @@ from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.errors import BackendError, DocumentError
+from linkstore.core import calls
+from linkstore.engines.cassandra.reading import FIRST_TOKEN, DocumentScan
+from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.errors import BackendError, DocumentError, StoreBusyError
 from linkstore.strategies import Similarity
 
 LONGEST_ID = 65_000
@@ -102,3 +105,75 @@ def test_a_search_of_a_small_store_of_large_documents_reads_those_that_it_return
     monkeypatch.setattr(opened.backend._executor, "run", count)
     assert len(opened.search("3", strategy=Similarity(k=2))) == 2
     assert 200_000 < sum(map(len, read)) < 300_000
+
+
+def long(id: str, text: str) -> Document:
+    return Document(id=id, page_content=f"{text} " + "x" * 5_000)
+
+
+def test_only_what_returns_a_long_text_reads_it(cassandra_session, keyspace) -> None:
+    """Neither the first stage of a search, which reads no range of tokens either, nor verify and count do."""
+    settings = CassandraSettings(lexical=False)
+    store = LinkStore.cassandra(embedding(), session=cassandra_session, keyspace=keyspace, settings=settings)
+    store.add_documents([long(f"d{n}", f"{n}") for n in range(20)])
+    ran, run = [], store.backend._executor.run
+
+    def note(requests):
+        ran.extend(statement.cql for statement in requests.statements)
+        return run(requests)
+
+    store.backend._executor.run = note
+    assert (store.count(), store.verify().sound) == (20, True)
+    assert not [text for text in ran if "$texts" in text]
+    ran.clear()
+    assert len(store.search("3", strategy=Similarity(k=2))) == 2
+    assert len([text for text in ran if "$texts" in text]) == 1
+    assert not [text for text in ran if "token(" in text or "WHERE" not in text]
+
+
+def test_a_long_text_goes_with_its_document_and_with_its_length(opened, keyspace, cassandra_session) -> None:
+    opened.add_documents([long(id, "long") for id in ("shortened", "deleted", "kept")])
+    opened.add_documents([Document(id="shortened", page_content="short"), long("kept", "longer")])
+    opened.delete(["deleted"])
+    assert [one.page_content[:6] for one in opened.get_by_ids(["shortened", "kept"])] == ["short", "longer"]
+    rows = cassandra_session.execute(f'SELECT id FROM "{keyspace}".linkstore_texts')
+    assert [row.id for row in rows] == ["kept"]
+    assert opened.verify().sound
+
+
+def test_a_long_text_that_changes_during_a_search_is_not_mixed_with_what_was_read(opened) -> None:
+    """What the document was is not stored any more, and what it is was not ranked."""
+    opened.add_documents([long("a", "one")])
+    run, backend = opened.backend._executor.run, opened.backend
+
+    def change_first(requests):
+        if requests.what == "read texts":
+            backend._executor.run = run
+            opened.add_documents([long("a", "two")])
+        return run(requests)
+
+    backend._executor.run = change_first
+    with pytest.raises(StoreBusyError, match=r"document 'a' was changed or removed .* search again"):
+        opened.search("one", strategy=Similarity(k=1))
+    assert opened.search("one", strategy=Similarity(k=1))[0].document.page_content[:3] == "two"
+    backend._executor.run = change_first
+    assert [one.page_content[:3] for one in opened.scan()] == ["two"]
+
+
+def test_a_page_of_documents_is_as_long_as_their_size_allows() -> None:
+    """It begins with few rows, and grows."""
+    rows = [(f"{n:04}", "x" * (100_000 if n < 200 else 10), n) for n in range(3_000)]
+    scan, sizes = DocumentScan("", 1, FIRST_TOKEN), []
+
+    def answer(requests):
+        (statement,) = requests.statements
+        after, end, limit = statement.values
+        sizes.append(limit)
+        return [[row for row in rows if after < row[-1] <= end][:limit]]
+
+    read = []
+    while page := calls.run(scan.read(), answer):
+        read += page
+    assert read == rows
+    assert sizes[:3] == [8, 20, 20]
+    assert max(sizes) == 1_000

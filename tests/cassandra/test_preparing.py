@@ -24,7 +24,7 @@ COLUMNS = [
     lookup_casstype(name)
     for name in ("UTF8Type", "UTF8Type", "UTF8Type", "MapType(UTF8Type, UTF8Type)", LINKS, "BytesType")
 ]
-TIMESTAMP, LIFETIME = lookup_casstype("LongType"), lookup_casstype("Int32Type")
+TIMESTAMP, LIFETIME, SIZE = (lookup_casstype(name) for name in ("LongType", "Int32Type", "Int32Type"))
 
 
 class OneNode:
@@ -61,6 +61,7 @@ def test_a_document_is_packed_as_the_driver_packs_it(lifetime):
     stamp, *sent = statement.values
     expected = [kind.serialize(value, 5) for kind, value in zip(COLUMNS, columns, strict=True)]
     expected.append(one.vector.astype(">f4").tobytes())
+    expected.append(SIZE.serialize(0, 5))  # of a text that is elsewhere
     expected.append(TIMESTAMP.serialize(7, 5))  # when the document was added
     assert sent == [*expected, LIFETIME.serialize(lifetime, 5)]
     assert stamp == TIMESTAMP.serialize(7, 5)
@@ -77,16 +78,26 @@ def test_members_of_enumerations_are_written_as_they_are_read():
     plain = DocumentVersion.of_record(record(1, title="alpha", names=["alpha"]))
     assert given.pack(7) == plain.pack(7)
     assert (type(given.fields["title"]), type(given.fields["names"][0])) == (str, str)
-    words = [derive_postings(one.id, one.text, one.fields, 1) for one in (given, plain)]
+    words = [derive_postings(one, 1) for one in (given, plain)]
     assert words[0] == words[1]
 
 
 def test_small_documents_share_a_statement_and_large_ones_do_not():
-    sizes = [10] * 7 + [2_000] * 2 + [6_000] * 2 + [10]
+    sizes = [10] * 7 + [2_000] * 2 + [4_000] * 2 + [10]
     records = [record(n, text="x" * size) for n, size in enumerate(sizes)]
     sent = statements(records)
     assert [statement.cql.count("INSERT") for statement in sent] == [3, 3, 2, 1, 1, 1, 1]
-    ids = [value for one in sent for value in one.values[1::9]]
+    ids = [value for one in sent for value in one.values[1::10]]
     assert ids == [record.id.encode() for record in records]
     for one in sent:
         assert one.cql.count("INSERT") == 1 or sum(map(len, one.values)) < 5_120
+
+
+def test_a_long_text_is_written_beside_its_document_in_one_statement():
+    """Searches read the rows of documents, so texts that are long are not in them."""
+    one = record(1, text="x" * 4_097)
+    (statement,) = statements([one])
+    assert statement.values[2] == b""
+    assert statement.values[-3:-1] == [one.id.encode(), one.text.encode()]
+    assert statement.cql.count("INSERT") == 2
+    assert statement.cql.count("?") == len(statement.values)

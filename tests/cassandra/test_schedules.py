@@ -21,7 +21,7 @@ from stores import LONG, long
 
 from linkstore.core.plans import Ids, Lexical
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.reading import scan_documents
+from linkstore.engines.cassandra.listing import mark_list
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables
 from linkstore.engines.contract import Change, Manifest
@@ -59,8 +59,9 @@ def clients(opened):
 @pytest.fixture
 def emptied(cassandra_session, space, opened):
     tables = Tables(space, "kb")
-    for name in map(tables.name_in, ("$documents", "$members", "$words")):
+    for name in map(tables.name_in, ("$documents", "$texts", "$members", "$words")):
         cassandra_session.execute(f"TRUNCATE {name}")
+    opened().run(mark_list(1))
 
 
 PARTS = [tuple(SEEDS[at : at + AT_ONCE]) for at in range(0, len(SEEDS), AT_ONCE)]
@@ -139,7 +140,7 @@ class Waiting:
 
 def latest_write(store) -> int:
     """The latest write time of a document."""
-    versions = store.run(scan_documents(None, 100_000))
+    versions = store.run(store._fetcher.whole(None, 100_000))
     return max((version.written for version in versions), default=0)
 
 

@@ -13,8 +13,9 @@ from linkstore.core.links import Link
 from linkstore.core.plans import Operation, Plan
 from linkstore.core.vocabulary import Vocabulary, collect_names
 from linkstore.engines.bookkeeping import Backend, collect_record_names
+from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra import tables, writing
-from linkstore.engines.cassandra.codec import DocumentVersion
+from linkstore.engines.cassandra.codec import DocumentVersion, read_versions
 from linkstore.engines.cassandra.derived import DerivedRows
 from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.execution import Executor, Placement
@@ -22,11 +23,10 @@ from linkstore.engines.cassandra.lexical import CorpusStatistics, WordSearch
 from linkstore.engines.cassandra.members import GroupReader
 from linkstore.engines.cassandra.reader import CassandraReader
 from linkstore.engines.cassandra.reading import (
-    DOCUMENTS_PER_PAGE,
+    EXPIRING_RANGES,
     RowFetcher,
     Scope,
     SearchHistory,
-    scan_documents,
 )
 from linkstore.engines.cassandra.repair import RowInspection, read_links
 from linkstore.engines.cassandra.settings import CassandraSettings
@@ -89,13 +89,15 @@ class CassandraBackend(Backend):
         self._buckets = recorded.buckets
         self._manifest = recorded.manifest
         self._placement = Placement(session, keyspace)
-        self._fetcher = RowFetcher(self._placement)
+        expiring = recorded.expiring or self._settings.ttl is not None
+        self._fetcher = RowFetcher(self._placement, EXPIRING_RANGES if expiring else 1)
         self._members = GroupReader(self._fetcher, self._buckets)
         self._corpus = CorpusStatistics()
         self._history = SearchHistory()
+        self._sources: set[str] = set()
         self._words = WordSearch(self._buckets, self._corpus, indexed=recorded.lexical)
         self._derived = DerivedRows(self._fetcher, self._buckets, lexical=recorded.lexical)
-        self._derived_members = DerivedRows(self._fetcher, self._buckets, lexical=False)
+        self._derived_members = DerivedRows(self._fetcher, self._buckets, lexical=False, listed=False)
 
     def beside(self, name: str, *, create: bool) -> CassandraBackend:
         """Open a further store over the same session, in tables whose names end with this name.
@@ -135,7 +137,7 @@ class CassandraBackend(Backend):
 
     def claim(self, manifest: Manifest) -> Operation[Manifest]:
         """Create the tables of documents and members, then record the embedding unless one is recorded."""
-        self._manifest = yield from tables.claim_embedding(manifest, self._nodes)
+        self._manifest = yield from tables.claim_embedding(manifest, self._nodes, self._clock.now())
         return self._manifest
 
     def write(self, change: Change) -> Operation[Written]:
@@ -153,8 +155,15 @@ class CassandraBackend(Backend):
         for version in versions.values():
             version.check_size(self._settings.max_document_bytes)
         yield from self.record_names(collect_record_names(put))
-        parts = self._fetcher, self._clock, self._derived, self._settings, self._corpus
-        return (yield from writing.ChangeWriter(*parts).apply(change, list(versions.values())))
+        writer = writing.ChangeWriter(
+            self._fetcher,
+            self._clock,
+            self._derived,
+            self._settings,
+            self._corpus,
+            self._sources,
+        )
+        return (yield from writer.apply(change, list(versions.values())))
 
     def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
         """Write only the column of links and the members derived from it."""
@@ -182,16 +191,16 @@ class CassandraBackend(Backend):
         return (yield from tables.read_pages(source, urls))
 
     def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
-        """Read documents in token order."""
+        """Read documents in token order, fewer at once where texts are long."""
         if not (yield from self._is_claimed()) or limit < 1:
             return []
-        versions = yield from scan_documents(after, limit)
+        versions = yield from self._fetcher.whole(after, limit)
         return [version.record() for version in versions]
 
     def links(self) -> Operation[StoredLinks]:
         """Read the links of all documents."""
         claimed = yield from self._is_claimed()
-        return (yield from read_links(empty=not claimed))
+        return (yield from read_links(self._fetcher if claimed else None))
 
     def read_notes(self, names: Sequence[str] | None) -> Operation[dict[str, str]]:
         """Read the table of settings."""
@@ -206,12 +215,11 @@ class CassandraBackend(Backend):
         return (yield from tables.exchange_note(name, value, expected))
 
     def collect_names(self) -> Operation[Vocabulary]:
-        """Read all documents."""
+        """Read all documents, without long texts."""
         names = Vocabulary()
-        records = yield from self.scan(None, DOCUMENTS_PER_PAGE)
-        while records:
-            names |= collect_record_names(records)
-            records = yield from self.scan(records[-1].id, DOCUMENTS_PER_PAGE)
+        scan = self._fetcher.scan(cql.READ_ALL_VERSIONS)
+        while (yield from self._is_claimed()) and (rows := (yield from scan.read())):
+            names |= collect_record_names(version.record() for version in read_versions(rows))
         return names
 
     def flush(self) -> Operation[None]:
@@ -231,9 +239,17 @@ class CassandraBackend(Backend):
         """
         if not (yield from self._is_claimed()):
             return []
+        missing = yield from tables.find_missing_tables(self._tables, self._derived.tables)
+        findings: list[Finding] = []
+        if missing:
+            problem = "tables derived from the documents that do not exist"
+            findings.append(Finding(problem=problem, count=len(missing), examples=tuple(missing)))
+            if not repair:
+                return findings
+            yield from tables.create_derived_tables(lexical=self._derived.lexical)
         horizon = self._clock.now() - round(self._settings.settle * 1e6)
         inspection = RowInspection(self._fetcher, self._derived, horizon)
-        return (yield from inspection.inspect(self._clock.now() if repair else None))
+        return findings + (yield from inspection.inspect(self._clock.now() if repair else None))
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation in the caller's thread."""

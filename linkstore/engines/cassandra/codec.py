@@ -14,6 +14,10 @@ A row of members or words has a set of blobs, one for each recorded state of the
 state to a row, then writes the document, then removes the other states. So a row always has the current state
 of its document. Nearly all rows have exactly one state, which is then the current one.
 
+A text of more than :data:`LONGEST_INLINE` bytes is not in the row of its document but in a table of texts.
+Both rows are written at once. The digest of a document begins with a hash of its text, which tells whether a
+text that is read afterwards is still that of the document.
+
 The links of a document are one column: a tuple of their JSON, as in the metadata, and the set of the parsed
 links. Both always come from the same write. Links that were replaced since are in another column, which has a
 cell for each kind; :func:`merge_replaced_links` puts both together.
@@ -205,9 +209,16 @@ LONGEST_KEY: Final = 65_535
 LONGEST_ID: Final = 65_000
 """Maximum length of an id in bytes of UTF-8; together with a word and a hash it must fit into a key."""
 _BEHIND_NAME: Final = "\x1f"
+LONGEST_INLINE: Final = 4_096
+"""Longer texts (bytes of UTF-8) are in a table of their own, so that a search reads only those it returns."""
+TEXT_HASH_BYTES: Final = 8
+"""The length of the hash of the text at the beginning of a digest."""
 LONGEST_TERM: Final = 512
 """Longer values (bytes of UTF-8) are not searchable; the server's index accepts at most 1,024 bytes."""
 _REQUIRED_COLUMNS: Final = 6
+_RELINKED: Final = 6
+_TIMES: Final = slice(10, 15)
+"""The places of write times in a row of :data:`.statements.VERSION`."""
 _WEIGHT: Final = struct.Struct(">f")
 _MAX_CACHED_LINKS: Final = 1 << 14
 """How many different links are kept parsed, and packed."""
@@ -224,12 +235,13 @@ class DocumentVersion:
 
     Args:
         id: Its id.
-        text: Its content.
+        text: Its content, empty if it was not read.
         fields: Its metadata without links, as read from JSON.
         packed: The column of links, with the replaced ones.
-        digest: Hash of text, metadata without links, and vector.
+        digest: Hash of the text, then hash of text, metadata without links, and vector.
         vector: (d,) float32 of unit length.
         relinked: The links that were replaced since it was written.
+        size: The number of bytes of its text in the table of texts, 0 if the text is in its row.
         written: Latest write time of its columns, 0 if it is not written yet, or was read to be searched.
         lifetime: Seconds until it expires. 0: never.
         born: When the document was added, 0 if it is not stored yet, or was read to be searched.
@@ -242,6 +254,7 @@ class DocumentVersion:
     digest: bytes
     vector: Floats
     relinked: ReplacedLinks = field(default_factory=dict)
+    size: int = 0
     written: int = 0
     lifetime: int = 0
     born: int = 0
@@ -256,13 +269,13 @@ class DocumentVersion:
         Raises:
             StoreFormatError: If its replaced links are not JSON. The message names the document.
         """
-        id, text, attributes, links, digest, vector, relinked, *more = row
+        id, text, attributes, links, digest, vector, relinked, size, *more = row
         fields = parse_fields(attributes) if is_whole(row) else None
         if fields is None:
             return None
         relinked = dict(relinked or {})
         packed = merge_replaced_links(id, links, relinked)
-        version = id, text, fields, packed, digest, unpack_vector(vector), relinked
+        version = id, text, fields, packed, digest, unpack_vector(vector), relinked, size or 0
         if not more:
             return cls(*version)
         lifetime, born, *_ = more
@@ -294,20 +307,29 @@ class DocumentVersion:
         digest.update(record.vector.data)
         packed = pack_links(links, make_link_set(record.links))
         stored = orjson.loads(attributes)  # as it will be read; members of enumerations become strings
-        return cls(record.id, record.text, stored, packed, digest.digest(), record.vector)
+        whole = hash_text(record.text) + digest.digest()
+        return cls(record.id, record.text, stored, packed, whole, record.vector)
 
-    def pack(self, born: int) -> tuple[bytes | None, ...]:
-        """Return its columns as :func:`.statements.write_documents` has them, with when it was added."""
-        return (
+    def pack(self, born: int) -> tuple[tuple[bytes | None, ...], bytes | None]:
+        """Return its columns as :func:`.statements.write_documents` has them, and its text if that is long.
+
+        Args:
+            born: When it was added.
+        """
+        text = self.text.encode()
+        long = len(text) > LONGEST_INLINE
+        columns = (
             self.id.encode(),
-            self.text.encode(),
+            b"" if long else text,
             orjson.dumps(self.fields),
             pack_map(select_searchable(self.fields)),
             self.packed,
             self.digest,
             pack_vector(self.vector),
+            SIZE.pack(len(text) if long else 0),
             LONG.pack(born),
         )
+        return columns, text if long else None
 
     def check_size(self, limit: int) -> None:
         """Check that it fits into one write.
@@ -315,13 +337,24 @@ class DocumentVersion:
         Raises:
             DocumentError: If it takes more bytes than the limit. The message names the document.
         """
-        size = sum(len(column or b"") for column in self.pack(0))
+        columns, text = self.pack(0)
+        size = sum(len(column or b"") for column in (*columns, text))
         if size > limit:
             raise DocumentError(
                 f"document {self.id[:60]!r} takes {size:,} bytes in Cassandra, and {limit:,} are allowed"
                 " (max_document_bytes): split it; or raise the limits of the server, commitlog_segment_size"
                 " and native_transport_max_frame_size, and then this one"
             )
+
+    @property
+    def unread(self) -> int:
+        """The number of bytes of its text in the table of texts, 0 if the text is known."""
+        return 0 if self.text else self.size
+
+    @property
+    def text_hash(self) -> bytes:
+        """The hash of its text, also if that was not read."""
+        return self.digest[:TEXT_HASH_BYTES]
 
     @property
     def links_json(self) -> bytes:
@@ -381,6 +414,11 @@ class DocumentVersion:
         return Record(id=self.id, text=self.text, metadata=metadata, vector=self.vector, links=links)
 
 
+def hash_text(text: str) -> bytes:
+    """Return a hash of a text."""
+    return xxhash.xxh3_64_digest(text.encode())
+
+
 def parse_fields(attributes: str | None) -> dict[str, Any] | None:
     """Return metadata without links, or None if a text is not such metadata as JSON."""
     try:
@@ -409,13 +447,13 @@ def has_content(row: Row) -> bool:
 
     Links alone do not count, because they may outlive the other columns.
     """
-    *_, body, attributes, digest, vector, _ = row
+    body, attributes, digest, vector, _ = row[_TIMES]
     return any(time is not None for time in (body, attributes, digest, vector))
 
 
 def find_last_write(row: Row) -> int:
     """Return the latest write time in a row of :data:`.statements.VERSION`, 0 without any."""
-    id, _, _, _, _, _, relinked, _, _, *times = row
+    id, relinked, times = row[0], row[_RELINKED], row[_TIMES]
     replaced = (at for _, (at, _) in _parse_cells(id, relinked)) if relinked else ()
     return max((time for time in (*times, *replaced) if time is not None), default=0)
 

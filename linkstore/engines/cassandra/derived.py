@@ -1,9 +1,10 @@
 """Rows that are derived from documents, members and postings: what a change adds, replaces and deletes.
 
 A member row stands for a document on one side of a link group. Its state is the weight of the link and the
-code of the document's vector. A posting stands for a word of a document. Its state has the number of times
-that the document contains the word, the number of its words, and a stamp, a hash of its name and text, by
-which a reader of the document can tell which state is the current one.
+code of the document's vector. Each document has such a row in the list of documents too
+(:mod:`.listing`). A posting stands for a word of a document. Its state has the number of times that the
+document contains the word, the number of its words, and a stamp, a hash of its name and text, by which a
+reader of the document can tell which state is the current one.
 
 Words are assigned to partitions by their hash. So the words of many documents go to few partitions, and each
 partition is one write. The documents of a word are ordered by a hash of their ids. So the first of them are a
@@ -68,6 +69,10 @@ Rows = Mapping[RowKey, bytes]
 RowSet = tuple[Rows, ...]
 """The rows of a document in each table: members, and words if the store indexes them."""
 NO_ROWS: Final[RowSet] = ({}, {})
+LIST: Final = ("", "", "")
+"""Kind, tag and side of the members that are the list of all documents. No link has an empty kind."""
+LIST_SHARDS: Final = 64
+"""Number of partitions of that list."""
 WordPartition = tuple[int, int]
 """Shard and bucket."""
 
@@ -98,20 +103,25 @@ class DerivedRows:
         fetcher: Finds the nodes of partitions.
         buckets: Number of partitions of one side of a link group, and of a word.
         lexical: Whether postings are derived.
+        listed: Whether the rows of the list of documents are.
     """
 
-    def __init__(self, fetcher: RowFetcher, buckets: int, *, lexical: bool) -> None:
+    def __init__(self, fetcher: RowFetcher, buckets: int, *, lexical: bool, listed: bool = True) -> None:
+        self._listed = listed
+        self.lexical = lexical
         self.tables = (MEMBER_ROWS, WORD_ROWS) if lexical else (MEMBER_ROWS,)
         self._fetcher = fetcher
         self._buckets = buckets
 
     def derive(
-        self, versions: Sequence[DocumentVersion], known: Mapping[str, RowSet] | None = None
+        self,
+        versions: Sequence[DocumentVersion],
+        known: Mapping[str, RowSet] | None = None,
     ) -> dict[str, RowSet]:
         """Return the rows of versions of documents, by id.
 
         Args:
-            versions: One of each document.
+            versions: One of each document, with its text if :meth:`needs_text`.
             known: The rows of other versions of them, which are reused where the words are the same.
         """
         if not versions:
@@ -120,16 +130,23 @@ class DerivedRows:
         found: dict[str, RowSet] = {}
         for version, code in zip(versions, codes, strict=True):
             members = derive_members(version, code, self._buckets)
+            if self._listed:
+                shard = find_bucket(version.id, LIST_SHARDS)
+                members[(*LIST, shard, version.id)] = pack_member_state(1.0, code)
             found[version.id] = (members,)
-            if len(self.tables) > 1:
-                like = known.get(version.id, NO_ROWS)[1] if known else {}
-                found[version.id] = members, self._derive_postings(version, like)
+            if self.lexical:
+                like = known.get(version.id, NO_ROWS) if known else NO_ROWS
+                same = _has_same_words(version, like)
+                found[version.id] = members, like[1] if same else derive_postings(version, self._buckets)
         return found
 
-    def _derive_postings(self, version: DocumentVersion, like: Rows) -> Rows:
-        if like and get_words(like)[1] == compute_stamp(version.text, version.fields):
-            return like
-        return derive_postings(version.id, version.text, version.fields, self._buckets)
+    def needs_text(self, version: DocumentVersion, known: Mapping[str, RowSet]) -> bool:
+        """Say whether the rows of a version cannot be derived without its text, which was not read."""
+        return (
+            self.lexical
+            and version.unread > 0
+            and not _has_same_words(version, known.get(version.id, NO_ROWS))
+        )
 
     def add(self, changes: Iterable[RowChange]) -> Iterator[Statement]:
         """Add the rows to have, before the documents are written."""
@@ -224,7 +241,12 @@ def _make_key_packer(table: DerivedTable) -> Callable[[RowKey], tuple[bytes, ...
     return lambda key: tuple([pack(value) for pack, value in zip(packers, key, strict=True)])
 
 
-def derive_members(version: DocumentVersion, code: bytes, buckets: int) -> Rows:
+def _has_same_words(version: DocumentVersion, rows: RowSet) -> bool:
+    """Say whether the rows of another version have the postings of this one."""
+    return len(rows) > 1 and bool(rows[1]) and get_words(rows[1])[1] == compute_stamp(version)
+
+
+def derive_members(version: DocumentVersion, code: bytes, buckets: int) -> dict[RowKey, bytes]:
     """Return the members of a document, one on each side of its link groups."""
     at = find_bucket(version.id, buckets)
     return {
@@ -239,10 +261,10 @@ def pack_member_state(weight: float, code: bytes) -> bytes:
     return WEIGHT_FORMAT.pack(weight) + code
 
 
-def derive_postings(id: str, text: str, metadata: Mapping[str, Any], buckets: int) -> Rows:
-    """Return the postings of a document with this text and name."""
-    words = extract_document_terms(text, metadata)
-    length, stamp = len(words), compute_stamp(text, metadata)
+def derive_postings(version: DocumentVersion, buckets: int) -> Rows:
+    """Return the postings of a document, whose text was read."""
+    id, words = version.id, extract_document_terms(version.text, version.fields)
+    length, stamp = len(words), compute_stamp(version)
     at, number = find_bucket(id, buckets), _hash_text(id)
     hashed = _HASH.pack(number)
     shard = (number >> 32) % EVERY_DOCUMENT_SHARDS
@@ -261,12 +283,10 @@ def get_words(postings: Rows) -> tuple[int, int]:
     return length, stamp
 
 
-def compute_stamp(text: str, metadata: Mapping[str, Any]) -> int:
-    """Return a hash of everything that the words of a document are derived from."""
-    name = get_document_name(metadata).encode()
-    stamp = xxhash.xxh3_64(b"%d\0" % len(name) + name, seed=_TERMS_VERSION)
-    stamp.update(text.encode())
-    return stamp.intdigest()
+def compute_stamp(version: DocumentVersion) -> int:
+    """Return a hash of everything that the words of a document are derived from: its name and its text."""
+    name = get_document_name(version.fields).encode()
+    return xxhash.xxh3_64_intdigest(version.text_hash + name, seed=_TERMS_VERSION)
 
 
 @lru_cache(maxsize=100_000)

@@ -14,7 +14,17 @@ from linkstore.errors import BackendError, MissingExtraError, StoreUnavailableEr
 
 try:
     import cassandra
-    from cassandra import auth, cluster, connection, cqltypes, policies, pool, protocol, query  # noqa: F401
+    from cassandra import (  # noqa: F401
+        auth,
+        cluster,
+        connection,
+        cqltypes,
+        metadata,
+        policies,
+        pool,
+        protocol,
+        query,
+    )
 except ImportError as error:
     raise MissingExtraError("a store in Cassandra", "cassandra") from error
 

@@ -36,6 +36,7 @@ from linkstore.engines.cassandra.driver import (
     cqltypes,
     diagnose,
     make_error,
+    metadata,
     policies,
     protocol,
     query,
@@ -455,6 +456,11 @@ class Placement:
     def is_replicated(self) -> bool:
         """Whether partitions have several replicas, True if this is not known."""
         return len(self._cluster.metadata.get_replicas(self._keyspace, b"any")) != 1
+
+    @staticmethod
+    def compute_token(key: bytes) -> int:
+        """Return the token of a partition by its routing key."""
+        return int(metadata.Murmur3Token.hash_fn(key))
 
     def by_replica(self, items: Mapping[PartitionKey, T]) -> list[tuple[list[T], bytes | None]]:
         """Group items by the first replica of their partition that is up and in the local datacenter.

@@ -370,6 +370,16 @@ class LexicalCandidates:
         self._settled = np.zeros(len(self.refs), np.bool_)
         self._wanted = fetch.k
 
+    def find_changed(self) -> list[int]:
+        """Return the documents that were read without their text, which is needed as it changed."""
+        read = ~self._settled & self._known.were_read(self.refs)
+        rows = ((ref, self._known.rows[ref]) for ref in dict.fromkeys(self.refs[read].tolist()))
+        return [
+            ref
+            for ref, row in rows
+            if row is not None and row.unread and compute_stamp(row) not in self._stamp[self.refs == ref]
+        ]
+
     def undecided(self) -> list[int]:
         """Return the documents to read next, none if the best are known.
 
@@ -423,7 +433,7 @@ class LexicalCandidates:
             kept[entries] = False
             row = self._known.rows.get(ref)
             if row is not None and self._fetch.filter.matches(row.metadata()):
-                right = entries[self._stamp[entries] == compute_stamp(row.text, row.metadata())]
+                right = entries[self._stamp[entries] == compute_stamp(row)]
                 at = right[0] if len(right) else entries[0]
                 if not len(right):
                     self._score[at] = self._score_row(row)

@@ -170,7 +170,7 @@ class MemberPool:
             self._weight, self._similarity, loss = _order_by_id(ids)
         else:
             states = [states or b"" for _, _, states in entries]
-            self._weight, self._similarity, loss = _decode_states(states, fetch.vector)
+            self._weight, self._similarity, loss = decode_states(states, fetch.vector)
         self._low, self._high = self._similarity - loss, self._similarity + loss
         self._settled = np.zeros(len(self.refs), np.bool_)
         self._keep(~is_member(self.refs, fetch.exclude))
@@ -272,7 +272,7 @@ class MemberPool:
 
 
 def _order_by_id(ids: Sequence[str]) -> tuple[Floats, Floats, Floats]:
-    """Return what :func:`_decode_states` does for members without a vector: the smaller the id, the better.
+    """Return what :func:`decode_states` does for members without a vector: the smaller the id, the better.
 
     Every member that is taken is read, which gives its weight.
     """
@@ -281,7 +281,7 @@ def _order_by_id(ids: Sequence[str]) -> tuple[Floats, Floats, Floats]:
     return np.ones_like(order), order, np.zeros_like(order)
 
 
-def _decode_states(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:
+def decode_states(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:
     """Return weights, similarities and error bounds of members, (n,) each.
 
     A member has several states if a write is in progress or was interrupted. Such a member, and one whose

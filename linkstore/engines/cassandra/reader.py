@@ -20,27 +20,24 @@ from linkstore.core.plans import Operation, Side
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import DocumentVersion, read_versions, select_searchable
 from linkstore.engines.cassandra.lexical import LexicalCandidates, WordSearch
-from linkstore.engines.cassandra.members import GroupReader, MemberPool, ReadMember
+from linkstore.engines.cassandra.listing import read_list
+from linkstore.engines.cassandra.members import GroupReader, MemberPool, ReadMember, decode_states
 from linkstore.engines.cassandra.reading import (
-    DOCUMENTS_PER_PAGE,
     FEW_NEAR_LIFETIME,
     MAX_REMEMBERED_FILTERS,
     MetDocuments,
     Scope,
     make_search,
     remember,
-    scan_documents,
 )
-from linkstore.engines.cassandra.statements import Requests, ask
+from linkstore.engines.cassandra.statements import Requests
 from linkstore.engines.contract import Reader, immediate
-from linkstore.errors import FilterError
+from linkstore.errors import FilterError, StoreBusyError
 
 MAX_CANDIDATES: Final = 1000
 """Maximum LIMIT of a nearest-neighbour query."""
-EXACT_DOCUMENTS: Final = 1000
-"""Up to so many documents are compared here; the server's index misses some also of few."""
 LARGE_LIFETIME: Final = 600.0
-"""How many seconds it is remembered that a store has more."""
+"""How many seconds it is remembered that a store has more documents than are compared by the list of all."""
 EXTRA_CANDIDATES: Final = 20
 """This many more are requested than wanted; otherwise the index visits too few to find the best reliably.
 
@@ -49,6 +46,8 @@ Measured on 100,000 documents: recall of the best 4 is 0.93 if 4 are asked for, 
 """
 _UNFILTERED_FACTOR: Final = 2
 """For a filter, this many times as many documents are requested without it first."""
+_COMPARED_GROWTH: Final = 4
+"""If too few of the documents that may be nearest pass a filter, this many times as many are read next."""
 _FULL_READ_FACTOR: Final = 2
 """Documents are read in full to check them if this share of them at least is needed: one of so many."""
 _NO_FLOATS: Final = np.empty(0, np.float32)
@@ -115,7 +114,7 @@ class CassandraReader(Reader):
         """
         if not fetch.k:
             return []
-        if (best := (yield from self._compare_few(fetch))) is not None:
+        if (best := (yield from self._compare_listed(fetch))) is not None:
             return best
         equal = select_searchable(dict(fetch.filter.equalities))
         if equal and (best := (yield from self._search_unfiltered(fetch, equal))) is not None:
@@ -128,16 +127,35 @@ class CassandraReader(Reader):
             count *= 4
         return (yield from self._scan(fetch))
 
-    def _compare_few(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion] | None]:
-        """Return the ``k`` nearest of all documents, or None if there are more than a few."""
+    def _compare_listed(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion] | None]:
+        """Return the ``k`` nearest of all documents, or None if there are more than a few.
+
+        The list tells the similarity of each document to within a bound. Documents are read, those that may
+        be the nearest first, until all others are certainly less similar.
+        """
         if time.monotonic() < self._scope.history.large_until:
             return None
-        rows = yield from ask("compare documents", cql.READ_WITHOUT_TEXT, EXACT_DOCUMENTS + 1)
-        if len(rows) <= EXACT_DOCUMENTS:
-            best = _select_nearest(read_versions(rows), fetch)
-            return (yield from self._scope.fetcher.documents([version.id for version in best]))
-        self._scope.history.large_until = time.monotonic() + LARGE_LIFETIME
-        return None
+        listed = yield from read_list(self._scope.fetcher)
+        if listed is None:
+            self._scope.history.large_until = time.monotonic() + LARGE_LIFETIME
+            return None
+        ids = [id for id, _ in listed]
+        _, similarity, loss = decode_states([states for _, states in listed], fetch.vector)
+        highest, lowest = similarity + loss, np.sort(similarity - loss)
+        order = np.argsort(-highest)
+        best: list[DocumentVersion] = []
+        at, end = 0, len(ids)
+        if len(ids) > fetch.k:
+            end = int(np.count_nonzero(highest >= lowest[-fetch.k]))
+        while at < len(ids):
+            read = yield from self._scope.fetcher.documents([ids[n] for n in order[at:end].tolist()])
+            best = _select_nearest([*best, *read], fetch)
+            at, end = end, _COMPARED_GROWTH * end
+            if len(best) == fetch.k and at < len(ids):
+                worst = _compute_scores(best[-1:], fetch)[0]
+                if worst > highest[order[at]]:
+                    break
+        return best
 
     def _search_unfiltered(
         self, fetch: plans.Nearest, equal: Mapping[str, str]
@@ -161,7 +179,8 @@ class CassandraReader(Reader):
     ) -> Operation[list[DocumentVersion] | None]:
         """Return the ``k`` nearest of ``count`` candidates with these equalities.
 
-        None if other documents may be among the nearest.
+        None if other documents may be among the nearest. There are no others if the index proposes fewer than
+        it may.
         """
         proposed, found = yield from self._ask_index(fetch, equal, count)
         scores = _compute_scores(found, fetch)
@@ -170,7 +189,7 @@ class CassandraReader(Reader):
         enough = len(passing) >= fetch.k
         if enough and proposed < MAX_CANDIDATES:  # documents that were not proposed may be tied with the last
             enough = bool(np.sort(scores[passing])[-fetch.k] > scores.min())
-        if enough or (equal and proposed < count):
+        if enough or (proposed < count and (equal or count == MAX_CANDIDATES)):
             return _select_best([found[at] for at in passing.tolist()], scores[passing], fetch.k)
         return None
 
@@ -190,20 +209,18 @@ class CassandraReader(Reader):
     def _scan(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:
         """Compare all documents, page by page."""
         kept: list[DocumentVersion] = []
-        seen, after = 0, None
-        while True:
-            page = yield from scan_documents(after, DOCUMENTS_PER_PAGE)
-            seen += len(page)
-            kept = _select_nearest([*kept, *page], fetch)
-            if len(page) < DOCUMENTS_PER_PAGE:
-                return kept
+        seen, scan = 0, self._scope.fetcher.scan(cql.READ_ALL_VERSIONS)
+        while rows := (yield from scan.read()):
             if seen >= self._scope.limit:
                 raise FilterError(
                     f"the filter leaves fewer than {fetch.k} of the {MAX_CANDIDATES:,} nearest documents, and"
                     f" to look at all takes more than scan_limit ({self._scope.limit:,}): add an equality,"
                     " which the server looks up, or raise scan_limit"
                 )
-            after = page[-1].id
+            page = read_versions(rows)
+            seen += len(page)
+            kept = _select_nearest([*kept, *page], fetch)
+        return kept
 
     def find(self, fetch: plans.Find) -> Operation[plans.Candidates]:
         """Read documents by id."""
@@ -293,9 +310,11 @@ class CassandraReader(Reader):
         """Read the partitions of words, and documents until the best ones are known."""
         found = yield from self._words.look_up(() if self._empty else fetch.terms, self._scope)
         candidates = LexicalCandidates(self._known, found, fetch, self._scope.limit)
-        while undecided := candidates.undecided():
+        while True:
+            yield from self._read_texts(candidates.find_changed())
+            if not (undecided := candidates.undecided()):
+                return candidates.matches()
             yield from self._read(undecided)
-        return candidates.matches()
 
     @immediate
     def matching(self, fetch: plans.Matching) -> Bools:
@@ -318,9 +337,9 @@ class CassandraReader(Reader):
         met = list(self._groups)
         return [met[group] for group in fetch.groups.tolist()]
 
-    @immediate
-    def documents(self, fetch: plans.Documents) -> list[plans.StoredDocument]:
-        """Return texts and metadata of documents that were read."""
+    def documents(self, fetch: plans.Documents) -> Operation[list[plans.StoredDocument]]:
+        """Return texts and metadata of documents that were read, and read long texts."""
+        yield from self._read_texts(fetch.refs.tolist())
         rows = [self._known.row(ref) for ref in fetch.refs.tolist()]
         return [plans.StoredDocument(id=row.id, text=row.text, metadata=row.metadata()) for row in rows]
 
@@ -333,6 +352,24 @@ class CassandraReader(Reader):
             if self._scope.holds(row):
                 self._known.keep(row)
         self._known.mark_read(unread)
+
+    def _read_texts(self, refs: Sequence[int]) -> Operation[None]:
+        """Read the texts of documents that were read without them.
+
+        Raises:
+            StoreBusyError: If a document changed since, so its text as it was is not stored any more.
+        """
+        unread = {ref: row for ref in refs if (row := self._known.row(ref)).unread}
+        if not unread:
+            return
+        texts = yield from self._scope.fetcher.texts(unread.values())
+        for ref, row in unread.items():
+            if row.id not in texts:
+                raise StoreBusyError(
+                    f"document {row.id[:60]!r} was changed or removed between two reads of a search: search"
+                    " again. If that does not help, its text is missing from the table …_texts: add it again"
+                )
+            self._known.rows[ref] = replace(row, text=texts[row.id])
 
     def _compute_similarities(self, refs: Ints, vector: Floats) -> Floats:
         return cosine_similarities(self._known.vectors(refs.tolist()), vector) if len(refs) else _NO_FLOATS

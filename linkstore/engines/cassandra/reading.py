@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from dataclasses import replace
+from itertools import chain, count, pairwise
 from typing import Final, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from linkstore.engines.cassandra.codec import (
     LONGEST_KEY,
     SIZE,
     DocumentVersion,
+    hash_text,
     pack_vector,
     parse_fields,
     read_versions,
@@ -32,13 +34,33 @@ MAX_KEYS_PER_STATEMENT: Final = 100
 MIN_KEYS_PER_STATEMENT: Final = 16
 """More partitions are split among statements evenly, if all their rows might not fit into one page."""
 DOCUMENTS_PER_PAGE: Final = 1_000
-"""Number of documents that are read at once where all are read."""
+"""The most documents that are read at once where all are read."""
+FIRST_PAGE: Final = 8
+"""Number of documents that are read first where all are read, since their size is not known."""
+PAGE_GROWTH: Final = 4
+PAGE_BYTES: Final = 1 << 21
+"""About as many bytes are read at once where all documents are read."""
+TEXT_BYTES_PER_STATEMENT: Final = 1 << 20
+TEXT_BYTES_PER_READ: Final = 1 << 24
+"""About as many bytes of long texts are read concurrently."""
+EXPIRING_RANGES: Final = 64
+"""Number of ranges of tokens in which all documents of a store are read if documents expire there.
+
+A single read of all would pass over more expired rows than a server allows.
+"""
+FIRST_TOKEN: Final = -(1 << 63)
+TOKENS: Final = 1 << 64
+_RANGES_AHEAD: Final = 8
+"""The most ranges of tokens that are read concurrently."""
+_TEXT_TRIES: Final = 5
+"""How often a document is read that changes before its text is read."""
 MAX_REMEMBERED_FILTERS: Final = 1_000
 """For how many combinations of equalities :class:`SearchHistory` has each of its facts."""
 FEW_NEAR_LIFETIME: Final = 60.0
 """For how many seconds it is remembered that few of the nearest documents satisfy equalities."""
 Equalities = frozenset[tuple[str, str]]
 K = TypeVar("K")
+T = TypeVar("T")
 V = TypeVar("V")
 _MAX_CHECKED_BY_ID: Final = 1_000
 """Beyond this many documents to check, the server's index is asked for those that may be in the scope."""
@@ -124,23 +146,77 @@ class MetDocuments:
         return [self.ids[ref] for ref in refs.tolist()]
 
 
-def scan_rows(after: str | None, limit: int) -> Operation[list[Row]]:
-    """Read the next rows of documents in token order, with the columns :data:`.statements.VERSION`."""
-    if after is None:
-        return ask("read documents", cql.READ_FIRST_VERSIONS, limit, limit=limit)
-    return ask("read documents", cql.READ_NEXT_VERSIONS, after, limit, limit=limit)
+def split_tokens(ranges: int) -> list[int]:
+    """Return the bounds of equal ranges of all tokens, of which each range includes its last token."""
+    return [min(FIRST_TOKEN + TOKENS * n // ranges, -FIRST_TOKEN - 1) for n in range(ranges + 1)]
 
 
-def scan_documents(after: str | None, limit: int) -> Operation[list[DocumentVersion]]:
-    """Read the next documents in token order."""
-    found: list[DocumentVersion] = []
-    while (asked := limit - len(found)) > 0:
-        rows = yield from scan_rows(after, asked)
-        found += read_versions(rows)
-        if len(rows) < asked:
-            break
-        after = rows[-1][0]
-    return found
+def split_by_weight(
+    items: Iterable[T], weigh: Callable[[T], int], heaviest: int, most: int
+) -> Iterator[list[T]]:
+    """Split items, in their order, into parts of limited weight and number.
+
+    Args:
+        items: The items.
+        weigh: Returns the weight of an item.
+        heaviest: The highest weight of a part with several items.
+        most: The most items of a part.
+    """
+    part: list[T] = []
+    weight = 0
+    for item in items:
+        weight += weigh(item)
+        if part and (weight > heaviest or len(part) == most):
+            yield part
+            part, weight = [], weigh(item)
+        part.append(item)
+    if part:
+        yield part
+
+
+class DocumentScan:
+    """Reads all rows of documents in token order, page by page.
+
+    The pages follow the mean size of the rows. Ranges of tokens with few rows are read several at once.
+
+    Args:
+        text: A statement that reads a range of tokens, with the token last.
+        ranges: Number of ranges.
+        after: The token after which it begins.
+    """
+
+    def __init__(self, text: str, ranges: int, after: int) -> None:
+        self._text = text
+        self._bounds = split_tokens(ranges)
+        self._after = after
+        self._size, self._ahead = FIRST_PAGE, _RANGES_AHEAD
+
+    def read(self, most: int = DOCUMENTS_PER_PAGE) -> Operation[list[Row]]:
+        """Return the next rows, up to ``most``, and none after the last."""
+        found: list[Row] = []
+        while not found and self._after < self._bounds[-1]:
+            size = min(self._size, most)
+            later = [bound for bound in self._bounds if bound > self._after][: self._ahead]
+            statements = tuple(
+                Statement(cql=self._text, values=(*ends, size), limit=size)
+                for ends in pairwise([self._after, *later])
+            )
+            answers = yield Requests(statements=statements, what="read documents")
+            self._ahead = min(2 * self._ahead, _RANGES_AHEAD)
+            for rows, end in zip(answers, later, strict=True):
+                found += rows
+                self._after = end
+                if len(rows) == size:
+                    self._after, self._ahead = rows[-1][-1], 1
+                    break
+        if len(found) > most:
+            del found[most:]
+            self._after = found[-1][-1]
+        if found:
+            read = sum(len(value) for row in found for value in row if isinstance(value, str | bytes))
+            self._size = max(1, min(PAGE_GROWTH * self._size, PAGE_BYTES * len(found) // max(1, read)))
+            self._size = min(self._size, DOCUMENTS_PER_PAGE)
+        return found
 
 
 def make_search(equal: Mapping[str, str], vector: Floats, limit: int, *, whole: bool) -> Statement:
@@ -156,20 +232,98 @@ class RowFetcher:
 
     Args:
         placement: Finds the nodes of partitions.
+        ranges: Number of ranges of tokens in which all documents are read.
     """
 
-    def __init__(self, placement: Placement) -> None:
+    def __init__(self, placement: Placement, ranges: int = 1) -> None:
         self.placement = placement
+        self._ranges = ranges
 
     def documents(self, ids: Sequence[str]) -> Operation[list[DocumentVersion]]:
-        """Read the existing documents with these ids, in any order."""
+        """Read the existing documents with these ids, in any order, without long texts."""
         rows = yield from self.by_id(cql.READ_DOCUMENTS, ids, "read documents")
         return read_versions(rows)
 
     def versions(self, ids: Sequence[str]) -> Operation[dict[str, DocumentVersion]]:
-        """Read what must be known of documents to write them. Those that do not exist are left out."""
+        """Read what must be known of documents to write them, without long texts.
+
+        Those that do not exist are left out.
+        """
         rows = yield from self.by_id(cql.READ_VERSIONS, ids, "read documents")
         return {version.id: version for version in read_versions(rows)}
+
+    def scan(self, text: str, after: str | None = None) -> DocumentScan:
+        """Return what reads the documents after this id (None: all).
+
+        Args:
+            text: A statement that reads a range of tokens.
+            after: The id.
+        """
+        token = FIRST_TOKEN if after is None else self.placement.compute_token(after.encode())
+        return DocumentScan(text, self._ranges, token)
+
+    def whole(self, after: str | None, limit: int) -> Operation[list[DocumentVersion]]:
+        """Read the next documents in token order with their texts.
+
+        These are at most ``limit``, and fewer where texts are long, but none only after the last.
+        """
+        scan = self.scan(cql.READ_ALL_VERSIONS, after)
+        found: list[DocumentVersion] = []
+        left = TEXT_BYTES_PER_READ
+        while len(found) < limit and (rows := (yield from scan.read(limit - len(found)))):
+            for part in self.split_texts(read_versions(rows)):
+                found += yield from self.complete(part)
+                left -= sum(version.unread for version in part)
+                if found and left <= 0:
+                    return found
+        return found
+
+    @staticmethod
+    def split_texts(versions: Iterable[DocumentVersion]) -> Iterator[list[DocumentVersion]]:
+        """Split versions into parts whose long texts may be in memory together."""
+        return split_by_weight(versions, _get_unread, TEXT_BYTES_PER_READ, DOCUMENTS_PER_PAGE)
+
+    def texts(self, versions: Iterable[DocumentVersion]) -> Operation[dict[str, str]]:
+        """Read the texts of versions that were read without them, by id.
+
+        Texts of documents that changed since are left out.
+        """
+        unread = {(version.id.encode(),): version for version in versions if version.unread}
+        statements: list[tuple[int, Statement]] = []
+        for share, routing in self.placement.by_replica(unread):
+            for part in split_by_weight(share, _get_unread, TEXT_BYTES_PER_STATEMENT, MAX_KEYS_PER_STATEMENT):
+                ids = [version.id for version in part]
+                read = Statement(cql=cql.READ_TEXTS, values=(ids,), routing=routing, limit=len(ids))
+                statements.append((sum(map(_get_unread, part)), read))
+        found: dict[str, str | None] = {}
+        for some in split_by_weight(statements, lambda one: one[0], TEXT_BYTES_PER_READ, len(statements)):
+            requests = Requests(statements=tuple(statement for _, statement in some), what="read texts")
+            found.update(chain.from_iterable((yield requests)))
+        return {
+            version.id: text
+            for version in unread.values()
+            if (text := found.get(version.id)) is not None and hash_text(text) == version.text_hash
+        }
+
+    def complete(self, versions: Iterable[DocumentVersion]) -> Operation[list[DocumentVersion]]:
+        """Read the texts of versions that were read without them.
+
+        A document that changed since is read again, and left out if it is gone or its text is.
+        """
+        known = {version.id: version for version in versions}
+        for _ in range(_TEXT_TRIES):
+            unread = [version for version in known.values() if version.unread]
+            if not unread:
+                break
+            texts = yield from self.texts(unread)
+            known.update((id, replace(known[id], text=text)) for id, text in texts.items())
+            changed = [version.id for version in unread if version.id not in texts]
+            there = (yield from self.versions(changed)) if changed else {}
+            known.update(there)
+            for id in changed:
+                if id not in there:
+                    del known[id]
+        return [version for version in known.values() if not version.unread]
 
     def present(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
         """Read which documents exist, and when each of them was added, by id."""
@@ -198,6 +352,10 @@ class RowFetcher:
             count = -(-len(share) // most)
             for part in split_batches(share, -(-len(share) // count)):
                 yield part, routing
+
+
+def _get_unread(version: DocumentVersion) -> int:
+    return version.unread
 
 
 class SearchHistory:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final
 
 import numpy as np
@@ -21,47 +21,41 @@ from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import (
+    DocumentVersion,
     has_content,
     is_whole,
     merge_replaced_links,
     read_versions,
     unpack_links,
 )
-from linkstore.engines.cassandra.derived import DerivedRows, RowKey, Rows
-from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, scan_rows
-from linkstore.engines.cassandra.statements import (
-    DerivedTable,
-    Requests,
-    Row,
-    Statement,
-    ask,
-    run_writes,
-)
+from linkstore.engines.cassandra.derived import LIST, DerivedRows, RowKey, Rows
+from linkstore.engines.cassandra.listing import mark_list
+from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, split_tokens
+from linkstore.engines.cassandra.statements import DerivedTable, Requests, Row, Statement, run_writes
 from linkstore.engines.contract import Finding, StoredLinks
 
 CONCURRENT_READS: Final = 8
 """Ranges of tokens that are read concurrently."""
 _RANGES: Final = 64
-_FIRST_TOKEN: Final = -(1 << 63)
-_TOKENS: Final = 1 << 64
 _MAX_EXAMPLES: Final = 5
 _PARTIAL: Final = (
-    "documents that lack a column, or whose metadata are not JSON, and so are not found; add them again, or"
-    " delete them"
+    "documents that lack a column or their text, or whose metadata are not JSON, and so are not found; add"
+    " them again, or delete them"
 )
 
 
-def read_links(*, empty: bool) -> Operation[StoredLinks]:
-    """Return the links of all documents, of which an empty store has no table yet."""
-    rows = [] if empty else (yield from ask("read all documents", cql.READ_ALL_LINKS))
+def read_links(fetcher: RowFetcher | None) -> Operation[StoredLinks]:
+    """Return the links of all documents. An empty store has no table of them, and nothing that reads it."""
     ids: list[str] = []
     groups: dict[tuple[str, str], int] = {}
     found: list[tuple[int, int, bool, bool]] = []
-    for id, _, _, stored, *_, relinked in filter(is_whole, rows):
-        for kind, tag, direction, _ in unpack_links(merge_replaced_links(id, stored, relinked)):
-            group = groups.setdefault((kind, tag), len(groups))
-            found.append((len(ids), group, direction != "in", direction != "out"))
-        ids.append(id)
+    scan = fetcher and fetcher.scan(cql.READ_ALL_LINKS)
+    while scan and (rows := (yield from scan.read())):
+        for id, _, _, stored, *_, relinked, _ in filter(is_whole, rows):
+            for kind, tag, direction, _ in unpack_links(merge_replaced_links(id, stored, relinked)):
+                group = groups.setdefault((kind, tag), len(groups))
+                found.append((len(ids), group, direction != "in", direction != "out"))
+            ids.append(id)
     columns = np.array(found, np.int64).reshape(-1, 4)
     return StoredLinks(
         ids=ids,
@@ -167,21 +161,24 @@ class RowInspection:
             mend_at: The timestamp of what is written to mend the rows. None: they are not mended.
         """
         expected: list[defaultdict[str, int]] = [defaultdict(int) for _ in self._derived.tables]
-        rows = yield from scan_rows(None, DOCUMENTS_PER_PAGE)
-        while rows:
-            versions = read_versions(rows)
-            self._seen.update((version.id, version.written) for version in versions)
+        scan = self._fetcher.scan(cql.READ_ALL_VERSIONS)
+        while rows := (yield from scan.read()):
+            for part in self._fetcher.split_texts(read_versions(rows)):
+                versions = yield from self._read_texts(part)
+                self._seen.update((version.id, version.written) for version in versions)
+                derived = self._derived.derive(versions)
+                for id, of_tables in derived.items():
+                    for sums, of in zip(expected, of_tables, strict=True):
+                        sums[id] = sum(_hash_row(key, (state,)) for key, state in of.items())
             self._partial += (row[0] for row in rows if has_content(row) and row[0] not in self._seen)
-            for id, of_tables in self._derived.derive(versions).items():
-                for sums, of in zip(expected, of_tables, strict=True):
-                    sums[id] = sum(_hash_row(key, (state,)) for key, state in of.items())
-            rows = yield from scan_rows(rows[-1][0], DOCUMENTS_PER_PAGE)
         findings: list[Finding] = []
         for number, table in enumerate(self._derived.tables):
             differences = yield from self._compare(number, table, expected[number])
             findings += differences.findings(table)
             if mend_at is not None:
                 yield from differences.mend(self._derived, table, mend_at)
+        if mend_at is not None:
+            yield from mark_list(mend_at)
         if self._partial:
             examples = tuple(sorted(self._partial)[:_MAX_EXAMPLES])
             findings.append(Finding(problem=_PARTIAL, count=len(self._partial), examples=examples))
@@ -193,7 +190,7 @@ class RowInspection:
         """Compare the rows of a table, and once more those of documents whose rows differ."""
 
         def subtract(rows: Iterable[Row]) -> None:
-            for *key, states, _ in rows:
+            for *key, states, _ in filter(_is_compared, rows):
                 sums[key[-1]] -= _hash_row(key, codec.unpack_set(states))
 
         yield from _read_rows(table, subtract)
@@ -206,15 +203,32 @@ class RowInspection:
 
         if rows_of:
             yield from _read_rows(table, collect)
+        return (yield from self._compare_again(number, rows_of))
+
+    def _compare_again(self, number: int, rows_of: dict[str, list[Row]]) -> Operation[Differences]:
+        """Read documents again, and compare their rows in a table, which were read again too."""
         differences = Differences(self._horizon)
-        for part in split_batches(rows_of, DOCUMENTS_PER_PAGE):
-            versions = yield from self._fetcher.versions(part)
-            derived = self._derived.derive(list(versions.values()))
-            for id in part:
-                right = derived[id][number] if id in derived else {}
-                changed = id in versions and self._seen.get(id) != versions[id].written
-                differences.take(rows_of[id], right, changed=changed)
+        for ids in split_batches(rows_of, DOCUMENTS_PER_PAGE):
+            there = yield from self._fetcher.versions(ids)
+            for part in self._fetcher.split_texts(there.values()):
+                versions = yield from self._read_texts(part)
+                derived = self._derived.derive(versions)
+                for version in versions:
+                    changed = self._seen.get(version.id) != version.written
+                    rows = filter(_is_compared, rows_of.pop(version.id))
+                    differences.take(rows, derived[version.id][number], changed=changed)
+            for id in ids:
+                differences.take(filter(_is_compared, rows_of.pop(id, ())), {}, changed=False)
         return differences
+
+    def _read_texts(self, versions: Sequence[DocumentVersion]) -> Operation[list[DocumentVersion]]:
+        """Read the texts of documents if words are derived from them, and leave out those without one."""
+        return (yield from self._fetcher.complete(versions)) if self._derived.lexical else list(versions)
+
+
+def _is_compared(row: Row) -> bool:
+    """Say whether a row is of a document, and not the mark of the list of documents."""
+    return bool(row[0] != LIST[0] or row[-3])
 
 
 def _read_rows(table: DerivedTable, take: Callable[[Iterable[Row]], None]) -> Operation[None]:
@@ -222,9 +236,8 @@ def _read_rows(table: DerivedTable, take: Callable[[Iterable[Row]], None]) -> Op
 
     A single read of all would pass over more deleted rows than a server allows.
     """
-    ends = [_FIRST_TOKEN + _TOKENS * n // _RANGES for n in range(_RANGES)] + [_FIRST_TOKEN + _TOKENS - 1]
     text = cql.read_row_range(table)
-    ranges = [Statement(cql=text, values=ends[at : at + 2]) for at in range(_RANGES)]
+    ranges = [Statement(cql=text, values=ends) for ends in pairwise(split_tokens(_RANGES))]
     for part in split_batches(ranges, CONCURRENT_READS):
         yield Requests(statements=tuple(part), what="compare members and words with documents", take=take)
 
@@ -237,7 +250,7 @@ def _hash_row(key: Iterable[object], states: Sequence[bytes]) -> int:
 
 def _show_member(key: RowKey) -> str:
     kind, tag, side, _, id = key
-    return f"{kind} {tag} ({side}) {id}"
+    return f"{kind} {tag} ({side}) {id}" if kind else f"{id} (in the list of documents)"
 
 
 def _show_posting(key: RowKey) -> str:

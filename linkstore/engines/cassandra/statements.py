@@ -1,11 +1,12 @@
 """Statements: their form, and the CQL of all of them.
 
-A store in Cassandra has six tables. ``$documents`` contains the documents by id. Members and words can be
-rebuilt from it. ``$members`` has a partition for each side of each link group, with one row for each document
-on that side and a compressed copy of its vector, so following a link group reads one partition. ``$words``
-contains the documents of each word. Stores without lexical search do not have it. ``$accesses`` contains the
-time of the last access to each document. ``$pages`` and ``$settings`` are small. The executor of a store
-replaces these by the names of its tables, see :meth:`Tables.name_in`.
+A store in Cassandra has seven tables. ``$documents`` contains the documents by id, but for long texts, which
+``$texts`` contains, so that a search does not read them. Members and words can be rebuilt from these two.
+``$members`` has a partition for each side of each link group, with one row for each document on that side and
+a compressed copy of its vector, so following a link group reads one partition. ``$words`` contains the
+documents of each word. Stores without lexical search do not have it. ``$accesses`` contains the time of the
+last access to each document, ``$pages`` the indexed pages, ``$settings`` what the store records of itself.
+The executor of a store replaces these by the names of its tables, see :meth:`Tables.name_in`.
 
 Every write is a batch with one timestamp. A write to members or words adds states to rows, or replaces the
 earlier states. What is written has a lifetime in seconds, 0 for ever. This module does not import the driver.
@@ -89,7 +90,7 @@ def ask(
 
 
 _TABLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,37}")
-_TABLE_SUFFIXES: Final = ("_settings", "_pages", "_accesses", "_members", "_words")
+_TABLE_SUFFIXES: Final = ("_settings", "_pages", "_accesses", "_texts", "_members", "_words")
 """Ends of the names of a store's other tables.
 
 No store's own name ends so, and none of these ends with another. So no two stores share a table.
@@ -183,33 +184,49 @@ _DERIVED_OPTIONS: Final = (
 Readers ignore a deleted row that reappears, so tombstones are kept only long enough for a node to recover
 from a short outage. Rows are overwritten often; leveled compaction keeps each row in few files.
 """
-CREATE_SMALL_TABLES: Final = (
-    "CREATE TABLE IF NOT EXISTS $settings (name text PRIMARY KEY, value text)",
-    "CREATE TABLE IF NOT EXISTS $pages"
-    " (source text, url text, digest text, ids frozen<list<text>>, PRIMARY KEY ((source), url))",
-    "CREATE TABLE IF NOT EXISTS $accesses (id text PRIMARY KEY, at bigint)",
+_EXPIRING_OPTIONS: Final = (
+    " WITH gc_grace_seconds = 10800 AND compaction = {'class': 'SizeTieredCompactionStrategy',"
+    " 'tombstone_threshold': '0.1', 'tombstone_compaction_interval': '3600',"
+    " 'unchecked_tombstone_compaction': 'true'}"
 )
-"""Create the tables that do not depend on the embedding. Every store has the first one.
+"""Options of the other tables of a store whose documents expire.
 
-That of access times is separate from the documents because a write to a document's row also goes to the
-vector index. :func:`.tables.make_access_key` describes its ``id``, :data:`WRITE_ACCESS` the timestamps.
+What has expired need not be kept, because it expires on every replica. Deletions are kept as long as hints
+are. A replica that misses one for longer may bring a document back until it expires, unless it is repaired.
 """
 
 
-def create_tables(dimension: int) -> tuple[str, ...]:
-    """Create the tables of documents and members, with two SAI indexes (Astra allows ten).
+def create_small_tables(*, expiring: bool) -> tuple[str, ...]:
+    """Create the tables that do not depend on the embedding. Every store has the first one.
 
-    ``relinked`` has the links that were replaced since the document was written, by kind
-    (:func:`.codec.merge_replaced_links`). ``born`` is when the document was added: its first timestamp, which
-    updates keep.
+    The pages of a source are in several partitions. The sources themselves are in a partition of their own,
+    see :data:`READ_SOURCES`. The table of access times is separate from the documents because a write to a
+    document's row also goes to the vector index. :func:`.tables.make_access_key` describes its ``id``,
+    :data:`WRITE_ACCESS` the timestamps.
     """
+    options = _EXPIRING_OPTIONS if expiring else ""
+    return (
+        "CREATE TABLE IF NOT EXISTS $settings (name text PRIMARY KEY, value text)",
+        "CREATE TABLE IF NOT EXISTS $pages (source text, shard int, url text, digest text,"
+        f" ids frozen<list<text>>, PRIMARY KEY ((source, shard), url)){options}",
+        f"CREATE TABLE IF NOT EXISTS $accesses (id text PRIMARY KEY, at bigint){options}",
+    )
+
+
+def create_document_tables(dimension: int, *, expiring: bool) -> tuple[str, ...]:
+    """Create the tables of documents and of long texts, with two SAI indexes (Astra allows ten).
+
+    ``size`` is the number of bytes of a text that is in the table of texts, otherwise 0. ``relinked`` has the
+    links that were replaced since the document was written, by kind (:func:`.codec.merge_replaced_links`).
+    ``born`` is when the document was added: its first timestamp, which updates keep.
+    """
+    options = _EXPIRING_OPTIONS if expiring else ""
     return (
         "CREATE TABLE IF NOT EXISTS $documents (id text PRIMARY KEY, body text, attributes text,"
         " searchable map<text, text>, digest blob,"
         " links frozen<tuple<text, set<tuple<text, text, text, float>>>>,"
-        f" vector vector<float, {dimension}>, relinked map<text, text>, born bigint)",
-        "CREATE TABLE IF NOT EXISTS $members (kind text, tag text, side text, bucket int, id text,"
-        f" states set<blob>, PRIMARY KEY ((kind, tag, side, bucket), id)) {_DERIVED_OPTIONS}",
+        f" vector vector<float, {dimension}>, size int, relinked map<text, text>, born bigint){options}",
+        f"CREATE TABLE IF NOT EXISTS $texts (id text PRIMARY KEY, body text){options}",
         'CREATE CUSTOM INDEX IF NOT EXISTS "${store}_by_vector" ON $documents (vector)'
         " USING 'StorageAttachedIndex' WITH OPTIONS = {'similarity_function': 'DOT_PRODUCT'}",
         'CREATE CUSTOM INDEX IF NOT EXISTS "${store}_by_entry" ON $documents'
@@ -217,6 +234,11 @@ def create_tables(dimension: int) -> tuple[str, ...]:
     )
 
 
+CREATE_MEMBER_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS $members (kind text, tag text, side text, bucket int, id text,"
+    f" states set<blob>, PRIMARY KEY ((kind, tag, side, bucket), id)) {_DERIVED_OPTIONS}"
+)
+"""Create the table of members. :mod:`.derived` describes ``states``."""
 CREATE_WORD_TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS $words (shard int, bucket int, word text, hash blob, id text,"
     f" states set<blob>, PRIMARY KEY ((shard, bucket), word, hash, id)) {_DERIVED_OPTIONS}"
@@ -253,7 +275,7 @@ INSERT_SETTING: Final = "INSERT INTO $settings (name, value) VALUES (?, ?) IF NO
 
 Values: name, value.
 """
-DOCUMENT: Final = "id, body, attributes, links, digest, vector, relinked"
+DOCUMENT: Final = "id, body, attributes, links, digest, vector, relinked, size"
 """What is read of a document to search. What it must have comes first: see :func:`.codec.is_whole`."""
 VERSION: Final = (
     f"{DOCUMENT}, TTL(digest), born,"
@@ -261,6 +283,8 @@ VERSION: Final = (
 )
 """What must be known of a document to write it: also the remaining seconds of its lifetime, when it was
 added, and write times."""
+READ_TEXTS: Final = "SELECT id, body FROM $texts WHERE id IN ?"
+"""Select long texts. Values: list of ids."""
 READ_DOCUMENTS: Final = f"SELECT {DOCUMENT} FROM $documents WHERE id IN ?"
 """Select documents. Values: list of ids."""
 READ_VERSIONS: Final = f"SELECT {VERSION} FROM $documents WHERE id IN ?"
@@ -292,36 +316,50 @@ def read_equal(equalities: int) -> str:
     return f"SELECT id, attributes FROM $documents WHERE {where} LIMIT ?"
 
 
-READ_WITHOUT_TEXT: Final = f"SELECT {DOCUMENT.replace('body', 'WRITETIME(body)')} FROM $documents LIMIT ?"
-"""Select what documents are compared by: of the text, which may be large, only the write time.
+_OF_TOKENS: Final = "FROM $documents WHERE token(id) > ? AND token(id) <= ? LIMIT ?"
+READ_ALL_VERSIONS: Final = f"SELECT {VERSION}, token(id) {_OF_TOKENS}"
+"""Select what must be known of the next documents in token order, and their tokens.
 
-Values: the limit.
+Values: the token before the range, the last token of the range, the limit.
 """
-READ_FIRST_VERSIONS: Final = f"SELECT {VERSION} FROM $documents LIMIT ?"
-"""Select what must be known of the first documents in token order. Values: the limit."""
-READ_NEXT_VERSIONS: Final = f"SELECT {VERSION} FROM $documents WHERE token(id) > token(?) LIMIT ?"
-"""Select what must be known of the next documents in token order. Values: id of the last one, the limit."""
 READ_ALL_LINKS: Final = (
-    "SELECT id, WRITETIME(body), WRITETIME(attributes), links, digest, WRITETIME(vector), relinked"
-    " FROM $documents"
+    "SELECT id, WRITETIME(body), WRITETIME(attributes), links, digest, WRITETIME(vector), relinked, token(id)"
+    f" {_OF_TOKENS}"
 )
-"""Select the links of all documents.
+"""Select the links of the next documents in token order: (id, write times of body and attributes, links,
+digest, write time of the vector, replaced links, token).
 
-(id, write times of body and attributes, links, digest, write time of the vector, replaced links).
+Values: those of :data:`READ_ALL_VERSIONS`.
 """
+
+
+_WRITE_DOCUMENT: Final = (
+    "INSERT INTO $documents (id, body, attributes, searchable, links, digest, vector, size, born, relinked)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, null) USING TTL ?"
+)
 
 
 def write_documents(count: int) -> str:
     """Write ``count`` documents with one timestamp, and forget links that were replaced before.
 
-    Values: timestamp, and for each: id, body, attributes, searchable, links, digest, vector, when it was
-    added, lifetime.
+    Values: timestamp, and for each: id, body, attributes, searchable, links, digest, vector, size, when it
+    was added, lifetime.
     """
-    one = (
-        "INSERT INTO $documents (id, body, attributes, searchable, links, digest, vector, born, relinked)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, null) USING TTL ?"
-    )
-    return repeat_in_batch(one, count)
+    return repeat_in_batch(_WRITE_DOCUMENT, count)
+
+
+WRITE_WITH_TEXT: Final = (
+    f"BEGIN UNLOGGED BATCH USING TIMESTAMP ? {_WRITE_DOCUMENT};"
+    " INSERT INTO $texts (id, body) VALUES (?, ?) USING TTL ?; APPLY BATCH"
+)
+"""Write a document with a long text. Both rows have the same key, so for the server it is a single write.
+
+Values: those of :func:`write_documents` for one document, then id, text, lifetime.
+"""
+WRITE_WITHOUT_TEXT: Final = (
+    f"BEGIN UNLOGGED BATCH USING TIMESTAMP ? {_WRITE_DOCUMENT}; DELETE FROM $texts WHERE id = ?; APPLY BATCH"
+)
+"""Write a document in place of one with a long text. Values: those of :func:`write_documents`, then id."""
 
 
 def repeat_in_batch(one: str, count: int) -> str:
@@ -332,8 +370,11 @@ def repeat_in_batch(one: str, count: int) -> str:
 _USING: Final = "USING TIMESTAMP ? AND TTL ?"
 WRITE_LINKS: Final = f"UPDATE $documents {_USING} SET relinked = relinked + ? WHERE id = ?"
 """Replace the links of some kinds of one document. Values: timestamp, lifetime, links by kind, id."""
-DELETE_DOCUMENTS: Final = "DELETE FROM $documents USING TIMESTAMP ? WHERE id IN ?"
-"""Delete documents. Values: timestamp, list of ids."""
+DELETE_DOCUMENTS: Final = (
+    "BEGIN UNLOGGED BATCH USING TIMESTAMP ? DELETE FROM $documents WHERE id IN ?;"
+    " DELETE FROM $texts WHERE id IN ?; APPLY BATCH"
+)
+"""Delete documents and their texts. Values: timestamp, list of ids, the same list."""
 WRITE_ACCESS: Final = f"INSERT INTO $accesses (id, at) VALUES (?, ?) {_USING}"
 """Record an access. Values: key, time of the access, the same time as timestamp, lifetime.
 
@@ -343,26 +384,35 @@ READ_ACCESSES: Final = "SELECT id, at FROM $accesses WHERE id IN ?"
 """Select access times of documents: (key, time). Values: list of keys."""
 DELETE_ACCESSES: Final = "DELETE FROM $accesses USING TIMESTAMP ? WHERE id IN ?"
 """Delete access times. Values: timestamp, list of keys."""
-READ_ALL_PAGES: Final = "SELECT source, url, digest, ids FROM $pages"
-"""Select all page entries: (source, url, digest, ids)."""
-READ_PAGES: Final = f"{READ_ALL_PAGES} WHERE source = ?"
-"""Select page entries of a source. Values: the source."""
+READ_PAGES: Final = "SELECT source, url, digest, ids FROM $pages WHERE source = ? AND shard = ?"
+"""Select page entries of a shard of a source: (source, url, digest, ids). Values: source, shard."""
 READ_NAMED_PAGES: Final = f"{READ_PAGES} AND url IN ?"
-"""Select page entries. Values: the source, list of urls."""
-READ_SOURCES: Final = "SELECT DISTINCT source FROM $pages"
-"""Select the sources that have pages: (source,)."""
-READ_PAGE_TIMES: Final = "SELECT source, url, WRITETIME(digest) FROM $pages WHERE source = ? AND url IN ?"
+"""Select page entries. Values: source, shard, list of urls."""
+READ_SOURCES: Final = "SELECT url FROM $pages WHERE source = '' AND shard = -1"
+"""Select the sources that have, or had, pages: (source,)."""
+WRITE_SOURCE: Final = (
+    "INSERT INTO $pages (source, shard, url, digest) VALUES ('', -1, ?, '') USING TIMESTAMP ? AND TTL 0"
+)
+"""Record a source. Values: source, timestamp."""
+READ_PAGE_TIMES: Final = (
+    "SELECT source, url, WRITETIME(digest) FROM $pages WHERE source = ? AND shard = ? AND url IN ?"
+)
 """Select write times of page entries: (source, url, microseconds since 1970).
 
-Values: the source, list of urls.
+Values: source, shard, list of urls.
 """
-WRITE_PAGE: Final = f"INSERT INTO $pages (source, url, digest, ids) VALUES (?, ?, ?, ?) {_USING}"
-"""Write one page entry. Values: source, url, digest, ids, timestamp, lifetime."""
-DELETE_PAGE: Final = "DELETE FROM $pages USING TIMESTAMP ? WHERE source = ? AND url = ?"
-"""Delete a page entry. Values: timestamp, source, url."""
+WRITE_PAGE: Final = f"INSERT INTO $pages (source, shard, url, digest, ids) VALUES (?, ?, ?, ?, ?) {_USING}"
+"""Write one page entry. Values: source, shard, url, digest, ids, timestamp, lifetime."""
+DELETE_PAGE: Final = "DELETE FROM $pages USING TIMESTAMP ? WHERE source = ? AND shard = ? AND url = ?"
+"""Delete a page entry. Values: timestamp, source, shard, url."""
 _OF_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
 READ_MEMBERS: Final = f"SELECT tag, id, states FROM $members {_OF_GROUPS}"
 """Select members. Values: kind, tags, side, buckets, limit per partition."""
+READ_LIST: Final = (
+    "SELECT bucket, id, states FROM $members"
+    " WHERE kind = ? AND tag = ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
+)
+"""Select rows of the list of documents. Values: kind, tag, side, buckets, limit per partition."""
 READ_MEMBER_TAGS: Final = f"SELECT tag FROM $members {_OF_GROUPS}"
 """Select the tags of members, as many as there are members. Values: those of :data:`READ_MEMBERS`."""
 READ_MORE_MEMBERS: Final = (

@@ -10,6 +10,9 @@ a row is a document and when it was added, so a document that is removed and add
 whatever the clocks say. The time of an access is also the timestamp of its row, so the latest one stays, in
 whatever order they arrive.
 
+The page entries of a source are in several partitions, by a hash of their urls, so that neither millions of
+entries nor deleted ones make a partition that cannot be read. The sources are in one more partition.
+
 Notes lie in the table of settings. Those that record names are never removed: another writer may be relying
 on them.
 """
@@ -26,14 +29,25 @@ from typing import Final
 
 import numpy as np
 import orjson
+import xxhash
 
 from linkstore.core.calls import split_batches
 from linkstore.core.plans import Operation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
+from linkstore.engines.cassandra.listing import mark_list
 from linkstore.engines.cassandra.reading import RowFetcher, make_search
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Requests, Row, Statement, Tables, ask, run_each, run_writes
+from linkstore.engines.cassandra.statements import (
+    DerivedTable,
+    Requests,
+    Row,
+    Statement,
+    Tables,
+    ask,
+    run_each,
+    run_writes,
+)
 from linkstore.engines.contract import Manifest, PageEntry
 from linkstore.errors import BackendError, ClockSkewError, StoreFormatError, StoreNotFoundError
 
@@ -42,6 +56,8 @@ EntryName = tuple[str, str]
 """Source and url of an entry."""
 _URLS_PER_STATEMENT: Final = 100
 """URLs per statement."""
+PAGE_SHARDS: Final = 16
+"""Number of partitions with the page entries of a source."""
 _ACCESSES_PER_STATEMENT: Final = 50
 """Number of documents whose accesses one statement deletes."""
 _READING_SETTINGS: Final = "read settings"
@@ -51,9 +67,9 @@ _SETTINGS_PER_WRITE: Final = (10, 1)
 """Numbers of settings that one statement writes; the server warns about more than 10 partitions."""
 _CLAIM_SETTING: Final = "claim"
 """The setting with the agreed embedding: dimension and name, as JSON."""
-SCHEMA_VERSION: Final = 6
+SCHEMA_VERSION: Final = 7
 """The layout of the tables. Earlier ones were never released."""
-_STORE_SETTINGS: Final = ["version", "embedding", "dimension", "buckets", "words", _CLAIM_SETTING]
+_STORE_SETTINGS: Final = ["version", "embedding", "dimension", "buckets", "words", "ttl", _CLAIM_SETTING]
 """The settings about the store itself; the others are notes, of which there may be thousands."""
 MAX_CHECKED_NODES: Final = 8
 """As many nodes are asked something on their own."""
@@ -94,19 +110,26 @@ def exchange_note(name: str, value: str | None, expected: str | None) -> Operati
     return (yield from read_notes([name])).get(name)
 
 
+def find_shard(url: str) -> int:
+    """Return the partition of a page entry among those of its source."""
+    return xxhash.xxh3_64_intdigest(url.encode()) % PAGE_SHARDS
+
+
 def read_pages(source: str | None, urls: Sequence[str] | None) -> Operation[list[PageEntry]]:
     """Read the entries of a source (None: all sources) with these urls (None: all), by source and url."""
+    sources = [source] if source is not None else []
+    if source is None:
+        sources += [name for (name,) in (yield from ask(_READING_ENTRIES, cql.READ_SOURCES))]
     if urls is None:
-        if source is None:
-            rows = yield from ask(_READING_ENTRIES, cql.READ_ALL_PAGES)
-        else:
-            rows = yield from ask(_READING_ENTRIES, cql.READ_PAGES, source)
+        statements = tuple(
+            Statement(cql=cql.READ_PAGES, values=(of, shard))
+            for of in sources
+            for shard in range(PAGE_SHARDS)
+        )
+        answers = yield Requests(statements=statements, what=_READING_ENTRIES)
+        rows = list(chain.from_iterable(answers))
     else:
-        sources: list[Row] = [(source,)]
-        if source is None:
-            sources = yield from ask(_READING_ENTRIES, cql.READ_SOURCES)
-        names = [(of, url) for (of,) in sources for url in urls]
-        rows = yield from _read_named(cql.READ_NAMED_PAGES, names)
+        rows = yield from _read_named(cql.READ_NAMED_PAGES, [(of, url) for of in sources for url in urls])
     entries = [
         PageEntry(source=of, url=url, digest=digest, ids=tuple(ids or ())) for of, url, digest, ids in rows
     ]
@@ -120,13 +143,13 @@ def read_entry_times(names: Iterable[EntryName]) -> Operation[dict[EntryName, in
 
 
 def _read_named(text: str, names: Iterable[EntryName]) -> Operation[list[Row]]:
-    """Run a statement about a source and a list of urls for these entries."""
-    urls: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    """Run a statement about a source, a shard, and a list of urls for these entries."""
+    urls: defaultdict[tuple[str, int], dict[str, None]] = defaultdict(dict)
     for source, url in names:
-        urls[source][url] = None
+        urls[source, find_shard(url)][url] = None
     statements = tuple(
-        Statement(cql=text, values=(source, part))
-        for source, of in urls.items()
+        Statement(cql=text, values=(*place, part))
+        for place, of in urls.items()
         for part in split_batches(of, _URLS_PER_STATEMENT)
     )
     answers = yield Requests(statements=statements, what=_READING_ENTRIES)
@@ -175,12 +198,14 @@ class StoreSettings:
         manifest: The embedding.
         buckets: Number of partitions of one side of a link group, and of a word.
         lexical: Whether words are indexed.
+        expiring: Whether the tables are made for documents that expire.
     """
 
     version: int | None
     manifest: Manifest
     buckets: int
     lexical: bool
+    expiring: bool
 
 
 def set_up_tables(tables: Tables, settings: CassandraSettings, *, create: bool) -> Operation[StoreSettings]:
@@ -209,9 +234,13 @@ def set_up_tables(tables: Tables, settings: CassandraSettings, *, create: bool) 
                 f" {tables.name!r} would use: {', '.join(sorted(existing))}. Take another name for the store,"
                 " or drop them"
             )
-        yield from _run_schema_statements(cql.CREATE_SMALL_TABLES)
-        words = "built" if settings.lexical else "none"
-        values = {"buckets": str(settings.buckets), "words": words, "version": str(SCHEMA_VERSION)}
+        yield from _run_schema_statements(cql.create_small_tables(expiring=settings.ttl is not None))
+        values = {
+            "buckets": str(settings.buckets),
+            "words": "built" if settings.lexical else "none",
+            "ttl": "none" if settings.ttl is None else str(settings.ttl),
+            "version": str(SCHEMA_VERSION),
+        }
         yield from _record_settings(values)
         recorded = yield from read_settings()
     if recorded.version != SCHEMA_VERSION:
@@ -241,13 +270,19 @@ def read_settings() -> Operation[StoreSettings]:
         manifest=Manifest(embedding=found.get("embedding"), dimension=dimension),
         buckets=buckets or 1,
         lexical=found.get("words") == "built",
+        expiring=found.get("ttl", "none") != "none",
     )
 
 
-def claim_embedding(manifest: Manifest, nodes: int) -> Operation[Manifest]:
+def claim_embedding(manifest: Manifest, nodes: int, at: int) -> Operation[Manifest]:
     """Record an embedding if none is recorded, create the tables for it, and return the recorded one.
 
     The dimension, on which clients rely, is recorded when each of up to 8 nodes answers from the indexes.
+
+    Args:
+        manifest: The embedding.
+        nodes: Number of nodes.
+        at: The timestamp of what is written to the tables.
     """
     recorded = yield from read_settings()
     if recorded.manifest.dimension is not None or manifest.dimension is None:
@@ -255,13 +290,28 @@ def claim_embedding(manifest: Manifest, nodes: int) -> Operation[Manifest]:
     wanted = orjson.dumps([manifest.dimension, manifest.embedding]).decode()
     settled = yield from _record_settings({_CLAIM_SETTING: wanted})
     dimension, embedding = orjson.loads(settled[_CLAIM_SETTING])
-    yield from _run_schema_statements(cql.create_tables(dimension))
-    if recorded.lexical:
-        yield from _run_schema_statements((cql.CREATE_WORD_TABLE,))
+    yield from _run_schema_statements(cql.create_document_tables(dimension, expiring=recorded.expiring))
+    yield from create_derived_tables(lexical=recorded.lexical)
+    yield from mark_list(at)
     yield from _wait_for_indexes(dimension, nodes)
     values = {} if embedding is None else {"embedding": embedding}
     yield from _record_settings({**values, "dimension": str(dimension)})
     return (yield from read_settings()).manifest
+
+
+def create_derived_tables(*, lexical: bool) -> Operation[None]:
+    """Create the tables that are derived from documents, with or without that of words."""
+    yield from _run_schema_statements(
+        (cql.CREATE_MEMBER_TABLE, *((cql.CREATE_WORD_TABLE,) if lexical else ()))
+    )
+
+
+def find_missing_tables(tables: Tables, derived: Iterable[DerivedTable]) -> Operation[list[str]]:
+    """Return the names of derived tables that do not exist, as after a restore on another cluster."""
+    there = yield from ask("look for the tables", cql.READ_TABLE_NAMES, tables.keyspace, level="one")
+    names = {name for (name,) in there}
+    wanted = (tables.name + table.name.replace("$", "_") for table in derived)
+    return [name for name in wanted if name not in names]
 
 
 def _record_settings(values: Mapping[str, str]) -> Operation[dict[str, str]]:

@@ -57,7 +57,7 @@ from linkstore.engines.cassandra.lexical import CorpusStatistics
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement, run_each, run_writes
-from linkstore.engines.cassandra.tables import forget_accesses, read_entry_times
+from linkstore.engines.cassandra.tables import find_shard, forget_accesses, read_entry_times
 from linkstore.engines.contract import Change, PageEntry, Written
 from linkstore.errors import ClockSkewError, StoreBusyError, StoreUnavailableError
 
@@ -123,24 +123,35 @@ def make_document_writes(
     fetcher: RowFetcher,
     versions: Sequence[DocumentVersion],
     at: int,
-    born: Mapping[str, int],
+    before: Mapping[str, DocumentVersion],
     lifetime: int = 0,
 ) -> Iterator[Statement]:
-    """Write documents with one timestamp.
+    """Write documents with one timestamp, each in a single write with its text.
 
     Args:
         fetcher: Finds the nodes of documents.
         versions: The documents.
         at: The timestamp.
-        born: When those of them that exist were added.
+        before: The stored versions of those that exist.
         lifetime: Seconds until documents expire. 0: never.
     """
     expiry = codec.SIZE.pack(lifetime)
     for share, _ in fetcher.placement.by_replica({(version.id.encode(),): version for version in versions}):
-        rows = [(*version.pack(born.get(version.id, at)), expiry) for version in share]
+        rows: list[tuple[bytes | None, ...]] = []
+        for version in share:
+            stored = before.get(version.id)
+            columns, text = version.pack(stored.born if stored else at)
+            row, id = (*columns, expiry), columns[0]
+            if text is not None:
+                values = *row, id, text, expiry
+                yield codec.pack_batch(cql.WRITE_WITH_TEXT, at, [values], routing=id)
+            elif stored and stored.size:
+                yield codec.pack_batch(cql.WRITE_WITHOUT_TEXT, at, [(*row, id)], routing=id)
+            else:
+                rows.append(row)
         for part in codec.split_rows(rows, DOCUMENT_BATCH_SIZES):
-            text = cql.write_documents(len(part))
-            yield codec.pack_batch(text, at, part, routing=part[0][0])
+            text_of_batch = cql.write_documents(len(part))
+            yield codec.pack_batch(text_of_batch, at, part, routing=part[0][0])
 
 
 @dataclass(slots=True)
@@ -153,6 +164,7 @@ class ChangeWriter:
         derived: Makes the statements about members and words.
         settings: Lifetime of documents, and time limits.
         corpus: Is told how many documents were written.
+        sources: The sources of pages that this client has recorded, which it adds to.
     """
 
     fetcher: RowFetcher
@@ -160,6 +172,7 @@ class ChangeWriter:
     derived: DerivedRows
     settings: CassandraSettings
     corpus: CorpusStatistics
+    sources: set[str]
     _at: int = 0
     _since: float = 0.0
 
@@ -277,18 +290,17 @@ class ChangeWriter:
         changes: list[RowChange] = []
         for part in split_batches(ids, DOCUMENTS_PER_WRITE):
             before, _ = yield from self._read(part)
-            rows_before = self.derived.derive(list(before.values()), rows)
+            rows_before = yield from self._derive_stored(before, rows)
             overtaken = {id for id, version in before.items() if version.written > self._at}
             replaced = [version for id, version in before.items() if id not in overtaken]
             mine = [id for id in part if id not in overtaken]
             written = [versions[id] for id in mine if id in versions]
             if written:
                 self._check_time()
-            born = {id: version.born for id, version in before.items()}
-            writes = make_document_writes(self.fetcher, written, self._at, born, self._lifetime)
+            writes = make_document_writes(self.fetcher, written, self._at, before, self._lifetime)
             yield from run_writes("write documents", writes)
             removed = split_batches((id for id in mine if id not in versions), DOCUMENTS_PER_DELETION)
-            deletions = ((self._at, together) for together in removed)
+            deletions = ((self._at, together, together) for together in removed)
             yield from run_each("delete documents", cql.DELETE_DOCUMENTS, deletions)
             accesses = [(version.id, version.born) for version in replaced if version.id not in versions]
             yield from forget_accesses(accesses, self._at)
@@ -299,6 +311,25 @@ class ChangeWriter:
             words = _count_words(written, rows) - _count_words(replaced, rows_before)
             self.corpus.add(len(written) - len(replaced), words)
         return changes
+
+    def _derive_stored(
+        self, before: dict[str, DocumentVersion], rows: Mapping[str, RowSet]
+    ) -> Operation[dict[str, RowSet]]:
+        """Derive the rows of stored versions, which are replaced by what is stored when their texts are read.
+
+        Args:
+            before: The versions by id.
+            rows: The rows of the versions that replace them.
+        """
+        needed = [version for version in before.values() if self.derived.needs_text(version, rows)]
+        for version in needed:
+            del before[version.id]
+        derived = self.derived.derive(list(before.values()), rows)
+        for part in self.fetcher.split_texts(needed):
+            whole = yield from self.fetcher.complete(part)
+            derived |= self.derived.derive(whole, rows)
+            before.update((version.id, replace(version, text="")) for version in whole)
+        return derived
 
     def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
         _, times = yield from self._read(ids)
@@ -322,15 +353,21 @@ class ChangeWriter:
         removed = [name for name in dict.fromkeys(change.remove_pages) if name not in put]
         known = yield from read_entry_times((*put, *removed))
         self._begin(*known.values())
-        gone = ((self._at, *name) for name in removed)
+        gone = ((self._at, source, find_shard(url), url) for source, url in removed)
         yield from run_each("remove page entries", cql.DELETE_PAGE, gone)
         yield from self._put_pages(list(put.values()))
         added = [page for name, page in put.items() if name not in known]
         yield from self._until_there(added, self._find_missing_pages, self._put_pages, "page entries")
 
     def _put_pages(self, pages: Sequence[PageEntry]) -> Operation[None]:
+        new = {page.source for page in pages} - self.sources
+        yield from run_each("record sources", cql.WRITE_SOURCE, ((source, self._at) for source in new))
+        self.sources |= new
         stamp = self._at, self._lifetime
-        rows = ((page.source, page.url, page.digest, list(page.ids), *stamp) for page in pages)
+        rows = (
+            (page.source, find_shard(page.url), page.url, page.digest, list(page.ids), *stamp)
+            for page in pages
+        )
         yield from run_each("write page entries", cql.WRITE_PAGE, rows)
 
     def _find_missing_pages(self, added: Sequence[PageEntry]) -> Operation[list[PageEntry]]:
