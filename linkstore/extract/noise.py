@@ -301,14 +301,17 @@ def _find_contents(blocks: Sequence[Block], left_out: Container[int]) -> Iterato
 
 
 def _find_contents_headings(blocks: Sequence[Block], left_out: Mapping[int, str]) -> Iterator[int]:
-    """Yield the headings of tables of contents: with nothing else below, in their names or in sections."""
+    """Yield the headings of tables of contents: with nothing else below, in their names or in sections.
+
+    Below a heading that is called so, all that only leads to the page is an entry, wherever it leads.
+    """
     headings = [at for at, block in enumerate(blocks) if block.level and at not in left_out]
     for at, following in pairwise([*headings, len(blocks)]):
-        below = range(at + 1, following)
-        if below and all(left_out.get(inside) == CONTENTS for inside in below):
+        below, named = range(at + 1, following), _names_contents(blocks[at])
+        if below and all(left_out.get(n) == CONTENTS or (named and _is_entry(blocks[n])) for n in below):
             alone = following == len(blocks) or blocks[following].level <= blocks[at].level
-            if _names_contents(blocks[at]) or (alone and at != headings[0]):
-                yield at
+            if named or (alone and at != headings[0]):
+                yield from (at, *below)
 
 
 def _names_contents(heading: Block) -> bool:
@@ -319,10 +322,15 @@ def _names_contents(heading: Block) -> bool:
 
 def _leads_below(block: Block, at: int, headings: Mapping[str | None, int]) -> bool:
     """Say whether an item of a list is only links to headings that come later."""
+    return _is_entry(block) and all(headings.get(link.href[1:], -1) > at for link in block.links)
+
+
+def _is_entry(block: Block) -> bool:
+    """Say whether an item of a list is only links to places on its own page."""
     return (
         block.tag == "li"
         and bool(block.links)
-        and all(link.href[:1] == "#" and headings.get(link.href[1:], -1) > at for link in block.links)
+        and all(link.href[:1] == "#" for link in block.links)
         and count_own_letters(block) - count_linked(block) <= _NUMBER_LETTERS
     )
 

@@ -80,7 +80,7 @@ SITE_SUFFIXES: Final = HTML_SUFFIXES | MARKDOWN_SUFFIXES | {TEXT_SUFFIX, NOTEBOO
 READ_AS: Final = {".mdx": "vault", **dict.fromkeys(sorted(SITE_SUFFIXES - MARKDOWN_SUFFIXES), "folder")}
 """The kind of source that reads what another one leaves out, by suffix."""
 _OTHER_SUFFIXES: Final = """
-    .adoc .asciidoc .asp .aspx .creole .djvu .doc .docx .epub .fb2 .jsp .mediawiki .mht .mhtml
+    .adoc .asciidoc .asp .aspx .canvas .creole .djvu .doc .docx .epub .fb2 .jsp .mediawiki .mht .mhtml
     .odt .org .pdf .php .pod .pptx .qmd .rdoc .rmd .rst .rtf .tex .textile .wiki
 """
 _FOR_PEOPLE: Final = SITE_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split())

@@ -193,6 +193,11 @@ def test_the_heading_of_a_table_of_contents_goes_with_it(page):
     ]
 
 
+def test_a_table_of_contents_that_leads_astray_is_one_by_its_name():
+    html = '<h1>T</h1><h2>Contents</h2><ul><li><a href="#gone">Install</a></ul><h2>Install</h2><p>Text.'
+    assert texts(html) == ["T", "Install", "Text."]
+
+
 def test_a_section_keeps_its_heading_above_a_list_of_its_own_sections():
     html = f"<h1>T</h1><p>Text.</p><h2>Functions</h2><ul>{LISTED}</ul>{SECTIONS.replace('h2', 'h3')}"
     assert "Functions" in texts(html)

@@ -69,6 +69,27 @@ def test_a_page_of_a_folder_is_read_so_too():
     assert [block.text for block in found.blocks] == ["T", "Tab", "x", "C"]
 
 
+@pytest.mark.parametrize(
+    ("markdown", "title"),
+    [
+        (":::tip[Good *idea*]\n\nSee [x](y.html).\n\n:::\n", "Good <em>idea</em>"),
+        ("Before.\n:::note\nSee [x](y.html).\n:::\nAfter.\n", "Note"),
+        ("::: warning Beware {#id}\nSee [x](y.html).\n:::\n", "Beware"),
+        ("- one\n\n  :::info\n\n  See [x](y.html).\n\n  :::\n\n- two\n", "Info"),
+    ],
+)
+def test_the_boxes_of_docusaurus_are_paragraphs_below_their_titles(markdown, title):
+    html = render_note(markdown, "a.md", NoteIndex(("a.md",), {}))
+    assert ":::" not in html
+    assert f"<p>{title}</p>" in html
+    assert html.count("<li>") == markdown.count("- ")
+
+
+def test_colons_that_are_no_box_stay():
+    html = render_note(":::module\n\n```\n:::tip\n:::\n```\n", "a.md", NoteIndex(("a.md",), {}))
+    assert html == "<p>:::module</p>\n<pre><code>:::tip\n:::\n</code></pre>\n"
+
+
 def test_ordinary_markdown_stays_as_it_is():
     assert links("    [x](y.html)\n\nA List<String> of <B>bold</B> a < b [z](z.html)\n") == ["z.html"]
 
@@ -83,6 +104,7 @@ def test_ordinary_markdown_stays_as_it_is():
         '=== "x"\n    ',
         "    !!! n\n",
         "```\n",
+        ":::a\n",
         "`",
         "```a\n",
         "<Aa/><Bb>",

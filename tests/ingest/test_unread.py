@@ -40,12 +40,13 @@ def pages(store):
 def test_kinds_that_are_not_read_are_counted(store, tmp_path):
     site = fill(
         tmp_path / "site",
-        "a.html a.txt a.mdx b.mdx g.adoc n.txt page.php robots.txt x.css _static/guide.html _sources/a.txt",
+        "a.html a.txt a.mdx b.mdx g.adoc n.txt c.canvas page.php robots.txt _static/g.html _sources/a.txt",
     )
     summary = index(store, FolderSource(site))
     assert summary.unread == {
         ".mdx": 2,
         ".adoc": 1,
+        ".canvas": 1,
         ".php": 1,
         ".html in _static": 1,
         ".txt beside HTML of its name": 1,

@@ -1,9 +1,10 @@
 """Turns dialects of Markdown into what a parser of CommonMark reads.
 
-Tabs and admonitions of MkDocs, whose content is indented, become ordinary paragraphs; components of JSX
-become links and text; imports and exports of MDX are removed, where they begin a block at the first column,
-outside of code; shortcodes of Hugo that name a page become links. There is no parser of JavaScript here: what
-does not look like such a statement is text, for people do begin sentences with these words.
+Tabs and admonitions of MkDocs, whose content is indented, and the boxes between lines of ``:::`` of
+Docusaurus and VitePress become ordinary paragraphs below their titles; components of JSX become links and
+text; imports and exports of MDX are removed, where they begin a block at the first column, outside of code;
+shortcodes of Hugo that name a page become links. There is no parser of JavaScript here: what does not look
+like such a statement is text, for people do begin sentences with these words.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ _OPENING: Final = re.compile(
     r"""(?:!{3}|\?{3}\+?)[ ]+(?P<kind>[\w-]{1,40})(?:[ ][\w -]{1,100})?"""
     r"""(?:[ ]+"(?P<title>[^"\n]{0,200})")?)[ ]*"""
 )
+_BOX: Final = re.compile(
+    r"(?P<lead>[ >]*):{3,}[ ]*(?P<kind>[A-Za-z][\w-]{0,40})"
+    r"(?:\[(?P<label>.{0,200})\]|[ ]+(?P<title>[^{}\n]{1,200}))?(?:[ ]*\{[^{}\n]{0,200}\})?[ ]*"
+)
+_BOX_END: Final = re.compile(r"[ >]*:{3,}[ ]*")
 _STEP: Final = 4
 _FENCE: Final = re.compile(r"[ >]*(`{3,}+|~{3,}+)(.*)")
 _USED: Final = re.compile(r"</[A-Z]{1,30}[a-z]\w{0,60}>|<[A-Z]{1,30}[a-z]\w{0,60}\s[^<>]{0,1000}/>")
@@ -91,7 +97,7 @@ def read_dialects(text: str, *, mdx: bool = False) -> str:
     """
     text = _SHORTCODE.sub(r"\1", text) if "{{" in text else text
     text = remove_esm(text) if mdx else text
-    text = unindent_tabs(text)
+    text = unindent_tabs(open_boxes(text))
     return replace_components(text) if mdx or _USED.search(text) else text
 
 
@@ -143,6 +149,24 @@ def _find_statement_end(text: str, start: int, *, sure: bool) -> tuple[int, bool
             if ends and not sure:
                 return line, sure
     return (len(text) if depth <= 0 or block is None else block), depth <= 0
+
+
+def open_boxes(text: str) -> str:
+    """Put what stands between ``:::tip`` and ``:::`` below its title. An opening that is not closed stays."""
+    if ":::" not in text:
+        return text
+    lines = text.split("\n")
+    is_fenced = FenceReader().is_fenced
+    opened: list[tuple[int, str, str]] = []
+    for at, line in enumerate(lines):
+        if is_fenced(line) or ":::" not in line:
+            continue
+        if opened and _BOX_END.fullmatch(line):
+            start, lead, title = opened.pop()
+            lines[start], lines[at] = f"{lead}\n{lead}{title.strip()}\n{lead}", lead
+        elif box := _BOX.fullmatch(line):
+            opened.append((at, box["lead"], box["label"] or box["title"] or box["kind"].capitalize()))
+    return "\n".join(lines)
 
 
 def unindent_tabs(text: str) -> str:
