@@ -238,7 +238,7 @@ def _parse_list_test(name: str, op: str, value: Any) -> Test:
     elif op == "$all" and (not isinstance(value, list | tuple) or not value):
         raise FilterError(f"{name}: $all needs a non-empty list, not {value!r}")
     _check_operand(name, value)
-    wanted = value if op == "$all" else [value]
+    wanted: list[Any] = list(value) if op == "$all" else [value]
 
     def test(metadata: Mapping[str, Any]) -> bool:
         stored = metadata.get(name)
