@@ -118,13 +118,13 @@ def forget(
     agent: str | None = None,
     entity: str | None = None,
     before: str | None = None,
+    preview: bool = False,
     json: JsonOption = False,
 ) -> None:
     """Forget turns, and erase them from the files of the store.
 
-    Forgets the turns to which all options apply, with turns that can only be understood from them, and notes
-    made from them. With SESSION, --user and --agent name the session; without
-    it, all sessions of the user or agent.
+    Forgets the turns to which all options apply, and notes made from them. With SESSION, --user and --agent
+    name the session; without it, all sessions of the user or agent.
 
     Args:
         session (SESSION): Turns of this conversation: its run_id.
@@ -132,19 +132,21 @@ def forget(
         agent (ID): Turns with this agent.
         entity (NAME): Turns that mention this.
         before (TIME): Turns before this day or time, such as 2026-03-31; in UTC.
+        preview: Say what would go, and erase nothing.
     """
     moment = None if before is None else _parse_moment("--before", before)
     if session is None and user is None and agent is None and entity is None and moment is None:
         raise UsageError("say what to forget: SESSION, --user, --agent, --entity or --before")
     with _open_memory(store) as memory:
         if session is not None:
-            gone = memory.forget(_make_session_key(session, user, agent), entity=entity, before=moment)
+            key = _make_session_key(session, user, agent)
+            gone = memory.forget(key, entity=entity, before=moment, preview=preview)
         else:
-            gone = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment)
+            gone = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment, preview=preview)
     if json:
         write_json({"turns": dict(gone.turns), "notes": list(gone.notes)})
     also = f" and {format_count(len(gone.notes), 'note')}" if gone.notes else ""
-    note(f"forgot {format_count(len(gone), 'turn')}{also}")
+    note(f"{'would forget' if preview else 'forgot'} {format_count(len(gone), 'turn')}{also}")
 
 
 def _parse_moment(option: str, text: str) -> datetime:

@@ -319,11 +319,11 @@ class ConversationMemory(MemorySettings):
 
         Args:
             session: Turns of this session.
-            chosen: ``user_id``, ``agent_id``, ``entity``, ``before``: see
+            chosen: ``user_id``, ``agent_id``, ``entity``, ``before``, ``preview``: see
                 :class:`~linkstore.memory.forgetting.ForgetOptions`.
 
         Returns:
-            What was erased, and why.
+            What was erased, or would be with ``preview=True``, and why.
 
         Raises:
             DocumentError: If nothing is given, or ``before`` has no time zone.

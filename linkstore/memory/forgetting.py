@@ -1,8 +1,8 @@
 """Forgetting: turns are removed with all that was made from them, and erased from the files of the store.
 
 A turn is about an entity if the entity is among those of what it means, or if its words name it; within a
-session that names it in full, a part of its name or its last noun does too. A question that can only be
-understood from a turn that goes ("And how much was it?") goes with it, and so does a note made from one.
+session that names it in full, a part of its name or its last noun does too. Nothing goes for its place in
+the conversation alone; a note made from a turn that goes does.
 
 What tells of turns goes first, and the documents of sessions last; the document of one that got a turn
 meanwhile is put back. So a call that is interrupted leaves each turn whole or removes it, and another call
@@ -28,8 +28,6 @@ from linkstore.memory.settings import MemorySettings, request_add, request_delet
 from linkstore.memory.turns import Turn, format_time, read_all, read_session_documents, read_turn
 from linkstore.store.documents import as_document
 
-_REACH_BACK: Final = 3
-"""How many turns before a question it may refer to, where no rule is certain to what."""
 _SESSIONS_AT_ONCE: Final = 100
 """How many sessions are read at once."""
 
@@ -39,8 +37,8 @@ class Forgotten:
     """What was erased.
 
     Args:
-        turns: For the id of each turn why it went: ``"meant"``, ``"named"``, ``"follows"`` one that went, or
-            ``"asked"`` for where no entity was given.
+        turns: For the id of each turn why it went: ``"meant"``, ``"named"``, or ``"asked"`` where no entity
+            was given.
         notes: The ids of notes: facts, events, rules and summaries.
     """
 
@@ -60,14 +58,16 @@ class ForgetOptions(TypedDict, total=False):
     Attributes:
         user_id: Turns of this person: all sessions with all agents.
         agent_id: Turns with this agent.
-        entity: Turns that mean this, or name it; with turns that can only be understood from these.
+        entity: Turns that mean this, or name it.
         before: Turns before this moment.
+        preview: Return what would go, and erase nothing; default False.
     """
 
     user_id: str | None
     agent_id: str | None
     entity: str | None
     before: datetime | None
+    preview: bool
 
 
 def forget_turns(
@@ -78,17 +78,21 @@ def forget_turns(
     agent_id: str | None = None,
     entity: str | None = None,
     before: datetime | None = None,
+    preview: bool = False,
 ) -> Operation[Forgotten]:
     """Remove the turns for which all that is given holds, erase them from the files, and return which.
 
+    With ``preview``, return which would go.
+
     Raises:
-        ArgumentError: If ``entity`` or ``before`` has the wrong type.
+        ArgumentError: If ``entity``, ``preview`` or ``before`` has the wrong type.
         DocumentError: If nothing is given, a user or agent cannot be stored, or ``before`` has no time zone.
     """
     if all(one is None for one in (session, user_id, agent_id, entity, before)):
         raise DocumentError("forget() needs to know what: a session, user_id, agent_id, entity or before")
     check_parts(**omit_none(user_id=user_id, agent_id=agent_id))
     require(str, "a string", **omit_none(entity=entity))
+    require(bool, "True or False", preview=preview)
     key = None if session is None else SessionKey.of(session)
     moment = None if before is None else format_time(before)
     backend = memory.store.backend
@@ -105,20 +109,29 @@ def forget_turns(
         early = {turn.id for turn in known if moment is None or format_time(turn.time) < moment}
         gone = {id: why for id, why in _select_meant(known, entity).items() if id in early}
         removed = _find_notes(known, gone, entity, early)
-        kept = {turn.session.path for turn in known if turn.id not in gone and turn.id not in removed}
-        empty = [one for one in some if one.id not in kept]
-        for ids in (sorted(removed), sorted(gone), [one.id for one in empty]):
-            if ids:
-                yield request_delete(memory.store, ids)
-        if empty:  # what was written meanwhile may have relied on the document of its session
-            filled = {turn.session.path for turn in (yield from memory.read(read_all(empty)))}
-            heads = [as_document(one) for one in empty if one.id in filled]
-            if heads:
-                yield request_add(memory.store, heads)
         turns |= gone
         notes += sorted(removed)
-    yield call_engine(backend, backend.compact())
+        if not preview:
+            kept = {turn.session.path for turn in known if turn.id not in gone and turn.id not in removed}
+            empty = [document for document in some if document.id not in kept]
+            yield from _remove_turns(memory, sorted(removed), sorted(gone), empty)
+    if not preview:
+        yield call_engine(backend, backend.compact())
     return Forgotten(turns=turns, notes=tuple(notes))
+
+
+def _remove_turns(
+    memory: MemorySettings, notes: list[str], turns: list[str], sessions: list[StoredDocument]
+) -> Operation[None]:
+    """Remove notes and turns, then the documents of sessions that have none left."""
+    for ids in (notes, turns, [session.id for session in sessions]):
+        if ids:
+            yield request_delete(memory.store, ids)
+    if sessions:  # what was written meanwhile may have relied on the document of its session
+        filled = {turn.session.path for turn in (yield from memory.read(read_all(sessions)))}
+        heads = [as_document(session) for session in sessions if session.id in filled]
+        if heads:
+            yield request_add(memory.store, heads)
 
 
 def delete_turns(memory: MemorySettings, ids: list[str]) -> Operation[Forgotten]:
@@ -151,13 +164,11 @@ def _select_meant(known: Iterable[Turn], entity: str | None) -> dict[str, str]:
     parts = _name_parts(entity)
     for turns in sessions.values():
         named = {turn.id: why for turn in turns if (why := _find_mention(turn, entity)) is not None}
-        for at, turn in enumerate(turns):
+        for turn in turns:
             if turn.id in named:
                 gone[turn.id] = named[turn.id]
             elif named and any(_has_words(turn, part) for part in parts):
                 gone[turn.id] = "named"
-            elif turn.leans and any(one.id in gone for one in turns[max(0, at - _REACH_BACK) : at]):
-                gone[turn.id] = "follows"
     return gone
 
 
