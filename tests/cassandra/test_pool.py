@@ -29,7 +29,7 @@ from linkstore.engines.cassandra.codec import (
     unpack_links,
 )
 from linkstore.engines.cassandra.derived import pack_member_state
-from linkstore.engines.cassandra.members import MemberPool, _decode_states, _find_nth_of_group
+from linkstore.engines.cassandra.members import MemberPool, _find_nth_of_group, decode_states
 from linkstore.engines.cassandra.reading import MetDocuments
 
 SET = "FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType)))"
@@ -152,7 +152,7 @@ class TestCodes:
         ]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            weight, estimated, loss = _decode_states(several, vectors[0])
+            weight, estimated, loss = decode_states(several, vectors[0])
         assert weight.tolist() == [0.5, 1, 1, 1, 1, 1]
         assert estimated[0] == pytest.approx(1, abs=1e-4)
         assert loss.tolist()[1:] == [2, 2, 2, 2, 2]
