@@ -45,9 +45,9 @@ from linkstore.core.text import is_unicode, tokenize
 from linkstore.engines.contract import Manifest, PageEntry
 from linkstore.errors import DocumentError, StrategyError, UnknownNameError
 from linkstore.store.documents import as_document
+from linkstore.store.misspellings import check_known_names
 from linkstore.store.schema import RecordedSchema
 from linkstore.store.schema_graph import read_schema
-from linkstore.store.search import check_known_names
 from linkstore.store.unanswered import record_unanswered
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, SearchOptions, Strategy

@@ -23,8 +23,8 @@ from linkstore.core.links import LINKS_KEY
 from linkstore.core.plans import Operation
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.errors import StrategyError
+from linkstore.store.misspellings import check_known_names
 from linkstore.store.schema_graph import read_schema
-from linkstore.store.search import check_known_names
 from linkstore.strategies.base import HopDirection, SearchOptions
 from linkstore.strategies.eager import Eager
 from linkstore.strategies.neighbours import MAX_SHOWN_MEMBERS, Neighbour, Neighbours, find_neighbours

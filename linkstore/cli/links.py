@@ -122,15 +122,11 @@ def _find_led_to(store: CoreStore, url: str) -> list[Document]:
 
 
 def _find_by_field(store: CoreStore, field: str, values: list[str]) -> list[Document]:
-    from linkstore.errors import UnknownNameError
     from linkstore.strategies.first_stage import Similarity
 
-    try:
-        return _sort_by_id(
-            store.search(field, strategy=Similarity(k=MAX_LOOKED_UP), filter={field: {"$in": values}})
-        )
-    except UnknownNameError:  # no document has such a field, so none has one of these values
-        return []
+    return _sort_by_id(
+        store.search(field, strategy=Similarity(k=MAX_LOOKED_UP), filter={field: {"$in": values}})
+    )
 
 
 def _sort_by_id(hits: Hits) -> list[Document]:

@@ -90,6 +90,12 @@ def query(
         chosen = replace(chosen, per_page=MAX_SHOWN_SECTIONS)
     with open_core_store(store, embedding=embedding) as opened_store:
         hits = opened_store.search(text, strategy=chosen, filter=condition, link_filter=links)
+        if not hits and condition:
+            from linkstore.core.calls import run
+            from linkstore.store.misspellings import describe_unmet_values
+
+            if advice := run(describe_unmet_values(opened_store.backend, condition)):
+                hits = replace(hits, reason=f"{hits.reason}; {advice}")
     show_results(hits, text, chunks=chunks, json=json)
     if explain:
         show_explanation(hits, to_stderr=json)

@@ -1,7 +1,7 @@
 """The names in a store: kinds of link, metadata fields, and fields of the data of links.
 
 A search with a kind or a field that no document has would return an answer that looks ordinary, so it is
-refused.
+refused, or has a reason for finding nothing.
 """
 
 from __future__ import annotations
@@ -92,15 +92,15 @@ def make_unknown_name_error(missing: Vocabulary, known: Vocabulary) -> UnknownNa
         if one[1]
     )
     name = min(names)
-    return UnknownNameError(what, name, _find_nearest_names(name, others), sorted(others))
+    return UnknownNameError(what, name, find_nearest_names(name, others), sorted(others))
 
 
 def make_unknown_type_error(name: str, types: Iterable[str]) -> UnknownNameError:
     """Return the error for a document type that is not among those of a schema."""
-    return UnknownNameError("type", name, _find_nearest_names(name, types), sorted(types))
+    return UnknownNameError("type", name, find_nearest_names(name, types), sorted(types))
 
 
-def _find_nearest_names(name: str, known: Iterable[str]) -> list[str]:
+def find_nearest_names(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names most like ``name``, whatever their case, best first."""
     if len(name) > _MAX_COMPARED_LENGTH:
         return []

@@ -382,7 +382,7 @@ class LinkStore(CoreStore, VectorStore):
 
         Raises:
             FilterError: If a filter is invalid.
-            UnknownNameError: If the strategy names a kind of link, a filter a metadata field, or
+            UnknownNameError: If the strategy names a kind of link, ``hop_filter`` a metadata field, or
                 ``link_filter`` a field of link data, that no document in the store has. An empty store raises
                 no such error.
             StrategyError: If the strategy follows more links than the store's ``max_depth`` allows.

@@ -12,22 +12,15 @@ import numpy as np
 from linkstore.core.arguments import quote_value
 from linkstore.core.arrays import Floats, convert_numbers, normalize_vector
 from linkstore.core.calls import call_engine, call_plan, run
-from linkstore.core.filters import Condition, Filter, parse_filter
+from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hits
-from linkstore.core.links import LINKS_KEY, AnyLink, parse_links
-from linkstore.core.plans import Candidates, Documents, Nearest, Operation, Plan, StoredDocument
-from linkstore.core.vocabulary import (
-    Vocabulary,
-    collect_names,
-    make_unknown_name_error,
-    make_unknown_type_error,
-)
+from linkstore.core.links import AnyLink
+from linkstore.core.plans import Operation
 from linkstore.embeddings.names import LEAST_SIMILARITY
-from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Manifest
-from linkstore.errors import EmbeddingError, FilterError, StrategyError
+from linkstore.errors import EmbeddingError, StrategyError
 from linkstore.store.base import StoreBase
-from linkstore.store.schema_graph import read_schema
+from linkstore.store.misspellings import check_known_names, describe_mistake
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS, SearchOptions, Strategy
 from linkstore.strategies.eager import Eager
@@ -53,8 +46,6 @@ _STRATEGY_OF_SEARCH: Final[Mapping[str, type[Strategy]]] = {
 }
 _OFFERED_STRATEGIES: Final = (Eager, Mmr, PageRank, AllPaths)
 """The strategies whose settings a message suggests, in this order."""
-NAME_SAMPLE_SIZE: Final = 200
-"""Number of documents that pass a filter from which names are suggested."""
 _PLACEHOLDER_VECTOR: Final = normalize_vector([1.0])
 
 
@@ -232,7 +223,8 @@ class SearchMethods(StoreBase):
         Raises:
             StrategyError: If the strategy follows more links in a row than the store allows.
             EmbeddingError: If the query is neither a string nor a vector of the store's dimension.
-            UnknownNameError: If no document has a name that the search asks for.
+            UnknownNameError: If no document has a name that the search asks for, and would return hits all
+                the same.
         """
         backend = self.backend
         yield from check_known_names(backend, strategy, options)
@@ -250,8 +242,8 @@ class SearchMethods(StoreBase):
             plan = count_reached(plan, reached)
         found: Hits = yield call_plan(backend, plan, options.scope)
         hits = yield from strategy.judged(question, found)
-        if not hits or options.hop_filter is not None:
-            yield from check_known_types(backend, options)
+        if not hits and (mistake := (yield from describe_mistake(backend, options))):
+            return replace(hits, reason=f"{hits.reason}; {mistake}")
         return hits
 
 
@@ -270,74 +262,3 @@ def _convert_question(given: Any) -> Floats:
             f"a question must be a string or a list of numbers, not {quote_value(given)[:200]}"
         )
     return vector
-
-
-def check_known_names(backend: Backend, strategy: Strategy, options: SearchOptions) -> Operation[None]:
-    """Check that the store has the kinds and fields that a search names. An empty store may lack any.
-
-    The names are looked up in the whole store, but alternatives are suggested only from documents that the
-    caller may see.
-
-    Raises:
-        UnknownNameError: For the first name that the store lacks, with the most similar one that it has.
-    """
-    asked = Vocabulary(
-        kinds=strategy.kinds_named, fields=options.fields_needed, link_fields=options.link_fields_needed
-    ).checkable
-    if not asked:
-        return
-    missing = asked - (yield call_engine(backend, backend.vocabulary(asked.storable)))
-    if missing and (yield call_engine(backend, backend.scan(None, 1))):
-        raise make_unknown_name_error(
-            missing, (yield from _suggest_names(backend, options.filter, missing.fields))
-        )
-
-
-def check_known_types(backend: Backend, options: SearchOptions) -> Operation[None]:
-    """Check that the schema of the store, if it has one, has the document types that filters ask for.
-
-    Raises:
-        UnknownNameError: For the first type that the schema lacks, with the most similar one that it has.
-    """
-    asked = [pair for one in options.document_filters for pair in one.equalities]
-    recorded = (yield from read_schema(backend)) if asked else None
-    if recorded is not None:
-        schema = recorded.schema
-        for field, value in asked:
-            if field == schema.type_field and isinstance(value, str) and value not in schema.types:
-                raise make_unknown_type_error(value, schema.types)
-
-
-def _suggest_names(
-    backend: Backend, filter: Filter | Condition | None, missing: frozenset[str]
-) -> Operation[Vocabulary]:
-    """Return the names of documents that pass what remains of a filter without the missing fields.
-
-    There are none to suggest if the filter's other conditions cannot be separated from these fields.
-    """
-    kept = filter
-    if isinstance(filter, Mapping):
-        kept = {name: value for name, value in filter.items() if name not in missing}
-    scope = parse_filter(kept)
-    if scope.needed & missing:
-        return Vocabulary()
-    if scope.always:
-        everything: Vocabulary = yield call_engine(backend, backend.vocabulary())
-        return everything
-    manifest: Manifest = yield call_engine(backend, backend.manifest())
-    direction = normalize_vector(np.ones(manifest.dimension or 1, dtype=np.float32))
-    try:
-        found: Vocabulary = yield call_plan(backend, _read_nearest_names(direction), scope)
-    except FilterError:  # too many documents to search: there is nothing to suggest
-        return Vocabulary()
-    return found
-
-
-def _read_nearest_names(direction: Floats) -> Plan[Vocabulary]:
-    near: Candidates = yield Nearest(vector=direction, k=NAME_SAMPLE_SIZE)
-    stored: list[StoredDocument] = yield Documents(refs=near.refs)
-    found = Vocabulary()
-    for one in stored:
-        links = parse_links({LINKS_KEY: one.metadata.get(LINKS_KEY)}, one.id)
-        found |= collect_names(one.metadata, links)
-    return found

@@ -362,15 +362,14 @@ class SearchOptions:
         object.__setattr__(self, "initial_roots", keep_storable("initial_roots", self.initial_roots))
 
     @property
-    def document_filters(self) -> tuple[Condition, ...]:
-        """Those on the metadata of documents."""
-        asked = self._asked
-        return (self.scope, asked.seed_filter, asked.hop_filter, asked.result_filter)
+    def returning_filters(self) -> tuple[Condition, ...]:
+        """Those without whose consent a search returns nothing."""
+        return (self.scope, self._asked.seed_filter, self._asked.result_filter)
 
     @property
-    def fields_needed(self) -> frozenset[str]:
-        """Metadata fields that some part of a filter needs."""
-        return frozenset[str]().union(*(one.needed for one in self.document_filters))
+    def hop_condition(self) -> Condition:
+        """``hop_filter``, parsed."""
+        return self._asked.hop_filter
 
     @property
     def link_fields_needed(self) -> frozenset[str]:

@@ -183,10 +183,19 @@ def test_chains_are_printed_as_triples(store):
 
 
 def test_a_misspelled_name_is_an_error_of_usage(store):
-    for asked in (("--filter", '{"titel": "none"}'), ("--kinds", "hyperlnk")):
-        code, out, err = linkstore("query", "x", "--store", store, *asked)
-        assert (code, out) == (2, "")
-        assert "did you mean 'title'?" in err or "did you mean 'hyperlink'?" in err
+    code, out, err = linkstore("query", "x", "--store", store, "--kinds", "hyperlnk")
+    assert (code, out) == (2, "")
+    assert "did you mean 'hyperlink'?" in err
+
+
+@pytest.mark.parametrize(
+    ("filter", "told"),
+    [('{"titel": "none"}', "did you mean 'title'?"), ('{"title": "Needel"}', "did you mean 'Needle'?")],
+)
+def test_a_filter_that_nothing_passes_is_told_what_was_meant(store, filter, told):
+    code, out, err = linkstore("query", "x", "--store", store, "--filter", filter)
+    assert (code, out) == (0, "")
+    assert told in err
 
 
 def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
@@ -196,7 +205,8 @@ def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
     assert linkstore("query", "x", "--store", store, "--filter", '{"title": "none"}') == (
         0,
         "",
-        "no hit: no document passes the filter\n",
+        "no hit: no document passes the filter; no document has 'none' in 'title'; there are 'Needle',"
+        " 'Uptown'\n",
     )
     code, out, err = linkstore("query", "x", "--store", str(tmp_path / "empty"), "--json")
     assert (code, json.loads(out), err) == (0, [], "no hit: the store is empty\n")

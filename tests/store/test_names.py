@@ -1,4 +1,4 @@
-"""A search that names a kind or a field which no document has is told so."""
+"""A search that names a kind, a field or a value which no document has is told so."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stores import embedding
 from linkstore import Link, LinkRetriever, LinkStore, add_links
 from linkstore.core.filters import parse_filter
 from linkstore.errors import LinkStoreError, UnknownNameError
-from linkstore.strategies import Eager, Mmr, PageRank, Similarity
+from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
 
 
 def drug(name: str, **metadata: object) -> Document:
@@ -46,15 +46,54 @@ def test_an_unknown_kind_is_an_error_that_names_the_nearest(store, strategy):
     assert isinstance(caught.value, LinkStoreError | ValueError)
 
 
-@pytest.mark.parametrize("stage", ["filter", "seed_filter", "hop_filter", "result_filter"])
-def test_an_unknown_field_is_an_error_in_every_filter(store, stage):
+@pytest.mark.parametrize("strategy", [Eager(), PageRank(), Similarity(), Mmr(), AllPaths()], ids=str)
+@pytest.mark.parametrize("stage", ["filter", "seed_filter", "result_filter"])
+def test_a_filter_on_an_unknown_field_finds_nothing_and_says_why(store, stage, strategy):
+    hits = store.search("a", strategy=strategy, **{stage: {"lnag": "en"}})
+    assert not hits
+    assert hits.reason.endswith("; no document has the metadata field 'lnag'; did you mean 'lang'?")
+    assert "pass" in hits.reason
+
+
+def test_an_unknown_field_is_an_error_where_hits_would_hide_it(store):
     with pytest.raises(UnknownNameError, match=r"metadata field 'lnag'; did you mean 'lang'"):
-        store.search("a", strategy=Eager(), **{stage: {"lnag": "en"}})
+        store.search("a", strategy=Eager(), hop_filter={"lnag": "en"})
 
 
-def test_a_name_unlike_any_lists_what_there_is(store):
-    with pytest.raises(UnknownNameError, match=r"'qqqq'; the store has 'lang', 'links', 'tenant', 'year'$"):
-        store.search("a", filter={"qqqq": 1})
+def test_an_unknown_field_in_one_of_several_alternatives_hides_no_document(store):
+    assert len(store.search("a", filter={"$or": [{"lnag": "en"}, {"tenant": "one"}]})) == 2
+
+
+@pytest.mark.parametrize("stage", ["seed_filter", "result_filter"])
+@pytest.mark.parametrize(
+    ("filter", "told"),
+    [
+        ({"tenant": "onne"}, "no document has 'onne' in 'tenant'; did you mean 'one'?"),
+        ({"lang": {"$in": ["zulu", "xhosa"]}}, "no document has 'zulu' or 'xhosa' in 'lang'; there are 'en'"),
+        ({"tags": {"$contains": "hoem"}}, "no document has 'hoem' in 'tags'; did you mean 'home'?"),
+        (
+            {"lang": "en", "tenant": "onne"},
+            "no document that passes the other conditions has 'onne' in 'tenant'; did you mean 'one'?",
+        ),
+    ],
+)
+def test_a_misspelled_value_is_said_with_the_values_that_there_are(store, stage, filter, told):
+    store.add_documents([drug("c", lang="en", tenant="one", tags=["home", "garden"])])
+    assert store.search("a", **{stage: filter}).reason.endswith(f"; {told}")
+
+
+def test_a_value_that_is_there_is_not_called_misspelled(store):
+    hits = store.search("a", strategy=Similarity(k=1), result_filter={"year": 2020}, initial_roots=[])
+    assert hits.reason is None or "year" not in hits.reason
+
+
+def test_no_value_is_told_of_documents_that_the_filter_hides(store):
+    store.add_documents([drug("h", tenant="two", state="secret")])
+    for asked in ({"tenant": "tow"}, {"tenant": "one", "state": "secrte"}):
+        assert "two" not in store.search("a", filter=asked).reason
+        reason = store.search("a", filter={"tenant": "one"}, seed_filter=asked).reason
+        assert "two" not in reason
+        assert "secret" not in reason
 
 
 @pytest.mark.parametrize(
@@ -102,30 +141,33 @@ def test_an_empty_store_may_lack_every_name():
 
 def test_names_are_known_as_soon_as_a_document_has_them(store):
     for _ in range(2):
-        with pytest.raises(UnknownNameError):
-            store.search("a", filter={"new": 1})
+        assert "'new'" in store.search("a", filter={"new": 1}).reason
     store.add_documents([drug("c", new=1)])
     assert [hit.document.id for hit in store.search("a", filter={"new": 1})] == ["c"]
     store.replace_links({"CITES"}, {"c": [Link.outgoing(kind="CITES", tag="x")]})
     store.search("a", strategy=Eager(kinds=["CITES"]))
 
 
-def test_every_search_method_checks(store):
-    typo = {"lnag": "en"}
+def test_every_search_method_checks_kinds(store):
+    typo = PageRank(kinds=["GOVERND_BY"])
     searches = [
-        lambda: store.similarity_search("a", filter=typo),
-        lambda: store.similarity_search_with_score("a", filter=typo),
-        lambda: store.max_marginal_relevance_search("a", filter=typo),
         lambda: store.traversal_search("a", kinds=["GOVERND_BY"]),
         lambda: store.mmr_traversal_search("a", kinds=["GOVERND_BY"]),
-        lambda: store.as_retriever(search_kwargs={"filter": typo}).invoke("a"),
-        lambda: LinkRetriever(store=store, strategy=PageRank(kinds=["GOVERND_BY"])).invoke("a"),
-        lambda: asyncio.run(store.asearch("a", filter=typo)),
-        lambda: asyncio.run(store.asimilarity_search("a", filter=typo)),
+        lambda: LinkRetriever(store=store, strategy=typo).invoke("a"),
+        lambda: asyncio.run(store.asearch("a", strategy=typo)),
     ]
     for search in searches:
         with pytest.raises(UnknownNameError):
             search()
+
+
+def test_no_search_method_raises_for_a_field_that_no_document_has_yet(store):
+    typo = {"lnag": "en"}
+    assert store.similarity_search("a", filter=typo) == []
+    assert store.similarity_search_with_score("a", filter=typo) == []
+    assert store.max_marginal_relevance_search("a", filter=typo) == []
+    assert store.as_retriever(search_kwargs={"filter": typo}).invoke("a") == []
+    assert asyncio.run(store.asimilarity_search("a", filter=typo)) == []
 
 
 def test_a_search_that_names_nothing_asks_nothing(store, monkeypatch):
@@ -148,20 +190,24 @@ def test_nobody_is_told_names_of_documents_that_a_filter_hides(store):
     own = {"tenant": "one"}
     asks = [
         {"filter": own, "hop_filter": {"salry": 1}},
-        {"filter": {**own, "salry": 1}},
-        {"filter": {"$and": [own, {"salry": 1}]}},
-        {"filter": parse_filter({**own, "salry": 1})},
         {"filter": own, "strategy": Eager(kinds=["SUED_BYE"])},
     ]
+    for condition in (
+        {**own, "salry": 1},
+        {"$and": [own, {"salry": 1}]},
+        parse_filter({**own, "salry": 1}),
+    ):
+        reason = store.search("a", filter=condition).reason
+        assert "'salry'" in reason
+        assert "salary" not in reason
+        assert "SUED_BY" not in reason
     for ask in asks:
         with pytest.raises(UnknownNameError) as caught:
             store.search("a", **ask)
         told = {*caught.value.known, *caught.value.nearest}
         assert not told & {"salary", "SUED_BY"}
-    with pytest.raises(UnknownNameError, match="salary"):
-        store.search("a", filter={"salry": 1})
-    with pytest.raises(UnknownNameError, match="tenant"):
-        store.search("a", filter={"tennant": "one"})
+    assert "salary" in store.search("a", filter={"salry": 1}).reason
+    assert "tenant" in store.search("a", filter={"tennant": "one"}).reason
 
 
 def test_hostile_names_are_quoted_and_cost_little(store):

@@ -205,15 +205,21 @@ def test_links_to_documents_of_another_type_and_lost_ends_are_found(strict):
         )
 
 
-@pytest.mark.parametrize("stage", ["filter", "seed_filter", "hop_filter", "result_filter"])
-def test_a_filter_for_a_type_that_the_schema_lacks_is_an_error(strict, stage):
+@pytest.mark.parametrize("stage", ["filter", "seed_filter", "result_filter"])
+def test_a_filter_for_a_type_that_the_schema_lacks_finds_nothing_and_says_why(strict, stage):
     strict.add_documents([RULE, CLASS])
-    with pytest.raises(UnknownNameError, match=r"type 'rle'; did you mean 'rule'\?"):
-        strict.search("x", strategy=Eager(), **{stage: {"type": "rle"}})
+    mistake = "no document has the type 'rle'; did you mean 'rule'?"
+    assert strict.search("x", strategy=Eager(), **{stage: {"type": "rle"}}).reason.endswith(mistake)
     assert strict.search("x", filter={"type": "rule"})[0].document.id == "r"
     assert not strict.search("x", filter={"type": "drug"})  # which the schema has, and no document
+
+
+def test_a_hop_filter_for_a_type_that_the_schema_lacks_is_an_error(strict):
+    strict.add_documents([RULE, CLASS])
+    with pytest.raises(UnknownNameError, match=r"type 'rle'; did you mean 'rule'\?"):
+        strict.search("x", strategy=Eager(), hop_filter={"type": "rle"})
     strict.set_schema(None)
-    strict.search("x", strategy=Eager(), **{stage: {"type": "rle"}})
+    strict.search("x", strategy=Eager(), hop_filter={"type": "rle"})
 
 
 def test_a_type_that_no_traversal_reaches_is_listed(store):
