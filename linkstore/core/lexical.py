@@ -38,8 +38,8 @@ Counts = TypeVar("Counts", float, npt.NDArray[np.float64])
 def extract_terms(text: str) -> tuple[str, ...]:
     """Return the words that lexical search compares, in order: folded, without stop words.
 
-    A possessive 's is dropped and so are apostrophes. ``split_unspaced`` of :mod:`linkstore.core.text` says what
-    becomes of scripts without spaces.
+    A possessive 's is dropped and so are apostrophes. ``split_unspaced`` of
+    :mod:`linkstore.core.text` says what becomes of scripts without spaces.
     """
     if not text:  # as most names are
         return ()
