@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "linkstore", ROOT / "extractors" / "linkstore_extractors")
 MAX_LINES = 36_800
 MAX_MODULES = 227
-MAX_FILES = {"add": 22, "similarity_search": 28, "search": 32, "recall": 42}
+MAX_FILES = {"add": 22, "similarity_search": 29, "search": 33, "recall": 42}
 """Files of linkstore that run, in a process that has done the same before."""
 
 
