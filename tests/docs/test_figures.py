@@ -215,7 +215,7 @@ def test_the_picture_of_recall_shows_the_recorded_figures(monkeypatch):
             for name, row in recorded.items()
             if f"<!-- {name.partition(',')[0]} -->" in axes
             and name.endswith(", wordllama")
-            and "dense" in row["values"]
+            and "similarity" in row["values"]
         )
         frame = re.search(r'<g id="patch_\d+">\s*<path d="([^"]*)"', axes)
         heights = [float(y) for y in re.findall(r"[\d.]+ ([\d.]+)", frame[1])]
