@@ -19,16 +19,14 @@ DOCS: Final = Path(__file__).parents[1] / "docs"
 EMBEDDING: Final = "wordllama"
 CUTOFFS: Final = (2, 5, 10, 20)
 COLOURS: Final = {
-    "dense": "#8a9199",
-    "bm25": "#b8a25a",
-    "dense+bm25": "#6b8f71",
+    "similarity": "#8a9199",
+    "words": "#b8a25a",
+    "similarity+words": "#6b8f71",
     "eager": "#5aa9c9",
     "mmr": "#c98bb0",
     "pagerank": "#2a6f97",
     "wordless": "#9fc0d4",
 }
-UNDRAWN: Final = "default"
-"""It is PageRank, which draws the same line."""
 ACROSS: Final = 4
 
 Row = Mapping[str, Any]
@@ -40,7 +38,7 @@ def main() -> None:
     rows = [
         {"set": name.partition(", ")[0], "strategy": strategy, **_recalls(values)}
         for name, row in recorded.items()
-        if name.endswith(f", {EMBEDDING}") and "dense" in row["values"]
+        if name.endswith(f", {EMBEDDING}") and "similarity" in row["values"]
         for strategy, values in row["values"].items()
     ]
     draw_curves(rows, DOCS / "images" / f"recall-{EMBEDDING}.svg")
@@ -57,7 +55,7 @@ def draw_curves(rows: Sequence[Row], path: Path) -> None:
     figure, places = _figure(len(names))
     for axes, name in zip(places, names, strict=True):
         for row in rows:
-            if row["set"] == name and row["strategy"] != UNDRAWN:
+            if row["set"] == name:
                 recalls = [100 * row[f"recall@{k}"] for k in CUTOFFS]
                 colour = COLOURS.get(row["strategy"])
                 axes.plot(CUTOFFS, recalls, marker="o", label=row["strategy"], color=colour)
@@ -75,7 +73,7 @@ def draw_gains(rows: Sequence[Row], path: Path) -> None:
     """Gain in recall@5 over dense search, with 95 % intervals, one plot for each set."""
     names = list(dict.fromkeys(row["set"] for row in rows))
     figure, places = _figure(len(names))
-    left_out = {"dense", UNDRAWN}
+    left_out = {"similarity"}
     for axes, name in zip(places, names, strict=True):
         own = [row for row in rows if row["set"] == name and row["strategy"] not in left_out]
         for at, row in enumerate(own):

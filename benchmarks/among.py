@@ -28,7 +28,7 @@ from linkstore.evaluate.metrics import make_strategies
 from linkstore.ingest import FolderSource, index
 
 CUTS: Final = (2, 5, 20)
-STRATEGIES: Final = ("default", "dense", "eager")
+STRATEGIES: Final = ("pagerank", "similarity", "eager")
 ASK_SAME: Final = {"single_hop": "musique_train"}
 """Sets that have the passages of another one."""
 _NO_INDEX: Final = EmbeddedSettings(exact_below=1_000_000)

@@ -7,8 +7,9 @@ describes. ``docs_faq`` needs its three Debian packages unpacked into one folder
 
 Sets: hotpotqa_train, musique_train, ottqa_links, single_hop (a control), docs_faq, and cost, which times
 the default beside usearch alone. ``--convert FOLDER`` keeps the sets in the form of ``linkstore eval``.
-``dense+bm25`` is the first stage of PageRank alone, without a link; ``wordless`` is PageRank without search
-by words. ``--cassandra`` keeps the corpora on a Cassandra server of its own (Java 17 and Maven are needed).
+``similarity+words`` is the first stage of PageRank alone, without a link; ``wordless`` is PageRank without
+search by words. ``--cassandra`` keeps the corpora on a Cassandra server of its own, for which Java 17 and
+Maven are needed.
 """
 
 from __future__ import annotations
@@ -150,12 +151,12 @@ def _measured(store: LinkStore, questions: Sequence[GoldQuestion], *, whole: boo
 def _contenders() -> Mapping[str, Strategy]:
     """All that are compared; the first stage stands behind what it joins."""
     named = make_strategies(STRATEGIES)
-    first = {name: named.pop(name) for name in ("dense", "bm25", "dense+bm25")}
+    first = {name: named.pop(name) for name in ("similarity", "words", "similarity+words")}
     return {**first, **named, WORDLESS: PageRank(lexical=0.0)}
 
 
 def _two() -> Mapping[str, Strategy]:
-    return make_strategies(["default"])
+    return make_strategies(["pagerank"])
 
 
 def _rows(name: str, links: str, evaluation: Evaluation) -> Iterator[Row]:

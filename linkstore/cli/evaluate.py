@@ -57,7 +57,7 @@ def evaluate(
         corpus (FILE): JSON Lines of {"id", "title", "text", "links"?}.
         store (PLACE): An existing store, instead of --corpus.
         embedding (NAME): wordllama, minilm or openai:MODEL; default wordllama, or that of the store.
-        strategies (NAMES): Strategies to compare, such as dense,bm25,default; default all.
+        strategies (NAMES): Strategies to compare, such as similarity,words,pagerank; default all.
         links (NAMES): Kinds of links to keep, and extractors to run; default all kinds, else mention,entity.
         gold: What gold answers are; default: recognized. Any chunk of a page or section counts.
     """
@@ -104,15 +104,14 @@ def calibrate(
 ) -> None:
     """Propose a minimum similarity for the start of searches, and how much words count in them.
 
-    A search starts from no document below the minimum. Prints the proposal with the share of noise that
-    reaches it: random pairs of documents or, with questions, pairs of a question and a document that does not
-    answer it; and the shares of gold answers that reach it, and of questions with an answer that does. The
-    weight of words is proposed for embeddings of which it is not known, from sentences that are taken out of
-    their documents.
+    A search starts from no document below the minimum. It is proposed from questions only: prints the
+    proposal with the share of noise that reaches it, which are pairs of a question and a document that does
+    not answer it, and the shares of gold answers that reach it, and of questions with an answer that does;
+    or that there is nothing to propose. The weight of words is proposed for embeddings of which it is not
+    known, from sentences that are taken out of their documents.
 
     Args:
-        questions (FILE): JSON Lines of {"question", "gold": [pages, sections or ids]}; default: compare
-            documents.
+        questions (FILE): JSON Lines of {"question", "gold": [pages, sections or ids]}.
         gold: What gold answers are; default: recognized. Any chunk of a page or section counts.
         noise (SHARE): Share of noise that may reach the minimum.
         keep (SHARE): Share of questions of which an answer must reach it.
@@ -128,27 +127,39 @@ def calibrate(
         from linkstore.evaluate.calibration import calibrate_floor
         from linkstore.evaluate.running import read_questions
 
-        asked = () if questions is None else read_questions(questions)
-        found = calibrate_floor(opened_store, asked, gold=gold, noise=noise, keep=keep)
+        found = None
+        if questions is not None:
+            asked = read_questions(questions)
+            found = calibrate_floor(opened_store, asked, gold=gold, noise=noise, keep=keep)
+        proposal = None if found is None else found.min_similarity
         weight = _estimate_weight(opened_store)
-        if save:
-            opened_store.set_min_similarity(found.min_similarity)
-            if weight is not None:
-                opened_store.set_lexical_weight(weight.weight)
+        if save and proposal is not None:
+            opened_store.set_min_similarity(proposal)
+        if save and weight is not None:
+            opened_store.set_lexical_weight(weight.weight)
         recorded, used = opened_store.min_similarity, opened_store.lexical_weight
     if json:
         words = {"lexical_weight": used, "estimate": None if weight is None else weight.to_dict()}
-        write_json(found.to_dict() | {"recorded": recorded} | words)
+        floor = {"min_similarity": None} if found is None else found.to_dict()
+        write_json(floor | {"recorded": recorded} | words)
         return
-    get_stdout().print(str(found))
+    get_stdout().print(
+        "no min_similarity to propose without --questions: documents alone do not say how similar a question"
+        " and its answer are"
+        if found is None
+        else str(found)
+    )
     if weight is not None:
         get_stdout().print(str(weight))
     told = "records none" if recorded is None else f"records {recorded:g}"
-    note(
-        "recorded: searches of this store use it unless they set their own"
-        if save
-        else f"the store {told}; --save records this one"
-    )
+    if proposal is None and weight is None:
+        note(f"nothing to save; the store {told}")
+    else:
+        note(
+            "recorded: searches of this store use it unless they set their own"
+            if save
+            else f"the store {told}; --save records this one"
+        )
 
 
 def _estimate_weight(store: LinkStore) -> LexicalWeight | None:

@@ -143,8 +143,8 @@ def show_results(hits: Hits, text: str, *, chunks: bool = False, json: bool = Fa
         show_pages(hits, text)
     if not hits:
         note(f"no hit: {hits.reason}")
-    elif hits.doubt:
-        note(f"probably nothing here is about this: {hits.doubt}")
+    elif hits.doubt or not json:
+        note(hits.match)
 
 
 def check_question(text: str) -> None:

@@ -282,6 +282,8 @@ class Hits(Items[Hit]):
         reason: Why the result is empty; None if it is not.
         doubt: Why the question seems to be about something else than the store, so that the hits are only the
             nearest documents; None if it does not.
+        least_similarity: With less, by the embedding of the store, a text is hardly about a question; -1 for
+            a question that names a document. None if that is not known.
         strategy: The strategy, as text.
     """
 
@@ -289,7 +291,20 @@ class Hits(Items[Hit]):
     cuts: tuple[Cut, ...] = ()
     reason: str | None = None
     doubt: str | None = None
+    least_similarity: float | None = None
     strategy: str = ""
+
+    @property
+    def match(self) -> str:
+        """How well the hits match the question, which their scores, shares of the best, do not say."""
+        if self.doubt is not None:
+            return f"probably nothing here is about this: {self.doubt}"
+        best = max((hit.similarity for hit in self.hits), default=-1.0)
+        if self.least_similarity is None:
+            return f"the best similarity is {best:.2f}"
+        if best >= self.least_similarity:
+            return f"strong match: the best similarity is {best:.2f}"
+        return f"weak match: the best similarity is {best:.2f}, which is less than {self.least_similarity:g}"
 
     @property
     def _items(self) -> tuple[Hit, ...]:
@@ -368,8 +383,8 @@ class Hits(Items[Hit]):
         lines = [self.strategy] if self.strategy else []
         if self.reason:
             lines.append(f"no hit: {self.reason}")
-        if self.doubt:
-            lines.append(f"doubtful: {self.doubt}")
+        if self.hits:
+            lines.append(self.match)
         for rank, hit in enumerate(self.hits, 1):
             lines.append(
                 f"{rank:>3}. {escape_unprintable(str(hit.document.id))}  score {hit.score:.4f}  "

@@ -1,4 +1,4 @@
-"""Calibrates a minimum similarity and the weight of words, from questions or from documents alone."""
+"""Calibrates a minimum similarity, from questions, and the weight of words, from documents alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -36,9 +36,6 @@ DEFAULT_KEEP: Final = 0.99
 """The share of questions of which an answer must reach it."""
 SAMPLE_SIZE: Final = 1_000
 """Number of documents drawn at random, with equal probability."""
-KEYWORDS: Final = 3
-KEYWORD_QUESTIONS: Final = 100
-"""How many words are drawn from a document in the place of a question, and from how many documents."""
 LEXICAL_WEIGHTS: Final = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
 """The weights of words that are compared."""
 CLOZE_QUESTIONS: Final = 500
@@ -47,8 +44,8 @@ FEWEST_CLOZE_QUESTIONS: Final = 50
 """and at least, for an estimate."""
 SENTENCE_WORDS: Final = range(5, 31)
 """How many words such a sentence has, without stop words."""
-_PARTNERS: Final = 20
-"""Number of others that each of them is compared with."""
+MOST_NOISE: Final = 0.5
+"""A minimum that more noise reaches, unless the caller allows it, stops too little to be proposed."""
 _SAMPLE_BATCH: Final = 1_000
 _FLOOR_STEPS: Final = 1_000
 """A minimum has three digits."""
@@ -59,34 +56,39 @@ class Floor:
     """A proposed minimum similarity, and what it lets through.
 
     Args:
-        min_similarity: The proposal, with three digits.
+        min_similarity: The proposal, with three digits. None if answers and noise are so alike that no
+            minimum is worth setting; the shares are those of the best one then.
         noise: The share of unrelated pairs whose similarity reaches it.
-        pairs: How many pairs were compared: of documents; with questions, of a question and a document that
-            does not answer it.
-        gold: The share of gold answers that reach it, each by its best document; None without questions.
+        pairs: How many pairs of a question and a document that does not answer it were compared.
+        gold: The share of gold answers that reach it, each by its best document.
         answers: How many gold answers there are.
-        asked: The share of questions of which at least one answer reaches it; None without questions.
+        asked: The share of questions of which at least one answer reaches it.
         questions: How many questions there are.
     """
 
-    min_similarity: float
+    min_similarity: float | None
     noise: float
     pairs: int
-    gold: float | None = None
-    answers: int = 0
-    asked: float | None = None
-    questions: int = 0
+    gold: float
+    answers: int
+    asked: float
+    questions: int
 
     def to_dict(self) -> dict[str, Any]:
         """Return the proposal as plain JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
-        told = f"min_similarity {self.min_similarity:.3f}: {format_percent(self.noise)} of {self.pairs:,} "
-        if self.gold is None or self.asked is None:
-            return f"{told}random pairs of documents reach it"
+        if self.min_similarity is None:
+            return (
+                "no min_similarity to propose: questions are no more similar to their answers than to other"
+                f" documents, and {format_percent(self.noise)} of {self.pairs:,} pairs of a question and a"
+                f" document that does not answer it would reach one that {format_percent(self.asked)} of"
+                f" {self.questions:,} questions have an answer for"
+            )
         return (
-            f"{told}pairs of a question and a document that does not answer it reach it, and"
+            f"min_similarity {self.min_similarity:.3f}: {format_percent(self.noise)} of {self.pairs:,} pairs"
+            " of a question and a document that does not answer it reach it, and"
             f" {format_percent(self.gold)} of {self.answers:,} gold answers;"
             f" {format_percent(self.asked)} of {self.questions:,} questions have an answer that reaches it"
         )
@@ -94,7 +96,7 @@ class Floor:
 
 def calibrate_floor(
     store: LinkStore,
-    questions: Sequence[GoldQuestion] = (),
+    questions: Sequence[GoldQuestion],
     *,
     gold: GoldKind | None = None,
     noise: float = DEFAULT_NOISE,
@@ -103,20 +105,18 @@ def calibrate_floor(
 ) -> Floor:
     """Propose a minimum similarity for the searches of a store, by what its embedding says of its texts.
 
-    Noise means the similarities of texts that have nothing to do with each other: of random pairs of
-    documents, or of questions and documents that do not answer them. The proposal is the least number that at
-    most the share ``noise`` of these similarities reaches. With questions it is the middle between that
-    number and the greatest that the best answers of the share ``keep`` of questions reach. If the second
-    number is the lower one, the proposal is that, and more noise reaches it. A question needs one answer to
-    start from, because links lead to the others. Without questions, a few words drawn from a document stand
-    for a question that it answers, and the proposal is at most what the share ``keep`` of these reaches:
-    among texts that are alike all over, such as records, unrelated ones are more similar than a question and
-    its answer. The store is read once from end to end, and stays as it is.
+    Noise means the similarities of questions and documents that do not answer them. The proposal is the
+    middle between the least number that at most the share ``noise`` of these similarities reaches, and the
+    greatest that the best answers of the share ``keep`` of questions reach. If the second number is the lower
+    one, the proposal is that, and more noise reaches it; if more than half of the noise does, nothing is
+    proposed. A question needs one answer to start from, because links lead to the others. The store is read
+    once from end to end, and stays as it is.
+
+    Documents alone do not say how similar a question and its answer are, so nothing is proposed from them.
 
     Args:
         store: A store with at least 2 documents.
-        questions: Questions with their answers. Without any, documents are compared with each other.
-            Questions are shorter than documents, so their similarities differ: prefer questions.
+        questions: Questions with their answers.
         gold: What answers name, see :func:`~linkstore.evaluate.evaluate`.
         noise: From 0 to 1; default 0.05.
         keep: From 0 to 1; default 0.99.
@@ -126,22 +126,21 @@ def calibrate_floor(
         The proposal, which :meth:`~linkstore.LinkStore.set_min_similarity` records.
 
     Raises:
-        EvaluationError: If the store has too few documents, a share is not from 0 to 1, or a gold answer is
-            not in the store.
+        EvaluationError: If there are no questions, the store has too few documents, a share is not from 0 to
+            1, or a gold answer is not in the store.
     """
     require_store(store=store)
     for name, share in (("noise", noise), ("keep", keep)):
         require((int, float), "a share from 0 to 1", **{name: share})
         if not 0 <= share <= 1:
             raise EvaluationError(f"{name} must be a share from 0 to 1, not {share!r}")
-    heard = sample_similarities(store, questions, gold, seed)
-    floor = _find_least_reached(heard.unrelated, noise)
     if not questions:
-        floor = min(floor, _find_most_reached(heard.keywords, keep))
-    else:
-        most = _find_most_reached(heard.best, keep)
-        floor = round((floor + most) / 2, 3) if floor < most else most
-    return heard.at(min(max(floor, -1.0), 1.0))
+        raise EvaluationError("a minimum similarity is proposed from questions with their answers; give some")
+    heard = sample_similarities(store, questions, gold, seed)
+    floor, most = _find_least_reached(heard.unrelated, noise), _find_most_reached(heard.best, keep)
+    floor = round((floor + most) / 2, 3) if floor < most else most
+    found = heard.at(min(max(floor, -1.0), 1.0))
+    return replace(found, min_similarity=None) if found.noise > max(noise, MOST_NOISE) else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,14 +262,10 @@ def _match_cloze(cloze: Sequence[tuple[str, Record]]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class SimilaritySample:
-    """Similarities of texts without relation to each other (n,), and of the answers of each question.
-
-    Without questions, ``keywords`` (m,) are those of documents and a few words drawn from them.
-    """
+    """Similarities of questions and documents that do not answer them (n,), and of the answers of each."""
 
     unrelated: Floats
-    answered: tuple[Floats, ...] = ()
-    keywords: Floats = field(default_factory=lambda: np.empty(0, dtype=np.float32))
+    answered: tuple[Floats, ...]
 
     @property
     def best(self) -> Floats:
@@ -279,14 +274,11 @@ class SimilaritySample:
 
     def at(self, floor: float) -> Floor:
         """Return the shares that a minimum lets through."""
-        found = Floor(
-            min_similarity=floor, noise=_share_reaching(self.unrelated, floor), pairs=len(self.unrelated)
-        )
-        if not self.answered:
-            return found
         answered = np.concatenate(self.answered)
-        return replace(
-            found,
+        return Floor(
+            min_similarity=floor,
+            noise=_share_reaching(self.unrelated, floor),
+            pairs=len(self.unrelated),
             gold=_share_reaching(answered, floor),
             answers=len(answered),
             asked=_share_reaching(self.best, floor),
@@ -297,15 +289,9 @@ class SimilaritySample:
 def sample_similarities(
     store: LinkStore, questions: Sequence[GoldQuestion], gold: GoldKind | None, seed: int
 ) -> SimilaritySample:
-    """Compare documents with questions that they do not answer, and questions with their gold answers.
-
-    Without questions, random pairs of documents are compared, and documents with words taken from them.
-    """
+    """Compare documents with questions that they do not answer, and questions with their gold answers."""
     drawn = _sample_documents(store, seed)
     ids, vectors = [one.id for one in drawn], np.stack([one.vector for one in drawn])
-    if not questions:
-        keywords = _compare_keywords(store, drawn[:KEYWORD_QUESTIONS], seed)
-        return SimilaritySample(_compare_documents(vectors, seed), keywords=keywords)
     units = find_gold_units(store, questions, gold)
     unrelated, answered = [], []
     for question in questions:
@@ -340,31 +326,6 @@ def _sample_documents(store: LinkStore, seed: int) -> list[Record]:
     if len(drawn) < 2:
         raise EvaluationError(f"the store has {len(drawn)} documents; a minimum needs at least 2")
     return drawn
-
-
-def _compare_keywords(store: LinkStore, documents: Sequence[Record], seed: int) -> Floats:
-    """Return the similarity of each document that has enough words, and of a few of them."""
-    chance = random.Random(seed)  # noqa: S311 - a sample, no secret
-    found = []
-    for record in documents:
-        words = list(dict.fromkeys(extract_document_terms(record.text, record.metadata)))
-        if len(words) >= KEYWORDS:
-            chosen = sorted(chance.sample(range(len(words)), KEYWORDS))
-            asked = store.embeddings.embed_query(" ".join(words[at] for at in chosen))
-            found.append(cosine_similarities(record.vector[None], normalize_vector(asked))[0])
-    return np.array(found, dtype=np.float32)
-
-
-def _compare_documents(vectors: Floats, seed: int) -> Floats:
-    """Return similarities of each document with others in a random order, each pair at most once."""
-    count = len(vectors)
-    shuffled = vectors[np.random.default_rng(seed).permutation(count)]
-    shifts = range(1, min((count - 1) // 2, _PARTNERS) + 1)
-    found = [np.vecdot(shuffled, np.roll(shuffled, -shift, axis=0)) for shift in shifts]
-    if count % 2 == 0 and len(shifts) < _PARTNERS:
-        found.append(np.vecdot(shuffled[: count // 2], shuffled[count // 2 :]))
-    unrelated: Floats = np.clip(np.concatenate(found), -1, 1).astype(np.float32)
-    return unrelated
 
 
 def _find_best_of_answers(question: GoldQuestion, units: GoldUnits, asked: Floats) -> Plan[Floats]:

@@ -16,15 +16,15 @@ import numpy.typing as npt
 
 from linkstore.core.arguments import require_list
 from linkstore.errors import EvaluationError
-from linkstore.store.search import DEFAULT_RETURNED_K, choose_strategy
-from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Strategy, Words
+from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity, Strategy, Words
 
-DENSE: Final = "dense"
+DENSE: Final = "similarity"
 """Similarity search alone."""
-WORDS: Final = "bm25"
-HYBRID: Final = "dense+bm25"
-"""Similarity and words together, as the first stage of the default joins them; no link is followed."""
-DEFAULT: Final = "default"
+WORDS: Final = "words"
+HYBRID: Final = "similarity+words"
+"""Both together, as the first stage of the default joins them; no link is followed."""
+DEFAULT: Final = "pagerank"
+"""The strategy of a search that names none."""
 
 
 def _make_hybrid() -> Strategy:
@@ -37,10 +37,11 @@ _FACTORIES: Final[Mapping[str, Callable[[], Strategy]]] = {
     HYBRID: _make_hybrid,
     "eager": Eager,
     "mmr": Mmr,
-    "pagerank": PageRank,
+    "all-paths": AllPaths,
+    DEFAULT: PageRank,
 }
-STRATEGIES: Final = (*_FACTORIES, DEFAULT)
-"""The names that are known; ``"default"`` is what a LinkRetriever uses by itself."""
+STRATEGIES: Final = tuple(_FACTORIES)
+"""The names that are known, which are those of ``linkstore query``."""
 
 
 def make_strategies(names: Sequence[str]) -> dict[str, Strategy]:
@@ -57,10 +58,7 @@ def make_strategies(names: Sequence[str]) -> dict[str, Strategy]:
     if unknown or not names:
         problem = f"unknown strategy {', '.join(unknown)}" if unknown else "no strategy is named"
         raise EvaluationError(f"{problem}; known: {', '.join(STRATEGIES)}")
-    return {
-        name: choose_strategy(None, DEFAULT_RETURNED_K) if name == DEFAULT else _FACTORIES[name]()
-        for name in names
-    }
+    return {name: _FACTORIES[name]() for name in names}
 
 
 Doubles = npt.NDArray[np.float64]

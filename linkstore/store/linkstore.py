@@ -26,6 +26,7 @@ from linkstore.store.base import close_on_failure
 from linkstore.store.core import CoreStore
 from linkstore.store.search import (
     DEFAULT_RETURNED_K,
+    TRAVERSAL_SEARCHES,
     SearchArguments,
     check_argument_names,
     make_search_options,
@@ -336,7 +337,7 @@ class LinkStore(CoreStore, VectorStore):
         Args:
             kwargs: Fields of :class:`~linkstore.LinkRetriever`: ``strategy``, ``k``, ``filter``; or
                 ``search_type``: ``"links"`` (default, or ``"traversal"`` if ``search_kwargs`` has a
-                ``depth``), ``"traversal"``, ``"mmr_traversal"``,
+                ``depth``), ``"pagerank"``, ``"traversal"``, ``"mmr_traversal"``,
                 ``"similarity"``, ``"mmr"`` or ``"similarity_score_threshold"``, with ``search_kwargs``:
                 arguments of that search. ``tags`` and other fields of LangChain's retrievers.
 
@@ -391,6 +392,8 @@ class LinkStore(CoreStore, VectorStore):
             BackendError: If the storage engine fails.
         """
         if search_type is not None:
+            if search_type in TRAVERSAL_SEARCHES:
+                return run(self._traverse(search_type, query, omit_none(**arguments)))
             return VectorStore.search(self, query, search_type, **omit_none(**arguments))
         return run(self._search("search", query, arguments))
 
@@ -405,6 +408,8 @@ class LinkStore(CoreStore, VectorStore):
     ) -> Hits | list[Document]:
         """Search without blocking the event loop: see :meth:`search`."""
         if search_type is not None:
+            if search_type in TRAVERSAL_SEARCHES:
+                return await arun(self._traverse(search_type, query, omit_none(**arguments)))
             return await VectorStore.asearch(self, query, search_type, **omit_none(**arguments))
         return await arun(self._search("asearch", query, arguments))
 

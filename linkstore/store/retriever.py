@@ -52,7 +52,8 @@ class LinkRetriever(VectorStoreRetriever):
         filter: Metadata filter for the whole search.
         with_links: Whether documents keep ``metadata["links"]``; default False.
         search_type: ``"links"``, the default, searches by the strategy. With a ``depth`` among the
-            ``search_kwargs`` and no strategy the default is ``"traversal"``. ``"traversal"``,
+            ``search_kwargs`` and no strategy the default is ``"traversal"``. ``"pagerank"`` searches
+            by the strategy of this name, with its settings in ``search_kwargs``. ``"traversal"``,
             ``"mmr_traversal"``, ``"similarity"``, ``"mmr"`` and ``"similarity_score_threshold"`` call the
             method of that name, and take no strategy.
         search_kwargs: Further arguments of the search, such as ``{"initial_roots": ["a"]}``.

@@ -37,8 +37,8 @@ LINKS_SEARCH: Final = "links"
 SEARCH_OPTIONS: Final = frozenset(field.name for field in fields(SearchOptions) if field.init)
 FILTER_OPTIONS: Final = tuple(sorted(name for name in SEARCH_OPTIONS if name.endswith("filter")))
 _PLAIN_OPTIONS: Final = SEARCH_OPTIONS - {"initial_roots", "initial_links"}
-TRAVERSAL_SEARCHES: Final = ("traversal", "mmr_traversal")
-"""The search types of langchain-community's former GraphVectorStore."""
+TRAVERSAL_SEARCHES: Final = ("traversal", "mmr_traversal", "pagerank")
+"""The search types of langchain-community's former GraphVectorStore, and the default strategy by its name."""
 _STRATEGY_OF_SEARCH: Final[Mapping[str, type[Strategy]]] = {
     "similarity": Similarity,
     "mmr": Mmr,
@@ -72,6 +72,7 @@ SEARCH_ARGUMENTS: Final[Mapping[str, frozenset[str]]] = {
     LINKS_SEARCH: SEARCH_OPTIONS | {"k", "strategy"},
     "traversal": SEARCH_OPTIONS | (list_settings(Eager) - {"start_k"}),
     "mmr_traversal": SEARCH_OPTIONS | list_settings(Mmr),
+    "pagerank": SEARCH_OPTIONS | list_settings(PageRank),
     "similarity": _PLAIN_OPTIONS | {"k"},
     "mmr": SEARCH_OPTIONS | {"k", "fetch_k", "lambda_mult"},
     "similarity_score_threshold": _PLAIN_OPTIONS | {"k", "score_threshold"},
@@ -106,25 +107,27 @@ def check_options(search_type: str, options: Mapping[str, Any]) -> None:
 
 
 def make_traversal(search_type: str, options: Mapping[str, Any]) -> tuple[Strategy, dict[str, Any]]:
-    """Return the strategy of a traversal of the former GraphVectorStore, and the options of its search.
+    """Return the strategy of a search type that follows links, and the options of its search.
 
     Args:
         search_type: One of :data:`TRAVERSAL_SEARCHES`.
-        options: Arguments of the method of this name. The ``k`` of ``"traversal"`` counts documents to start
-            from, and all documents reached are returned.
+        options: Settings of the strategy, and of the search. The ``k`` of ``"traversal"`` counts documents to
+            start from, and all documents reached are returned.
 
     Raises:
         TypeError: If the method does not take one of them.
         StrategyError: If a setting is invalid.
     """
-    check_argument_names(f"{search_type}_search()", options, SEARCH_ARGUMENTS[search_type])
+    where = f"{search_type}_search()" if search_type.endswith("traversal") else f'search_type="{search_type}"'
+    check_argument_names(where, options, SEARCH_ARGUMENTS[search_type])
     of_search = {name: value for name, value in options.items() if name in SEARCH_OPTIONS}
     settings = {name: value for name, value in options.items() if name not in SEARCH_OPTIONS}
     if search_type == "traversal":
         start_k = settings.pop("k", DEFAULT_SEEDS)
         most = settings.get("max_nodes", DEFAULT_MAX_NODES)
         return Eager(**{**settings, "start_k": start_k, "k": most}), of_search
-    return Mmr(**{"k": DEFAULT_RETURNED_K, **settings}), of_search
+    kind = PageRank if search_type == "pagerank" else Mmr
+    return kind(**{"k": DEFAULT_RETURNED_K, **settings}), of_search
 
 
 def make_search_options(method: str, options: Mapping[str, Any]) -> SearchOptions:
@@ -172,7 +175,11 @@ def _advise(name: str, taken: Collection[str]) -> str:
 
 def _describe_misplaced(name: str, search_type: str) -> str:
     where = f'search_type="{search_type}"'
-    owners = [f'search_type="{other}"' for other, taken in SEARCH_ARGUMENTS.items() if name in taken]
+    owners = [
+        f'search_type="{other}"'
+        for other, taken in SEARCH_ARGUMENTS.items()
+        if name in taken and other != "pagerank"  # whose settings are rather given to a strategy
+    ]
     if owners:
         return f"{name} belongs to {_join_alternatives(owners)}, not to {where}"
     return f"{where} has no argument {name!r}; {_advise(name, SEARCH_ARGUMENTS[search_type])}"

@@ -327,7 +327,7 @@ class AllPaths(Traversing):
         named, sure = yield from find_named_documents(
             question, stage.having, stage.worded, NAMING_KINDS, self.named, cap
         )
-        trail.doubt = None if sure else (yield from find_doubt(stage, question, self))
+        yield from find_doubt(trail, stage, question, self, sure)
         start_k = 0 if len(named) else self.start_k
         best = yield from rank_refs(stage.refs, stage.scores(stage.refs, stage.similarity), start_k)
         found = FoundDocuments.unlinked(

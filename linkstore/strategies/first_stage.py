@@ -44,8 +44,7 @@ class FirstStage:
         highest: The highest similarity of any document, even below the minimum, None for an empty store.
         worded: Those that match words, best first, even below the minimum.
         having: How many documents have each word of the question, as far as they were looked up.
-        unknown: The words of the question that no document has. None if there are fewer documents than the
-            stage looks for: their words say little about their subject.
+        unknown: The words of the question that no document has.
     """
 
     refs: Ints
@@ -138,31 +137,36 @@ def run_first_stage(
         highest=highest,
         worded=found.refs,
         having=found.having,
-        unknown=unknown if len(near.refs) == pool else (),
+        unknown=unknown,
     )
 
 
-def find_doubt(stage: FirstStage, question: Question, controls: Traversing) -> Plan[str | None]:
-    """Say why a question, which means no document by name, seems to be about something else; None if not.
+def find_doubt(
+    trail: Trail, stage: FirstStage, question: Question, controls: Traversing, named: bool
+) -> Plan[None]:
+    """Note why a question, unless it means a document by name, seems to be about something else.
 
     It is if half of its words, and at least two, are in no document, and no document is similar to it. Slips
     do not count, which the nearest documents spell otherwise. If the caller or the store sets a minimum
     similarity, that decides instead.
     """
     least, unknown = question.least_similarity, stage.unknown
-    if least is None or controls.min_similarity is not None or stage.highest is None:
-        return None
+    if least is None:
+        return
+    trail.least_similarity = -1.0 if named else least
+    if named or controls.min_similarity is not None or stage.highest is None:
+        return
     asked, _ = extract_question_terms(question.text)
     enough = max(FEWEST_UNKNOWN, len(asked) / 2)
     if stage.highest >= least or len(unknown) < enough:
-        return None
+        return
     nearest = stage.refs[np.argsort(-stage.similarity, kind="stable")[:SLIP_DOCUMENTS]]
     documents: list[plans.StoredDocument] = yield plans.Documents(refs=nearest)
     written = {word for one in documents for word in tokenize(one.text[:SLIP_CHARACTERS])}
     unknown = tuple(word for word in unknown if not _is_slip(word, written))
-    if len(unknown) < enough:
-        return None
-    return f"no document has the words {', '.join(unknown)}, and the most similar one has {stage.highest:.2f}"
+    if len(unknown) >= enough:
+        words = ", ".join(unknown)
+        trail.doubt = f"no document has the words {words}, and the most similar one has {stage.highest:.2f}"
 
 
 def _is_slip(word: str, written: Iterable[str]) -> bool:

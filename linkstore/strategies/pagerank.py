@@ -274,7 +274,7 @@ class PageRank(Traversing):
             trail, question, self, stage, self.named_kinds, self.named, cap, rare=cap
         )
         known = stage.joined(own)
-        trail.doubt = None if meant else (yield from find_doubt(stage, question, self))
+        yield from find_doubt(trail, stage, question, self, meant)
         if not len(known):
             return report_none_found(trail, question, self.pool, self, stage.highest)
         seeds = known.refs[(yield from rank_refs(known.refs, stage.scores_of(known), self.start_k))]

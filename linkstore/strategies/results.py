@@ -352,7 +352,13 @@ def make_hits(
             zip(positions.tolist(), scores.tolist(), similarity.tolist(), strict=True)
         )
     )
-    return Hits(hits=hits, cuts=tuple(trail.cuts), doubt=trail.doubt, strategy=str(strategy))
+    return Hits(
+        hits=hits,
+        cuts=tuple(trail.cuts),
+        doubt=trail.doubt,
+        least_similarity=trail.least_similarity,
+        strategy=str(strategy),
+    )
 
 
 def _list_path(position: int, arrivals: Mapping[int, Arrival]) -> list[int]:

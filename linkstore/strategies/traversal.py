@@ -283,6 +283,7 @@ class Trail:
     def __init__(self) -> None:
         self.cuts: list[Cut] = []
         self.doubt: str | None = None
+        self.least_similarity: float | None = None
         self.refs: Ints = NO_REFS
         self.similarity: Floats = NO_SCORES
         self.weight: Floats = NO_SCORES

@@ -56,6 +56,7 @@ def expected() -> Defaults:
         "as_retriever": retriever,
         "LinkRetriever": retriever | {"store": MISSING},
         "links": settings(SearchOptions) | returned | {"k": DEFAULT_RETURNED_K},
+        "pagerank": settings(SearchOptions) | settings(PageRank) | {"k": DEFAULT_RETURNED_K},
         **{kind.__name__: settings(kind) for kind in STRATEGIES},
     }
     for name, method in METHODS.items():

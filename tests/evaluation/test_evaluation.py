@@ -112,7 +112,7 @@ class TestMeasures:
         baseline = [(1,) if n % 2 else (None,) for n in range(100)]
         better = [(1,) if n % 2 else (2,) if n < 20 else (None,) for n in range(100)]
 
-        outcome = compute_outcomes([_run("better", better), _run("dense", baseline)], baseline, seed=0)
+        outcome = compute_outcomes([_run("better", better), _run("similarity", baseline)], baseline, seed=0)
 
         gain = outcome[0].gains["recall@2"]
         assert gain.value == pytest.approx(0.10)
@@ -168,9 +168,9 @@ class TestEvaluating:
         assert "k=20" in found["near"].settings
 
     def test_the_default_is_the_retriever_s_own_strategy(self, store):
-        found = evaluate(store, self.asked, ["default"])
+        found = evaluate(store, self.asked, ["pagerank"])
 
-        assert found["default"].settings == str(DEFAULT_STRATEGY.returning(20))
+        assert found["pagerank"].settings == str(DEFAULT_STRATEGY.returning(20))
 
     def test_every_name_can_be_measured(self, store):
         found = evaluate(store, self.asked)
@@ -190,34 +190,34 @@ class TestEvaluating:
         embed = Axes.embed_query
         monkeypatch.setattr(Axes, "embed_query", lambda self, text: asked.append(text) or embed(self, text))
 
-        evaluate(store, self.asked, ["dense", "eager", "mmr"])
+        evaluate(store, self.asked, ["similarity", "eager", "mmr"])
 
         assert asked == ["x=1 word1", *(question.question for question in self.asked)]
 
     def test_progress_is_told_after_each_question(self, store):
         told: list[tuple[int, int, str]] = []
 
-        evaluate(store, self.asked, ["dense"], progress=lambda *one: told.append(one))
+        evaluate(store, self.asked, ["similarity"], progress=lambda *one: told.append(one))
 
         assert told == [(n, 3, one.question) for n, one in enumerate(self.asked, 1)]
 
     def test_documents_are_put_into_a_store_of_their_own(self):
         documents = [Document(id="d1", page_content="x=1")]
 
-        found = evaluate(documents, self.asked[:1], ["dense"], embedding=Axes())
+        found = evaluate(documents, self.asked[:1], ["similarity"], embedding=Axes())
 
-        assert found["dense"].measures["mrr"].value == 1
+        assert found["similarity"].measures["mrr"].value == 1
 
     @pytest.mark.parametrize(
         ("questions", "strategies", "says"),
         [
             (
                 (GoldQuestion(question="x=1", gold=("d1", "no", "nor")),),
-                ["dense"],
+                ["similarity"],
                 "2 of 3 gold.*'no', 'nor'",
             ),
-            ((), ["dense"], "no question"),
-            (asked, ["dense", "sparse"], "unknown strategy sparse; known: dense"),
+            ((), ["similarity"], "no question"),
+            (asked, ["similarity", "sparse"], "unknown strategy sparse; known: similarity"),
             (asked, [], "no strategy"),
             (asked, {}, "no strategy"),
         ],
@@ -232,7 +232,7 @@ class TestEvaluating:
 
 
 class TestWords:
-    """The strategy behind ``bm25``."""
+    """The strategy behind ``words``."""
 
     @pytest.fixture
     def store(self):
@@ -254,7 +254,7 @@ class TestWords:
         monkeypatch.setattr(OracleReader, "lexical", refuse_words)
 
         with pytest.raises(CapabilityError):
-            evaluate(store, [GoldQuestion(question="tower", gold=("a",))], ["dense", "bm25"])
+            evaluate(store, [GoldQuestion(question="tower", gold=("a",))], ["similarity", "words"])
 
     def test_an_empty_result_has_a_reason(self, store):
         assert store.search("unheard", strategy=Words()).reason == "no document contains a word of the query"
@@ -373,14 +373,15 @@ class TestLinks:
 class TestCommand:
     def test_json_has_the_measures_of_each_strategy(self, corpus, questions):
         code, out, err = linkstore(
-            "eval", "--corpus", corpus, "--questions", questions, "--strategies", "dense,default", "--json"
+            *("eval", "--corpus", corpus, "--questions", questions),
+            *("--strategies", "similarity,pagerank", "--json"),
         )
 
         assert (code, err) == (0, "")
         found = json.loads(out)
         assert set(found) == {"gold", "strategies", "comparison"}
-        assert set(found["strategies"]) == {"dense", "default"}
-        default = found["strategies"]["default"]
+        assert set(found["strategies"]) == {"similarity", "pagerank"}
+        default = found["strategies"]["pagerank"]
         for name in ("recall@2", "recall@5", "recall@10", "recall@20", "mrr"):
             assert 0 <= default[name] <= 1
             assert default["intervals"][name][0] <= default[name] <= default["intervals"][name][1]
@@ -396,14 +397,14 @@ class TestCommand:
             "--questions",
             questions,
             "--strategies",
-            "dense",
+            "similarity",
             "--strategies",
-            "bm25",
+            "words",
         )
 
         assert code == 0
         assert "2 questions" in out
-        for shown in ("dense", "bm25", "R@2", "R@20", "MRR", "gain in R@5", "95 % intervals"):
+        for shown in ("similarity", "words", "R@2", "R@20", "MRR", "gain in R@5", "95 % intervals"):
             assert shown in out
         assert "eager" not in out
 
@@ -427,7 +428,7 @@ class TestCommand:
                 ("--corpus", "CORPUS", "--questions", "nowhere"),
                 "'--questions': file 'nowhere' does not exist",
             ),
-            (("--corpus", "CORPUS", "--strategies", "x"), "--strategies: unknown x; known: dense,"),
+            (("--corpus", "CORPUS", "--strategies", "x"), "--strategies: unknown x; known: similarity,"),
             (("--corpus", "CORPUS", "--links", "x"), "no document carries links of kind x"),
             (("--corpus", "QUESTIONS"), "line 1: 'id': Field required"),
             (("--corpus", "CORPUS", "--questions", "CORPUS"), "line 1: 'question': Field required"),

@@ -141,7 +141,7 @@ def evaluation(default: list[int | None], **others: list[int | None]) -> Evaluat
         StrategyRun(
             name=name, settings="", ranks=[(rank,) for rank in ranks], ms_per_query=1, ms_without_embedding=1
         )
-        for name, ranks in {"default": default, **others}.items()
+        for name, ranks in {"pagerank": default, **others}.items()
     ]
     outcomes: tuple[Outcome, ...] = compute_outcomes(runs, [(1,)] * len(default), 0)
     return Evaluation(questions=len(default), gold="id", outcomes=outcomes)
@@ -151,17 +151,19 @@ class TestVerdict:
     def test_the_default_is_compared_with_the_best_of_the_others(self):
         found = compare_with_baseline(
             evaluation(
-                [1] * 40 + [None] * 10, dense=[1] * 10 + [None] * 40, **{"dense+bm25": [1] * 39 + [None] * 11}
+                [1] * 40 + [None] * 10,
+                similarity=[1] * 10 + [None] * 40,
+                **{"similarity+words": [1] * 39 + [None] * 11},
             )
         )
 
         assert found is not None
-        assert found.best == "dense+bm25"
+        assert found.best == "similarity+words"
         assert found.gain.value == pytest.approx(0.02)
         assert str(found).startswith("No difference shown")
 
     @pytest.mark.parametrize(
-        ("default", "bm25", "says"),
+        ("default", "words", "says"),
         [
             ([1] * 50, [1] * 25 + [None] * 25, "Links help: "),
             ([1] * 25 + [None] * 25, [1] * 50, "Links hurt: "),
@@ -169,13 +171,13 @@ class TestVerdict:
             ([1] * 50, [6] * 50, "Links help: "),
         ],
     )
-    def test_it_says_what_was_measured(self, default, bm25, says):
-        found = compare_with_baseline(evaluation(default, bm25=bm25))
+    def test_it_says_what_was_measured(self, default, words, says):
+        found = compare_with_baseline(evaluation(default, words=words))
         assert str(found).startswith(says)
 
     def test_the_interval_is_paired(self):
         half = [1, None] * 50
-        found = compare_with_baseline(evaluation(half, dense=half))
+        found = compare_with_baseline(evaluation(half, similarity=half))
         assert found is not None
         assert found.gain == Estimate(value=0.0, low=0.0, high=0.0)
 

@@ -14,7 +14,7 @@ from stores import documents, embedding
 from linkstore import LinkRetriever, LinkStore
 from linkstore.core.hits import HIT_KEY
 from linkstore.errors import ArgumentError, FilterError, StrategyError
-from linkstore.strategies import Eager, Mmr, Similarity
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity
 
 QUERY = "doc 1 v0"
 
@@ -280,6 +280,19 @@ def test_every_search_type_is_the_method_of_that_name(store, search_type, search
     assert asyncio.run(retriever.ainvoke(QUERY)) == expected
     k = {"k": search_kwargs["k"] - 1}
     assert retriever.invoke(QUERY, **k) == getattr(store, method)(QUERY, **search_kwargs | k)
+
+
+def test_the_default_has_the_name_that_the_command_line_gives_it(store) -> None:
+    settings = {"k": 3, "start_k": 2, "filter": {"c": 1}}
+    retriever = store.as_retriever(search_type="pagerank", search_kwargs=settings, with_links=True)
+    strategy = PageRank(k=3, start_k=2)
+    expected = store.search(QUERY, strategy=strategy, filter={"c": 1}).documents()
+    assert expected
+    assert retriever.invoke(QUERY) == store.search(QUERY, "pagerank", **settings) == expected
+    assert asyncio.run(store.asearch(QUERY, "pagerank", **settings)) == expected
+    assert len(store.search(QUERY, search_type="pagerank")) == 4
+    with pytest.raises(TypeError, match="search_type=\"pagerank\" has no argument 'chains'"):
+        store.search(QUERY, "pagerank", chains=3)
 
 
 def test_score_threshold(store) -> None:

@@ -184,7 +184,7 @@ ARGUMENTS = {
     "documents of a corpus": (ArgumentError, lambda _, wrong: with_links(wrong), ["x", None]),
     "questions": (ArgumentError, evaluate, ["tower"]),
     "question": (ArgumentError, lambda store, wrong: profile(store, [wrong]), ["tower", 3]),
-    "strategies": (ArgumentError, lambda store, wrong: evaluate(store, [QUESTION], wrong), ["dense"]),
+    "strategies": (ArgumentError, lambda store, wrong: evaluate(store, [QUESTION], wrong), ["similarity"]),
     "strategy": (
         StrategyError,
         lambda store, wrong: evaluate(store, [QUESTION], {"mine": wrong}),
