@@ -232,13 +232,15 @@ def _parse_membership(name: str, op: str, value: Any) -> Test:
 
 def _parse_list_test(name: str, op: str, value: Any) -> Test:
     """Parse an operator that holds only for lists."""
+    wanted: list[Any] = [value]
     if op == "$size":
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise FilterError(f"{name}: $size needs a number of members, not {value!r}")
-    elif op == "$all" and (not isinstance(value, list | tuple) or not value):
-        raise FilterError(f"{name}: $all needs a non-empty list, not {value!r}")
+    elif op == "$all":
+        if not isinstance(value, list | tuple) or not value:
+            raise FilterError(f"{name}: $all needs a non-empty list, not {value!r}")
+        wanted = list(value)
     _check_operand(name, value)
-    wanted: list[Any] = list(value) if op == "$all" else [value]
 
     def test(metadata: Mapping[str, Any]) -> bool:
         stored = metadata.get(name)
