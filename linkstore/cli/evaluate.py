@@ -223,7 +223,7 @@ def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> No
         f"{_GOLD_TITLES[evaluation.gold]}; recall and MRR in %",
         title_justify="left",
     )
-    table.add_column("strategy")
+    table.add_column("strategy", no_wrap=True)
     headings = (name.replace("recall@", "R@").replace("mrr", "MRR") for name in measures)
     for name in (*headings, "gain in R@5 over dense", "rescued", "ms", "no embedding"):
         table.add_column(name, justify="right", no_wrap=True)

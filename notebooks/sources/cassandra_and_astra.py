@@ -102,6 +102,6 @@ for (kind, tag, side), count in sorted(counts.items(), key=lambda item: -item[1]
 # ## What was found, and how
 # %%
 hits = store.search(QUESTION, strategy=links)
-for part in ("", "_members", "_words", "_accesses", "_pages", "_settings"):  # leave nothing behind
+for part in ("", "_texts", "_members", "_words", "_accesses", "_pages", "_settings"):  # leave nothing behind
     session.execute(f"DROP TABLE IF EXISTS {keyspace}.notebook{part}")
 hits.explore(QUESTION)

@@ -127,17 +127,17 @@ print(profile(store, questions).verdict)
 from linkstore.evaluate import evaluate
 
 result = evaluate(store, questions)
-print(f"{'':10} recall@2  recall@5   over dense, 95 %")
+print(f"{'':16} recall@2  recall@5   over dense, 95 %")
 for outcome in result.outcomes:
     two, five, gain = outcome.measures["recall@2"], outcome.measures["recall@5"], outcome.gains["recall@5"]
     print(
-        f"{outcome.name:10} {two.value:8.2f} {five.value:9.2f}   "
+        f"{outcome.name:16} {two.value:8.2f} {five.value:9.2f}   "
         f"{gain.value:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}]"
     )
 # %%
 import matplotlib.pyplot as plt
 
-shown = [outcome for outcome in result.outcomes if outcome.name != "default"]
+shown = result.outcomes
 figure, axes = plt.subplots(figsize=(8, 3.4), layout="constrained")
 recalls = [outcome.measures["recall@5"].value for outcome in shown]
 bars = axes.barh([outcome.name for outcome in shown], recalls, color="#4477aa")

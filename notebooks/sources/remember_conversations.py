@@ -64,7 +64,7 @@ print("then:", then.turns[0].query)
 # %% [markdown]
 # ## Forget what was about a name
 #
-# Also a turn that does not name it goes, if it meant it:
+# What names it goes; a turn that refers to it only as "it" stays. `preview=True` shows what would go:
 # %%
 memory.add(session, "How much does the Aurora 80 weigh?", "3.2 kg.")
 memory.add(session, "And is it easy to carry?", "Yes, in one hand.")
