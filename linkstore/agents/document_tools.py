@@ -24,25 +24,23 @@ from linkstore.agents.tool_answers import (
 from linkstore.context.compiled import frame_parts
 from linkstore.core.arguments import quote_value
 from linkstore.core.arrays import Floats, make_unit_vector
-from linkstore.core.calls import Call, call_engine
+from linkstore.core.calls import Operation, call, call_engine
 from linkstore.core.display import escape_unprintable
 from linkstore.core.documents import is_storable
 from linkstore.core.filters import parse_filter
 from linkstore.core.hits import Chain, Hit, Hits, Triple, get_page
 from linkstore.core.links import LINKS_KEY, as_link, get_links
 from linkstore.core.plans import (
-    Candidates,
     Documents,
     Find,
     Nearest,
-    Operation,
     Plan,
     StoredDocument,
     Vectors,
+    ask,
     read_documents,
 )
 from linkstore.core.text import is_unicode, tokenize
-from linkstore.engines.contract import Manifest, PageEntry
 from linkstore.errors import DocumentError, StrategyError, UnknownNameError
 from linkstore.store.documents import as_document
 from linkstore.store.misspellings import check_known_names
@@ -134,7 +132,7 @@ def search(
         )
     if not is_unicode(question):
         raise StrategyError("the question is not valid Unicode (it has a lone surrogate); ask it anew")
-    hits: Hits = yield scope.search(question, strategy)
+    hits = yield from scope.search(question, strategy)
     if not hits or hits.doubt:
         yield from record_unanswered(scope.backend, [question])
     if not hits:
@@ -259,10 +257,10 @@ def similar(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
 
 
 def _find_nearest(id: str, count: int) -> Plan[list[tuple[StoredDocument, float]]]:
-    found: Candidates = yield Find(ids=(id,))
-    vectors: Floats = yield Vectors(refs=found.refs)
-    near: Candidates = yield Nearest(vector=vectors[0], k=count + 1)
-    documents: list[StoredDocument] = yield Documents(refs=near.refs)
+    found = yield from ask(Find(ids=(id,)))
+    vectors = yield from ask(Vectors(refs=found.refs))
+    near = yield from ask(Nearest(vector=vectors[0], k=count + 1))
+    documents = yield from ask(Documents(refs=near.refs))
     rows = zip(documents, near.similarity.tolist(), strict=True)
     return [(one, similarity) for one, similarity in rows if one.id != id][:count]
 
@@ -340,7 +338,7 @@ def find_document(scope: ToolScope, name: str) -> Operation[Document]:
         return found
     named: list[Document] = []
     if bare and is_unicode(bare):
-        manifest: Manifest = yield call_engine(scope.backend, scope.backend.manifest())
+        manifest = yield from call_engine(scope.backend, scope.backend.manifest())
         if manifest.dimension is not None:
             vector = make_unit_vector(manifest.dimension)
             named = [as_document(one) for one in (yield from scope.answer(_find_at_url(bare, vector)))]
@@ -374,15 +372,13 @@ def _has_name(document: Document, name: str) -> bool:
 
 def _find_at_url(url: str, vector: Floats) -> Plan[list[StoredDocument]]:
     """Return one of the documents with a URL. The vector does not rank them."""
-    found: Candidates = yield Nearest(vector=vector, k=1, filter=parse_filter({"url": url}))
-    return (yield Documents(refs=found.refs))  # type: ignore[no-any-return]
+    found = yield from ask(Nearest(vector=vector, k=1, filter=parse_filter({"url": url})))
+    return (yield from ask(Documents(refs=found.refs)))
 
 
 def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentIds]:
     """Return the documents before and after, as the page has them, else as links say."""
-    entries: list[PageEntry] = yield call_engine(
-        scope.backend, scope.backend.pages(None, [get_page(document)])
-    )
+    entries = yield from call_engine(scope.backend, scope.backend.pages(None, [get_page(document)]))
     id = document.id or ""
     page = next((one.ids for one in entries if id in one.ids), None)
     if page is None:
@@ -436,7 +432,7 @@ def add(
     if links:
         own[LINKS_KEY] = [as_link(link.model_dump(exclude_none=True)).to_dict() for link in links]
     document = Document(id=id, page_content=text, metadata=own)
-    yield Call(scope.store.add_documents, scope.store.aadd_documents, ([document],))
+    yield from call(scope.store.add_documents, scope.store.aadd_documents, [document])
     done = "replaced" if id in known else "added"
     return ToolAnswer(text=f"[{escape_unprintable(id)}] was {done}.", data={"id": id, "done": done})
 
@@ -456,5 +452,5 @@ def delete(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
     """
     if id not in (yield from find_documents(scope, [id])):
         raise DocumentError(f"no document has the id {id[:200]!r}, so nothing was deleted; give its exact id")
-    yield Call(scope.store.delete, scope.store.adelete, ([id],))
+    yield from call(scope.store.delete, scope.store.adelete, [id])
     return ToolAnswer(text=f"[{escape_unprintable(id)}] was deleted.", data={"id": id, "done": "deleted"})

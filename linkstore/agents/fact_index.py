@@ -34,8 +34,14 @@ from linkstore.agents.lookups import settle_elements
 from linkstore.agents.model_calls import MalformedOutput, OutputModel
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require_having
-from linkstore.core.calls import Call, arun, await_call, call_engine, make_call, run, run_in_thread
-from linkstore.core.plans import Operation
+from linkstore.core.calls import (
+    Operation,
+    arun,
+    call,
+    call_engine,
+    run,
+    run_in_thread,
+)
 from linkstore.core.processes import slow_collector
 from linkstore.embeddings.names import embedding_name
 from linkstore.errors import DocumentError, EmbeddingError, ExtractionError, StoreNotFoundError
@@ -89,11 +95,11 @@ def _index(
     store: LinkStore, facts: LinkStore, extractor: FactExtractor, variants: Variants, dry_run: bool
 ) -> Operation[FactSummary]:
     """Extract the facts of new and changed chunks, remove those of chunks that are gone."""
-    known: dict[str, str] = yield Call(facts.pages, facts.apages, (FACT_SOURCE,))
+    known = yield from call(facts.pages, facts.apages, FACT_SOURCE)
     names, waiting, seen = ElementNames(variants), list[Document](), set[str]()
     summary, after = FactSummary(dry_run=dry_run), None
     most = _CALLS_AT_ONCE if extractor.calls_model else _CHUNKS_AT_ONCE
-    while records := (yield call_engine(store.backend, store.backend.scan(after, _CHUNKS_PER_SCAN))):
+    while records := (yield from call_engine(store.backend, store.backend.scan(after, _CHUNKS_PER_SCAN))):
         after = records[-1].id
         chunks = {make_chunk_url(record.id): as_document(record) for record in records}
         seen |= chunks.keys()
@@ -108,7 +114,7 @@ def _index(
         summary = yield from _write(facts, extractor, names, waiting, summary)
     gone = sorted(known.keys() - seen)
     if gone and not dry_run:
-        yield Call(facts.remove_pages, facts.aremove_pages, (FACT_SOURCE, gone))
+        yield from call(facts.remove_pages, facts.aremove_pages, FACT_SOURCE, gone)
     # Also after a run that was killed, and that has left key elements to add or to remove.
     added, removed = yield from settle_elements(facts, count_only=dry_run)
     return replace(summary, removed=len(gone), elements_added=added, elements_removed=removed)
@@ -130,7 +136,7 @@ def _write(
     )
     if summary.dry_run:
         return summary
-    found: list[Extracted] = yield Call(extractor.extract, extractor.aextract, (chunks,))
+    found = yield from call(extractor.extract, extractor.aextract, chunks)
     failed = tuple(one for one in found if isinstance(one, Failed))
     if failed and len(failed) == len(chunks) and not summary.facts:
         raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
@@ -145,7 +151,7 @@ def _write(
         facts.put_pages(FACT_SOURCE, pages)
         return sum(len(page.documents) for page in pages)
 
-    written: int = yield Call(put)
+    written = yield from call(put, None)
     doubtful = sum(bool(fact.doubt) for one in found if not isinstance(one, Failed) for fact in one)
     return replace(
         summary,
@@ -205,7 +211,7 @@ def index_facts(
         BackendError: If a storage engine fails; what was written stays.
     """
     with _prepare_indexing(store, extractor, facts, aliases, dry_run) as indexing:
-        return run(indexing, make_call)
+        return run(indexing)
 
 
 async def aindex_facts(
@@ -220,7 +226,7 @@ async def aindex_facts(
     with ExitStack() as stack:
         opening = _prepare_indexing(store, extractor, facts, aliases, dry_run)
         indexing = await run_in_thread(stack.enter_context, opening)
-        return await arun(indexing, await_call)
+        return await arun(indexing)
 
 
 def check_embeddings(store: LinkStore, facts: LinkStore) -> None:
@@ -348,11 +354,11 @@ class ModelExtractor:
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """Return the facts of each chunk, or the reason why there are none."""
-        return run(self._extract_all(chunks), make_call)
+        return run(self._extract_all(chunks))
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """Return the facts of each chunk, or the reason why there are none."""
-        return await arun(self._extract_all(chunks), await_call)
+        return await arun(self._extract_all(chunks))
 
     def _extract_all(self, chunks: Sequence[Document]) -> Operation[list[Extracted]]:
         found = yield from self._request(chunks)

@@ -16,12 +16,10 @@ from linkstore.agents.tool_answers import (
     make_empty_answer,
     make_results_answer,
 )
-from linkstore.core.calls import Call, call_engine
+from linkstore.core.calls import Operation, call, call_engine
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.hits import Chain, Triple
 from linkstore.core.links import LINKS_KEY
-from linkstore.core.plans import Operation
-from linkstore.core.vocabulary import Vocabulary
 from linkstore.errors import StrategyError
 from linkstore.store.misspellings import check_known_names
 from linkstore.store.schema_graph import read_schema
@@ -227,7 +225,7 @@ def schema(scope: ToolScope) -> Operation[ToolAnswer]:
         kinds, fields = sorted(recorded.schema.kinds), [recorded.schema.type_field]
         lines = [recorded.schema.describe()]
     else:
-        known: Vocabulary = yield call_engine(scope.backend, scope.backend.vocabulary())
+        known = yield from call_engine(scope.backend, scope.backend.vocabulary())
         kinds, fields = sorted(known.kinds), sorted(known.fields - {LINKS_KEY})
         lines = [f"Kinds of link: {_list_names(kinds)}", f"Metadata fields: {_list_names(fields)}"]
     data = {
@@ -247,7 +245,7 @@ def sources(scope: ToolScope) -> Operation[ToolAnswer]:
     """
     if scope.filter is not None:
         return make_empty_answer("these tools see a part of the store, and cannot tell its sources", [])
-    pages: dict[str, int] = yield Call(scope.store.sources, scope.store.asources)
+    pages = yield from call(scope.store.sources, scope.store.asources)
     if not pages:
         return make_empty_answer("the documents were added one by one, and not indexed from a source", [])
     lines = [f"- {escape_unprintable(name)}: {format_count(count, 'page')}" for name, count in pages.items()]

@@ -21,12 +21,11 @@ from linkstore.agents.facts import (
 )
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints
-from linkstore.core.calls import Call, call_plan, split_batches
+from linkstore.core.calls import Operation, call, call_plan, split_batches
 from linkstore.core.documents import PageDocuments
 from linkstore.core.filters import Condition, parse_filter
 from linkstore.core.links import LINKS_KEY, SECTION, parse_links
-from linkstore.core.plans import Operation, Plan
-from linkstore.engines.contract import Survey
+from linkstore.core.plans import Plan
 from linkstore.errors import CapabilityError
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.base import HOP_SIDES
@@ -83,15 +82,15 @@ def find_likely_facts(
     vector: Floats, words: tuple[str, ...], most_facts: int, most_elements: int
 ) -> Plan[FoundFacts]:
     """Find facts by similarity to a question and by its words, and key elements likewise and of the facts."""
-    near: plans.Candidates = yield plans.Nearest(vector=vector, k=most_facts, filter=_FACT_FILTER)
+    near = yield from plans.ask(plans.Nearest(vector=vector, k=most_facts, filter=_FACT_FILTER))
     worded = yield from _find_by_words(words, most_facts, _FACT_FILTER)
     refs = np.array(_interleave([near.refs.tolist(), worded.tolist()], most_facts), dtype=np.int64)
     facts = yield from _read_facts(refs)
     named = yield from _read_elements(refs)
-    own: plans.Candidates = yield plans.Nearest(vector=vector, k=most_elements, filter=_ELEMENT_FILTER)
+    own = yield from plans.ask(plans.Nearest(vector=vector, k=most_elements, filter=_ELEMENT_FILTER))
     own_worded = yield from _find_by_words(words, most_elements, _ELEMENT_FILTER)
-    by_meaning: list[str] = yield plans.Ids(refs=own.refs)
-    by_words: list[str] = yield plans.Ids(refs=own_worded)
+    by_meaning = yield from plans.ask(plans.Ids(refs=own.refs))
+    by_words = yield from plans.ask(plans.Ids(refs=own_worded))
     lists = ([read_element_name(id) for id in ids] for ids in (by_meaning, by_words))
     elements = _interleave([*lists, named], most_elements)
     return FoundFacts(facts=facts, elements=tuple(elements))
@@ -102,7 +101,7 @@ def _find_by_words(words: tuple[str, ...], most: int, filter: Condition) -> Plan
     if not words:
         return NO_REFS
     try:
-        found: plans.LexicalMatches = yield plans.Lexical(terms=words, k=most, filter=filter)
+        found = yield from plans.ask(plans.Lexical(terms=words, k=most, filter=filter))
     except CapabilityError:
         return NO_REFS
     return found.refs
@@ -114,15 +113,15 @@ def _interleave(lists: Iterable[Sequence[T]], most: int) -> list[T]:
 
 
 def _read_facts(refs: Ints) -> Plan[tuple[tuple[str, str], ...]]:
-    stored: list[plans.StoredDocument] = yield plans.Documents(refs=refs)
+    stored = yield from plans.ask(plans.Documents(refs=refs))
     return tuple((str(one.metadata[CHUNK_KEY]), one.text) for one in stored)
 
 
 def _read_elements(refs: Ints) -> Plan[list[str]]:
     """Return the key elements of facts, in the order of the facts."""
-    own: plans.Memberships = yield plans.Groups(refs=refs, side="out", kinds=frozenset({KEY_ELEMENT}))
+    own = yield from plans.ask(plans.Groups(refs=refs, side="out", kinds=frozenset({KEY_ELEMENT})))
     groups, place = np.unique(own.group, return_inverse=True)
-    tags: list[tuple[str, str]] = yield plans.Tags(groups=groups)
+    tags = yield from plans.ask(plans.Tags(groups=groups))
     order = np.argsort(own.document, kind="stable")
     names = ((own.document[at], tags[place[at]][1]) for at in order.tolist())
     return list(dict.fromkeys(name for _, name in sorted(names)))
@@ -139,7 +138,7 @@ def find_facts(name: str, vector: Floats, most: int) -> Plan[FoundFacts]:
 
 def find_elements(facts: tuple[str, ...]) -> Plan[list[str]]:
     """Return the key elements that these facts mention."""
-    found: plans.Candidates = yield plans.Find(ids=facts)
+    found = yield from plans.ask(plans.Find(ids=facts))
     return (yield from _read_elements(found.refs))
 
 
@@ -150,8 +149,8 @@ def find_linked(
 
     The chunks before and after come first, then the most similar to the question.
     """
-    found: plans.Candidates = yield plans.Find(ids=tuple(ids))
-    excluded: plans.Candidates = yield plans.Find(ids=tuple(dict.fromkeys((*left_out, *ids))))
+    found = yield from plans.ask(plans.Find(ids=tuple(ids)))
+    excluded = yield from plans.ask(plans.Find(ids=tuple(dict.fromkeys((*left_out, *ids)))))
     parts = []
     for leave, _ in HOP_SIDES["both"]:
         hop = yield from follow_links(
@@ -162,9 +161,9 @@ def find_linked(
     _, first = np.unique(edges.target, return_index=True)
     ways = edges.take(np.sort(first))
     ways = ways.take(np.argsort(-ways.similarity, kind="stable"))
-    tags: list[tuple[str, str]] = yield plans.Tags(groups=ways.group)
-    names: list[str] = yield plans.Ids(refs=ways.target)
-    owners: list[plans.StoredDocument] = yield plans.Documents(refs=found.refs)
+    tags = yield from plans.ask(plans.Tags(groups=ways.group))
+    names = yield from plans.ask(plans.Ids(refs=ways.target))
+    owners = yield from plans.ask(plans.Documents(refs=found.refs))
     chunks = [
         _describe_link(owners[at], tag, id)
         for at, tag, id in zip(ways.source.tolist(), tags, names, strict=True)
@@ -192,20 +191,20 @@ def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[
     Returns:
         How many were added and removed, or would be.
     """
-    known: dict[str, str] = yield Call(facts.pages, facts.apages, (ELEMENT_SOURCE,))
+    known = yield from call(facts.pages, facts.apages, ELEMENT_SOURCE)
     single: list[str] = []
     for batch in split_batches(sorted(known), _ELEMENTS_AT_ONCE):
         names = [read_element_name(url) for url in batch]
-        sizes: Ints = yield call_plan(facts.backend, _count_facts(names))
+        sizes = yield from call_plan(facts.backend, _count_facts(names))
         single += [name for name, size in zip(names, sizes.tolist(), strict=True) if size < FEWEST_FACTS]
     for batch in () if count_only else split_batches(single, _ELEMENTS_AT_ONCE):
         urls = [make_element_page(name).url for name in batch]
-        yield Call(facts.remove_pages, facts.aremove_pages, (ELEMENT_SOURCE, urls))
-    survey: Survey = yield Call(facts.survey, facts.asurvey)
+        yield from call(facts.remove_pages, facts.aremove_pages, ELEMENT_SOURCE, urls)
+    survey = yield from call(facts.survey, facts.asurvey)
     missing = [tag for kind, tag, many in survey.dangling if kind == KEY_ELEMENT and many >= FEWEST_FACTS]
     for batch in () if count_only else split_batches(missing, _ELEMENTS_AT_ONCE):
         pages: list[PageDocuments] = list(map(make_element_page, batch))
-        yield Call(facts.put_pages, facts.aput_pages, (ELEMENT_SOURCE, pages))
+        yield from call(facts.put_pages, facts.aput_pages, ELEMENT_SOURCE, pages)
     return len(missing), len(single)
 
 

@@ -14,11 +14,10 @@ from linkstore._version import __version__
 from linkstore.agents.document_tools import find_documents
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.agents.tools import ToolSpec, format_argument_error, format_error
-from linkstore.core.calls import arun, call_engine
+from linkstore.core.calls import Operation, arun, call_engine
 from linkstore.core.display import get_url, join_headings
 from linkstore.core.documents import is_storable
 from linkstore.core.filters import parse_filter
-from linkstore.core.plans import Operation
 from linkstore.errors import LinkStoreError, MissingExtraError
 from linkstore.store.documents import as_document
 
@@ -56,7 +55,7 @@ def list_resources(scope: ToolScope, after: str | None) -> Operation[tuple[list[
     """
     condition = parse_filter(scope.filter)
     found: list[Document] = []
-    while records := (yield call_engine(scope.backend, scope.backend.scan(after, _SCANNED_AT_ONCE))):
+    while records := (yield from call_engine(scope.backend, scope.backend.scan(after, _SCANNED_AT_ONCE))):
         found += (as_document(record) for record in records if condition.matches(record.metadata))
         if len(found) > MOST_LISTED:
             return found[:MOST_LISTED], found[MOST_LISTED - 1].id

@@ -20,9 +20,9 @@ from langchain_core.utils.json import parse_json_markdown
 from pydantic import BaseModel, ValidationError
 
 from linkstore.core.arguments import require_model
-from linkstore.core.calls import Call, await_call, make_call
-from linkstore.core.plans import Operation
+from linkstore.core.calls import Call, Operation, await_call, make_call, request
 
+T = TypeVar("T")
 Output = TypeVar("Output", bound=BaseModel)
 QUOTED_CHARACTERS: Final = 200
 """Characters of a malformed output that a message quotes."""
@@ -37,18 +37,20 @@ class CallTimeoutError(Exception):
     """A call was not done in time, and is not waited for any longer."""
 
 
-def limit_time(seconds: float, call: Call) -> Call:
-    """Return the same call with a time limit, past which it raises CallTimeoutError.
+def limit_time(seconds: float, requested: Call[T]) -> Call[T]:
+    """Return the same call with a time limit in seconds, past which it raises CallTimeoutError.
 
     A blocking call that is late continues in its own thread, which does not keep the process from ending.
     """
+    if math.isinf(seconds):
+        return requested
 
-    def blocking() -> Any:
-        context, done = copy_context(), Future[Any]()
+    def blocking() -> T:
+        context, done = copy_context(), Future[T]()
 
         def work() -> None:
             try:
-                done.set_result(context.run(make_call, call))
+                done.set_result(context.run(make_call, requested))
             except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
                 done.set_exception(error)
 
@@ -57,11 +59,11 @@ def limit_time(seconds: float, call: Call) -> Call:
             raise CallTimeoutError
         return done.result()
 
-    async def awaiting() -> Any:
+    async def awaiting() -> T:
         limit = asyncio.timeout(max(0.0, seconds))
         try:
             async with limit:
-                return await await_call(call)
+                return await await_call(requested)
         except TimeoutError as error:
             if limit.expired():
                 raise CallTimeoutError from error
@@ -169,12 +171,11 @@ def _call_all(
 ) -> Operation[list[Any]]:
     """Call a model with each prompt, for what it returns or raises."""
     if len(prompts) > 1:
-        call = Call(asked.batch, asked.abatch, (prompts, config), {"return_exceptions": True})
-        found: list[Any] = yield call if math.isinf(seconds) else limit_time(seconds, call)
-        return found
-    call = Call(asked.invoke, asked.ainvoke, (prompts[0], config))
+        batch = Call(asked.batch, asked.abatch, (prompts, config), {"return_exceptions": True})
+        return (yield from request(limit_time(seconds, batch)))
+    single = Call(asked.invoke, asked.ainvoke, (prompts[0], config))
     try:
-        return [(yield call if math.isinf(seconds) else limit_time(seconds, call))]
+        return [(yield from request(limit_time(seconds, single)))]
     except CallTimeoutError:
         raise
     except Exception as error:  # noqa: BLE001 - returned

@@ -18,7 +18,7 @@ from linkstore.agents.state import Budget, Reading, begin_reading
 from linkstore.agents.steps import STEPS, ReadingSources, take_step
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require
-from linkstore.core.calls import arun, await_call, make_call, run, run_in_thread
+from linkstore.core.calls import arun, run, run_in_thread
 from linkstore.core.hit_graph import HitGraph
 from linkstore.errors import (
     AgentError,
@@ -289,7 +289,7 @@ def compile_graph(sources: ReadingSources, checkpointer: Checkpointer = None) ->
 
 def _make_node(sources: ReadingSources, name: str) -> RunnableLambda[Reading, Reading]:
     return RunnableLambda(
-        lambda state: run(take_step(sources, name, state), make_call),
-        lambda state: arun(take_step(sources, name, state), await_call),
+        lambda state: run(take_step(sources, name, state)),
+        lambda state: arun(take_step(sources, name, state)),
         name=name,
     )

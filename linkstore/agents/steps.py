@@ -45,11 +45,11 @@ from linkstore.agents.state import (
 )
 from linkstore.context.compiled import TokenCounter
 from linkstore.core.arrays import Floats, normalize_vector
-from linkstore.core.calls import Call, call_plan
+from linkstore.core.calls import Call, Operation, call, call_plan, request
 from linkstore.core.display import format_count, make_snippet
 from linkstore.core.hits import Hits
 from linkstore.core.lexical import extract_question_terms
-from linkstore.core.plans import Operation, select_stored
+from linkstore.core.plans import select_stored
 from linkstore.core.text import tokenize
 from linkstore.errors import AgentError, LinkError, LinkStoreError
 from linkstore.extract.names import normalize_name
@@ -128,7 +128,7 @@ class ReadingSources:
     def vector(self, text: str) -> Operation[Floats]:
         """Compute the unit vector of a text."""
         embedding = self.store.embeddings
-        given = yield Call(embedding.embed_query, embedding.aembed_query, (text,))
+        given = yield from call(embedding.embed_query, embedding.aembed_query, text)
         return normalize_vector(given)
 
 
@@ -247,7 +247,7 @@ class Step:
         said: dict[str, list[str]] = {}
         for id, text in facts:
             said.setdefault(id, []).append(text)
-        there: list[str] = yield call_plan(self.sources.store.backend, select_stored(said))
+        there = yield from call_plan(self.sources.store.backend, select_stored(said))
         self.add_candidates(((id, of, "") for id in said if id in there), weight)
         for id in there:
             if id in self.state["candidates"]:
@@ -341,7 +341,7 @@ def search(step: Step) -> Operation[None]:
     for query in queries:
         k = SHOWN_HITS * (state["searched"].count(query) + 1)
         weight = LATER if state["searched"] else 1.0
-        hits: Hits = yield Call(store.search, store.asearch, (query,), {"k": k})
+        hits: Hits = yield from request(Call(store.search, store.asearch, (query,), {"k": k}))
         fresh = hits[k - SHOWN_HITS :]
         state["searched"].append(query)
         new = step.add_candidates(((hit.document.id or "", "", "") for hit in fresh), weight)
@@ -350,7 +350,7 @@ def search(step: Step) -> Operation[None]:
             vector = yield from step.sources.vector(query)
             words, _ = extract_question_terms(query)
             plan = lookups.find_likely_facts(vector, words, SHOWN_HITS, OFFERED_ELEMENTS)
-            found: lookups.FoundFacts = yield call_plan(facts.backend, plan)
+            found = yield from call_plan(facts.backend, plan)
             yield from step.add_facts(found.facts, "", weight * BY_FACTS)
             step.offer(found.elements)
 
@@ -363,9 +363,7 @@ def look_up_facts(step: Step) -> Operation[None]:
     vector = yield from step.sources.vector(state["question"])
     assert facts is not None, "key elements are only offered by facts"
     for name in names:
-        found: lookups.FoundFacts = yield call_plan(
-            facts.backend, lookups.find_facts(name, vector, SHOWN_FACTS)
-        )
+        found = yield from call_plan(facts.backend, lookups.find_facts(name, vector, SHOWN_FACTS))
         yield from step.add_facts(found.facts, f"element:{name}", LATER)
         shown = [(id, text) for id, text in found.facts if id in {*state["candidates"], *state["read"]}]
         state["facts"][name] = ElementFacts(size=found.size, facts=shown)
@@ -389,16 +387,16 @@ def look_up_links(step: Step) -> Operation[None]:
     # What the model noted names what it is looking for now, which a question of several steps may not.
     vector = yield from step.sources.vector(" ".join([state["question"], *state["notebook"][-1:]]))
     plan = lookups.find_linked(ids, vector, state["read"], SHOWN_HITS)
-    linked: list[lookups.LinkedChunk] = yield call_plan(step.sources.store.backend, plan)
+    linked = yield from call_plan(step.sources.store.backend, plan)
     found = ((one.id, f"chunk:{one.of}", f"{one.how} P{step.number(one.of)}") for one in linked)
     new = step.add_candidates(found, LINKED)
     state["linked"] = [one.id for one in linked if one.beside]
     state["linked"] += [one.id for one in linked if not one.beside][:SHOWN_LINKED]
     if facts is not None:
         urls = [make_chunk_url(id) for id in ids]
-        own: dict[str, tuple[str, ...]] = yield Call(facts.page_ids, facts.apage_ids, (FACT_SOURCE, urls))
+        own = yield from call(facts.page_ids, facts.apage_ids, FACT_SOURCE, urls)
         known = tuple(islice(chain(*own.values()), FACTS_OF_PASSAGE))
-        step.offer((yield call_plan(facts.backend, lookups.find_elements(known))))
+        step.offer((yield from call_plan(facts.backend, lookups.find_elements(known))))
     step.did("", [], f"looked at links: {format_count(len(new), 'new passage')}")
 
 
@@ -407,7 +405,7 @@ def read(step: Step) -> Operation[None]:
     state, store = step.state, step.sources.store
     menu = _list_candidates(state)
     wanted = [*state["chunks"], *menu]
-    given: list[Document] = yield Call(store.get_by_ids, store.aget_by_ids, (wanted,))
+    given = yield from call(store.get_by_ids, store.aget_by_ids, wanted)
     there = {one.id or "": one for one in given}
     for id in (id for id in wanted if id not in there):
         state["candidates"].pop(id, None)

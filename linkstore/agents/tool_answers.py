@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import require, require_at_least, require_within
-from linkstore.core.calls import Call, call_plan
+from linkstore.core.calls import Operation, call, call_plan
 from linkstore.core.display import escape_unprintable, get_body, get_url, join_headings, make_snippet
 from linkstore.core.filters import Filter, parse_filter
-from linkstore.core.hits import Chain
-from linkstore.core.plans import Operation, Plan
+from linkstore.core.hits import Chain, Hits
+from linkstore.core.plans import Plan
 from linkstore.engines.bookkeeping import Backend
 from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.strategies.base import Strategy
@@ -217,11 +217,11 @@ class ToolScope:
         most = self.store.max_depth
         return self.limits.max_depth if most is None else min(most, self.limits.max_depth)
 
-    def search(self, question: str, strategy: Strategy) -> Call:
-        """Request the hits of a search: Hits."""
-        options = {"strategy": strategy, "filter": self.filter}
-        return Call(self.store.search, self.store.asearch, (question,), options)
+    def search(self, question: str, strategy: Strategy) -> Operation[Hits]:
+        """Search the documents of the scope."""
+        store = self.store
+        return call(store.search, store.asearch, question, strategy=strategy, filter=self.filter)
 
     def answer(self, plan: Plan[T]) -> Operation[T]:
         """Carry out a plan, for which there are no other documents."""
-        return (yield call_plan(self.backend, plan, parse_filter(self.filter)))  # type: ignore[no-any-return]
+        return (yield from call_plan(self.backend, plan, parse_filter(self.filter)))

@@ -21,9 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 from linkstore.agents import document_tools, link_tools
 from linkstore.agents.tool_answers import ToolAnswer, ToolLimits, ToolScope
 from linkstore.core.arguments import read_docstring, require
-from linkstore.core.calls import arun, run
+from linkstore.core.calls import Operation, arun, run
 from linkstore.core.filters import Filter
-from linkstore.core.plans import Operation
 from linkstore.errors import (
     DocumentError,
     FilterError,

@@ -27,12 +27,11 @@ from linkstore.context.surroundings import (
 )
 from linkstore.core.arguments import omit_none, require
 from linkstore.core.arrays import make_unit_vector
-from linkstore.core.calls import Call, arun, call_engine, call_plan, run
+from linkstore.core.calls import Operation, arun, call, call_engine, call_plan, run
 from linkstore.core.filters import parse_filter
 from linkstore.core.hits import Hits
 from linkstore.core.links import strip_links
-from linkstore.core.plans import Operation, StoredDocument
-from linkstore.engines.contract import Manifest
+from linkstore.core.plans import StoredDocument
 from linkstore.errors import BudgetError
 from linkstore.strategies.base import Strategy
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY
@@ -173,11 +172,11 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
             settings = replace(self, precedence={**self.precedence, **precedence})
         require(datetime, "a datetime", **omit_none(now=now))
         strategy, k = settings.strategy or DEFAULT_STRATEGY, settings.candidates or DEFAULT_CANDIDATES
-        hits: Hits = yield self._search(question, strategy, k)
-        wider: tuple[Strategy, int] | None = yield Call(settings.widen, None, (hits,))
+        hits = yield from self._search(question, strategy, k)
+        wider = yield from call(settings.widen, None, hits)
         if wider is not None:
-            hits = yield self._search(question, *wider)
-        manifest: Manifest = yield call_engine(backend, backend.manifest())
+            hits = yield from self._search(question, *wider)
+        manifest = yield from call_engine(backend, backend.manifest())
         pinned: list[StoredDocument] = []
         around, found = Surroundings(), list(hits)
         if manifest.dimension is not None:
@@ -185,21 +184,21 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
             scope = parse_filter(settings.filter)
             if settings.pinned is not None:
                 plan = find_pinned(parse_filter(settings.pinned), any_vector)
-                pinned = yield call_plan(backend, plan, scope)
+                pinned = yield from call_plan(backend, plan, scope)
                 if len(pinned) > MOST_PINNED:
                     raise BudgetError(
                         f"more than {MOST_PINNED} documents are pinned; give a narrower filter: pinned={{…}}"
                     )
             if settings.strategy is None:
-                found = yield call_plan(backend, find_dependencies(hits, settings.precedence), scope)
+                found = yield from call_plan(backend, find_dependencies(hits, settings.precedence), scope)
             ids = [*(one.id for one in pinned), *(str(hit.document.id) for hit in found)]
             looking = find_surroundings(list(dict.fromkeys(ids)), frozenset(settings.requires))
-            around = yield call_plan(backend, looking, scope)
+            around = yield from call_plan(backend, looking, scope)
         metadata = {str(hit.document.id): hit.document.metadata for hit in found}
         metadata |= {one.id: one.metadata for one in pinned}
         named = (one.get("page") for one in metadata.values())
         urls = list(dict.fromkeys(url for url in named if isinstance(url, str) and url))
-        pages = (yield call_engine(backend, backend.pages(None, urls))) if urls else []
+        pages = (yield from call_engine(backend, backend.pages(None, urls))) if urls else []
         metadata |= {name: one.metadata for name, one in around.documents.items()}
         fading = [name for name, one in metadata.items() if settings.decay.may_fade(one)]
         accessed = yield from self._accesses.read(fading)
@@ -213,7 +212,7 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
             candidates = make_candidates(settings, found, pinned, around, accessed, moment)
             return Assembly(settings, question, hits, candidates, around, pages).compiled()
 
-        compiled: Compiled = yield Call(assemble)
+        compiled = yield from call(assemble, None)
         if settings.touch:
             yield from self._note_accesses(compiled, moment)
         return compiled
@@ -224,9 +223,9 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
         self._accesses.note((one.id for one in compiled.items if fading(one.document.metadata)), aware)
         yield from self._accesses.record()
 
-    def _search(self, question: str, strategy: Strategy, k: int) -> Call:
-        options = {"k": k, "strategy": strategy, "filter": self.filter}
-        return Call(self.store.search, self.store.asearch, (question,), options)
+    def _search(self, question: str, strategy: Strategy, k: int) -> Operation[Hits]:
+        store = self.store
+        return call(store.search, store.asearch, question, k=k, strategy=strategy, filter=self.filter)
 
 
 class ContextRetriever(BaseRetriever):

@@ -14,9 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self, get_args
 
 from linkstore.core.arguments import require, require_within
-from linkstore.core.calls import call_engine
+from linkstore.core.calls import Operation, call_engine
 from linkstore.core.documents import ACCESS_KEY, HALF_LIFE_KEY, MEMORY_KEY
-from linkstore.core.plans import Operation
 from linkstore.core.processes import Lock
 from linkstore.errors import StoreReadOnlyError, StrategyError
 from linkstore.store.documents import convert_access_time, read_access_times
@@ -186,7 +185,7 @@ class Accesses:
         now = datetime.now(UTC)
         times = {name: convert_access_time(min(at, now)) for name, at in pending.items()}
         try:
-            yield call_engine(self._store.backend, self._store.backend.touch(times))
+            yield from call_engine(self._store.backend, self._store.backend.touch(times))
         except StoreReadOnlyError:
             self.note(pending, now)
 

@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from langchain_core.messages import AnyMessage, SystemMessage
 
-from linkstore.context.compiled import Compiled, frame_context, is_from_user
+from linkstore.context.compiled import frame_context, is_from_user
 from linkstore.context.compiler import ContextCompiler
-from linkstore.core.calls import Call, arun, run
-from linkstore.core.plans import Operation
+from linkstore.core.calls import Operation, arun, call, run
 from linkstore.errors import BudgetError, MissingExtraError
 
 try:
@@ -79,7 +78,7 @@ class ContextMiddleware(PromptMiddleware):
         question = find_last_question(request.messages)
         if not question:
             return request
-        compiled: Compiled = yield Call(self.compiler.invoke, self.compiler.ainvoke, (question,))
+        compiled = yield from call(self.compiler.invoke, self.compiler.ainvoke, question)
         if not compiled.text:
             if compiled.left_out:
                 _LOG.warning("a model is called without a context: %s", compiled.reason)

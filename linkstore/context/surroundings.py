@@ -76,8 +76,8 @@ def find_pinned(condition: Condition, vector: Floats) -> Plan[list[plans.StoredD
         condition: What pinned documents have in common.
         vector: Any unit vector of the store's dimension.
     """
-    found: plans.Candidates = yield plans.Nearest(vector=vector, k=MOST_PINNED + 1, filter=condition)
-    documents: list[plans.StoredDocument] = yield plans.Documents(refs=found.refs)
+    found = yield from plans.ask(plans.Nearest(vector=vector, k=MOST_PINNED + 1, filter=condition))
+    documents = yield from plans.ask(plans.Documents(refs=found.refs))
     return sorted(documents, key=lambda one: one.id)
 
 
@@ -93,8 +93,8 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
         precedence: Which end of a link is read first, by kind; the other end builds upon it.
     """
     best = [hit for hit in hits[:MOST_EXTENDED] if hit.depth]
-    found: plans.Candidates = yield plans.Find(ids=tuple(str(hit.document.id) for hit in best))
-    ids: list[str] = yield plans.Ids(refs=found.refs)
+    found = yield from plans.ask(plans.Find(ids=tuple(str(hit.document.id) for hit in best)))
+    ids = yield from plans.ask(plans.Ids(refs=found.refs))
     by_id = {str(hit.document.id): hit for hit in best}
     ranked = {str(hit.document.id): hit for hit in hits}
     sides: tuple[tuple[plans.Side, First], ...] = (("out", "target"), ("in", "source"))
@@ -104,12 +104,12 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
             continue
         hop = yield from follow_links(found.refs, side, kinds=kinds, take=MOST_REQUIRED, cap=MOST_REQUIRED)
         leaving = np.bincount(hop.source, minlength=len(ids))
-        pointing: plans.ReachedMembers = yield plans.Members(
-            groups=hop.groups, side=side, take=1, cap=MOST_REQUIRED
+        pointing = yield from plans.ask(
+            plans.Members(groups=hop.groups, side=side, take=1, cap=MOST_REQUIRED)
         )
         common = hop.groups[pointing.sizes > MOST_REQUIRED]
-        stored: list[plans.StoredDocument] = yield plans.Documents(refs=hop.edges.target)
-        tags: list[tuple[str, str]] = yield plans.Tags(groups=hop.edges.group)
+        stored = yield from plans.ask(plans.Documents(refs=hop.edges.target))
+        tags = yield from plans.ask(plans.Tags(groups=hop.edges.group))
         for at, (one, (kind, tag)) in enumerate(zip(stored, tags, strict=True)):
             if hop.edges.group[at] in common:
                 continue
@@ -137,14 +137,16 @@ def find_surroundings(ids: Sequence[str], requires: frozenset[str]) -> Plan[Surr
         ids: The candidates.
         requires: Kinds of link that lead to what a document requires.
     """
-    found: plans.Candidates = yield plans.Find(ids=tuple(ids))
+    found = yield from plans.ask(plans.Find(ids=tuple(ids)))
     start = found.refs if requires else NO_REFS
     needs, unresolved, reached = yield from _follow_requirements(start, requires)
     refs = np.union1d(found.refs, reached)
-    names: list[str] = yield plans.Ids(refs=refs)
+    names = yield from plans.ask(plans.Ids(refs=refs))
     name = dict(zip(refs.tolist(), names, strict=True))
     fresh = np.setdiff1d(refs, found.refs)
-    stored: list[plans.StoredDocument] = (yield plans.Documents(refs=fresh)) if len(fresh) else []
+    stored: list[plans.StoredDocument] = (
+        (yield from plans.ask(plans.Documents(refs=fresh))) if len(fresh) else []
+    )
     links = yield from _read_links(refs, names)
     return Surroundings(
         documents={one.id: one for one in stored},
@@ -178,7 +180,7 @@ def _follow_requirements(
             if other != ref:
                 needs.setdefault(ref, set()).add(other)
         nowhere = ~is_member(hop.group, hop.edges.group)
-        tags: list[tuple[str, str]] = yield plans.Tags(groups=hop.group[nowhere])
+        tags = yield from plans.ask(plans.Tags(groups=hop.group[nowhere]))
         left, sizes = frontier[hop.source[nowhere]].tolist(), hop.size[nowhere].tolist()
         for ref, (kind, tag), size in zip(left, tags, sizes, strict=True):
             why = f"more than {MOST_REQUIRED} documents" if size > MOST_REQUIRED else "no document"
@@ -189,8 +191,8 @@ def _follow_requirements(
 
 
 def _read_links(refs: Ints, names: Sequence[str]) -> Plan[tuple[Edge, ...]]:
-    leaving: plans.Memberships = yield plans.Groups(refs=refs, side="out")
-    arriving: plans.Memberships = yield plans.Groups(refs=refs, side="in")
+    leaving = yield from plans.ask(plans.Groups(refs=refs, side="out"))
+    arriving = yield from plans.ask(plans.Groups(refs=refs, side="in"))
     left, arrived = join_equal(leaving.group, arriving.group)
     ends = np.stack((leaving.document[left], arriving.document[arrived], leaving.kind[left]))
     distinct: list[list[int]] = np.unique(ends[:, ends[0] != ends[1]], axis=1).T.tolist()

@@ -1,31 +1,33 @@
 """Calls, which operations wait for, and the drivers that make them, blocking or with asyncio.
 
-An operation is a generator: it yields a :class:`Call`, is sent the result, and returns an answer. :func:`run`
-and :func:`arun` drive it, and are the only places that wait. The operations of an engine yield what only the
-engine understands; they are calls to everybody else. :func:`answer_plan` joins a plan with an engine's
-operations into one.
+An operation is a generator: it yields a :class:`Call`, is sent the result, and returns an answer. It is
+written with ``yield from call(…)``, which has the type of the result. :func:`run` and :func:`arun` drive it,
+and are the only places that wait. The operations of an engine yield what only the engine understands, and it
+drives them by :func:`drive` and :func:`adrive`; they are calls to everybody else. :func:`answer_plan` joins a
+plan with an engine's operations into one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import Event
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.errors import CapabilityError
 
 if TYPE_CHECKING:
-    from linkstore.core.plans import Fetch, Operation, Plan
+    from linkstore.core.plans import EngineOperation, Fetch, Plan
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Generic[T]):
     """A request for the result of a call, which has a blocking form and may have one for an event loop.
 
     Args:
@@ -35,51 +37,73 @@ class Call:
         options: Keyword arguments of both forms.
     """
 
-    blocking: Callable[..., Any]
-    awaiting: Callable[..., Awaitable[Any]] | None = None
+    blocking: Callable[..., T]
+    awaiting: Callable[..., Awaitable[T]] | None = None
     arguments: tuple[Any, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+Operation = Generator[Call[Any], Any, T]
+"""Yields calls, receives their results, returns an answer."""
 
 
 class Engine(Protocol):
     """What carries out the operations of a storage engine."""
 
-    def run(self, operation: Operation[T]) -> T:
+    def run(self, operation: EngineOperation[T]) -> T:
         """Carry out an operation, blocking."""
         ...
 
-    async def arun(self, operation: Operation[T]) -> T:
+    async def arun(self, operation: EngineOperation[T]) -> T:
         """Carry out an operation without blocking the event loop."""
         ...
 
-    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
+    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> EngineOperation[T]:
         """Return the operation that carries out a plan within a scope."""
         ...
 
 
-def call_engine(engine: Engine, operation: Operation[Any]) -> Call:
-    """Request that an engine carries out one of its own operations, for its result."""
-    return Call(engine.run, engine.arun, (operation,))
+def request(requested: Call[T]) -> Operation[T]:
+    """Return the result of a call, as an operation."""
+    result: T = yield requested
+    return result
 
 
-def call_plan(engine: Engine, plan: Plan[Any], scope: Condition = EVERYTHING) -> Call:
-    """Request that an engine carries out a plan within a scope, for its result."""
+def call(
+    blocking: Callable[P, T],
+    awaiting: Callable[P, Awaitable[T]] | None,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Operation[T]:
+    """Return the result of a call in one of its two forms, as an operation; see :class:`Call`."""
+    return request(Call(blocking, awaiting, args, kwargs))
+
+
+def call_engine(engine: Engine, operation: EngineOperation[T]) -> Operation[T]:
+    """Return what one of an engine's own operations returns, as an operation."""
+    return request(Call(engine.run, engine.arun, (operation,)))
+
+
+def call_plan(engine: Engine, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
+    """Return what a plan within a scope returns, as an operation."""
     return call_engine(engine, engine.answer(plan, scope))
 
 
-def make_call(call: Call) -> Any:
+def make_call(requested: Call[T]) -> T:
     """Make a call, blocking, and return its result."""
-    return call.blocking(*call.arguments, **call.options)
+    return requested.blocking(*requested.arguments, **requested.options)
 
 
-async def await_call(call: Call) -> Any:
+async def await_call(requested: Call[T]) -> T:
     """Make a call without blocking the event loop, and return its result."""
-    if call.awaiting is None:
-        return await run_in_thread(call.blocking, *call.arguments, **call.options)
-    return await call.awaiting(*call.arguments, **call.options)
+    if requested.awaiting is None:
+        return await run_in_thread(requested.blocking, *requested.arguments, **requested.options)
+    return await requested.awaiting(*requested.arguments, **requested.options)
 
 
-def answer_plan(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Operation[T]:
+def answer_plan(
+    plan: Plan[T], answer: Callable[[Fetch[Any]], Generator[S, Any, Any]]
+) -> Generator[S, Any, T]:
     """Join a plan with the operations that answer its fetches.
 
     A CapabilityError of the backend is raised in the plan, which may continue without the answer. All other
@@ -95,7 +119,8 @@ def answer_plan(plan: Plan[T], answer: Callable[[Fetch], Operation[Any]]) -> Ope
             else:
                 fetch = plan.send(reply)
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        result: T = done.value
+        return result
     finally:
         plan.close()
 
@@ -125,11 +150,11 @@ async def run_until_stopped(work: Callable[Concatenate[Event, P], T], *args: P.a
 
 
 def observe_plan(
-    plan: Plan[T], asked: Callable[[Fetch], None], told: Callable[[Fetch, Any], None]
+    plan: Plan[T], asked: Callable[[Fetch[Any]], None], told: Callable[[Fetch[Any], Any], None]
 ) -> Plan[T]:
     """Run a plan with a listener: ``asked`` gets each fetch before it is answered, ``told`` each answer."""
 
-    def answer(fetch: Fetch) -> Plan[Any]:
+    def answer(fetch: Fetch[Any]) -> Plan[Any]:
         asked(fetch)
         reply = yield fetch
         told(fetch, reply)
@@ -138,36 +163,48 @@ def observe_plan(
     return answer_plan(plan, answer)
 
 
-def run(operation: Operation[T], wait: Callable[[Any], Any] = make_call) -> T:
-    """Drive an operation, blocking in ``wait`` for whatever it yields; by default it yields calls."""
+def run(operation: Operation[T]) -> T:
+    """Drive an operation, blocking in its calls."""
+    return drive(operation, make_call)
+
+
+async def arun(operation: Operation[T]) -> T:
+    """Drive an operation without blocking the event loop."""
+    return await adrive(operation, await_call)
+
+
+def drive(operation: Generator[S, Any, T], wait: Callable[[S], Any]) -> T:
+    """Drive a generator, blocking in ``wait`` for whatever it yields."""
     try:
-        request = next(operation)
+        pending = next(operation)
         while True:
             try:
-                reply = wait(request)
+                reply = wait(pending)
             except Exception as error:  # noqa: BLE001 - handed to the operation, which may recover
-                request = operation.throw(error)
+                pending = operation.throw(error)
             else:
-                request = operation.send(reply)
+                pending = operation.send(reply)
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        result: T = done.value
+        return result
     finally:
         operation.close()
 
 
-async def arun(operation: Operation[T], wait: Callable[[Any], Awaitable[Any]] = await_call) -> T:
-    """Drive an operation, awaiting ``wait`` for whatever it yields; by default it yields calls."""
+async def adrive(operation: Generator[S, Any, T], wait: Callable[[S], Awaitable[Any]]) -> T:
+    """Drive a generator, awaiting ``wait`` for whatever it yields."""
     try:
-        request = next(operation)
+        pending = next(operation)
         while True:
             try:
-                reply = await wait(request)
+                reply = await wait(pending)
             except Exception as error:  # noqa: BLE001 - handed to the operation, which may recover
-                request = operation.throw(error)
+                pending = operation.throw(error)
             else:
-                request = operation.send(reply)
+                pending = operation.send(reply)
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        result: T = done.value
+        return result
     finally:
         operation.close()
 

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import numpy as np
 
 from linkstore.core.arrays import Bools, Floats, Ints
 from linkstore.core.filters import EVERYTHING, Condition
 
+A = TypeVar("A")
 T = TypeVar("T")
 Side = Literal["out", "in"]
 """The two sides of a link group: documents that point at its tag, and documents that the tag leads to."""
@@ -34,129 +35,6 @@ Ranking = Generator[Ints, list[str], Ints]
 """Yields positions whose ids it needs, receives the ids, returns positions in order."""
 _INTEGER_BITS: Final = 63
 """Bits of a non-negative int64."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nearest:
-    """The ``k`` documents most similar to ``vector`` (d,) that pass ``filter``: Candidates."""
-
-    vector: Floats
-    k: int
-    filter: Condition = EVERYTHING
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Find:
-    """The documents with these ids that pass ``filter``, in the order asked: Candidates.
-
-    Without a vector their similarity is 0.
-    """
-
-    ids: tuple[str, ...]
-    vector: Floats | None = None
-    filter: Condition = EVERYTHING
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Groups:
-    """The link groups of ``kinds`` (None: all) that each document belongs to on one side: Memberships.
-
-    Only links whose data pass ``links`` count; a link without data has those of an empty object.
-    """
-
-    refs: Ints
-    side: Side
-    kinds: frozenset[str] | None = None
-    links: Condition = EVERYTHING
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolve:
-    """The refs (g,) of link groups by (kind, tag), -1 for one that is not there: Ints."""
-
-    tags: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Members:
-    """Of each link group, the ``take`` documents on ``side`` most similar to ``vector``: ReachedMembers.
-
-    Without a vector their similarity is 0, so those with the smallest ids are taken.
-
-    A group with more than ``cap`` documents on that side, counted before ``filter`` and ``links``, is a hub:
-    it contributes no documents. ``exclude`` lists documents to leave out. The answer has only documents with
-    a link to the group, on that side, whose data pass ``links``.
-
-    ``best`` says that the plan uses only the ``best`` documents by score: the answer is exact for them, and
-    the similarities of others may be estimates that rank below them. The score is the similarity damped by a
-    weight, as in
-    :func:`~linkstore.core.arrays.damp_similarity`: the weight of the path to the group (``strength``, (g,))
-    times the weight of the document's link.
-    """
-
-    groups: Ints
-    side: Side
-    vector: Floats | None = None
-    take: int
-    cap: int
-    exclude: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    filter: Condition = EVERYTHING
-    links: Condition = EVERYTHING
-    strength: Floats | None = None
-    best: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lexical:
-    """The ``k`` documents that match words best, by BM25, and pass ``filter``: Worded.
-
-    :mod:`linkstore.core.lexical` defines words and scores. A backend that cannot search by words
-    raises CapabilityError in the plan, which may catch it and continue.
-    """
-
-    terms: tuple[str, ...]
-    k: int
-    filter: Condition = EVERYTHING
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matching:
-    """Which of the documents pass ``filter``: bool of shape (n,)."""
-
-    refs: Ints
-    filter: Condition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vectors:
-    """The stored unit vectors of documents: float32 of shape (n, d)."""
-
-    refs: Ints
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ids:
-    """The ids of documents: list of str."""
-
-    refs: Ints
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tags:
-    """The (kind, tag) of link groups: list of pairs."""
-
-    groups: Ints
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Documents:
-    """Id, text and metadata of documents: list of Stored."""
-
-    refs: Ints
-
-
-Fetch = Nearest | Find | Groups | Resolve | Members | Lexical | Matching | Vectors | Ids | Tags | Documents
-"""Every request that a strategy can make."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,22 +126,153 @@ class StoredDocument:
     metadata: dict[str, Any]
 
 
-Plan = Generator[Fetch, Any, T]
+class Fetch(Generic[A]):
+    """What a strategy can request, with the type of its answer."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest(Fetch[Candidates]):
+    """The ``k`` documents most similar to ``vector`` (d,) that pass ``filter``."""
+
+    vector: Floats
+    k: int
+    filter: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Find(Fetch[Candidates]):
+    """The documents with these ids that pass ``filter``, in the order asked.
+
+    Without a vector their similarity is 0.
+    """
+
+    ids: tuple[str, ...]
+    vector: Floats | None = None
+    filter: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups(Fetch[Memberships]):
+    """The link groups of ``kinds`` (None: all) that each document belongs to on one side.
+
+    Only links whose data pass ``links`` count; a link without data has those of an empty object.
+    """
+
+    refs: Ints
+    side: Side
+    kinds: frozenset[str] | None = None
+    links: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolve(Fetch[Ints]):
+    """The refs (g,) of link groups by (kind, tag), -1 for one that is not there."""
+
+    tags: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members(Fetch[ReachedMembers]):
+    """Of each link group, the ``take`` documents on ``side`` most similar to ``vector``.
+
+    Without a vector their similarity is 0, so those with the smallest ids are taken.
+
+    A group with more than ``cap`` documents on that side, counted before ``filter`` and ``links``, is a hub:
+    it contributes no documents. ``exclude`` lists documents to leave out. The answer has only documents with
+    a link to the group, on that side, whose data pass ``links``.
+
+    ``best`` says that the plan uses only the ``best`` documents by score: the answer is exact for them, and
+    the similarities of others may be estimates that rank below them. The score is the similarity damped by a
+    weight, as in
+    :func:`~linkstore.core.arrays.damp_similarity`: the weight of the path to the group (``strength``, (g,))
+    times the weight of the document's link.
+    """
+
+    groups: Ints
+    side: Side
+    vector: Floats | None = None
+    take: int
+    cap: int
+    exclude: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    filter: Condition = EVERYTHING
+    links: Condition = EVERYTHING
+    strength: Floats | None = None
+    best: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lexical(Fetch[LexicalMatches]):
+    """The ``k`` documents that match words best, by BM25, and pass ``filter``.
+
+    :mod:`linkstore.core.lexical` defines words and scores. A backend that cannot search by words
+    raises CapabilityError in the plan, which may catch it and continue.
+    """
+
+    terms: tuple[str, ...]
+    k: int
+    filter: Condition = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching(Fetch[Bools]):
+    """Which of the documents pass ``filter``: bool of shape (n,)."""
+
+    refs: Ints
+    filter: Condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors(Fetch[Floats]):
+    """The stored unit vectors of documents: float32 of shape (n, d)."""
+
+    refs: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ids(Fetch[list[str]]):
+    """The ids of documents."""
+
+    refs: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tags(Fetch[list[tuple[str, str]]]):
+    """The (kind, tag) of link groups."""
+
+    groups: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents(Fetch[list[StoredDocument]]):
+    """Id, text and metadata of documents."""
+
+    refs: Ints
+
+
+Plan = Generator[Fetch[Any], Any, T]
 """Yields fetches, receives their answers, returns a result."""
-Operation = Generator[Any, Any, T]
-"""Yields requests to the storage engine, receives the responses, returns an answer."""
+EngineOperation = Generator[Any, Any, T]
+"""Yields requests that only one engine understands, receives the responses, returns an answer."""
+
+
+def ask(fetch: Fetch[A]) -> Plan[A]:
+    """Return the answer to a fetch, as a plan."""
+    answer: A = yield fetch
+    return answer
 
 
 def read_documents(ids: Iterable[str]) -> Plan[list[StoredDocument]]:
     """Return the documents with these ids, each once, in the order asked. Those not stored are left out."""
-    found: Candidates = yield Find(ids=tuple(ids))
-    return (yield Documents(refs=found.refs))  # type: ignore[no-any-return]
+    found = yield from ask(Find(ids=tuple(ids)))
+    return (yield from ask(Documents(refs=found.refs)))
 
 
 def select_stored(ids: Iterable[str]) -> Plan[list[str]]:
     """Return those of the ids that are stored, each once, in the order asked."""
-    found: Candidates = yield Find(ids=tuple(ids))
-    return (yield Ids(refs=found.refs))  # type: ignore[no-any-return]
+    found = yield from ask(Find(ids=tuple(ids)))
+    return (yield from ask(Ids(refs=found.refs)))
 
 
 def rank_best(scores: Floats, take: int) -> Ranking:
@@ -310,7 +319,8 @@ def finish_ranking(asking: Ranking, ids: Callable[[Ints], list[str]]) -> Ints:
         while True:
             positions = asking.send(ids(positions))
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        ranked: Ints = done.value
+        return ranked
 
 
 def rank_refs(refs: Ints, scores: Floats, take: int) -> Plan[Ints]:
@@ -319,9 +329,10 @@ def rank_refs(refs: Ints, scores: Floats, take: int) -> Plan[Ints]:
     try:
         positions = next(asking)
         while True:
-            positions = asking.send((yield Ids(refs=refs[positions])))
+            positions = asking.send((yield from ask(Ids(refs=refs[positions]))))
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        ranked: Ints = done.value
+        return ranked
 
 
 def mark_ties(ordered: Floats | Ints) -> Bools:

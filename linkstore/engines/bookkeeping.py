@@ -14,7 +14,7 @@ import numpy as np
 
 from linkstore.core.arrays import Bools, Ints, is_member, match_equal
 from linkstore.core.links import Link
-from linkstore.core.plans import Operation
+from linkstore.core.plans import EngineOperation
 from linkstore.core.vocabulary import Vocabulary, collect_names
 from linkstore.engines.contract import (
     Finding,
@@ -44,19 +44,21 @@ class Backend(StorageEngine):
 
     _known_names = Vocabulary()
 
-    def note(self, name: str) -> Operation[str | None]:
+    def note(self, name: str) -> EngineOperation[str | None]:
         """Return the note of this name, or None if there is none."""
         notes = yield from self.read_notes([_NOTE_PREFIX + name])
         return notes.get(_NOTE_PREFIX + name)
 
-    def set_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
+    def set_note(self, name: str, value: str | None, expected: str | None) -> EngineOperation[str | None]:
         """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards.
 
         If two clients set the same text at the same time, both get that text back.
         """
         return (yield from self.exchange_note(_NOTE_PREFIX + name, value, expected))
 
-    def change_note(self, name: str, change: Callable[[str | None], str], tries: int) -> Operation[bool]:
+    def change_note(
+        self, name: str, change: Callable[[str | None], str], tries: int
+    ) -> EngineOperation[bool]:
         """Replace a note by what is made of it, again where another client changed it meanwhile.
 
         Args:
@@ -74,7 +76,7 @@ class Backend(StorageEngine):
                 return True
         return False
 
-    def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
+    def vocabulary(self, asked: Vocabulary | None = None) -> EngineOperation[Vocabulary]:
         """Return the requested names (None: all) that a document has, perhaps also a removed document.
 
         Threads may use the cache of names without a lock: at worst a name is read once more.
@@ -87,7 +89,7 @@ class Backend(StorageEngine):
             self._remember_names(found)
         return asked & (known | found)
 
-    def record_names(self, names: Vocabulary) -> Operation[None]:
+    def record_names(self, names: Vocabulary) -> EngineOperation[None]:
         """Record names, for an engine that does so before it writes the first document that has them."""
         new = names - self._known_names
         if new:
@@ -99,7 +101,7 @@ class Backend(StorageEngine):
         known = self._known_names
         self._known_names = known | names if len(known) < MAX_CACHED_NAMES else names
 
-    def digests(self, source: str | None) -> Operation[dict[str, str]]:
+    def digests(self, source: str | None) -> EngineOperation[dict[str, str]]:
         """Return the digests of the page entries of one source (None: of all), by url.
 
         This is enough to find out which of millions of pages have changed.
@@ -107,36 +109,36 @@ class Backend(StorageEngine):
         found = yield from self.page_digests(source)
         return {url: digest for (_, url), digest in found.items()}
 
-    def page_digests(self, source: str | None) -> Operation[dict[tuple[str, str], str]]:
+    def page_digests(self, source: str | None) -> EngineOperation[dict[tuple[str, str], str]]:
         """Return the digests of the page entries of one source (None: of all), by source and url."""
         entries = yield from self.pages(source)
         return {(entry.source, entry.url): entry.digest for entry in entries}
 
-    def survey(self) -> Operation[Survey]:
+    def survey(self) -> EngineOperation[Survey]:
         """Count what is stored, at a cost that follows the size of the store."""
         pages = len((yield from self.page_digests(None)))
         return _count_content((yield from self.links()), pages)
 
-    def linked(self, kind: str, take: int) -> Operation[list[LinkedPage]]:
+    def linked(self, kind: str, take: int) -> EngineOperation[list[LinkedPage]]:
         """Return the pages that most links of a kind lead to, most first, at a cost like the store's size."""
         return (yield from self.survey_pages(kind, take))[1]
 
-    def survey_pages(self, kind: str, take: int) -> Operation[tuple[Survey, list[LinkedPage]]]:
+    def survey_pages(self, kind: str, take: int) -> EngineOperation[tuple[Survey, list[LinkedPage]]]:
         """Count what is stored, and list the pages that most links of a kind lead to, most first."""
         pages = yield from self.pages(None)
         stored = yield from self.links()
         linked = _find_most_linked(stored, pages, kind, take) if pages else []
         return _count_content(stored, len(pages)), linked
 
-    def verify(self) -> Operation[Report]:
+    def verify(self) -> EngineOperation[Report]:
         """Compare what is derived from the documents with them, without changing anything."""
         return (yield from self._inspect(repair=False))
 
-    def repair(self) -> Operation[Report]:
+    def repair(self) -> EngineOperation[Report]:
         """Repair what ``verify`` would find, and return the findings."""
         return (yield from self._inspect(repair=True))
 
-    def _inspect(self, *, repair: bool) -> Operation[Report]:
+    def _inspect(self, *, repair: bool) -> EngineOperation[Report]:
         findings = yield from self.inspect(repair=repair)
         try:
             missing = (yield from self.collect_names()) - (yield from self.vocabulary())

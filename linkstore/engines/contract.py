@@ -19,6 +19,7 @@ from linkstore.core.links import Link
 from linkstore.core.plans import (
     Candidates,
     Documents,
+    EngineOperation,
     Fetch,
     Find,
     Groups,
@@ -29,7 +30,6 @@ from linkstore.core.plans import (
     Members,
     Memberships,
     Nearest,
-    Operation,
     Plan,
     ReachedMembers,
     Resolve,
@@ -40,6 +40,7 @@ from linkstore.core.plans import (
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.errors import EmbeddingError
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -225,19 +226,19 @@ class StorageEngine(ABC):
     """
 
     @abstractmethod
-    def manifest(self) -> Operation[Manifest]:
+    def manifest(self) -> EngineOperation[Manifest]:
         """Return the recorded name and dimension of the embedding."""
 
     @abstractmethod
-    def claim(self, manifest: Manifest) -> Operation[Manifest]:
+    def claim(self, manifest: Manifest) -> EngineOperation[Manifest]:
         """Record the embedding if none is recorded yet, and return the recorded one."""
 
     @abstractmethod
-    def write(self, change: Change) -> Operation[Written]:
+    def write(self, change: Change) -> EngineOperation[Written]:
         """Apply a change, and record the names that it brings. An acknowledged change is durable."""
 
     @abstractmethod
-    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
+    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> EngineOperation[Written]:
         """Replace the links of some kinds in stored documents, and keep everything else in them.
 
         The links are replaced in the current version of each document: an acknowledged update is kept, and
@@ -249,63 +250,67 @@ class StorageEngine(ABC):
         """
 
     @abstractmethod
-    def touch(self, times: Mapping[str, int]) -> Operation[int]:
+    def touch(self, times: Mapping[str, int]) -> EngineOperation[int]:
         """Record when documents were last accessed, in microseconds since 1970 (UTC).
 
         Return how many of the documents are stored, ignore the others, and keep the latest time of each.
         """
 
     @abstractmethod
-    def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
+    def accessed(self, ids: Sequence[str]) -> EngineOperation[dict[str, int]]:
         """Return when documents were last accessed, without documents for which no access is recorded."""
 
     @abstractmethod
-    def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
+    def pages(
+        self, source: str | None, urls: Sequence[str] | None = None
+    ) -> EngineOperation[list[PageEntry]]:
         """Return the page entries of a source (None: of all) with these urls (None: all), by source and url.
 
         With urls, the cost follows the number of urls and the number of sources.
         """
 
     @abstractmethod
-    def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
+    def scan(self, after: str | None, limit: int) -> EngineOperation[list[Record]]:
         """Return up to ``limit`` records after this id (None: from the first), in the engine's order."""
 
     @abstractmethod
-    def links(self) -> Operation[StoredLinks]:
+    def links(self) -> EngineOperation[StoredLinks]:
         """Return the links of all documents, at a cost that follows the size of the store."""
 
     @abstractmethod
-    def read_notes(self, names: Sequence[str] | None) -> Operation[dict[str, str]]:
+    def read_notes(self, names: Sequence[str] | None) -> EngineOperation[dict[str, str]]:
         """Return the notes with these names (None: all)."""
 
     @abstractmethod
-    def add_notes(self, names: Collection[str]) -> Operation[None]:
+    def add_notes(self, names: Collection[str]) -> EngineOperation[None]:
         """Add notes without a text, each of which records a name, unless they exist."""
 
     @abstractmethod
-    def exchange_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
+    def exchange_note(
+        self, name: str, value: str | None, expected: str | None
+    ) -> EngineOperation[str | None]:
         """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards.
 
         If two clients set the same text at the same time, both get that text back.
         """
 
     @abstractmethod
-    def collect_names(self) -> Operation[Vocabulary]:
+    def collect_names(self) -> EngineOperation[Vocabulary]:
         """Return the names that the stored documents use, read from every one that can be read."""
 
     @abstractmethod
-    def flush(self) -> Operation[None]:
+    def flush(self) -> EngineOperation[None]:
         """Bring all derived data up to date with the documents."""
 
     @abstractmethod
-    def compact(self) -> Operation[None]:
+    def compact(self) -> EngineOperation[None]:
         """Erase deleted and replaced content from all files, and shrink the files.
 
         An engine whose storage does this by itself, in its own time, does nothing.
         """
 
     @abstractmethod
-    def inspect(self, *, repair: bool) -> Operation[list[Finding]]:
+    def inspect(self, *, repair: bool) -> EngineOperation[list[Finding]]:
         """Derive again what is derived from the documents, and return how the stored data differ from it.
 
         Args:
@@ -313,15 +318,15 @@ class StorageEngine(ABC):
         """
 
     @abstractmethod
-    def run(self, operation: Operation[T]) -> T:
+    def run(self, operation: EngineOperation[T]) -> T:
         """Drive one of the engine's own operations, blocking."""
 
     @abstractmethod
-    async def arun(self, operation: Operation[T]) -> T:
+    async def arun(self, operation: EngineOperation[T]) -> T:
         """Drive one of the engine's own operations without blocking the event loop."""
 
     @abstractmethod
-    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
+    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> EngineOperation[T]:
         """Answer a plan from one consistent view.
 
         Args:
@@ -360,62 +365,78 @@ class Reader(ABC):
     """
 
     @abstractmethod
-    def nearest(self, fetch: Nearest) -> Operation[Candidates]:
+    def nearest(self, fetch: Nearest) -> EngineOperation[Candidates]:
         """Answer a :class:`linkstore.core.plans.Nearest`."""
 
     @abstractmethod
-    def find(self, fetch: Find) -> Operation[Candidates]:
+    def find(self, fetch: Find) -> EngineOperation[Candidates]:
         """Answer a :class:`linkstore.core.plans.Find`."""
 
     @abstractmethod
-    def groups(self, fetch: Groups) -> Operation[Memberships]:
+    def groups(self, fetch: Groups) -> EngineOperation[Memberships]:
         """Answer a :class:`linkstore.core.plans.Groups`."""
 
     @abstractmethod
-    def resolve(self, fetch: Resolve) -> Operation[Ints]:
+    def resolve(self, fetch: Resolve) -> EngineOperation[Ints]:
         """Answer a :class:`linkstore.core.plans.Resolve`."""
 
     @abstractmethod
-    def members(self, fetch: Members) -> Operation[ReachedMembers]:
+    def members(self, fetch: Members) -> EngineOperation[ReachedMembers]:
         """Answer a :class:`linkstore.core.plans.Members`."""
 
     @abstractmethod
-    def matching(self, fetch: Matching) -> Operation[Bools]:
+    def matching(self, fetch: Matching) -> EngineOperation[Bools]:
         """Answer a :class:`linkstore.core.plans.Matching`."""
 
     @abstractmethod
-    def vectors(self, fetch: Vectors) -> Operation[Floats]:
+    def vectors(self, fetch: Vectors) -> EngineOperation[Floats]:
         """Answer a :class:`linkstore.core.plans.Vectors`."""
 
     @abstractmethod
-    def ids(self, fetch: Ids) -> Operation[list[str]]:
+    def ids(self, fetch: Ids) -> EngineOperation[list[str]]:
         """Answer a :class:`linkstore.core.plans.Ids`."""
 
     @abstractmethod
-    def tags(self, fetch: Tags) -> Operation[list[tuple[str, str]]]:
+    def tags(self, fetch: Tags) -> EngineOperation[list[tuple[str, str]]]:
         """Answer a :class:`linkstore.core.plans.Tags`."""
 
     @abstractmethod
-    def documents(self, fetch: Documents) -> Operation[list[StoredDocument]]:
+    def documents(self, fetch: Documents) -> EngineOperation[list[StoredDocument]]:
         """Answer a :class:`linkstore.core.plans.Documents`."""
 
     @abstractmethod
-    def lexical(self, fetch: Lexical) -> Operation[LexicalMatches]:
+    def lexical(self, fetch: Lexical) -> EngineOperation[LexicalMatches]:
         """Answer a :class:`linkstore.core.plans.Lexical`.
 
         Raises:
             CapabilityError: If the store has no lexical search; the message says what to do.
         """
 
-    def answer(self, fetch: Fetch) -> Operation[Any]:
-        """Return the operation that answers a fetch: the method that has the name of its type."""
-        operation: Callable[[Any], Operation[Any]] = getattr(self, type(fetch).__name__.lower())
-        return operation(fetch)
+    def answer(self, fetch: Fetch[A]) -> EngineOperation[A]:
+        """Return the operation that answers a fetch."""
+        operation: EngineOperation[A] = self._methods[type(fetch)](fetch)
+        return operation
+
+    @property
+    def _methods(self) -> Mapping[type[Fetch[Any]], Callable[..., EngineOperation[Any]]]:
+        return {
+            Nearest: self.nearest,
+            Find: self.find,
+            Groups: self.groups,
+            Resolve: self.resolve,
+            Members: self.members,
+            Matching: self.matching,
+            Vectors: self.vectors,
+            Ids: self.ids,
+            Tags: self.tags,
+            Documents: self.documents,
+            Lexical: self.lexical,
+        }
 
 
 def immediate(
     method: Callable[Concatenate[Self_, P], T],
-) -> Callable[Concatenate[Self_, P], Operation[T]]:
+) -> Callable[Concatenate[Self_, P], EngineOperation[T]]:
     """Make an operation of a method that computes its answer without waiting."""
 
     @functools.wraps(method)

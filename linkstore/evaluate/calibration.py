@@ -21,7 +21,7 @@ from linkstore.core.lexical import (
     extract_question_terms,
     inverse_frequency,
 )
-from linkstore.core.plans import Candidates, Find, Ids, Plan
+from linkstore.core.plans import Find, Ids, Plan, ask
 from linkstore.core.text import split_sentences
 from linkstore.embeddings.names import DEFAULT_LEXICAL_WEIGHT
 from linkstore.engines.contract import Record
@@ -332,8 +332,8 @@ def _find_best_of_answers(question: GoldQuestion, units: GoldUnits, asked: Float
     """Return the similarity of each gold answer: that of its best document."""
     answers = [units.documents[answer] for answer in question.gold]
     wanted = tuple(sorted(frozenset[str]().union(*answers)))
-    found: Candidates = yield Find(ids=wanted, vector=asked)
-    ids: list[str] = yield Ids(refs=found.refs)
+    found = yield from ask(Find(ids=wanted, vector=asked))
+    ids = yield from ask(Ids(refs=found.refs))
     of = dict(zip(ids, found.similarity.tolist(), strict=True))
     return np.array([max(of[id] for id in answer if id in of) for answer in answers], dtype=np.float32)
 

@@ -20,7 +20,7 @@ from linkstore.core.arguments import omit_none, require, require_list
 from linkstore.core.arrays import Floats, Ints, normalize_vector
 from linkstore.core.display import format_percent
 from linkstore.core.links import LINKS_KEY, copy_with_links
-from linkstore.core.plans import Candidates, Find, Ids, Nearest, Plan, Tags
+from linkstore.core.plans import Find, Ids, Nearest, Plan, Tags, ask
 from linkstore.errors import CapabilityError, EvaluationError
 from linkstore.evaluate.link_groups import HUB_CAP, GoldEdges, GoldProfile, Profile, measure_links
 from linkstore.evaluate.metrics import DEFAULT, DENSE, WITHOUT_LINKS, Comparison, compare_with_baseline
@@ -180,10 +180,10 @@ class _QuestionLinks:
 
 def _examine_question(answers: Sequence[frozenset[str]], vector: Floats) -> Plan[_QuestionLinks]:
     number = {id: at for at, ids in enumerate(answers) for id in sorted(ids)}
-    found: Candidates = yield Find(ids=tuple(number))
-    ids: list[str] = yield Ids(refs=found.refs)
+    found = yield from ask(Find(ids=tuple(number)))
+    ids = yield from ask(Ids(refs=found.refs))
     answer = {ref: number[id] for ref, id in zip(found.refs.tolist(), ids, strict=True)}
-    near: Candidates = yield Nearest(vector=vector, k=_REACHED_FROM)
+    near = yield from ask(Nearest(vector=vector, k=_REACHED_FROM))
     edges = yield from _find_edges(found.refs)
     edges = {  # those that do not stay within one answer
         kind: frozenset((one, other) for one, other in pairs if answer.get(one) != answer.get(other))
@@ -210,7 +210,7 @@ def _find_edges(refs: Ints) -> Plan[dict[str, frozenset[Edge]]]:
     edges: defaultdict[str, set[Edge]] = defaultdict(set)
     for leave, _ in HOP_SIDES["both"]:
         hop = yield from follow_links(refs, leave, take=HUB_CAP, cap=HUB_CAP)
-        tags: list[tuple[str, str]] = yield Tags(groups=hop.groups)
+        tags = yield from ask(Tags(groups=hop.groups))
         pairs_of = {group: edges[name] for group, (name, _) in zip(hop.groups.tolist(), tags, strict=True)}
         left, reached = refs[hop.edges.source].tolist(), hop.edges.target.tolist()
         for one, other, group in zip(left, reached, hop.edges.group.tolist(), strict=True):

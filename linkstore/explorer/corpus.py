@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from linkstore.core.arrays import Ints, join_equal
-from linkstore.core.calls import call_engine, call_plan
+from linkstore.core.calls import Operation, call_engine, call_plan
 from linkstore.core.hit_graph import name_document
 from linkstore.core.plans import StoredDocument, read_documents
 from linkstore.strategies.pagerank import compute_pagerank
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from linkstore.core.arrays import Bools, Floats
-    from linkstore.core.plans import Operation
     from linkstore.engines.bookkeeping import Backend
     from linkstore.engines.contract import PageEntry, StoredLinks
 
@@ -76,14 +75,14 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
     If there are more pages, each community is drawn by its share of them, those with the highest PageRank
     first.
     """
-    entries: list[PageEntry] = yield call_engine(backend, backend.pages(None))
-    links: StoredLinks = yield call_engine(backend, backend.links())
+    entries = yield from call_engine(backend, backend.pages(None))
+    links = yield from call_engine(backend, backend.links())
     graph = build_graph(entries, links)
     rank, community, degree = rank_pages(graph), find_communities(graph), graph.degree
     chosen = choose_drawn(rank, community, most)
     orphans = np.flatnonzero(degree == 0)
     shown = [graph.first[at] for at in (*chosen.tolist(), *orphans[:_LISTED].tolist())]
-    read: list[StoredDocument] = yield call_plan(backend, read_documents(shown))
+    read = yield from call_plan(backend, read_documents(shown))
     documents = {one.id: one for one in read}
     fields, dates = choose_fields([one.metadata for one in read])
     order = _order_by_size(community)

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.runnables import Runnable
 from pydantic import BaseModel, Field
 
 from linkstore.core.arguments import require_model
-from linkstore.core.calls import Call, arun, run
-from linkstore.core.plans import Operation
+from linkstore.core.calls import Operation, arun, call, run
 from linkstore.core.text import fold, split_sentences
 from linkstore.errors import ExtractionError, LinkError
 from linkstore.extract.names import Variants, normalize_name
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
+    from langchain_core.language_models import BaseChatModel, LanguageModelInput
 
 NAME_KIND: Final = "name"
 CONFIDENCE_KEY: Final = "confidence"
@@ -175,7 +175,9 @@ class TypedGraphExtractor:
         if not 0 <= min_confidence <= 1:
             raise ExtractionError(f"min_confidence must be from 0 to 1, not {min_confidence!r}")
         try:
-            self._ask = model.with_structured_output(ProposedGraph, include_raw=True)
+            self._ask: Runnable[LanguageModelInput, Any] = model.with_structured_output(
+                ProposedGraph, include_raw=True
+            )
         except NotImplementedError as error:
             raise ExtractionError(
                 f"{type(model).__name__} has no structured output; use a chat model that can call tools"
@@ -201,7 +203,7 @@ class TypedGraphExtractor:
         for at, document in enumerate(documents):
             source = document.id or f"text {at}"
             messages = [SystemMessage(self._instructions), HumanMessage(document.page_content)]
-            reply: Mapping[str, Any] = yield Call(self._ask.invoke, self._ask.ainvoke, (messages,))
+            reply = yield from call(self._ask.invoke, self._ask.ainvoke, messages)
             proposed = reply.get("parsed")
             if isinstance(proposed, ProposedGraph):
                 rejections += self._check(source, document.page_content, proposed, nodes)

@@ -36,7 +36,7 @@ from linkstore.core.arguments import (
 )
 from linkstore.core.arrays import Floats, Ints, as_matrix, cosine_similarities, normalize_vectors
 from linkstore.core.documents import check_id
-from linkstore.core.plans import Ids, Members, Plan, ReachedMembers, Resolve, Side
+from linkstore.core.plans import Ids, Members, Plan, Resolve, Side, ask
 from linkstore.core.processes import Lock
 from linkstore.core.urls import Site
 from linkstore.embeddings.names import get_embedding
@@ -244,12 +244,12 @@ def _find_missing_groups(record: Record) -> Plan[list[str]]:
                 if (one.leads_out if side == "out" else one.leads_in)
             }
         )
-        refs: Ints = (yield Resolve(tags=tuple(own))) if own else np.empty(0, np.int64)
+        refs: Ints = (yield from ask(Resolve(tags=tuple(own)))) if own else np.empty(0, np.int64)
         known = np.flatnonzero(refs >= 0)
-        reached: ReachedMembers = yield Members(
-            groups=refs[known], side=side, take=_LARGEST_GROUP, cap=_LARGEST_GROUP
+        reached = yield from ask(
+            Members(groups=refs[known], side=side, take=_LARGEST_GROUP, cap=_LARGEST_GROUP)
         )
-        ids: list[str] = yield Ids(refs=reached.refs)
+        ids = yield from ask(Ids(refs=reached.refs))
         there = {at for at, id in zip(reached.group.tolist(), ids, strict=True) if id == record.id}
         there.update(np.flatnonzero(reached.sizes > _LARGEST_GROUP).tolist())
         found = {int(known[at]) for at in there}

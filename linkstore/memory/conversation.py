@@ -13,8 +13,7 @@ from langchain_core.messages import convert_to_messages
 from langchain_core.tools import BaseTool
 
 from linkstore.core.arguments import omit_none, require_at_least
-from linkstore.core.calls import arun, run, run_in_thread
-from linkstore.core.plans import Operation
+from linkstore.core.calls import Operation, arun, run, run_in_thread
 from linkstore.memory.distil import distil_session, read_session, summarise_session
 from linkstore.memory.forgetting import ForgetOptions, Forgotten, delete_turns, forget_turns
 from linkstore.memory.recall import Recall, RecallOptions, RecallRequest, find_turns, make_recall

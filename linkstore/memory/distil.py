@@ -18,9 +18,9 @@ from pydantic import BaseModel, Field
 
 from linkstore.context.decay import Memory
 from linkstore.core.arguments import omit_none, require_model
-from linkstore.core.calls import Call
+from linkstore.core.calls import Operation, call
 from linkstore.core.documents import HALF_LIFE_KEY
-from linkstore.core.plans import Operation, read_documents
+from linkstore.core.plans import read_documents
 from linkstore.core.text import fold, split_sentences
 from linkstore.errors import ExtractionError
 from linkstore.memory.names import has_words
@@ -88,7 +88,7 @@ def distil_session(
         known = [note for note in (*notes, *written) if SUMMARY not in note.metadata]
         messages = _make_messages(some, known)
         try:
-            given: Any = yield Call(structured.invoke, structured.ainvoke, (messages,))
+            given: Any = yield from call(structured.invoke, structured.ainvoke, messages)
             distilled = DistilledNotes.model_validate(given)
         except Exception as error:
             raise ExtractionError(f"the model could not distil {session}: {error}") from error

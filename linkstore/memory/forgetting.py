@@ -18,13 +18,13 @@ from operator import attrgetter
 from typing import Final, TypedDict
 
 from linkstore.core.arguments import omit_none, require, require_list
-from linkstore.core.calls import call_engine
-from linkstore.core.plans import Operation, StoredDocument, read_documents
+from linkstore.core.calls import Operation, call_engine
+from linkstore.core.plans import StoredDocument, read_documents
 from linkstore.core.text import fold, tokenize
 from linkstore.errors import DocumentError
 from linkstore.memory.names import stem_plural
 from linkstore.memory.sessions import SessionKey, check_parts
-from linkstore.memory.settings import MemorySettings, request_add, request_delete
+from linkstore.memory.settings import MemorySettings, add_documents, delete_documents
 from linkstore.memory.turns import Turn, format_time, read_all, read_session_documents, read_turn
 from linkstore.store.documents import as_document
 
@@ -116,7 +116,7 @@ def forget_turns(
             empty = [document for document in some if document.id not in kept]
             yield from _remove_turns(memory, sorted(removed), sorted(gone), empty)
     if not preview:
-        yield call_engine(backend, backend.compact())
+        yield from call_engine(backend, backend.compact())
     return Forgotten(turns=turns, notes=tuple(notes))
 
 
@@ -126,12 +126,12 @@ def _remove_turns(
     """Remove notes and turns, then the documents of sessions that have none left."""
     for ids in (notes, turns, [session.id for session in sessions]):
         if ids:
-            yield request_delete(memory.store, ids)
+            yield from delete_documents(memory.store, ids)
     if sessions:  # what was written meanwhile may have relied on the document of its session
         filled = {turn.session.path for turn in (yield from memory.read(read_all(sessions)))}
         heads = [as_document(session) for session in sessions if session.id in filled]
         if heads:
-            yield request_add(memory.store, heads)
+            yield from add_documents(memory.store, heads)
 
 
 def delete_turns(memory: MemorySettings, ids: list[str]) -> Operation[Forgotten]:
@@ -146,9 +146,9 @@ def delete_turns(memory: MemorySettings, ids: list[str]) -> Operation[Forgotten]
     removed = _find_notes(known, gone, None, set()) | {turn.id for turn in meant if turn.is_note}
     for some in (sorted(removed), sorted(gone)):
         if some:
-            yield request_delete(memory.store, some)
+            yield from delete_documents(memory.store, some)
     if meant:
-        yield call_engine(backend, backend.compact())
+        yield from call_engine(backend, backend.compact())
     return Forgotten(turns=gone, notes=tuple(sorted(removed)))
 
 

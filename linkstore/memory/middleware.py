@@ -15,8 +15,7 @@ from pydantic_core import to_json
 
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require_at_least
-from linkstore.core.calls import Call, arun, run
-from linkstore.core.plans import Operation
+from linkstore.core.calls import Call, Operation, arun, call, request, run
 from linkstore.errors import BudgetError, MissingExtraError, StrategyError
 from linkstore.memory.names import has_words
 from linkstore.memory.recall import Recall, RecallOptions
@@ -163,9 +162,9 @@ class MemoryMiddleware(PromptMiddleware):
             return None
         about = (session, exchange.name, exchange.query)
         if again or about not in self._recalls:
-            options = {**self.options, "key": exchange.name}
             memory = self.memory
-            recall: Recall = yield Call(memory.recall, memory.arecall, (session, exchange.query), options)
+            options: RecallOptions = {**self.options, "key": exchange.name}
+            recall = yield from call(memory.recall, memory.arecall, session, exchange.query, **options)
             self._recalls[about] = recall
             for old in list(self._recalls)[:-_MOST_KEPT]:
                 self._recalls.pop(old, None)
@@ -184,7 +183,8 @@ class MemoryMiddleware(PromptMiddleware):
                 if known is not None and self.memory.rewriter is not None:
                     options["meaning"] = known.resolved
                 memory = self.memory
-                yield Call(memory.add, memory.aadd, (session, one.query, one.response), options)
+                turn = (session, one.query, one.response)
+                yield from request(Call(memory.add, memory.aadd, turn, options))
 
     def _find_session(self, runtime: Runtime[Any]) -> SessionKey:
         return SessionKey.of(self.session(runtime) if callable(self.session) else self.session)

@@ -19,9 +19,8 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 from unicodedata import category
 
-from linkstore.core.arrays import Ints
 from linkstore.core.lexical import extract_terms
-from linkstore.core.plans import Plan, Resolve
+from linkstore.core.plans import Plan, Resolve, ask
 from linkstore.core.text import STOP_WORDS, UNSPACED, find_words, fold, tokenize
 from linkstore.embeddings.wordllama import load_wordllama_tokenizer
 
@@ -275,7 +274,7 @@ def find_named_speakers(question: str, owner: str) -> Plan[list[str]]:
     for run in _UNSPACED.findall(question):
         words += (run[at : at + size] for at in range(len(run)) for size in _SIZES)
     words = list(dict.fromkeys(words))[:_MOST_PIECES]
-    groups: Ints = yield Resolve(tags=tuple((SPEAKER, f"{owner}#{fold(word)}") for word in words))
+    groups = yield from ask(Resolve(tags=tuple((SPEAKER, f"{owner}#{fold(word)}") for word in words)))
     return [word for word, group in zip(words, groups.tolist(), strict=True) if group >= 0]
 
 

@@ -13,11 +13,11 @@ from linkstore.context.compiled import Compiled, counter_of, frame_parts
 from linkstore.context.compiler import ContextCompiler
 from linkstore.context.decay import Decay
 from linkstore.core.arguments import omit_none, require, require_at_least
-from linkstore.core.calls import Call
+from linkstore.core.calls import Operation, call
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_terms
-from linkstore.core.plans import Operation, Plan
+from linkstore.core.plans import Plan
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
@@ -32,7 +32,7 @@ from linkstore.memory.references import (
 )
 from linkstore.memory.search import ALONE, QueryView, TurnSearch, fuse_views, make_turn_views, make_views
 from linkstore.memory.sessions import SessionKey
-from linkstore.memory.settings import MemorySettings, ask_model, request_search
+from linkstore.memory.settings import MemorySettings, ask_model, search_store
 from linkstore.memory.turns import (
     SUPERSEDES,
     Turn,
@@ -264,7 +264,7 @@ def _resolve_question(
         prompt = _REWRITING_PROMPT.strip().format(conversation=conversation, question=question)
         answer: str = yield from ask_model(memory.rewriter, prompt)
     else:
-        answer = yield Call(memory.rewriter, None, (question, recent))
+        answer = yield from call(memory.rewriter, None, question, recent)
         require(str, "a string", rewritten=answer)
     text = " ".join(answer.split()) or question
     return ResolvedQuestion(text=text, depends=text != question or depends)
@@ -277,7 +277,7 @@ def _find_answered_name(memory: MemorySettings, recent: Sequence[Turn]) -> Opera
         return name
     if memory.knowledge is None:
         return None
-    found: Hits = yield request_search(memory.knowledge, name, strategy=Words(), k=NAMING_CHUNKS)
+    found = yield from search_store(memory.knowledge, name, strategy=Words(), k=NAMING_CHUNKS)
     titled = any(hit.document.metadata.get("title") == name for hit in found)
     return name if titled or has_name((hit.document.page_content for hit in found), name) else None
 
@@ -412,7 +412,7 @@ def _search_views(
         chosen = strategy
         if len(views) > 1 and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
             chosen = replace(strategy, named=0)
-        hits: Hits = yield request_search(store, view.text, strategy=chosen, k=pool, filter=scope)
+        hits = yield from search_store(store, view.text, strategy=chosen, k=pool, filter=scope)
         found.append(replace(hits, hits=()) if hits.doubt else hits)
     best = fuse_views(views, found, pool)
     if memory.reranker is None or not best:
@@ -469,7 +469,7 @@ def fit_budget(
     compiler = ContextCompiler(
         knowledge, budget=budget, strategy=given, candidates=len(pool), frame=least.prompt_with, touch=False
     )
-    compiled: Compiled = yield Call(compiler.compile, compiler.acompile, (recall.resolved,))
+    compiled = yield from call(compiler.compile, compiler.acompile, recall.resolved)
     within = {item.document.id for item in compiled.items}
     chunks = tuple(hit for hit in pool if hit.document.id in within)
     return replace(least, chunks=chunks, compiled=compiled)

@@ -20,11 +20,11 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.arrays import Floats, Ints
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms, extract_terms
-from linkstore.core.plans import Groups, Matching, Memberships, Plan, Side, rank_refs
+from linkstore.core.plans import Groups, Matching, Plan, Side, ask, rank_refs
 from linkstore.memory.names import SPEAKER, find_names
 from linkstore.memory.references import ResolvedQuestion, says_little
 from linkstore.memory.sessions import PAGE
@@ -178,7 +178,7 @@ def _score_pages(refs: Ints, own: Floats) -> Plan[Floats]:
     Squares count a few turns that answer well more than many that hardly do.
     """
     share = np.zeros(len(refs), dtype=np.float32)
-    within: Memberships = yield Groups(refs=refs, side="in", kinds=frozenset({PAGE}))
+    within = yield from ask(Groups(refs=refs, side="in", kinds=frozenset({PAGE})))
     if len(within.group):
         pages, at = np.unique(within.group, return_inverse=True)
         total = np.sqrt(np.bincount(at, weights=own[within.document] ** 2, minlength=len(pages)))
@@ -190,7 +190,7 @@ def _match(filters: Sequence[Filter], refs: Ints) -> Plan[Floats]:
     """Return the share of some filters that each turn passes, (n,); 0 without any."""
     share = np.zeros(len(refs), dtype=np.float32)
     for one in filters:
-        passing: Bools = yield Matching(refs=refs, filter=parse_filter(one))
+        passing = yield from ask(Matching(refs=refs, filter=parse_filter(one)))
         share += passing / np.float32(len(filters))
     return share
 

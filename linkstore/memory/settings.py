@@ -12,9 +12,10 @@ from langchain_core.language_models import BaseLanguageModel
 
 from linkstore.context.decay import Accesses
 from linkstore.core.arguments import omit_none, require, require_at_least, require_having, require_model
-from linkstore.core.calls import Call, call_plan
+from linkstore.core.calls import Operation, call, call_plan
 from linkstore.core.filters import Filter
-from linkstore.core.plans import Operation, Plan
+from linkstore.core.hits import Hits
+from linkstore.core.plans import Plan
 from linkstore.errors import StrategyError
 from linkstore.memory.names import EntityFinder, find_entities
 from linkstore.memory.turns import Turn
@@ -65,29 +66,27 @@ class MemorySettings:
 
     def read(self, plan: Plan[T]) -> Operation[T]:
         """Carry out a plan on the store of the turns."""
-        return (yield call_plan(self.store.backend, plan))  # type: ignore[no-any-return]
+        return (yield from call_plan(self.store.backend, plan))
 
 
-def request_search(
+def search_store(
     store: LinkStore, question: str, strategy: Strategy, k: int, filter: Filter | None = None
-) -> Call:
-    """Request the hits of a question from a store: Hits."""
-    options = {"k": k, "strategy": strategy, "filter": filter}
-    return Call(store.search, store.asearch, (question,), options)
+) -> Operation[Hits]:
+    """Search a store."""
+    return call(store.search, store.asearch, question, k=k, strategy=strategy, filter=filter)
 
 
-def request_add(store: LinkStore, documents: list[Document]) -> Call:
-    """Request that a store adds documents in one change: their ids."""
-    options = {"batch_size": len(documents)}
-    return Call(store.add_documents, store.aadd_documents, (documents,), options)
+def add_documents(store: LinkStore, documents: list[Document]) -> Operation[list[str]]:
+    """Add documents to a store in one change, and return their ids."""
+    return call(store.add_documents, store.aadd_documents, documents, batch_size=len(documents))
 
 
-def request_delete(store: LinkStore, ids: list[str]) -> Call:
-    """Request that a store removes documents by id: True."""
-    return Call(store.delete, store.adelete, (ids,))
+def delete_documents(store: LinkStore, ids: list[str]) -> Operation[bool | None]:
+    """Remove documents from a store by id."""
+    return call(store.delete, store.adelete, ids)
 
 
 def ask_model(model: BaseLanguageModel[Any], prompt: str) -> Operation[str]:
     """Ask a language model for its answer to a prompt."""
-    answer: Any = yield Call(model.invoke, model.ainvoke, (prompt,))
+    answer: Any = yield from call(model.invoke, model.ainvoke, prompt)
     return str(answer if isinstance(answer, str) else answer.text).strip()

@@ -13,15 +13,11 @@ from langchain_core.tools import BaseTool
 from linkstore.agents.tool_answers import ToolAnswer
 from linkstore.agents.tools import make_spec, make_tool
 from linkstore.context.compiled import frame_parts
-from linkstore.core.calls import Call
+from linkstore.core.calls import Operation, call
 from linkstore.core.display import format_count
-from linkstore.core.plans import Operation
 from linkstore.errors import DocumentError
-from linkstore.memory.forgetting import Forgotten
 from linkstore.memory.names import has_words
-from linkstore.memory.recall import Recall
 from linkstore.memory.sessions import SessionKey
-from linkstore.memory.turns import Turn
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
@@ -57,8 +53,8 @@ def recall(scope: MemoryScope, question: str) -> Operation[ToolAnswer]:
         question: What you want to know, as a whole question.
     """
     _require_words(question)
-    options, memory = {"everywhere": scope.everywhere}, scope.memory
-    found: Recall = yield Call(memory.recall, memory.arecall, (scope.session, question), options)
+    memory, everywhere = scope.memory, scope.everywhere
+    found = yield from call(memory.recall, memory.arecall, scope.session, question, everywhere=everywhere)
     text = ""
     if found.reason is None or found.recent:
         text = frame_parts([("conversation", found.conversation), ("knowledge", found.knowledge)])
@@ -73,7 +69,7 @@ def remember(scope: MemoryScope, text: str) -> Operation[ToolAnswer]:
     """
     _require_words(text)
     memory = scope.memory
-    note: Turn = yield Call(memory.remember, memory.aremember, (scope.session, text))
+    note = yield from call(memory.remember, memory.aremember, scope.session, text)
     return ToolAnswer(text=REMEMBERED, data=note)
 
 
@@ -87,12 +83,12 @@ def correct(scope: MemoryScope, wrong: str, right: str) -> Operation[ToolAnswer]
     _require_words(wrong)
     _require_words(right)
     memory, session = scope.memory, scope.session
-    found: list[tuple[Turn, float]] = yield Call(memory.search, memory.asearch, (session, wrong), {"k": 1})
+    found = yield from call(memory.search, memory.asearch, session, wrong, k=1)
     text = f"{REMEMBERED} Nothing was known that it corrects."
-    options: dict[str, list[str]] = {}
+    supersedes: list[str] = []
     for before, _ in found:
-        text, options = f"Corrected: {before.query!r} is no longer so.", {"supersedes": [before.id]}
-    note: Turn = yield Call(memory.remember, memory.aremember, (session, right), options)
+        text, supersedes = f"Corrected: {before.query!r} is no longer so.", [before.id]
+    note = yield from call(memory.remember, memory.aremember, session, right, supersedes=supersedes)
     return ToolAnswer(text=text, data=note)
 
 
@@ -104,7 +100,7 @@ def forget(scope: MemoryScope, about: str) -> Operation[ToolAnswer]:
     """
     _require_words(about)
     memory = scope.memory
-    gone: Forgotten = yield Call(memory.forget, memory.aforget, (scope.session,), {"entity": about})
+    gone = yield from call(memory.forget, memory.aforget, scope.session, entity=about)
     counts = f"{format_count(len(gone), 'turn')} and {format_count(len(gone.notes), 'note')}"
     return ToolAnswer(text=f"Forgotten: {counts} about {about!r}.", data=gone)
 

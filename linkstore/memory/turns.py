@@ -18,7 +18,7 @@ from linkstore.core.arguments import omit_none, require
 from linkstore.core.arrays import Ints
 from linkstore.core.documents import MEMORY_KEY
 from linkstore.core.links import LINKS_KEY, Link
-from linkstore.core.plans import Documents, Ids, Plan, Side, StoredDocument, read_documents
+from linkstore.core.plans import Documents, Ids, Plan, Side, StoredDocument, ask, read_documents
 from linkstore.core.text import fold
 from linkstore.errors import DocumentError
 from linkstore.memory.names import SPEAKER, make_speaker_tags, read_speaker
@@ -326,14 +326,14 @@ def read_turns(tags: Sequence[tuple[str, str]], side: Side = "in") -> Plan[list[
 
 def _read_linked(tags: Sequence[tuple[str, str]], side: Side = "in") -> Plan[list[StoredDocument]]:
     hop = yield from follow_tags(tags, side, take=_ALL, cap=_ALL)
-    return (yield Documents(refs=np.unique(hop.edges.target)))  # type: ignore[no-any-return]
+    return (yield from ask(Documents(refs=np.unique(hop.edges.target))))
 
 
 def _read_latest(refs: Ints, take: int) -> Plan[list[Turn]]:
     """Return the ``take`` latest of some turns, in order."""
-    ids: list[str] = yield Ids(refs=refs)
+    ids = yield from ask(Ids(refs=refs))
     order = sorted(range(len(ids)), key=ids.__getitem__)[-take:] if take else []
-    stored: list[StoredDocument] = yield Documents(refs=refs[np.asarray(order, np.int64)])
+    stored = yield from ask(Documents(refs=refs[np.asarray(order, np.int64)]))
     return sorted(map(read_turn, stored), key=attrgetter("order"))
 
 

@@ -20,8 +20,8 @@ from operator import attrgetter
 from typing import Any, Final, TypedDict, TypeVar
 
 from linkstore.core.arguments import omit_none, require, require_list
-from linkstore.core.calls import Call
-from linkstore.core.plans import Operation, read_documents
+from linkstore.core.calls import Operation, call
+from linkstore.core.plans import read_documents
 from linkstore.core.processes import Lock
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
@@ -29,7 +29,7 @@ from linkstore.memory.facts import Statement, read_statements
 from linkstore.memory.names import has_words, read_speaker, select_distinct_names
 from linkstore.memory.references import depends_on_history
 from linkstore.memory.sessions import SessionKey, get_page, make_session_document
-from linkstore.memory.settings import MemorySettings, request_add
+from linkstore.memory.settings import MemorySettings, add_documents
 from linkstore.memory.turns import (
     STATES,
     SUPERSEDES,
@@ -158,9 +158,9 @@ def _store_turns(
     first = turns[0]
     head = make_session_document(first.session, max(1, get_page(first.ordinal)))
     late = recorded is not None and head.metadata["page"] > recorded
-    yield request_add(memory.store, [*([head] if late else []), *map(make_document, turns)])
+    yield from add_documents(memory.store, [*([head] if late else []), *map(make_document, turns)])
     if not (yield from memory.read(read_documents([first.session.path]))):
-        yield request_add(memory.store, [head])
+        yield from add_documents(memory.store, [head])
 
 
 def understand(
@@ -312,7 +312,7 @@ class BackgroundWriter:
         """Wait for all writes. One that failed raises its error, once; another call goes on after it."""
         for future in list(self._pending):
             try:
-                yield Call(future.result, partial(_await_write, future))
+                yield from call(future.result, partial(_await_write, future))
             finally:
                 if future.done():
                     self._pending.pop(future, None)

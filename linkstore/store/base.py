@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 import orjson
 
 from linkstore.core.arguments import omit_none, require_at_least, require_within
-from linkstore.core.calls import arun, call_engine, run
-from linkstore.core.plans import Operation
+from linkstore.core.calls import Operation, arun, call_engine, run
 from linkstore.core.processes import Lock
 from linkstore.embeddings.names import (
     DEFAULT_EMBEDDING,
@@ -141,8 +140,8 @@ class StoreBase:
         require_within(*_NOTE_RANGES[note], **omit_none(**{note: number}))
         value = None if number is None else orjson.dumps(float(number)).decode()
         backend = self.backend
-        before: str | None = yield call_engine(backend, backend.note(note))
-        if (yield call_engine(backend, backend.set_note(note, value, before))) != value:
+        before = yield from call_engine(backend, backend.note(note))
+        if (yield from call_engine(backend, backend.set_note(note, value, before))) != value:
             raise StoreBusyError(f"another client set {note} at the same time; try again")
         return _parse_number(note, value)
 

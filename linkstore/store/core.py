@@ -12,10 +12,10 @@ import numpy as np
 
 from linkstore.core.arguments import require, require_at_least, require_list
 from linkstore.core.arrays import Floats, as_matrix
-from linkstore.core.calls import arun, call_engine, run, run_in_thread
+from linkstore.core.calls import Operation, arun, call_engine, run, run_in_thread
 from linkstore.core.documents import PageDocuments, keep_storable
 from linkstore.core.links import SUGGESTED, Link, merge_links, parse_links
-from linkstore.core.plans import Operation, read_documents
+from linkstore.core.plans import read_documents
 from linkstore.engines.contract import Change, LinkedPage, PageEntry, Report, Survey, Written
 from linkstore.errors import LinkError, SchemaError, SourceConflictError
 from linkstore.store import schema_graph
@@ -386,7 +386,7 @@ class CoreStore(SearchMethods, DocumentMethods):
 
     def _read_entries(self, source: str, urls: Sequence[str]) -> Operation[list[PageEntry]]:
         """Return the entries of the pages with these names, none of which may be of another source."""
-        entries: list[PageEntry] = yield call_engine(self.backend, self.backend.pages(None, urls))
+        entries = yield from call_engine(self.backend, self.backend.pages(None, urls))
         for entry in entries:
             if entry.source != source:
                 raise SourceConflictError(
@@ -431,22 +431,22 @@ class CoreStore(SearchMethods, DocumentMethods):
                 for page in pages
             ],
         )
-        written: Written = yield call_engine(self.backend, self.backend.write(change))
+        written = yield from call_engine(self.backend, self.backend.write(change))
         yield from record_writing(self.backend, drafts)
         return written
 
     def _renew_pages(self, source: str, digests: Mapping[str, str]) -> Operation[None]:
-        entries: list[PageEntry] = yield call_engine(self.backend, self.backend.pages(source, list(digests)))
+        entries = yield from call_engine(self.backend, self.backend.pages(source, list(digests)))
         renewed = [replace(entry, digest=digests[entry.url]) for entry in entries]
-        yield call_engine(self.backend, self.backend.write(Change(put_pages=renewed)))
+        yield from call_engine(self.backend, self.backend.write(Change(put_pages=renewed)))
 
     def _remove_pages(self, source: str | None, urls: Sequence[str]) -> Operation[Written]:
-        gone: list[PageEntry] = yield call_engine(self.backend, self.backend.pages(source, urls))
+        gone = yield from call_engine(self.backend, self.backend.pages(source, urls))
         change = Change(
             remove=[id for entry in gone for id in entry.ids],
             remove_pages=[(entry.source, entry.url) for entry in gone],
         )
-        return (yield call_engine(self.backend, self.backend.write(change)))  # type: ignore[no-any-return]
+        return (yield from call_engine(self.backend, self.backend.write(change)))
 
     def _replace_links(
         self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
@@ -463,7 +463,7 @@ class CoreStore(SearchMethods, DocumentMethods):
                         f" ({', '.join(sorted(wanted)) or 'none'}); add it to kinds"
                     )
         yield from check_links(self.backend, merged)
-        return (yield call_engine(self.backend, self.backend.relink(wanted, merged)))  # type: ignore[no-any-return]
+        return (yield from call_engine(self.backend, self.backend.relink(wanted, merged)))
 
 
 def _count_sources(entries: Iterable[PageEntry]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 
 from linkstore.core.arguments import make_argument_error, omit_none, quote_value, require, require_list
 from linkstore.core.arrays import Floats, as_matrix, normalize_vectors
-from linkstore.core.calls import arun, call_engine, call_plan, run
+from linkstore.core.calls import Operation, arun, call_engine, call_plan, run
 from linkstore.core.documents import (
     ACCESS_KEY,
     HALF_LIFE_KEY,
@@ -26,7 +26,7 @@ from linkstore.core.documents import (
 )
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.metadata import convert_metadata
-from linkstore.core.plans import Operation, Plan, StoredDocument, read_documents
+from linkstore.core.plans import Plan, StoredDocument, read_documents
 from linkstore.core.processes import slow_collector
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Change, Manifest, PageEntry, Record, Written
@@ -189,7 +189,7 @@ class DocumentMethods(StoreBase):
             of_batch = None if given is None else given[part]
             records = yield from embed_drafts(self.backend, self._embedding, drafts[part], of_batch)
             change = Change(put=records, remove=() if start else blank)
-            written.append((yield call_engine(self.backend, self.backend.write(change))))
+            written.append((yield from call_engine(self.backend, self.backend.write(change))))
         yield from record_writing(self.backend, drafts)
         return written
 
@@ -217,14 +217,16 @@ class DocumentMethods(StoreBase):
                 "delete() needs a list of ids; to delete everything, remove the store's folder or tables"
             )
         backend, gone = self.backend, dict.fromkeys(keep_storable("ids", ids))
-        pages: list[str] = yield call_plan(backend, _find_pages(tuple(gone)))
-        entries: list[PageEntry] = (yield call_engine(backend, backend.pages(None, pages))) if pages else []
+        pages = yield from call_plan(backend, _find_pages(tuple(gone)))
+        entries: list[PageEntry] = (
+            (yield from call_engine(backend, backend.pages(None, pages))) if pages else []
+        )
         marked = [
             replace(entry, digest=INCOMPLETE_DIGEST, ids=tuple(id for id in entry.ids if id not in gone))
             for entry in entries
             if not gone.keys().isdisjoint(entry.ids)
         ]
-        yield call_engine(backend, backend.write(Change(remove=list(gone), put_pages=marked)))
+        yield from call_engine(backend, backend.write(Change(remove=list(gone), put_pages=marked)))
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -278,7 +280,7 @@ class DocumentMethods(StoreBase):
     def _find_neighbours(self, id: str) -> Operation[Neighbours]:
         found: Neighbours | None = None
         if is_storable(id):
-            found = yield call_plan(self.backend, find_neighbours(id))
+            found = yield from call_plan(self.backend, find_neighbours(id))
         if found is None:
             raise DocumentError(f"document {id!r} does not exist in the store")
         return found
@@ -318,7 +320,7 @@ class DocumentMethods(StoreBase):
 def read_access_times(backend: Backend, ids: Sequence[str]) -> Operation[dict[str, datetime]]:
     """Return when documents were last accessed, for those with a recorded time."""
     asked = list(dict.fromkeys(keep_storable("ids", ids)))
-    times: dict[str, int] = yield call_engine(backend, backend.accessed(asked))
+    times = yield from call_engine(backend, backend.accessed(asked))
     return {id: _EPOCH + timedelta(microseconds=times[id]) for id in asked if id in times}
 
 
@@ -343,7 +345,7 @@ def record_writing(backend: Backend, drafts: Sequence[Draft]) -> Operation[None]
         and draft.metadata.get(ACCESS_KEY) is None
     ]
     if fading:
-        yield call_engine(backend, backend.touch(_make_access_times(fading, None)))
+        yield from call_engine(backend, backend.touch(_make_access_times(fading, None)))
 
 
 def _make_access_times(ids: Sequence[str], at: datetime | None) -> dict[str, int]:
@@ -517,12 +519,12 @@ def embed_drafts(
                 raise
             named = f"document {drafts[error.position].id!r}: {error}"
             raise EmbeddingError(named, error.position) from error
-    manifest: Manifest = yield call_engine(backend, backend.manifest())
+    manifest = yield from call_engine(backend, backend.manifest())
     vectors = normalize_vectors(vectors, manifest.dimension, [draft.id for draft in drafts])
     check_count(vectors, drafts)
     if manifest.dimension is None:
         mine = Manifest(embedding=embedding.name, dimension=vectors.shape[1])
-        claimed: Manifest = yield call_engine(backend, backend.claim(mine))
+        claimed = yield from call_engine(backend, backend.claim(mine))
         if claimed != mine:
             raise EmbeddingError(
                 f"another client began to fill the store at the same time, with the embedding"

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from linkstore.core.arrays import Floats, cosine_similarities, normalize_vectors
-from linkstore.core.calls import Call, call_engine, call_plan
+from linkstore.core.calls import Operation, call, call_engine, call_plan
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.lexical import extract_question_terms
-from linkstore.core.plans import Lexical, LexicalMatches, Operation, Plan, Vectors
+from linkstore.core.plans import Lexical, Plan, Vectors, ask
 from linkstore.embeddings.encoder import AbsentEncoder, Encoder
 from linkstore.embeddings.names import embedding_name, has_model
 from linkstore.engines.bookkeeping import Backend
@@ -72,8 +72,8 @@ class StoreEmbedding:
         """
         yield from self._check()
         if isinstance(self.model, AbsentEncoder) and self.model.by_words:
-            return (yield call_plan(self._backend, _average_matches(text), scope))
-        return (yield self._request("embed_query", text))
+            return (yield from call_plan(self._backend, _average_matches(text), scope))
+        return (yield from self._embed("embed_query", text))
 
     def embed_documents(self, texts: Sequence[str]) -> Operation[Any]:
         """Return the embeddings of texts: (n, d) vectors.
@@ -82,13 +82,13 @@ class StoreEmbedding:
             EmbeddingError: If this is not the embedding of the store.
         """
         yield from self._check()
-        return (yield self._request("embed_documents", list(texts)))
+        return (yield from self._embed("embed_documents", list(texts)))
 
-    def _request(self, method: str, given: str | list[str]) -> Call:
+    def _embed(self, method: str, given: str | list[str]) -> Operation[Any]:
         if method == "embed_documents" and (embed := getattr(self.model, "embed_array", None)) is not None:
-            return Call(embed, None, (given,))
+            return call(embed, None, given)
         awaiting = None if isinstance(self.model, Encoder) else getattr(self.model, f"a{method}", None)
-        return Call(getattr(self.model, method), awaiting, (given,))
+        return call(getattr(self.model, method), awaiting, given)
 
     def _check(self) -> Operation[None]:
         """Check that the store was built with this embedding, before it first embeds something.
@@ -97,7 +97,7 @@ class StoreEmbedding:
         """
         if self._is_known:
             return
-        manifest: Manifest = yield call_engine(self._backend, self._backend.manifest())
+        manifest = yield from call_engine(self._backend, self._backend.manifest())
         if manifest.dimension is None:
             self._found_empty = True
         elif self._found_empty and manifest.embedding == self.name:
@@ -111,7 +111,7 @@ class StoreEmbedding:
         The probe is embedded once, or twice if the vectors differ, because an embedding that gives another
         vector each time can only be known by its name. In a store without documents nothing is certain.
         """
-        found = yield call_engine(self._backend, self._backend.scan(None, _PROBE_CANDIDATES))
+        found = yield from call_engine(self._backend, self._backend.scan(None, _PROBE_CANDIDATES))
         stored: list[Record] = [one for one in found if one.text.strip()]
         if not stored:
             return False
@@ -134,7 +134,7 @@ class StoreEmbedding:
         return True
 
     def _embed_probe(self, probe: Record, manifest: Manifest) -> Operation[Floats]:
-        given = yield self._request("embed_documents", [probe.text])
+        given = yield from self._embed("embed_documents", [probe.text])
         return normalize_vectors(given, manifest.dimension, [probe.id])
 
     def _describe_mismatch(self, manifest: Manifest) -> str:
@@ -156,12 +156,12 @@ def _average_matches(text: str) -> Plan[Floats]:
         EmbeddingError: If no document has a word of the question.
     """
     terms, _ = extract_question_terms(text)
-    matches: LexicalMatches = yield Lexical(terms=terms, k=_FEEDBACK_DOCUMENTS)
+    matches = yield from ask(Lexical(terms=terms, k=_FEEDBACK_DOCUMENTS))
     if not len(matches.refs):
         raise EmbeddingError(
             f"no document has a word of {text[:80]!r}, and without the embedding of the store questions are"
             " compared by words alone; use other words"
         )
-    vectors: Floats = yield Vectors(refs=matches.refs)
+    vectors = yield from ask(Vectors(refs=matches.refs))
     mean: Floats = np.average(vectors, axis=0, weights=matches.score).astype(np.float32)
     return mean

@@ -12,11 +12,10 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from linkstore.core.arguments import omit_none, require
-from linkstore.core.calls import arun, run, run_in_thread
+from linkstore.core.calls import Operation, arun, run, run_in_thread
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hits
 from linkstore.core.links import LINKS_KEY
-from linkstore.core.plans import Operation
 from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 from linkstore.embeddings.names import get_embedding
 from linkstore.engines.bookkeeping import Backend

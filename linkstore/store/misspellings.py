@@ -14,10 +14,10 @@ import numpy as np
 
 from linkstore.core.arguments import quote_value
 from linkstore.core.arrays import normalize_vector
-from linkstore.core.calls import call_engine, call_plan
+from linkstore.core.calls import Operation, call_engine, call_plan
 from linkstore.core.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.core.links import LINKS_KEY, parse_links
-from linkstore.core.plans import Candidates, Documents, Nearest, Operation, Plan, StoredDocument
+from linkstore.core.plans import Documents, Nearest, Plan, StoredDocument, ask
 from linkstore.core.vocabulary import (
     Vocabulary,
     collect_names,
@@ -26,7 +26,6 @@ from linkstore.core.vocabulary import (
     make_unknown_type_error,
 )
 from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.contract import Manifest
 from linkstore.errors import FilterError, UnknownNameError
 from linkstore.store.schema_graph import read_schema
 from linkstore.strategies.base import SearchOptions, Strategy
@@ -132,8 +131,8 @@ def _find_unknown_name(
     backend: Backend, names: Vocabulary, filter: Filter | Condition | None
 ) -> Operation[UnknownNameError | None]:
     asked = names.checkable
-    missing = asked and asked - (yield call_engine(backend, backend.vocabulary(asked.storable)))
-    if missing and (yield call_engine(backend, backend.scan(None, 1))):
+    missing = asked and asked - (yield from call_engine(backend, backend.vocabulary(asked.storable)))
+    if missing and (yield from call_engine(backend, backend.scan(None, 1))):
         known = yield from _suggest_names(backend, filter, missing.fields)
         return make_unknown_name_error(missing, known)
     return None
@@ -167,7 +166,7 @@ def _suggest_names(
     if scope.needed & missing:
         return Vocabulary()
     if scope.always:
-        everything: Vocabulary = yield call_engine(backend, backend.vocabulary())
+        everything = yield from call_engine(backend, backend.vocabulary())
         return everything
     found = Vocabulary()
     for one in (yield from _read_sample(backend, scope, SAMPLE_SIZE)):
@@ -178,16 +177,16 @@ def _suggest_names(
 
 def _read_sample(backend: Backend, scope: Condition, count: int) -> Operation[list[StoredDocument]]:
     """Return some documents that pass a filter; none if too many would have to be searched for them."""
-    manifest: Manifest = yield call_engine(backend, backend.manifest())
+    manifest = yield from call_engine(backend, backend.manifest())
     direction = normalize_vector(np.ones(manifest.dimension or 1, dtype=np.float32))
 
     def plan() -> Plan[list[StoredDocument]]:
-        near: Candidates = yield Nearest(vector=direction, k=count)
-        stored: list[StoredDocument] = yield Documents(refs=near.refs)
+        near = yield from ask(Nearest(vector=direction, k=count))
+        stored = yield from ask(Documents(refs=near.refs))
         return stored
 
     try:
-        found: list[StoredDocument] = yield call_plan(backend, plan(), scope)
+        found = yield from call_plan(backend, plan(), scope)
     except FilterError:
         return []
     return found

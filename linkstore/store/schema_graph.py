@@ -11,14 +11,14 @@ import orjson
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import require, require_list
-from linkstore.core.calls import call_engine, call_plan
+from linkstore.core.calls import Operation, call_engine, call_plan
 from linkstore.core.links import Link, parse_links
-from linkstore.core.plans import Operation, StoredDocument, read_documents
+from linkstore.core.plans import read_documents
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Record
 from linkstore.errors import SchemaError
 from linkstore.store.schema import TYPE_FIELD, Mode, Problem, RecordedSchema, Relation, Schema, check_mode
-from linkstore.strategies.traversal import Hop, follow_tags
+from linkstore.strategies.traversal import follow_tags
 
 Tag = tuple[str, str]
 MAX_SHOWN: Final = 1_000
@@ -334,7 +334,7 @@ class _RelinkedDocument:
 
 def read_schema(backend: Backend) -> Operation[RecordedSchema | None]:
     """Return the schema of a store with its mode, or None without one."""
-    text: str | None = yield call_engine(backend, backend.note(SCHEMA_NOTE))
+    text = yield from call_engine(backend, backend.note(SCHEMA_NOTE))
     return None if text is None else RecordedSchema.from_json(text)
 
 
@@ -361,7 +361,7 @@ def check_links(backend: Backend, links: Mapping[str, tuple[Link, ...]]) -> Oper
     recorded = (yield from read_schema(backend)) if links else None
     if recorded is None:
         return
-    stored: list[StoredDocument] = yield call_plan(backend, read_documents(tuple(links)))
+    stored = yield from call_plan(backend, read_documents(tuple(links)))
     documents = [_RelinkedDocument(one.id, one.metadata, links[one.id]) for one in stored]
     problems = yield from find_problems(backend, recorded.schema, documents)
     yield from _enforce_mode(backend, recorded.mode, problems, _describe_version(recorded.schema))
@@ -395,7 +395,7 @@ def _find_entered_tags(backend: Backend, tags: Sequence[Tag]) -> Operation[set[T
     """Return the tags that links of a stored document lead in from."""
     if not tags:
         return set()
-    hop: Hop = yield call_plan(backend, follow_tags(tags, "in", take=1, cap=0))
+    hop = yield from call_plan(backend, follow_tags(tags, "in", take=1, cap=0))
     return {tags[at] for at in hop.source[hop.size > 0].tolist()}
 
 
@@ -430,7 +430,7 @@ def record_problems(backend: Backend, problems: Sequence[Problem]) -> Operation[
         added = [[problem.id, problem.text] for problem in problems]
         return orjson.dumps([*known, *added][-KEPT:]).decode()
 
-    if not (yield call_engine(backend, backend.change_note(PROBLEMS_NOTE, add, _MAX_TRIES))):
+    if not (yield from call_engine(backend, backend.change_note(PROBLEMS_NOTE, add, _MAX_TRIES))):
         raise SchemaError(
             f"{len(problems)} problems with the schema could not be recorded, because other writers recorded"
             f" some during each of {_MAX_TRIES} tries; nothing was written, so write the documents again"
@@ -439,7 +439,7 @@ def record_problems(backend: Backend, problems: Sequence[Problem]) -> Operation[
 
 def read_problems(backend: Backend) -> Operation[list[Problem]]:
     """Return the problems that the mode ``warn`` recorded, oldest first."""
-    text: str | None = yield call_engine(backend, backend.note(PROBLEMS_NOTE))
+    text = yield from call_engine(backend, backend.note(PROBLEMS_NOTE))
     known: Iterable[tuple[str, str]] = orjson.loads(text) if text else ()
     return [Problem(id=id, text=told) for id, told in known]
 
@@ -455,7 +455,7 @@ def set_schema(backend: Backend, schema: Schema | None, mode: Mode) -> Operation
         SchemaError: If the version is not higher than the recorded one, or in the mode ``strict`` if the
             schema does not allow all stored documents.
     """
-    before: str | None = yield call_engine(backend, backend.note(SCHEMA_NOTE))
+    before = yield from call_engine(backend, backend.note(SCHEMA_NOTE))
     if schema is None:
         yield from _write_schema_note(backend, None, before)
         return None
@@ -474,7 +474,7 @@ def _scan_graph(
     """Return the graph of all documents, each of which is looked at."""
     graph = TypedGraph(type_field)
     after: str | None = None
-    while records := (yield call_engine(backend, backend.scan(after, SCHEMA_BATCH))):
+    while records := (yield from call_engine(backend, backend.scan(after, SCHEMA_BATCH))):
         for record in records:
             graph.add(record.id, record.metadata, record.links)
             look(record)
@@ -527,7 +527,7 @@ def _write_schema_note(
     backend: Backend, recorded: RecordedSchema | None, before: str | None
 ) -> Operation[None]:
     value = recorded.to_json() if recorded else None
-    if (yield call_engine(backend, backend.set_note(SCHEMA_NOTE, value, before))) != value:
+    if (yield from call_engine(backend, backend.set_note(SCHEMA_NOTE, value, before))) != value:
         raise SchemaError(
             "another client set a schema at the same time; look at store.schema() and try again"
         )

@@ -11,13 +11,11 @@ import numpy as np
 
 from linkstore.core.arguments import quote_value
 from linkstore.core.arrays import Floats, convert_numbers, normalize_vector
-from linkstore.core.calls import call_engine, call_plan, run
+from linkstore.core.calls import Operation, call_engine, call_plan, run
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hits
 from linkstore.core.links import AnyLink
-from linkstore.core.plans import Operation
 from linkstore.embeddings.names import LEAST_SIMILARITY
-from linkstore.engines.contract import Manifest
 from linkstore.errors import EmbeddingError, StrategyError
 from linkstore.store.base import StoreBase
 from linkstore.store.misspellings import check_known_names, describe_mistake
@@ -242,12 +240,12 @@ class SearchMethods(StoreBase):
         question = replace(question, least_similarity=least, lexical=self._lexical)
         check_depth(strategy, strategy.hops, self._max_depth)
         vector = (yield from self._embedding.embed_query(text, options.scope)) if given is None else given
-        manifest: Manifest = yield call_engine(backend, backend.manifest())
+        manifest = yield from call_engine(backend, backend.manifest())
         question = replace(question, vector=normalize_vector(vector, manifest.dimension))
         plan = limit_depth(strategy.plan(question), strategy, self._max_depth)
         if reached is not None:
             plan = count_reached(plan, reached)
-        found: Hits = yield call_plan(backend, plan, options.scope)
+        found = yield from call_plan(backend, plan, options.scope)
         hits = yield from strategy.judged(question, found)
         if not hits and (mistake := (yield from describe_mistake(backend, options))):
             return replace(hits, reason=f"{hits.reason}; {mistake}")

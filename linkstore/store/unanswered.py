@@ -13,8 +13,7 @@ from typing import Final
 
 import orjson
 
-from linkstore.core.calls import call_engine
-from linkstore.core.plans import Operation
+from linkstore.core.calls import Operation, call_engine
 from linkstore.engines.bookkeeping import Backend
 from linkstore.errors import LinkStoreError
 
@@ -45,7 +44,7 @@ class UnansweredQuestion:
 
 def read_unanswered(backend: Backend) -> Operation[list[UnansweredQuestion]]:
     """Return the questions that are kept, the most frequent first, then the latest."""
-    text: str | None = yield call_engine(backend, backend.note(UNANSWERED_NOTE))
+    text = yield from call_engine(backend, backend.note(UNANSWERED_NOTE))
     rows = orjson.loads(text) if text else {}
     found = [
         UnansweredQuestion(question=question, count=count, last=datetime.fromisoformat(last))
@@ -68,6 +67,6 @@ def record_unanswered(backend: Backend, questions: Iterable[str]) -> Operation[N
         return orjson.dumps(dict(list(rows.items())[-MAX_KEPT:])).decode()
 
     try:
-        yield call_engine(backend, backend.change_note(UNANSWERED_NOTE, count, _MAX_TRIES))
+        yield from call_engine(backend, backend.change_note(UNANSWERED_NOTE, count, _MAX_TRIES))
     except LinkStoreError as error:
         _LOG.debug("a question without an answer is not kept: %s", error)

@@ -13,7 +13,7 @@ import numpy as np
 from linkstore.core.arguments import omit_none, require_at_least, require_within
 from linkstore.core.arrays import Floats, Ints, find_positions, is_member
 from linkstore.core.hits import Chain, Hits, Triple
-from linkstore.core.plans import Documents, Ids, Plan, StoredDocument, Tags, rank_refs
+from linkstore.core.plans import Documents, Ids, Plan, Tags, ask, rank_refs
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
 from linkstore.strategies.first_stage import FirstStage, add_own_starts, find_doubt, run_first_stage
 from linkstore.strategies.names import NAMING_KINDS, find_named_documents
@@ -132,7 +132,7 @@ def select_edges(trail: Trail, edges: Edges) -> Plan[list[Edge]]:
     groups, at = np.unique(edges.group, return_inverse=True)
     if not len(groups):
         return []
-    tags: list[tuple[str, str]] = yield Tags(groups=groups)
+    tags = yield from ask(Tags(groups=groups))
     columns = (edges.source, edges.target, at, edges.forward, weight)
     best: dict[tuple[int, int, str], Edge] = {}
     for source, target, group, forward, weight in zip(*(column.tolist() for column in columns), strict=True):
@@ -160,7 +160,7 @@ def find_chains(
         depth: The maximum number of edges of a chain.
         keep: How many chains to one document are kept that have the same length and kinds, the strongest.
     """
-    ids: list[str] = yield Ids(refs=trail.refs)
+    ids = yield from ask(Ids(refs=trail.refs))
     leaving: dict[int, list[Edge]] = defaultdict(list)
     for edge in sorted(edges, key=lambda edge: (-edge.weight, ids[edge.target], edge.kind)):
         leaving[edge.source].append(edge)
@@ -432,7 +432,7 @@ def _make_chains(
 ) -> Plan[dict[int, tuple[Chain, ...]]]:
     """Make the chains of each position, with the labels and data that documents give to their links."""
     involved = sorted({at for ways in shown.values() for way in ways for at in way.positions})
-    stored: list[StoredDocument] = yield Documents(refs=trail.refs[involved])
+    stored = yield from ask(Documents(refs=trail.refs[involved]))
     documents = dict(zip(involved, stored, strict=True))
     texts = LinkTexts(documents, question)
 

@@ -13,12 +13,12 @@ from langchain_core.documents import Document
 
 from linkstore.core.arguments import require_at_least, require_having, require_list, require_within
 from linkstore.core.arrays import Floats
-from linkstore.core.calls import Call
+from linkstore.core.calls import Operation, call
 from linkstore.core.documents import keep_storable
 from linkstore.core.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.links import SUGGESTED, AnyLink, Link, merge_links
-from linkstore.core.plans import Operation, Plan, Side
+from linkstore.core.plans import Plan, Side
 from linkstore.errors import StrategyError
 
 if TYPE_CHECKING:
@@ -86,14 +86,14 @@ def _ask_reranker(reranker: Any, question: str, documents: Sequence[Document]) -
             Document(id=one.id, page_content=one.page_content, metadata={**one.metadata, _POSITION: position})
             for position, one in enumerate(documents)
         ]
-        asking = reranker.compress_documents, reranker.acompress_documents, (copies, question)
-        kept: Sequence[Document] = yield Call(*asking)
+        compress, acompress = reranker.compress_documents, reranker.acompress_documents
+        kept = yield from call(compress, acompress, copies, question)
         return _score_by_order([one.metadata.get(_POSITION) for one in kept], len(documents))
     texts = tuple(one.page_content for one in documents)
     if hasattr(reranker, "score"):
-        scores = yield Call(reranker.score, arguments=([(question, text) for text in texts],))
+        scores = yield from call(reranker.score, None, [(question, text) for text in texts])
     else:
-        scores = yield Call(reranker, arguments=(question, texts))
+        scores = yield from call(reranker, None, question, texts)
     return _check_scores(scores, len(texts))
 
 

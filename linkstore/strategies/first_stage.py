@@ -113,14 +113,14 @@ def run_first_stage(
     words ``lexical``, the question has it.
     """
     lexical = question.lexical if lexical is None else lexical
-    near: plans.Candidates = yield plans.Nearest(vector=question.vector, k=pool, filter=question.seed_filter)
+    near = yield from plans.ask(plans.Nearest(vector=question.vector, k=pool, filter=question.seed_filter))
     found, unknown = yield from _search_by_words(trail, question, pool if lexical else 0)
     refs = sort_unique(np.concatenate((near.refs, found.refs)))
     similarity = np.zeros(len(refs), dtype=np.float32)
     similarity[np.searchsorted(refs, near.refs)] = near.similarity
     others = refs[~is_member(refs, near.refs)]
     if len(others):
-        vectors: Floats = yield plans.Vectors(refs=others)
+        vectors = yield from plans.ask(plans.Vectors(refs=others))
         similarity[np.searchsorted(refs, others)] = cosine_similarities(vectors, question.vector)
     words = np.zeros(len(refs), dtype=np.float32)
     if len(found.refs):
@@ -161,7 +161,7 @@ def find_doubt(
     if stage.highest >= least or len(unknown) < enough:
         return
     nearest = stage.refs[np.argsort(-stage.similarity, kind="stable")[:SLIP_DOCUMENTS]]
-    documents: list[plans.StoredDocument] = yield plans.Documents(refs=nearest)
+    documents = yield from plans.ask(plans.Documents(refs=nearest))
     written = {word for one in documents for word in tokenize(one.text[:SLIP_CHARACTERS])}
     unknown = tuple(word for word in unknown if not _is_slip(word, written))
     if len(unknown) >= enough:
@@ -184,7 +184,7 @@ def _search_by_words(
     if not asked or not pool:
         return none
     try:
-        found: plans.LexicalMatches = yield plans.Lexical(terms=asked, k=pool, filter=question.seed_filter)
+        found = yield from plans.ask(plans.Lexical(terms=asked, k=pool, filter=question.seed_filter))
     except CapabilityError as error:
         trail.cut("lexical", len(asked), 0, f"words not looked up: {error}")
         return none
@@ -214,7 +214,7 @@ def find_seeds(
 
     Returns them and the highest similarity of any document, even below the minimum, None for an empty store.
     """
-    near: plans.Candidates = yield plans.Nearest(vector=question.vector, k=k, filter=question.seed_filter)
+    near = yield from plans.ask(plans.Nearest(vector=question.vector, k=k, filter=question.seed_filter))
     above = near.similarity >= np.float32(controls.floor)
     trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
     found = FoundDocuments.unlinked(near.refs[above], near.similarity[above])
@@ -246,8 +246,8 @@ def add_own_starts(
 
 def fetch_roots(trail: Trail, question: Question) -> Plan[plans.Candidates]:
     """Fetch the roots that the question names by id."""
-    found: plans.Candidates = yield plans.Find(
-        ids=question.roots, vector=question.vector, filter=question.seed_filter
+    found = yield from plans.ask(
+        plans.Find(ids=question.roots, vector=question.vector, filter=question.seed_filter)
     )
     trail.cut("filter", found.filtered, 0, "initial_roots that seed_filter excludes")
     missing = len(set(question.roots)) - len(found.refs) - found.filtered
@@ -270,7 +270,7 @@ def fetch_linked(trail: Trail, known: Ints, question: Question, controls: Traver
             if (link.leads_out if leave == "out" else link.leads_in) and controls.weight_of(link.kind) > 0
         ]
         tags = tuple((link.kind, link.tag) for link in usable)
-        refs: Ints = yield plans.Resolve(tags=tags)
+        refs = yield from plans.ask(plans.Resolve(tags=tags))
         weights = np.array([link.weight * controls.weight_of(link.kind) for link in usable], dtype=np.float32)
         hop = yield from follow_groups(
             refs[refs >= 0],
@@ -441,7 +441,7 @@ class Words(Strategy):
                 reason += f", of the about {POSTINGS:,} that were looked at"
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         refs, score = found.refs[kept], found.score[kept]
-        vectors: Floats = yield plans.Vectors(refs=refs)
+        vectors = yield from plans.ask(plans.Vectors(refs=refs))
         similarity = cosine_similarities(vectors, question.vector)
         weight = np.ones(len(refs), dtype=np.float32)
         positions = trail.add(FoundDocuments(refs=refs, similarity=similarity, weight=weight))

@@ -10,7 +10,7 @@ import numpy as np
 from linkstore.core.arguments import require_at_least, require_within
 from linkstore.core.arrays import Floats, Ints, cosine_similarities, is_member, sort_unique
 from linkstore.core.hits import Hits
-from linkstore.core.plans import Plan, Vectors, rank_refs
+from linkstore.core.plans import Plan, Vectors, ask, rank_refs
 from linkstore.strategies.base import Question, Traversing
 from linkstore.strategies.first_stage import find_seeds
 from linkstore.strategies.results import (
@@ -129,7 +129,7 @@ class Mmr(Traversing):
         if not len(found):
             return report_none_found(trail, question, self.fetch_k, self, highest)
         positions = trail.add(found)
-        pool.add(positions, trail.score[positions], (yield Vectors(refs=found.refs)))
+        pool.add(positions, trail.score[positions], (yield from ask(Vectors(refs=found.refs))))
         yield from self._pick(trail, pool, question)
         return (yield from self._make_result(trail, pool, question))
 
@@ -173,7 +173,7 @@ class Mmr(Traversing):
         before = trail.refs
         positions = yield from apply_beam(trail, trail.add(found, depth), self)
         pool.drop(np.flatnonzero(is_member(before, trail.refs[positions])))
-        vectors: Floats = yield Vectors(refs=trail.refs[positions])
+        vectors = yield from ask(Vectors(refs=trail.refs[positions]))
         pool.add(positions, trail.score[positions], vectors)
 
     def _make_result(self, trail: Trail, pool: CandidatePool, question: Question) -> Plan[Hits]:

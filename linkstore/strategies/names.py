@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from linkstore.core import plans
-from linkstore.core.arrays import Floats, Ints, cosine_similarities, sort_unique
+from linkstore.core.arrays import Ints, cosine_similarities, sort_unique
 from linkstore.core.documents import is_storable
 from linkstore.core.lexical import MAX_QUESTION_CHARACTERS, extract_terms
 from linkstore.core.plans import Plan
@@ -149,7 +149,7 @@ def find_named_documents(
     edges, mentions, taken = yield from _find_tags(names, question, kinds, cap)
     refs = yield from _find_candidates(names, question, best)
     if len(refs):
-        documents: list[plans.StoredDocument] = yield plans.Documents(refs=refs)
+        documents = yield from plans.ask(plans.Documents(refs=refs))
         for ref, document in zip(refs.tolist(), documents, strict=True):
             mentions += (
                 one
@@ -160,9 +160,9 @@ def find_named_documents(
     if not meant:
         return NONE_FOUND, False
     found = np.array(sorted({one.ref for one, _ in meant}), dtype=np.int64)
-    vectors: Floats = yield plans.Vectors(refs=found)
+    vectors = yield from plans.ask(plans.Vectors(refs=found))
     similarity = cosine_similarities(vectors, question.vector)
-    ids: list[str] = yield plans.Ids(refs=found)
+    ids = yield from plans.ask(plans.Ids(refs=found))
     place = {ref: at for at, ref in enumerate(found.tolist())}
     chosen: dict[int, tuple[float, int]] = {}
     for one, share in meant:
@@ -193,7 +193,7 @@ def _find_tags(
     grams = [
         (place, kind, name) for name, places in names.places.items() for place in places for kind in kinds
     ]
-    refs: Ints = yield plans.Resolve(tags=tuple((kind, name) for _, kind, name in grams))
+    refs = yield from plans.ask(plans.Resolve(tags=tuple((kind, name) for _, kind, name in grams)))
     known, first = np.unique(refs, return_index=True)
     named = np.sort(first[known >= 0])
     hop = yield from follow_groups(
@@ -231,11 +231,11 @@ def _find_candidates(names: QuestionNames, question: Question, best: Ints) -> Pl
     words = dict.fromkeys(word.strip(_AROUND_IDS) for word in question.text[:MAX_QUESTION_CHARACTERS].split())
     ids = [word for word in words if not word.isalpha() and is_storable(word)][:MAX_SEARCHED_WORDS]
     if ids:
-        known: plans.Candidates = yield plans.Find(ids=tuple(ids), filter=question.seed_filter)
+        known = yield from plans.ask(plans.Find(ids=tuple(ids), filter=question.seed_filter))
         parts.append(known.refs)
     if names.rare:
-        found: plans.LexicalMatches = yield plans.Lexical(
-            terms=tuple(names.rare), k=2 * READ, filter=question.seed_filter
+        found = yield from plans.ask(
+            plans.Lexical(terms=tuple(names.rare), k=2 * READ, filter=question.seed_filter)
         )
         parts.append(found.refs)
     return sort_unique(np.concatenate(parts))

@@ -9,7 +9,16 @@ import numpy as np
 
 from linkstore.core.arrays import Floats, Ints
 from linkstore.core.links import LINKS_KEY, Link, parse_links
-from linkstore.core.plans import Candidates, Documents, Find, Ids, Plan, Side, StoredDocument, Tags, Vectors
+from linkstore.core.plans import (
+    Documents,
+    Find,
+    Ids,
+    Plan,
+    Side,
+    Tags,
+    Vectors,
+    ask,
+)
 from linkstore.strategies.traversal import follow_links
 
 MAX_SHOWN_MEMBERS: Final = 1000
@@ -48,11 +57,11 @@ class Neighbours:
 
 def find_neighbours(id: str) -> Plan[Neighbours | None]:
     """Return the neighbours of the document with this id, or None if there is no such document."""
-    found: Candidates = yield Find(ids=(id,))
+    found = yield from ask(Find(ids=(id,)))
     if not len(found.refs):
         return None
-    documents: list[StoredDocument] = yield Documents(refs=found.refs)
-    vectors: Floats = yield Vectors(refs=found.refs)
+    documents = yield from ask(Documents(refs=found.refs))
+    vectors = yield from ask(Vectors(refs=found.refs))
     own = parse_links({LINKS_KEY: documents[0].metadata.get(LINKS_KEY)}, id)
     outgoing = yield from _find_side(found.refs, vectors[0], "out", [link for link in own if link.leads_out])
     incoming = yield from _find_side(found.refs, vectors[0], "in", [link for link in own if link.leads_in])
@@ -63,8 +72,8 @@ def _find_side(refs: Ints, vector: Floats, leave: Side, own: list[Link]) -> Plan
     hop = yield from follow_links(
         refs, leave, vector=vector, take=MAX_SHOWN_MEMBERS, cap=MAX_SHOWN_MEMBERS, exclude=refs
     )
-    tags: list[tuple[str, str]] = yield Tags(groups=hop.groups)
-    members: list[str] = yield Ids(refs=hop.reached.refs)
+    tags = yield from ask(Tags(groups=hop.groups))
+    members = yield from ask(Ids(refs=hop.reached.refs))
     ids: dict[tuple[str, str], list[str]] = {}
     for position, other in zip(hop.reached.group.tolist(), members, strict=True):
         ids.setdefault(tags[position], []).append(other)

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, Final, Protocol, TypeVar
 
-from linkstore.core.calls import observe_plan
+from linkstore.core.calls import Operation, observe_plan
 from linkstore.core.hits import Hits
-from linkstore.core.plans import Fetch, Members, Operation, Plan
+from linkstore.core.plans import Fetch, Members, Plan
 
 T = TypeVar("T")
 _OBSERVER_LOG: Final = logging.getLogger("linkstore")
@@ -136,7 +136,7 @@ def observe_search(
 def count_reached(plan: Plan[T], reached: list[int]) -> Plan[T]:
     """Run a plan, and append to ``reached`` how many documents each step along links gave."""
 
-    def told(fetch: Fetch, answer: Any) -> None:
+    def told(fetch: Fetch[Any], answer: Any) -> None:
         if isinstance(fetch, Members):
             reached.append(len(answer.refs))
 

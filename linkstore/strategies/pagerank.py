@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from linkstore.core.arguments import omit_none, require_at_least, require_within
 from linkstore.core.arrays import Floats, Ints, find_positions, is_member
+from linkstore.core.calls import Operation
 from linkstore.core.hits import Hits
-from linkstore.core.plans import Operation, Plan, number_equals, rank_refs
+from linkstore.core.plans import Plan, number_equals, rank_refs
 from linkstore.strategies.base import (
     HopDirection,
     Question,

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from langchain_core.documents import Document
 
 from linkstore.core import plans
 from linkstore.core.arguments import MAX_SETTING
-from linkstore.core.arrays import Bools, Floats, Ints, is_member, sort_unique
+from linkstore.core.arrays import Floats, Ints, is_member, sort_unique
 from linkstore.core.display import format_count
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.hits import Hit, Hits, Path, Step
@@ -25,6 +25,7 @@ from linkstore.core.plans import Plan, number_equals, rank_refs
 from linkstore.strategies.base import Question, Strategy, Traversing
 from linkstore.strategies.traversal import NO_EDGES, NO_REFS, QUERY, Edges, Trail
 
+RankedT = TypeVar("RankedT", plans.Candidates, plans.LexicalMatches)
 SECTION_KINDS: Final = frozenset({"section"})
 """The kind of link that names a chunk by its page and section: ``/guide#install``."""
 PAGE_LOOKUP_FACTOR: Final = 4
@@ -43,9 +44,9 @@ def find_pages(refs: Ints) -> Plan[Ints]:
     Args:
         refs: (n,) documents.
     """
-    named: plans.Memberships = yield plans.Groups(refs=refs, side="in", kinds=SECTION_KINDS)
+    named = yield from plans.ask(plans.Groups(refs=refs, side="in", kinds=SECTION_KINDS))
     groups, at = np.unique(named.group, return_inverse=True)
-    tags: list[tuple[str, str]] = yield plans.Tags(groups=groups)
+    tags = yield from plans.ask(plans.Tags(groups=groups))
     names = [tag.partition("#")[0] for _, tag in tags]
     number = {name: place for place, name in enumerate(sorted(set(names)))}
     numbers = np.array([number[name] for name in names], dtype=np.int64)
@@ -99,7 +100,7 @@ def select_passing(trail: Trail, positions: Ints, question: Question) -> Plan[In
     """Return the positions whose documents may be returned."""
     if question.result_filter.always or not len(positions):
         return positions
-    passes: Bools = yield plans.Matching(refs=trail.refs[positions], filter=question.result_filter)
+    passes = yield from plans.ask(plans.Matching(refs=trail.refs[positions], filter=question.result_filter))
     return positions[passes]
 
 
@@ -138,24 +139,24 @@ def count_passed_over(kept: Ints, ranked: int, k: int) -> int:
 
 
 def fetch_first_returned(
-    trail: Trail, ask: Callable[[int], plans.Fetch], k: int, per_page: int | None
-) -> Plan[tuple[Any, Ints]]:
+    trail: Trail, make_fetch: Callable[[int], plans.Fetch[RankedT]], k: int, per_page: int | None
+) -> Plan[tuple[RankedT, Ints]]:
     """Fetch the best documents, and return the answer and the positions in it of those to return.
 
     With ``per_page``, more and more documents are fetched until ``k`` of enough pages are among them.
 
     Args:
         trail: The trail of the search, which records what is left out.
-        ask: Makes the fetch of a number of documents. Its answer has ``refs``, best first.
+        make_fetch: Makes the fetch of a number of documents. Its answer has ``refs``, best first.
         k: Maximum number of documents to return.
         per_page: Maximum number of one page, or None for any number.
     """
     if per_page is None:
-        answer = yield ask(k)
+        answer = yield from plans.ask(make_fetch(k))
         return answer, np.arange(len(answer.refs))
     wanted = min(PAGE_LOOKUP_FACTOR * k, MAX_SETTING)
     while True:
-        answer = yield ask(wanted)
+        answer = yield from plans.ask(make_fetch(wanted))
         kept = yield from limit_per_page(answer.refs, k, per_page)
         if len(kept) == k or len(answer.refs) < wanted:
             passed = count_passed_over(kept, len(answer.refs), k)
@@ -213,11 +214,11 @@ def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, Arrival]]:
 
     Ids are fetched only where edges to the same target have several sources.
     """
-    tags: list[Tag] = yield plans.Tags(groups=edges.group)
+    tags = yield from plans.ask(plans.Tags(groups=edges.group))
     differ = (edges.target[1:] == edges.target[:-1]) & (edges.source[1:] != edges.source[:-1])
     tied = sort_unique(edges.source[is_member(edges.target, edges.target[1:][differ])])
     tied = tied[tied != QUERY]
-    known: list[str] = (yield plans.Ids(refs=trail.refs[tied])) if len(tied) else []
+    known: list[str] = (yield from plans.ask(plans.Ids(refs=trail.refs[tied]))) if len(tied) else []
     ids = dict(zip(tied.tolist(), known, strict=True))
     best: dict[int, tuple[str, Tag, int]] = {}
     for position, source, tag in zip(edges.target.tolist(), edges.source.tolist(), tags, strict=True):
@@ -327,7 +328,7 @@ def make_hits(
     arrivals = yield from find_arrivals(trail, positions)
     paths = {position: _list_path(position, arrivals) for position in positions.tolist()}
     involved = list(dict.fromkeys(at for path in paths.values() for at in reversed(path)))
-    stored: list[plans.StoredDocument] = yield plans.Documents(refs=trail.refs[involved])
+    stored = yield from plans.ask(plans.Documents(refs=trail.refs[involved]))
     documents = dict(zip(involved, stored, strict=True))
     texts = LinkTexts(documents, question)
     steps = {at: _make_step(documents[at], at, arrivals.get(at), texts) for at in involved}

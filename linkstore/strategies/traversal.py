@@ -158,7 +158,7 @@ def follow_links(
         arrival: Which documents of each link group are wanted.
     """
     tested = links if leave == "out" else EVERYTHING
-    left: plans.Memberships = yield plans.Groups(refs=refs, side=leave, kinds=kinds, links=tested)
+    left = yield from plans.ask(plans.Groups(refs=refs, side=leave, kinds=kinds, links=tested))
     weights = np.array([weigh(kind) for kind in left.kinds], dtype=np.float32)[left.kind]
     path = np.ones(len(refs), dtype=np.float32) if strength is None else strength
     rows = weights > 0
@@ -198,8 +198,8 @@ def follow_groups(
     best = np.zeros(len(groups), dtype=np.float32)
     np.maximum.at(best, np.searchsorted(groups, group), strength)
     tested = links if arrive == "out" else EVERYTHING
-    reached: plans.ReachedMembers = yield plans.Members(
-        groups=groups, side=arrive, links=tested, strength=best, **arrival
+    reached = yield from plans.ask(
+        plans.Members(groups=groups, side=arrive, links=tested, strength=best, **arrival)
     )
     leaving, arriving = join_equal(group, groups[reached.group])
     edges = Edges(
@@ -220,7 +220,7 @@ def follow_tags(tags: Sequence[tuple[str, str]], arrive: Side, **arrival: Unpack
 
     The sources of the edges are positions in ``tags``. Those that no document has are left out.
     """
-    groups: Ints = yield plans.Resolve(tags=tuple(tags))
+    groups = yield from plans.ask(plans.Resolve(tags=tuple(tags)))
     there = np.flatnonzero(groups >= 0)
     return (yield from follow_groups(groups[there], arrive, source=there, **arrival))
 
@@ -370,7 +370,7 @@ def note_cuts(trail: Trail, hop: Hop, depth: int, controls: Traversing) -> Plan[
     trail.cut("filter", hop.reached.filtered_links, depth, EXCLUDED_LINKS_NOTE)
     hubs = hop.groups[hop.reached.sizes > controls.hub_cap]
     if len(hubs):
-        tags: list[tuple[str, str]] = yield plans.Tags(groups=hubs)
+        tags = yield from plans.ask(plans.Tags(groups=hubs))
         shown = ", ".join(f"{kind} {tag}" for kind, tag in sorted(tags)[:MAX_SHOWN_HUBS])
         more = "" if len(hubs) <= MAX_SHOWN_HUBS else f" and {len(hubs) - MAX_SHOWN_HUBS} more"
         trail.cut("hub", len(hubs), depth, f"more than hub_cap {controls.hub_cap} members: {shown}{more}")
@@ -436,13 +436,13 @@ class _DepthLimit:
         self._documents: dict[int, int] = {}
         self._groups: dict[int, int] = {}
 
-    def check(self, fetch: plans.Fetch) -> None:
+    def check(self, fetch: plans.Fetch[Any]) -> None:
         """Raise if the fetch follows one link more than allowed."""
         if isinstance(fetch, plans.Members):
             depth = max((self._groups.get(group, -1) for group in fetch.groups.tolist()), default=-1) + 1
             check_depth(self._strategy, depth, self._max_depth)
 
-    def learn(self, fetch: plans.Fetch, answer: Any) -> None:
+    def learn(self, fetch: plans.Fetch[Any], answer: Any) -> None:
         """Note how far away is what an answer contains."""
         match fetch:
             case plans.Nearest() | plans.Find() | plans.Lexical():

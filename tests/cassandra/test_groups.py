@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
-from linkstore.core.calls import run
+from linkstore.core.calls import drive
 from linkstore.engines.cassandra.members import MAX_REMEMBERED_HUBS, GroupReader
 from linkstore.engines.cassandra.reading import MAX_KEYS_PER_STATEMENT, RowFetcher
 from linkstore.engines.cassandra.statements import READ_MEMBER_TAGS, READ_MEMBERS
@@ -34,7 +34,7 @@ class Server:
 
     def read(self, *groups: tuple[str, str], limit: int = 5):
         """Numbers of members of groups, and of those that were read with their states."""
-        found = run(self.reader.read(groups, "in", limit), self._answer)
+        found = drive(self.reader.read(groups, "in", limit), self._answer)
         return [(len(rows), sum(len(row) > 1 for row in rows)) for rows in found]
 
     def _answer(self, requests):

@@ -10,7 +10,7 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 
 import numpy as np
 
-from linkstore.core.calls import run
+from linkstore.core.calls import drive
 from linkstore.core.filters import EVERYTHING
 from linkstore.core.plans import Candidates, Ids, Nearest
 from linkstore.engines.cassandra.codec import DocumentVersion
@@ -40,6 +40,6 @@ def test_a_search_among_ties_does_not_read_the_store_because_a_candidate_is_gone
         (search,) = requests.statements
         return [[(f"{n:06}",) for n in range(search.limit)]]
 
-    found: Candidates = run(reader.nearest(Nearest(vector=VECTOR, k=2)), answer)
-    assert run(reader.ids(Ids(refs=found.refs)), answer) == ["000001", "000002"]
+    found: Candidates = drive(reader.nearest(Nearest(vector=VECTOR, k=2)), answer)
+    assert drive(reader.ids(Ids(refs=found.refs)), answer) == ["000001", "000002"]
     assert set(asked) == {"search for similar documents"}

@@ -9,7 +9,7 @@ from differential import DIMENSION, RandomGraph, assert_congruent
 from oracle import OracleBackend
 from stores import times
 
-from linkstore.core.plans import Operation
+from linkstore.core.plans import EngineOperation
 from linkstore.engines.contract import Change, Manifest, Written
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 
@@ -22,7 +22,7 @@ class Flushing(EmbeddedBackend):
 
     writes = 0
 
-    def write(self, change: Change) -> Operation[Written]:
+    def write(self, change: Change) -> EngineOperation[Written]:
         written = yield from super().write(change)
         self.writes += 1
         if self.writes % 2:

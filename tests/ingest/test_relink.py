@@ -75,7 +75,9 @@ PAGE = st.builds(
     page,
     st.integers(0, 5),
     st.integers(0, len(TITLES) - 1),
-    st.lists(st.integers(0, len(SENTENCES) - 1), min_size=1, max_size=2),  # documents without text are left out
+    st.lists(
+        st.integers(0, len(SENTENCES) - 1), min_size=1, max_size=2
+    ),  # documents without text are left out
 )
 STEP = st.lists(PAGE, max_size=3, unique_by=lambda one: one.url) | st.sets(
     st.integers(0, 5).map("p{}.html".format), min_size=1, max_size=2

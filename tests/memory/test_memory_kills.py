@@ -92,13 +92,13 @@ def test_a_write_that_fails_leaves_no_part_of_a_turn(tmp_path, monkeypatch, fail
     with LinkStore.open(tmp_path / "memory") as store, ConversationMemory(store) as memory:
         memory.add("a", **said(0))
         before = store.backend.run(store.backend.survey())
-        requested = writing.request_add
+        requested = writing.add_documents
 
         def spoiled(store, documents):
             documents[min(fails_at, len(documents)) - 1].page_content = "\ud800"
             return requested(store, documents)
 
-        monkeypatch.setattr(writing, "request_add", spoiled)
+        monkeypatch.setattr(writing, "add_documents", spoiled)
         with pytest.raises(ValueError, match="surrogates"):
             memory.add(SessionKey(run_id="b"), **said(1))
         assert store.backend.run(store.backend.survey()) == before

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from searching import cuts, ids, store
 
-from linkstore.core.calls import run
+from linkstore.core.calls import drive
 from linkstore.core.links import Link
 from linkstore.core.plans import Groups, Ids, Memberships, Tags
 from linkstore.errors import StrategyError
@@ -49,7 +49,7 @@ def test_a_page_is_the_tag_before_the_fragment() -> None:
             case Tags(groups=groups):
                 return [("section", tags[group - 10]) for group in groups]
 
-    pages = run(find_pages(np.arange(7, 12)), wait)
+    pages = drive(find_pages(np.arange(7, 12)), wait)
     assert pages[0] == pages[3] == pages[4]
     assert len(set(pages.tolist())) == 3  # /b, /a, and the document that no page claims
 
@@ -72,7 +72,7 @@ def test_chunks_stand_by_score_and_then_by_id() -> None:
         return [names[ref] for ref in fetch.refs.tolist()]
 
     scores = np.array([0.5, 0.5, 0.9, 0.1], dtype=np.float32)
-    place = run(rank_within_pages(np.array([5, 6, 7, 8]), np.array([0, 0, 0, 1]), scores), wait)
+    place = drive(rank_within_pages(np.array([5, 6, 7, 8]), np.array([0, 0, 0, 1]), scores), wait)
     assert place.tolist() == [2, 1, 0, 0]
 
 
@@ -178,7 +178,7 @@ def test_spreading_takes_the_first_of_each_page(numbers, k, per_page) -> None:
                 return [("section", f"/{group}#x") for group in groups]
 
     expected = [at for at, page in enumerate(numbers) if numbers[:at].count(page) < per_page][:k]
-    assert run(limit_per_page(np.arange(len(pages)), k, per_page), wait).tolist() == expected
+    assert drive(limit_per_page(np.arange(len(pages)), k, per_page), wait).tolist() == expected
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5])

@@ -18,7 +18,7 @@ from conformance.lexical import LexicalCases
 from conformance.probe import QUERY_VECTOR
 from oracle import OracleBackend, OracleReader
 
-from linkstore.core.calls import answer_plan, run
+from linkstore.core.calls import answer_plan, drive
 from linkstore.core.filters import EVERYTHING
 from linkstore.core.lexical import extract_document_terms
 from linkstore.core.plans import Find
@@ -48,7 +48,7 @@ class Suite:
 
 def now(operation):
     """The answer of an oracle's operation."""
-    return run(operation, lambda request: request)
+    return drive(operation, lambda request: request)
 
 
 def part_with(case):
@@ -673,7 +673,7 @@ class TestARelinkWritesWhatItRead(Suite, part_with("test_an_update_that_was_ackn
 
     class Backend(BrokenBackend):
         def run(self, operation):
-            return run(operation, lambda request: request)
+            return drive(operation, lambda request: request)
 
         def relink(self, kinds, links):
             before = dict(self._open().records)

@@ -16,8 +16,7 @@ from stores import times
 
 from linkstore import LinkStore
 from linkstore.context import counter_of
-from linkstore.core.calls import make_call
-from linkstore.core.calls import run as drive
+from linkstore.core.calls import drive, make_call, run
 from linkstore.errors import BudgetError, DocumentError, StrategyError
 from linkstore.memory import ConversationMemory, SessionKey, sessions
 from linkstore.memory.forgetting import forget_turns
@@ -242,9 +241,9 @@ class MemoryCases:
     def test_the_turn_of_the_segment_that_is_about_the_question_is_first(self, memory):
         """Both segments say the same, but one of them speaks of the subject, some turns before."""
         small = ["What a grey day.", "I had toast.", "My bus was late.", "The shop is shut."]
-        for run, subject in (("a", "My sister is ill."), ("b", "The regatta begins in June.")):
+        for run_id, subject in (("a", "My sister is ill."), ("b", "The regatta begins in June.")):
             for query in (subject, *small, "Let us meet at the old lighthouse."):
-                memory.add(SessionKey(run_id=run, user_id="u"), query, entities=[])
+                memory.add(SessionKey(run_id=run_id, user_id="u"), query, entities=[])
         asked = SessionKey(run_id="asked", user_id="u")
         found = memory.recall(asked, "Where do we meet for the regatta?", everywhere=True).turns
         meetings = [turn.session.run_id for turn in found if "meet" in turn.query]
@@ -583,7 +582,7 @@ class MemoryCases:
 
             def make(call, calls=calls, stop=stop, inner=inner):
                 if next(calls) == stop:
-                    drive(inner)
+                    run(inner)
                 return make_call(call)
 
             drive(outer, make)

@@ -30,6 +30,7 @@ from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import (
     Candidates,
     Documents,
+    EngineOperation,
     Find,
     Groups,
     Ids,
@@ -39,7 +40,6 @@ from linkstore.core.plans import (
     Members,
     Memberships,
     Nearest,
-    Operation,
     Plan,
     ReachedMembers,
     Resolve,
@@ -69,7 +69,7 @@ from linkstore.errors import CapabilityError, StoreClosedError
 Tag = tuple[str, str]
 
 
-def refuse_words(reader: Reader, fetch: Lexical) -> Operation[LexicalMatches]:
+def refuse_words(reader: Reader, fetch: Lexical) -> EngineOperation[LexicalMatches]:
     """Refuse to search by words, as an engine without an index of words does."""
     yield from ()
     raise CapabilityError(f"{type(reader).__name__} has no lexical search; use a strategy such as Eager")
@@ -434,7 +434,7 @@ class OracleBackend(Backend):
         """Collect the names record by record."""
         return collect_record_names(self._open().records.values())
 
-    def vocabulary(self, asked: Vocabulary | None = None) -> Operation[Vocabulary]:
+    def vocabulary(self, asked: Vocabulary | None = None) -> EngineOperation[Vocabulary]:
         """Collect the names record by record, so that nothing has to be recorded."""
         found = yield from self.collect_names()
         return found if asked is None else asked & found
@@ -455,15 +455,15 @@ class OracleBackend(Backend):
         self._open()
         return []
 
-    def run(self, operation: Operation[T]) -> T:
+    def run(self, operation: EngineOperation[T]) -> T:
         """Drive an operation, which never waits."""
-        return calls.run(operation, _refuse_to_wait)
+        return calls.drive(operation, _refuse_to_wait)
 
-    async def arun(self, operation: Operation[T]) -> T:
+    async def arun(self, operation: EngineOperation[T]) -> T:
         """Drive an operation, which never waits."""
-        return await calls.arun(operation, _refuse_to_wait)
+        return await calls.adrive(operation, _refuse_to_wait)
 
-    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
+    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> EngineOperation[T]:
         """Answer from the state of the moment when the plan starts, as if only the scope were stored."""
         records = self._open().records.values()
         reader = OracleReader([record for record in records if scope.matches(record.metadata)])

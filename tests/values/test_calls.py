@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from linkstore.core.calls import Call, arun, call_engine, run
-from linkstore.core.plans import Operation
+from linkstore.core.calls import Call, Operation, arun, call_engine, request, run
 
 
 def double(number: int, *, add: int = 0) -> int:
@@ -20,10 +19,10 @@ async def adouble(number: int, *, add: int = 0) -> int:
     return 2 * number + add
 
 
-def asked(*calls: Call) -> Operation[list[int]]:
+def asked(*calls: Call[int]) -> Operation[list[int]]:
     answers = []
     for call in calls:
-        answers.append((yield call))
+        answers.append((yield from request(call)))
     return answers
 
 
@@ -56,7 +55,7 @@ def test_a_call_without_an_awaited_form_runs_in_a_thread():
 def test_an_error_is_raised_where_the_operation_waits(drive):
     def careful() -> Operation[str]:
         try:
-            yield Call(double, adouble, ("no number",), {"add": 1})
+            yield from request(Call(double, adouble, ("no number",), {"add": 1}))
         except TypeError:
             return "recovered"
         return "no error"
@@ -76,7 +75,7 @@ def test_an_engine_is_called_in_its_own_two_ways():
             raise NotImplementedError
 
     def nested() -> Operation[int]:
-        (found,) = yield call_engine(Engine(), asked(CALLS[0]))
+        (found,) = yield from call_engine(Engine(), asked(CALLS[0]))
         return found
 
     assert run(nested()) == asyncio.run(arun(nested())) == 6

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkstore.core.calls import answer_plan, run
+from linkstore.core.calls import answer_plan, drive
 from linkstore.core.plans import Ids, finish_ranking, mark_ties, rank_best, rank_by_group, rank_refs
 
 SCORES = st.sampled_from([-1.0, -0.5, -1e-30, -0.0, 0.0, 1e-30, 0.1, 0.5, float(np.float32(0.1)), 1.0])
@@ -64,7 +64,7 @@ def test_ranked_asks_by_a_fetch_of_names(table, take) -> None:
         yield from ()
         return [ids[ref - 100] for ref in fetch.refs]
 
-    found = run(answer_plan(rank_refs(refs, floats(scores), take), answer), str)
+    found = drive(answer_plan(rank_refs(refs, floats(scores), take), answer), str)
     expected = sorted(range(len(ids)), key=lambda at: (-np.float32(scores[at]), ids[at]))
     assert found.tolist() == expected[:take]
 

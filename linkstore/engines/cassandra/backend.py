@@ -10,7 +10,7 @@ from linkstore.core import calls
 from linkstore.core.calls import answer_plan
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.links import Link
-from linkstore.core.plans import Operation, Plan
+from linkstore.core.plans import EngineOperation, Plan
 from linkstore.core.vocabulary import Vocabulary, collect_names
 from linkstore.engines.bookkeeping import Backend, collect_record_names
 from linkstore.engines.cassandra import statements as cql
@@ -129,18 +129,18 @@ class CassandraBackend(Backend):
             " open another one where it is needed, LinkStore.cassandra(...)"
         )
 
-    def manifest(self) -> Operation[Manifest]:
+    def manifest(self) -> EngineOperation[Manifest]:
         """Read the table of settings, until an embedding is recorded there."""
         if self._manifest.dimension is None:
             self._manifest = (yield from tables.read_settings()).manifest
         return self._manifest
 
-    def claim(self, manifest: Manifest) -> Operation[Manifest]:
+    def claim(self, manifest: Manifest) -> EngineOperation[Manifest]:
         """Create the tables of documents and members, then record the embedding unless one is recorded."""
         self._manifest = yield from tables.claim_embedding(manifest, self._nodes, self._clock.now())
         return self._manifest
 
-    def write(self, change: Change) -> Operation[Written]:
+    def write(self, change: Change) -> EngineOperation[Written]:
         """Write in an order that leaves the store consistent if the client stops after any statement."""
         put, put_pages = tuple(change.put), tuple(change.put_pages)
         dimension = (yield from self.manifest()).dimension
@@ -165,7 +165,7 @@ class CassandraBackend(Backend):
         )
         return (yield from writer.apply(change, list(versions.values())))
 
-    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
+    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> EngineOperation[Written]:
         """Write only the column of links and the members derived from it."""
         if not (yield from self._is_claimed()):
             return Written()
@@ -173,48 +173,52 @@ class CassandraBackend(Backend):
         relinker = writing.Relinker(self._fetcher, self._derived_members)
         return (yield from relinker.replace(kinds, links))
 
-    def touch(self, times: Mapping[str, int]) -> Operation[int]:
+    def touch(self, times: Mapping[str, int]) -> EngineOperation[int]:
         """Write to the table of accesses."""
         if not (yield from self._is_claimed()):
             return 0
         lifetime = self._settings.ttl or 0
         return (yield from tables.record_accesses(self._fetcher, times, lifetime))
 
-    def accessed(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
+    def accessed(self, ids: Sequence[str]) -> EngineOperation[dict[str, int]]:
         """Read the table of accesses."""
         if not (yield from self._is_claimed()):
             return {}
         return (yield from tables.read_accesses(self._fetcher, ids))
 
-    def pages(self, source: str | None, urls: Sequence[str] | None = None) -> Operation[list[PageEntry]]:
+    def pages(
+        self, source: str | None, urls: Sequence[str] | None = None
+    ) -> EngineOperation[list[PageEntry]]:
         """Read the table of pages."""
         return (yield from tables.read_pages(source, urls))
 
-    def scan(self, after: str | None, limit: int) -> Operation[list[Record]]:
+    def scan(self, after: str | None, limit: int) -> EngineOperation[list[Record]]:
         """Read documents in token order, fewer at once where texts are long."""
         if not (yield from self._is_claimed()) or limit < 1:
             return []
         versions = yield from self._fetcher.whole(after, limit)
         return [version.record() for version in versions]
 
-    def links(self) -> Operation[StoredLinks]:
+    def links(self) -> EngineOperation[StoredLinks]:
         """Read the links of all documents."""
         claimed = yield from self._is_claimed()
         return (yield from read_links(self._fetcher if claimed else None))
 
-    def read_notes(self, names: Sequence[str] | None) -> Operation[dict[str, str]]:
+    def read_notes(self, names: Sequence[str] | None) -> EngineOperation[dict[str, str]]:
         """Read the table of settings."""
         return (yield from tables.read_notes(names))
 
-    def add_notes(self, names: Collection[str]) -> Operation[None]:
+    def add_notes(self, names: Collection[str]) -> EngineOperation[None]:
         """Write to the table of settings."""
         yield from tables.add_notes(names)
 
-    def exchange_note(self, name: str, value: str | None, expected: str | None) -> Operation[str | None]:
+    def exchange_note(
+        self, name: str, value: str | None, expected: str | None
+    ) -> EngineOperation[str | None]:
         """Write to the table of settings, with a lightweight transaction."""
         return (yield from tables.exchange_note(name, value, expected))
 
-    def collect_names(self) -> Operation[Vocabulary]:
+    def collect_names(self) -> EngineOperation[Vocabulary]:
         """Read all documents, without long texts."""
         names = Vocabulary()
         scan = self._fetcher.scan(cql.READ_ALL_VERSIONS)
@@ -222,15 +226,15 @@ class CassandraBackend(Backend):
             names |= collect_record_names(version.record() for version in read_versions(rows))
         return names
 
-    def flush(self) -> Operation[None]:
+    def flush(self) -> EngineOperation[None]:
         """Do nothing: the server updates its index with the documents."""
         yield from ()
 
-    def compact(self) -> Operation[None]:
+    def compact(self) -> EngineOperation[None]:
         """Do nothing: the servers compact on their own after ``gc_grace_seconds``."""
         yield from ()
 
-    def inspect(self, *, repair: bool) -> Operation[list[Finding]]:
+    def inspect(self, *, repair: bool) -> EngineOperation[list[Finding]]:
         """Compare members with the links and vectors of documents, and postings with their words.
 
         Repair deletes members and postings without a document, and writes those that are missing or differ.
@@ -251,17 +255,17 @@ class CassandraBackend(Backend):
         inspection = RowInspection(self._fetcher, self._derived, horizon)
         return findings + (yield from inspection.inspect(self._clock.now() if repair else None))
 
-    def run(self, operation: Operation[T]) -> T:
+    def run(self, operation: EngineOperation[T]) -> T:
         """Run an operation in the caller's thread."""
         self._check_open()
-        return calls.run(operation, self._executor.run)
+        return calls.drive(operation, self._executor.run)
 
-    async def arun(self, operation: Operation[T]) -> T:
+    async def arun(self, operation: EngineOperation[T]) -> T:
         """Run an operation on the caller's event loop."""
         self._check_open()
-        return await calls.arun(operation, self._executor.arun)
+        return await calls.adrive(operation, self._executor.arun)
 
-    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
+    def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> EngineOperation[T]:
         """Read what the plan fetches, and keep of each document what was read first."""
         claimed = yield from self._is_claimed()
         within = Scope(scope, self._fetcher, self._settings.scan_limit, self._history)
@@ -276,7 +280,7 @@ class CassandraBackend(Backend):
             if self._close_session:
                 self._close_session()
 
-    def _is_claimed(self) -> Operation[bool]:
+    def _is_claimed(self) -> EngineOperation[bool]:
         """Say whether the tables of documents and members exist."""
         return (yield from self.manifest()).dimension is not None
 

@@ -25,8 +25,7 @@ from io import BytesIO
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from linkstore.core import calls
-from linkstore.core.calls import Call
-from linkstore.core.plans import Operation
+from linkstore.core.calls import Call, Operation, call, request
 from linkstore.core.processes import Lock
 from linkstore.engines.cassandra import driver
 from linkstore.engines.cassandra.driver import (
@@ -266,7 +265,7 @@ class Executor:
 
     def _carry_out(self, requests: Requests) -> Operation[list[list[Row]]]:
         if requests.wait:
-            yield _pause(requests.wait)
+            yield from _pause(requests.wait)
         if not self.session.cluster.scheduler.is_alive():
             raise self._ended(requests.what)
         for cql in {statement.cql: None for statement in requests.statements if statement.level != "schema"}:
@@ -276,14 +275,14 @@ class Executor:
         limit = self._writing if "write" in levels else self._reading
         while flight.ready or flight.running or flight.failed:
             if flight.failed and not flight.running:
-                yield _pause(flight.turn_back(limit))
+                yield from _pause(flight.turn_back(limit))
             now = time.monotonic()
             while flight.ready and not flight.failed and len(flight.running) < limit.at(now):
                 attempts = flight.ready.popleft()
                 self._send(attempts, inbox, requests.what)
                 flight.running.add(attempts)
             soonest = min(attempts.expires for attempts in flight.running)
-            yield Call(inbox.wait, inbox.arrive, (max(0.0, soonest - time.monotonic()),))
+            yield from call(inbox.wait, inbox.arrive, max(0.0, soonest - time.monotonic()))
             flight.expire(time.monotonic())
             while inbox.items:
                 self._take(flight, *inbox.items.popleft())
@@ -388,9 +387,9 @@ class Executor:
         attempts = Attempts(Statement(cql=cql), since=time.monotonic())
         while cql not in self._prepared:
             try:
-                yield Call(self._prepare, arguments=(cql,))  # the driver blocks meanwhile
+                yield from call(self._prepare, None, cql)  # the driver blocks meanwhile
             except driver.ERRORS as error:
-                yield _pause(self._find_wait(attempts, diagnose(error), error, what))
+                yield from _pause(self._find_wait(attempts, diagnose(error), error, what))
 
     def _prepare(self, cql: str) -> None:
         """Prepare a text unless it is prepared. This blocks, and raises the driver's exceptions.
@@ -402,8 +401,8 @@ class Executor:
                 self._prepared[cql] = self.session.prepare(self._name_tables(cql))
 
 
-def _pause(seconds: float) -> Call:
-    return Call(time.sleep, asyncio.sleep, (seconds,))
+def _pause(seconds: float) -> Operation[None]:
+    return request(Call(time.sleep, asyncio.sleep, (seconds,)))
 
 
 class _RoutedStatement(query.BoundStatement):  # type: ignore[misc]

@@ -26,7 +26,7 @@ from linkstore.core.lexical import (
     inverse_frequency,
     select_affordable,
 )
-from linkstore.core.plans import Lexical, LexicalMatches, Operation, finish_ranking, rank_best
+from linkstore.core.plans import EngineOperation, Lexical, LexicalMatches, finish_ranking, rank_best
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import SINGLE_STATE_OFFSET, DocumentVersion, unpack_set
 from linkstore.engines.cassandra.derived import (
@@ -39,7 +39,7 @@ from linkstore.engines.cassandra.derived import (
     list_partitions,
 )
 from linkstore.engines.cassandra.reading import MetDocuments, Scope, remember
-from linkstore.engines.cassandra.statements import Requests, Statement
+from linkstore.engines.cassandra.statements import Requests, Statement, send
 from linkstore.errors import CapabilityError, FilterError
 
 MAX_ALWAYS_COUNTED: Final = 1_000
@@ -268,7 +268,7 @@ class WordSearch:
         self._corpus = corpus
         self._indexed = indexed
 
-    def look_up(self, words: Sequence[str], scope: Scope) -> Operation[WordLookup]:
+    def look_up(self, words: Sequence[str], scope: Scope) -> EngineOperation[WordLookup]:
         """Read the documents of the words that are not left out, and count all documents if necessary.
 
         Only documents of the scope are read and counted.
@@ -311,7 +311,7 @@ class WordSearch:
         parts = EVERY_DOCUMENT_SHARDS * self._buckets
         return self._make_readings(EVERY_DOCUMENT, -(-COUNT_SAMPLE_SIZE // parts), MAX_COUNTED // parts)
 
-    def _read(self, readings: Sequence[PostingReading], scope: Scope) -> Operation[None]:
+    def _read(self, readings: Sequence[PostingReading], scope: Scope) -> EngineOperation[None]:
         """Read until each reading has the wanted rows, or looked at enough, or there are no more.
 
         A count does not have to read all documents of a scope, so they do not count to its limit.
@@ -320,7 +320,7 @@ class WordSearch:
         while open_ := [one for one in readings if one.unfinished]:
             sizes = [_choose_page_size(one, growth, scope) for one in open_]
             statements = tuple(one.make_statement(size) for one, size in zip(open_, sizes, strict=True))
-            answers: list[list[ServerPosting]] = yield Requests(statements=statements, what="look words up")
+            answers = yield from send(Requests(statements=statements, what="look words up"))
             held = None
             if not scope.everything:
                 of = list(zip(open_, answers, strict=True))

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from linkstore.core.plans import Operation
+from linkstore.core.plans import EngineOperation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.derived import LIST, LIST_SHARDS
 from linkstore.engines.cassandra.reading import RowFetcher
-from linkstore.engines.cassandra.statements import MEMBER_ROWS, Requests, Statement, run_writes
+from linkstore.engines.cassandra.statements import MEMBER_ROWS, Requests, Statement, run_writes, send
 
 LISTED_DOCUMENTS: Final = 1_000
 """Up to so many documents are compared."""
@@ -29,14 +29,14 @@ _ROWS_PER_SHARD: Final = 64
 _MARK: Final = b"complete"
 
 
-def mark_list(at: int) -> Operation[None]:
+def mark_list(at: int) -> EngineOperation[None]:
     """Mark the list as complete, with a timestamp."""
     text = cql.write_rows(MEMBER_ROWS, 1, replace=False)
     mark = Statement(cql=text, values=(at, 0, {_MARK}, *LIST, 0, ""), level="write")
     yield from run_writes("mark the list of documents", [mark])
 
 
-def read_list(fetcher: RowFetcher) -> Operation[list[tuple[str, bytes]] | None]:
+def read_list(fetcher: RowFetcher) -> EngineOperation[list[tuple[str, bytes]] | None]:
     """Return the ids and states of all documents, or None if there are many or the list is not complete."""
     keys = {
         (*(name.encode() for name in LIST), codec.SIZE.pack(shard)): shard for shard in range(LIST_SHARDS)
@@ -50,7 +50,7 @@ def read_list(fetcher: RowFetcher) -> Operation[list[tuple[str, bytes]] | None]:
         )
         for shards, routing in fetcher.parts(keys, _ROWS_PER_SHARD)
     )
-    answers = yield Requests(statements=statements, what="read the list of documents")
+    answers = yield from send(Requests(statements=statements, what="read the list of documents"))
     rows = [row for of in answers for row in of]
     listed = [(id, states or b"") for _, id, states in rows if id]
     rows_of = Counter(shard for shard, *_ in rows)

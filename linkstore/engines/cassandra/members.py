@@ -24,12 +24,19 @@ from linkstore.core.arrays import (
     sort_unique,
 )
 from linkstore.core.filters import Condition
-from linkstore.core.plans import Members, Operation, ReachedMembers, Side, select_by_group, sort_by_group
+from linkstore.core.plans import (
+    EngineOperation,
+    Members,
+    ReachedMembers,
+    Side,
+    select_by_group,
+    sort_by_group,
+)
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket, pack_member_state
 from linkstore.engines.cassandra.reading import MetDocuments, RowFetcher, ScopeCheck, remember
-from linkstore.engines.cassandra.statements import Requests, Statement
+from linkstore.engines.cassandra.statements import Requests, Statement, send
 
 ReadMember = tuple[str, str, bytes | None]
 """A member: tag, document id, states in the format of the native protocol; of a hub the tag alone."""
@@ -62,7 +69,7 @@ class GroupReader:
 
     def read(
         self, groups: Sequence[GroupKey], side: Side, limit: int, *, whole: bool = False
-    ) -> Operation[list[list[ReadMember]]]:
+    ) -> EngineOperation[list[list[ReadMember]]]:
         """Read the members on one side of each link group, up to ``limit`` per partition.
 
         Args:
@@ -79,7 +86,7 @@ class GroupReader:
             *self._make_statements(cql.READ_MEMBER_TAGS, hubs, side, limit),
         ]
         statements = tuple(statement for _, statement in asked)
-        answers = yield Requests(statements=statements, what="read link groups")
+        answers = yield from send(Requests(statements=statements, what="read link groups"))
         for (kind, _), rows in zip(asked, answers, strict=True):
             for tag, of in groupby(rows, itemgetter(0)):
                 found[kind, tag] += of
@@ -95,7 +102,7 @@ class GroupReader:
 
     def read_within(
         self, groups: Sequence[GroupKey], side: Side, limit: int, held: ScopeCheck
-    ) -> Operation[list[list[ReadMember]]]:
+    ) -> EngineOperation[list[list[ReadMember]]]:
         """Read only the members in a scope, as :meth:`read`, skipping other members page by page.
 
         Args:
@@ -122,7 +129,7 @@ class GroupReader:
                 Statement(cql=cql.READ_MORE_MEMBERS, values=(*group, side, bucket, id, most))
                 for (group, bucket), id in last.items()
             )
-            answers = yield Requests(statements=statements, what="read link groups")
+            answers = yield from send(Requests(statements=statements, what="read link groups"))
             pages = {at: rows for at, rows in zip(last, answers, strict=True) if rows}
         return [found[group] for group in groups]
 

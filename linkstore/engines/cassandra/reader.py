@@ -16,7 +16,7 @@ import numpy as np
 from linkstore.core import plans
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities
 from linkstore.core.filters import Condition
-from linkstore.core.plans import Operation, Side
+from linkstore.core.plans import EngineOperation, Side
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import DocumentVersion, read_versions, select_searchable
 from linkstore.engines.cassandra.lexical import LexicalCandidates, WordSearch
@@ -30,7 +30,7 @@ from linkstore.engines.cassandra.reading import (
     make_search,
     remember,
 )
-from linkstore.engines.cassandra.statements import Requests
+from linkstore.engines.cassandra.statements import Requests, send
 from linkstore.engines.contract import Reader, immediate
 from linkstore.errors import FilterError, StoreBusyError
 
@@ -96,7 +96,7 @@ class CassandraReader(Reader):
         self._groups: dict[tuple[str, str], int] = {}
         """The link groups met, with their refs, in the order of these."""
 
-    def nearest(self, fetch: plans.Nearest) -> Operation[plans.Candidates]:
+    def nearest(self, fetch: plans.Nearest) -> EngineOperation[plans.Candidates]:
         """Ask the server's index, and compute the scores here."""
         within = replace(fetch, filter=self._scope.condition & fetch.filter)
         rows = [] if self._empty else (yield from self._find_nearest(within))
@@ -106,7 +106,7 @@ class CassandraReader(Reader):
         refs = self._known.refs([row.id for row in _select_nearest(known, within)])
         return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
-    def _find_nearest(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:
+    def _find_nearest(self, fetch: plans.Nearest) -> EngineOperation[list[DocumentVersion]]:
         """Return the ``k`` nearest documents that pass the filter.
 
         Raises:
@@ -127,7 +127,7 @@ class CassandraReader(Reader):
             count *= 4
         return (yield from self._scan(fetch))
 
-    def _compare_listed(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion] | None]:
+    def _compare_listed(self, fetch: plans.Nearest) -> EngineOperation[list[DocumentVersion] | None]:
         """Return the ``k`` nearest of all documents, or None if there are more than a few.
 
         The list tells the similarity of each document to within a bound. Documents are read, those that may
@@ -159,7 +159,7 @@ class CassandraReader(Reader):
 
     def _search_unfiltered(
         self, fetch: plans.Nearest, equal: Mapping[str, str]
-    ) -> Operation[list[DocumentVersion] | None]:
+    ) -> EngineOperation[list[DocumentVersion] | None]:
         """Return the ``k`` nearest if twice as many of the nearest of all include them, otherwise None.
 
         If many documents satisfy the equalities of the filter, the index takes several times as long to find
@@ -176,7 +176,7 @@ class CassandraReader(Reader):
 
     def _search(
         self, fetch: plans.Nearest, equal: Mapping[str, str], count: int
-    ) -> Operation[list[DocumentVersion] | None]:
+    ) -> EngineOperation[list[DocumentVersion] | None]:
         """Return the ``k`` nearest of ``count`` candidates with these equalities.
 
         None if other documents may be among the nearest. There are no others if the index proposes fewer than
@@ -195,18 +195,18 @@ class CassandraReader(Reader):
 
     def _ask_index(
         self, fetch: plans.Nearest, equal: Mapping[str, str], limit: int
-    ) -> Operation[tuple[int, list[DocumentVersion]]]:
+    ) -> EngineOperation[tuple[int, list[DocumentVersion]]]:
         """Ask the server's index for documents with these equalities.
 
         Returns the number of candidates, and the candidates that exist.
         """
         search = make_search(equal, fetch.vector, limit, whole=not self._replicated)
-        (rows,) = yield Requests(statements=(search,), what="search for similar documents")
+        (rows,) = yield from send(Requests(statements=(search,), what="search for similar documents"))
         if self._replicated:
             return len(rows), (yield from self._scope.fetcher.documents([id for (id,) in rows]))
         return len(rows), read_versions(rows)
 
-    def _scan(self, fetch: plans.Nearest) -> Operation[list[DocumentVersion]]:
+    def _scan(self, fetch: plans.Nearest) -> EngineOperation[list[DocumentVersion]]:
         """Compare all documents, page by page."""
         kept: list[DocumentVersion] = []
         seen, scan = 0, self._scope.fetcher.scan(cql.READ_ALL_VERSIONS)
@@ -222,7 +222,7 @@ class CassandraReader(Reader):
             kept = _select_nearest([*kept, *page], fetch)
         return kept
 
-    def find(self, fetch: plans.Find) -> Operation[plans.Candidates]:
+    def find(self, fetch: plans.Find) -> EngineOperation[plans.Candidates]:
         """Read documents by id."""
         asked = self._known.refs(list(dict.fromkeys(fetch.ids))).tolist()
         yield from self._read(asked)
@@ -265,7 +265,7 @@ class CassandraReader(Reader):
         entries = (self._known.weights(ref, fetch.side) for ref in fetch.refs.tolist())
         return sum(fetch.kinds is None or kind in fetch.kinds for one in entries for kind, _ in one) - left
 
-    def resolve(self, fetch: plans.Resolve) -> Operation[Ints]:
+    def resolve(self, fetch: plans.Resolve) -> EngineOperation[Ints]:
         """Check whether link groups have a member on either side."""
         tags = [] if self._empty else list(dict.fromkeys(fetch.tags))
         there: set[tuple[str, str]] = set()
@@ -275,7 +275,7 @@ class CassandraReader(Reader):
             there.update(tag for tag, members in zip(tags, found, strict=True) if members)
         return np.array([self._group(tag) if tag in there else -1 for tag in fetch.tags], dtype=np.int64)
 
-    def members(self, fetch: plans.Members) -> Operation[plans.ReachedMembers]:
+    def members(self, fetch: plans.Members) -> EngineOperation[plans.ReachedMembers]:
         """Read the partitions of link groups, and the documents whose exact vectors are needed."""
         met = list(self._groups)
         tags = [met[group] for group in fetch.groups.tolist()]
@@ -290,14 +290,14 @@ class CassandraReader(Reader):
 
     def _read_groups(
         self, tags: Sequence[tuple[str, str]], fetch: plans.Members
-    ) -> Operation[list[list[ReadMember]]]:
+    ) -> EngineOperation[list[list[ReadMember]]]:
         limit = fetch.cap + 1
         if self._scope.everything:
             return (yield from self._members.read(tags, fetch.side, limit))
         needed = len(tags) * fetch.take if fetch.best is None else 0
         return (yield from self._members.read_within(tags, fetch.side, limit, partial(self._held, needed)))
 
-    def _held(self, needed: int, ids: Sequence[str]) -> Operation[set[str]]:
+    def _held(self, needed: int, ids: Sequence[str]) -> EngineOperation[set[str]]:
         """Return the ids in the scope. If most of the documents are needed anyway, they are read in full."""
         if len(ids) > _FULL_READ_FACTOR * needed:
             return (yield from self._scope.of(ids))
@@ -306,7 +306,7 @@ class CassandraReader(Reader):
         yield from self._read(refs)
         return {id for id, ref in zip(ids, refs, strict=True) if self._known.rows.get(ref)}
 
-    def lexical(self, fetch: plans.Lexical) -> Operation[plans.LexicalMatches]:
+    def lexical(self, fetch: plans.Lexical) -> EngineOperation[plans.LexicalMatches]:
         """Read the partitions of words, and documents until the best ones are known."""
         found = yield from self._words.look_up(() if self._empty else fetch.terms, self._scope)
         candidates = LexicalCandidates(self._known, found, fetch, self._scope.limit)
@@ -337,13 +337,13 @@ class CassandraReader(Reader):
         met = list(self._groups)
         return [met[group] for group in fetch.groups.tolist()]
 
-    def documents(self, fetch: plans.Documents) -> Operation[list[plans.StoredDocument]]:
+    def documents(self, fetch: plans.Documents) -> EngineOperation[list[plans.StoredDocument]]:
         """Return texts and metadata of documents that were read, and read long texts."""
         yield from self._read_texts(fetch.refs.tolist())
         rows = [self._known.row(ref) for ref in fetch.refs.tolist()]
         return [plans.StoredDocument(id=row.id, text=row.text, metadata=row.metadata()) for row in rows]
 
-    def _read(self, refs: Sequence[int]) -> Operation[None]:
+    def _read(self, refs: Sequence[int]) -> EngineOperation[None]:
         """Read the documents that were not read yet."""
         unread = self._known.unread(refs)
         ids = [] if self._empty else [self._known.ids[ref] for ref in unread]
@@ -353,7 +353,7 @@ class CassandraReader(Reader):
                 self._known.keep(row)
         self._known.mark_read(unread)
 
-    def _read_texts(self, refs: Sequence[int]) -> Operation[None]:
+    def _read_texts(self, refs: Sequence[int]) -> EngineOperation[None]:
         """Read the texts of documents that were read without them.
 
         Raises:

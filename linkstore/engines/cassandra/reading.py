@@ -13,7 +13,7 @@ from linkstore.core.arrays import Bools, Floats, Ints, is_member
 from linkstore.core.calls import split_batches
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.links import LINKS_KEY
-from linkstore.core.plans import Operation, Side
+from linkstore.core.plans import EngineOperation, Side
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import (
     LONGEST_KEY,
@@ -26,7 +26,7 @@ from linkstore.engines.cassandra.codec import (
     select_searchable,
 )
 from linkstore.engines.cassandra.execution import PAGE_ROWS, PartitionKey, Placement
-from linkstore.engines.cassandra.statements import Requests, Row, Statement, ask
+from linkstore.engines.cassandra.statements import Requests, Row, Statement, ask, send
 from linkstore.errors import FilterError
 
 MAX_KEYS_PER_STATEMENT: Final = 100
@@ -69,7 +69,7 @@ _MAX_LISTED: Final = 20_000
 _LISTING_GROWTH: Final = 2
 """The index is asked again for at least this many times what it had more of."""
 _CHECKS_PER_READ: Final = 5_000
-ScopeCheck = Callable[[Sequence[str]], Operation[set[str]]]
+ScopeCheck = Callable[[Sequence[str]], EngineOperation[set[str]]]
 """Finds out which of some documents, named by id, are in a scope."""
 
 
@@ -191,7 +191,7 @@ class DocumentScan:
         self._after = after
         self._size, self._ahead = FIRST_PAGE, _RANGES_AHEAD
 
-    def read(self, most: int = DOCUMENTS_PER_PAGE) -> Operation[list[Row]]:
+    def read(self, most: int = DOCUMENTS_PER_PAGE) -> EngineOperation[list[Row]]:
         """Return the next rows, up to ``most``, and none after the last."""
         found: list[Row] = []
         while not found and self._after < self._bounds[-1]:
@@ -201,7 +201,7 @@ class DocumentScan:
                 Statement(cql=self._text, values=(*ends, size), limit=size)
                 for ends in pairwise([self._after, *later])
             )
-            answers = yield Requests(statements=statements, what="read documents")
+            answers = yield from send(Requests(statements=statements, what="read documents"))
             self._ahead = min(2 * self._ahead, _RANGES_AHEAD)
             for rows, end in zip(answers, later, strict=True):
                 found += rows
@@ -239,12 +239,12 @@ class RowFetcher:
         self.placement = placement
         self._ranges = ranges
 
-    def documents(self, ids: Sequence[str]) -> Operation[list[DocumentVersion]]:
+    def documents(self, ids: Sequence[str]) -> EngineOperation[list[DocumentVersion]]:
         """Read the existing documents with these ids, in any order, without long texts."""
         rows = yield from self.by_id(cql.READ_DOCUMENTS, ids, "read documents")
         return read_versions(rows)
 
-    def versions(self, ids: Sequence[str]) -> Operation[dict[str, DocumentVersion]]:
+    def versions(self, ids: Sequence[str]) -> EngineOperation[dict[str, DocumentVersion]]:
         """Read what must be known of documents to write them, without long texts.
 
         Those that do not exist are left out.
@@ -262,7 +262,7 @@ class RowFetcher:
         token = FIRST_TOKEN if after is None else self.placement.compute_token(after.encode())
         return DocumentScan(text, self._ranges, token)
 
-    def whole(self, after: str | None, limit: int) -> Operation[list[DocumentVersion]]:
+    def whole(self, after: str | None, limit: int) -> EngineOperation[list[DocumentVersion]]:
         """Read the next documents in token order with their texts.
 
         These are at most ``limit``, and fewer where texts are long, but none only after the last.
@@ -283,7 +283,7 @@ class RowFetcher:
         """Split versions into parts whose long texts may be in memory together."""
         return split_by_weight(versions, _get_unread, TEXT_BYTES_PER_READ, DOCUMENTS_PER_PAGE)
 
-    def texts(self, versions: Iterable[DocumentVersion]) -> Operation[dict[str, str]]:
+    def texts(self, versions: Iterable[DocumentVersion]) -> EngineOperation[dict[str, str]]:
         """Read the texts of versions that were read without them, by id.
 
         Texts of documents that changed since are left out.
@@ -305,7 +305,7 @@ class RowFetcher:
             if (text := found.get(version.id)) is not None and hash_text(text) == version.text_hash
         }
 
-    def complete(self, versions: Iterable[DocumentVersion]) -> Operation[list[DocumentVersion]]:
+    def complete(self, versions: Iterable[DocumentVersion]) -> EngineOperation[list[DocumentVersion]]:
         """Read the texts of versions that were read without them.
 
         A document that changed since is read again, and left out if it is gone or its text is.
@@ -325,19 +325,19 @@ class RowFetcher:
                     del known[id]
         return [version for version in known.values() if not version.unread]
 
-    def present(self, ids: Sequence[str]) -> Operation[dict[str, int]]:
+    def present(self, ids: Sequence[str]) -> EngineOperation[dict[str, int]]:
         """Read which documents exist, and when each of them was added, by id."""
         rows = yield from self.by_id(cql.READ_PRESENCE, ids, "read documents")
         return {id: born or 0 for id, digest, born in rows if digest is not None}
 
-    def by_id(self, statement: str, ids: Sequence[str], what: str) -> Operation[list[Row]]:
+    def by_id(self, statement: str, ids: Sequence[str], what: str) -> EngineOperation[list[Row]]:
         """Read the rows that a statement with a list of ids returns."""
         keys = {(key,): id for id in ids if 0 < len(key := id.encode()) <= LONGEST_KEY}
         statements = tuple(
             Statement(cql=statement, values=(part,), routing=routing, limit=len(part))
             for part, routing in self.parts(keys)
         )
-        answers = yield Requests(statements=statements, what=what)
+        answers = yield from send(Requests(statements=statements, what=what))
         return [row for rows in answers for row in rows]
 
     def parts(self, items: Mapping[PartitionKey, V], rows: int = 1) -> Iterator[tuple[list[V], bytes | None]]:
@@ -426,7 +426,7 @@ class Scope:
         self._verdicts[row.id] = verdict
         return verdict
 
-    def of(self, ids: Iterable[str], *, sample: bool = False) -> Operation[set[str]]:
+    def of(self, ids: Iterable[str], *, sample: bool = False) -> EngineOperation[set[str]]:
         """Return the ids of documents in the scope.
 
         Args:
@@ -470,7 +470,7 @@ class Scope:
     def _find_unknown(self, ids: Iterable[str]) -> list[str]:
         return [] if self._complete else [id for id in ids if id not in self._verdicts]
 
-    def _list(self, unknown: int) -> Operation[None]:
+    def _list(self, unknown: int) -> EngineOperation[None]:
         """List the documents of the scope by the server's index, if that is cheaper than checks by id."""
         equalities = frozenset(self._equalities.items())
         at_most = min(len(self._verdicts) + unknown, _MAX_LISTED)

@@ -17,7 +17,7 @@ import numpy as np
 import xxhash
 
 from linkstore.core.calls import split_batches
-from linkstore.core.plans import Operation
+from linkstore.core.plans import EngineOperation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import (
@@ -31,7 +31,7 @@ from linkstore.engines.cassandra.codec import (
 from linkstore.engines.cassandra.derived import LIST, DerivedRows, RowKey, Rows
 from linkstore.engines.cassandra.listing import mark_list
 from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, split_tokens
-from linkstore.engines.cassandra.statements import DerivedTable, Requests, Row, Statement, run_writes
+from linkstore.engines.cassandra.statements import DerivedTable, Requests, Row, Statement, run_writes, send
 from linkstore.engines.contract import Finding, StoredLinks
 
 CONCURRENT_READS: Final = 8
@@ -44,7 +44,7 @@ _PARTIAL: Final = (
 )
 
 
-def read_links(fetcher: RowFetcher | None) -> Operation[StoredLinks]:
+def read_links(fetcher: RowFetcher | None) -> EngineOperation[StoredLinks]:
     """Return the links of all documents. An empty store has no table of them, and nothing that reads it."""
     ids: list[str] = []
     groups: dict[tuple[str, str], int] = {}
@@ -115,7 +115,7 @@ class Differences:
             if shown := sorted(set(map(show, keys))):
                 yield Finding(problem=text, count=len(shown), examples=tuple(shown[:_MAX_EXAMPLES]))
 
-    def mend(self, derived: DerivedRows, table: DerivedTable, now: int) -> Operation[None]:
+    def mend(self, derived: DerivedRows, table: DerivedTable, now: int) -> EngineOperation[None]:
         """Delete surplus rows, and write missing ones.
 
         Args:
@@ -154,7 +154,7 @@ class RowInspection:
         self._seen: dict[str, int] = {}
         self._partial: list[str] = []
 
-    def inspect(self, mend_at: int | None) -> Operation[list[Finding]]:
+    def inspect(self, mend_at: int | None) -> EngineOperation[list[Finding]]:
         """Read documents, then the derived rows, then once more the documents whose rows differ.
 
         Args:
@@ -186,7 +186,7 @@ class RowInspection:
 
     def _compare(
         self, number: int, table: DerivedTable, sums: defaultdict[str, int]
-    ) -> Operation[Differences]:
+    ) -> EngineOperation[Differences]:
         """Compare the rows of a table, and once more those of documents whose rows differ."""
 
         def subtract(rows: Iterable[Row]) -> None:
@@ -205,7 +205,7 @@ class RowInspection:
             yield from _read_rows(table, collect)
         return (yield from self._compare_again(number, rows_of))
 
-    def _compare_again(self, number: int, rows_of: dict[str, list[Row]]) -> Operation[Differences]:
+    def _compare_again(self, number: int, rows_of: dict[str, list[Row]]) -> EngineOperation[Differences]:
         """Read documents again, and compare their rows in a table, which were read again too."""
         differences = Differences(self._horizon)
         for ids in split_batches(rows_of, DOCUMENTS_PER_PAGE):
@@ -221,7 +221,7 @@ class RowInspection:
                 differences.take(filter(_is_compared, rows_of.pop(id, ())), {}, changed=False)
         return differences
 
-    def _read_texts(self, versions: Sequence[DocumentVersion]) -> Operation[list[DocumentVersion]]:
+    def _read_texts(self, versions: Sequence[DocumentVersion]) -> EngineOperation[list[DocumentVersion]]:
         """Read the texts of documents if words are derived from them, and leave out those without one."""
         return (yield from self._fetcher.complete(versions)) if self._derived.lexical else list(versions)
 
@@ -231,7 +231,7 @@ def _is_compared(row: Row) -> bool:
     return bool(row[0] != LIST[0] or row[-3])
 
 
-def _read_rows(table: DerivedTable, take: Callable[[Iterable[Row]], None]) -> Operation[None]:
+def _read_rows(table: DerivedTable, take: Callable[[Iterable[Row]], None]) -> EngineOperation[None]:
     """Read all rows, page by page, by ranges of tokens.
 
     A single read of all would pass over more deleted rows than a server allows.
@@ -239,7 +239,9 @@ def _read_rows(table: DerivedTable, take: Callable[[Iterable[Row]], None]) -> Op
     text = cql.read_row_range(table)
     ranges = [Statement(cql=text, values=ends) for ends in pairwise(split_tokens(_RANGES))]
     for part in split_batches(ranges, CONCURRENT_READS):
-        yield Requests(statements=tuple(part), what="compare members and words with documents", take=take)
+        yield from send(
+            Requests(statements=tuple(part), what="compare members and words with documents", take=take)
+        )
 
 
 def _hash_row(key: Iterable[object], states: Sequence[bytes]) -> int:

@@ -226,4 +226,4 @@ def _is_in_schema(session: Session, keyspace: str) -> bool:
     Such a keyspace may be new, or the driver may not follow the schema.
     """
     look = ask("look for the keyspace", READ_KEYSPACE, keyspace, level="one")
-    return bool(calls.run(look, Executor(session).run))
+    return bool(calls.drive(look, Executor(session).run))

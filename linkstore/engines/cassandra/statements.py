@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from string import Template
 from typing import Any, Final, Literal
 
-from linkstore.core.plans import Operation
+from linkstore.core.plans import EngineOperation
 from linkstore.errors import BackendError
 
 Level = Literal["read", "write", "one", "schema"]
@@ -70,22 +70,28 @@ class Requests:
     take: Callable[[list[Row]], None] | None = None
 
 
-def run_writes(what: str, statements: Iterable[Statement]) -> Operation[None]:
+def send(requests: Requests) -> EngineOperation[list[list[Row]]]:
+    """Run statements, and return the rows of each."""
+    answers: list[list[Row]] = yield requests
+    return answers
+
+
+def run_writes(what: str, statements: Iterable[Statement]) -> EngineOperation[None]:
     """Run statements that write, with ``what`` as in :class:`Requests`."""
-    yield Requests(statements=tuple(statements), what=what)
+    yield from send(Requests(statements=tuple(statements), what=what))
 
 
-def run_each(what: str, cql: str, rows: Iterable[Sequence[Any]]) -> Operation[None]:
+def run_each(what: str, cql: str, rows: Iterable[Sequence[Any]]) -> EngineOperation[None]:
     """Run a statement that writes once for each row of values, with ``what`` as in :class:`Requests`."""
     yield from run_writes(what, (Statement(cql=cql, values=row, level="write") for row in rows))
 
 
 def ask(
     what: str, cql: str, *values: Any, level: Level = "read", limit: int | None = None
-) -> Operation[list[Row]]:
+) -> EngineOperation[list[Row]]:
     """Run one statement and return its rows, with ``what`` as in :class:`Requests`."""
     statement = Statement(cql=cql, values=values, level=level, limit=limit)
-    (rows,) = yield Requests(statements=(statement,), what=what)
+    (rows,) = yield from send(Requests(statements=(statement,), what=what))
     return list(rows)
 
 
@@ -183,6 +189,7 @@ _DERIVED_OPTIONS: Final = (
 
 Readers ignore a deleted row that reappears, so tombstones are kept only long enough for a node to recover
 from a short outage. Rows are overwritten often; leveled compaction keeps each row in few files.
+from linkstore.engines.cassandra.statements import send
 """
 _EXPIRING_OPTIONS: Final = (
     " WITH gc_grace_seconds = 10800 AND compaction = {'class': 'SizeTieredCompactionStrategy',"

@@ -32,7 +32,7 @@ import orjson
 import xxhash
 
 from linkstore.core.calls import split_batches
-from linkstore.core.plans import Operation
+from linkstore.core.plans import EngineOperation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.listing import mark_list
@@ -47,6 +47,7 @@ from linkstore.engines.cassandra.statements import (
     ask,
     run_each,
     run_writes,
+    send,
 )
 from linkstore.engines.contract import Manifest, PageEntry
 from linkstore.errors import BackendError, ClockSkewError, StoreFormatError, StoreNotFoundError
@@ -75,7 +76,7 @@ MAX_CHECKED_NODES: Final = 8
 """As many nodes are asked something on their own."""
 
 
-def read_notes(names: Sequence[str] | None) -> Operation[dict[str, str]]:
+def read_notes(names: Sequence[str] | None) -> EngineOperation[dict[str, str]]:
     """Return the notes with these names (None: all)."""
     if names is None:
         rows = yield from ask(_READING_SETTINGS, cql.READ_SETTINGS)
@@ -84,11 +85,11 @@ def read_notes(names: Sequence[str] | None) -> Operation[dict[str, str]]:
         Statement(cql=cql.READ_NAMED_SETTINGS, values=(part,), limit=len(part))
         for part in split_batches(names, _SETTINGS_PER_READ)
     )
-    answers = yield Requests(statements=statements, what=_READING_SETTINGS)
+    answers = yield from send(Requests(statements=statements, what=_READING_SETTINGS))
     return {name: value for rows in answers for name, value in rows if value is not None}
 
 
-def add_notes(names: Iterable[str]) -> Operation[None]:
+def add_notes(names: Iterable[str]) -> EngineOperation[None]:
     """Add notes without a text."""
     parts = codec.split_rows([(name.encode(),) for name in names], _SETTINGS_PER_WRITE)
     statements = (
@@ -98,7 +99,7 @@ def add_notes(names: Iterable[str]) -> Operation[None]:
     return run_writes("record the names of kinds and fields", statements)
 
 
-def exchange_note(name: str, value: str | None, expected: str | None) -> Operation[str | None]:
+def exchange_note(name: str, value: str | None, expected: str | None) -> EngineOperation[str | None]:
     """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards.
 
     This is a lightweight transaction, for which a note that does not exist has the value null. If the driver
@@ -115,7 +116,7 @@ def find_shard(url: str) -> int:
     return xxhash.xxh3_64_intdigest(url.encode()) % PAGE_SHARDS
 
 
-def read_pages(source: str | None, urls: Sequence[str] | None) -> Operation[list[PageEntry]]:
+def read_pages(source: str | None, urls: Sequence[str] | None) -> EngineOperation[list[PageEntry]]:
     """Read the entries of a source (None: all sources) with these urls (None: all), by source and url."""
     sources = [source] if source is not None else []
     if source is None:
@@ -126,7 +127,7 @@ def read_pages(source: str | None, urls: Sequence[str] | None) -> Operation[list
             for of in sources
             for shard in range(PAGE_SHARDS)
         )
-        answers = yield Requests(statements=statements, what=_READING_ENTRIES)
+        answers = yield from send(Requests(statements=statements, what=_READING_ENTRIES))
         rows = list(chain.from_iterable(answers))
     else:
         rows = yield from _read_named(cql.READ_NAMED_PAGES, [(of, url) for of in sources for url in urls])
@@ -136,13 +137,13 @@ def read_pages(source: str | None, urls: Sequence[str] | None) -> Operation[list
     return sorted(entries, key=lambda entry: (entry.source, entry.url))
 
 
-def read_entry_times(names: Iterable[EntryName]) -> Operation[dict[EntryName, int]]:
+def read_entry_times(names: Iterable[EntryName]) -> EngineOperation[dict[EntryName, int]]:
     """Read the write times of the page entries that exist."""
     rows = yield from _read_named(cql.READ_PAGE_TIMES, names)
     return {(source, url): at for source, url, at in rows}
 
 
-def _read_named(text: str, names: Iterable[EntryName]) -> Operation[list[Row]]:
+def _read_named(text: str, names: Iterable[EntryName]) -> EngineOperation[list[Row]]:
     """Run a statement about a source, a shard, and a list of urls for these entries."""
     urls: defaultdict[tuple[str, int], dict[str, None]] = defaultdict(dict)
     for source, url in names:
@@ -152,7 +153,7 @@ def _read_named(text: str, names: Iterable[EntryName]) -> Operation[list[Row]]:
         for place, of in urls.items()
         for part in split_batches(of, _URLS_PER_STATEMENT)
     )
-    answers = yield Requests(statements=statements, what=_READING_ENTRIES)
+    answers = yield from send(Requests(statements=statements, what=_READING_ENTRIES))
     return [row for rows in answers for row in rows]
 
 
@@ -161,7 +162,7 @@ def make_access_key(id: str, born: int) -> str:
     return f"{born} {id}"
 
 
-def forget_accesses(documents: Iterable[tuple[str, int]], at: int) -> Operation[None]:
+def forget_accesses(documents: Iterable[tuple[str, int]], at: int) -> EngineOperation[None]:
     """Delete the accesses of removed documents: ids, and when they were added.
 
     Accesses later than ``at`` remain, and are never read.
@@ -170,7 +171,7 @@ def forget_accesses(documents: Iterable[tuple[str, int]], at: int) -> Operation[
     yield from run_each("delete accesses", cql.DELETE_ACCESSES, ((at, part) for part in parts))
 
 
-def record_accesses(fetcher: RowFetcher, times: Mapping[str, int], lifetime: int) -> Operation[int]:
+def record_accesses(fetcher: RowFetcher, times: Mapping[str, int], lifetime: int) -> EngineOperation[int]:
     """Record the access times of stored documents, and return the number of documents recorded.
 
     If a document is removed while its access is recorded, the access remains but is not read.
@@ -181,7 +182,7 @@ def record_accesses(fetcher: RowFetcher, times: Mapping[str, int], lifetime: int
     return len(there)
 
 
-def read_accesses(fetcher: RowFetcher, ids: Sequence[str]) -> Operation[dict[str, int]]:
+def read_accesses(fetcher: RowFetcher, ids: Sequence[str]) -> EngineOperation[dict[str, int]]:
     """Return the access times of the documents that are stored and have one."""
     there = yield from fetcher.present(list(dict.fromkeys(ids)))
     ids_of = {make_access_key(id, born): id for id, born in there.items()}
@@ -208,7 +209,9 @@ class StoreSettings:
     expiring: bool
 
 
-def set_up_tables(tables: Tables, settings: CassandraSettings, *, create: bool) -> Operation[StoreSettings]:
+def set_up_tables(
+    tables: Tables, settings: CassandraSettings, *, create: bool
+) -> EngineOperation[StoreSettings]:
     """Create the small tables if they do not exist, and read the settings.
 
     Args:
@@ -253,7 +256,7 @@ def set_up_tables(tables: Tables, settings: CassandraSettings, *, create: bool) 
     return recorded
 
 
-def read_settings() -> Operation[StoreSettings]:
+def read_settings() -> EngineOperation[StoreSettings]:
     """Read the settings."""
     rows = yield from ask("read what the store records of itself", cql.READ_NAMED_SETTINGS, _STORE_SETTINGS)
     found: dict[str, str] = dict(rows)
@@ -274,7 +277,7 @@ def read_settings() -> Operation[StoreSettings]:
     )
 
 
-def claim_embedding(manifest: Manifest, nodes: int, at: int) -> Operation[Manifest]:
+def claim_embedding(manifest: Manifest, nodes: int, at: int) -> EngineOperation[Manifest]:
     """Record an embedding if none is recorded, create the tables for it, and return the recorded one.
 
     The dimension, on which clients rely, is recorded when each of up to 8 nodes answers from the indexes.
@@ -299,14 +302,14 @@ def claim_embedding(manifest: Manifest, nodes: int, at: int) -> Operation[Manife
     return (yield from read_settings()).manifest
 
 
-def create_derived_tables(*, lexical: bool) -> Operation[None]:
+def create_derived_tables(*, lexical: bool) -> EngineOperation[None]:
     """Create the tables that are derived from documents, with or without that of words."""
     yield from _run_schema_statements(
         (cql.CREATE_MEMBER_TABLE, *((cql.CREATE_WORD_TABLE,) if lexical else ()))
     )
 
 
-def find_missing_tables(tables: Tables, derived: Iterable[DerivedTable]) -> Operation[list[str]]:
+def find_missing_tables(tables: Tables, derived: Iterable[DerivedTable]) -> EngineOperation[list[str]]:
     """Return the names of derived tables that do not exist, as after a restore on another cluster."""
     there = yield from ask("look for the tables", cql.READ_TABLE_NAMES, tables.keyspace, level="one")
     names = {name for (name,) in there}
@@ -314,7 +317,7 @@ def find_missing_tables(tables: Tables, derived: Iterable[DerivedTable]) -> Oper
     return [name for name in wanted if name not in names]
 
 
-def _record_settings(values: Mapping[str, str]) -> Operation[dict[str, str]]:
+def _record_settings(values: Mapping[str, str]) -> EngineOperation[dict[str, str]]:
     """Record settings in this order, except those already recorded, and return the recorded values."""
     settled = {}
     for name, value in values.items():
@@ -324,23 +327,25 @@ def _record_settings(values: Mapping[str, str]) -> Operation[dict[str, str]]:
     return settled
 
 
-def _run_schema_statements(texts: tuple[str, ...]) -> Operation[None]:
+def _run_schema_statements(texts: tuple[str, ...]) -> EngineOperation[None]:
     """Run statements that change the schema, one after another."""
     for text in texts:
         yield from ask("make the tables", text, level="schema")
 
 
-def _wait_for_indexes(dimension: int, nodes: int) -> Operation[None]:
+def _wait_for_indexes(dimension: int, nodes: int) -> EngineOperation[None]:
     """Search by both indexes, once by each node, as the driver sends each statement to another one.
 
     A node can answer from an index some time after it was created. Until then the search is repeated.
     """
     vector = np.eye(1, dimension, dtype=np.float32)[0]
     search = make_search({"": ""}, vector, 1, whole=False)
-    yield Requests(statements=(search,) * min(nodes, MAX_CHECKED_NODES), what="use the new indexes")
+    yield from send(
+        Requests(statements=(search,) * min(nodes, MAX_CHECKED_NODES), what="use the new indexes")
+    )
 
 
-def check_clocks(nodes: int, bound: float) -> Operation[None]:
+def check_clocks(nodes: int, bound: float) -> EngineOperation[None]:
     """Compare the clock of this machine with those of up to 8 nodes.
 
     Args:

@@ -39,7 +39,7 @@ from typing import Final, TypeVar
 from linkstore.core.calls import split_batches
 from linkstore.core.documents import replace_kinds
 from linkstore.core.links import Link
-from linkstore.core.plans import Operation
+from linkstore.core.plans import EngineOperation
 from linkstore.core.processes import Lock
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
@@ -56,7 +56,7 @@ from linkstore.engines.cassandra.derived import NO_ROWS, DerivedRows, RowChange,
 from linkstore.engines.cassandra.lexical import CorpusStatistics
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Requests, Statement, run_each, run_writes
+from linkstore.engines.cassandra.statements import Requests, Statement, run_each, run_writes, send
 from linkstore.engines.cassandra.tables import find_shard, forget_accesses, read_entry_times
 from linkstore.engines.contract import Change, PageEntry, Written
 from linkstore.errors import ClockSkewError, StoreBusyError, StoreUnavailableError
@@ -181,7 +181,7 @@ class ChangeWriter:
         """Seconds until what is written expires, 0: never."""
         return self.settings.ttl or 0
 
-    def apply(self, change: Change, versions: Sequence[DocumentVersion]) -> Operation[Written]:
+    def apply(self, change: Change, versions: Sequence[DocumentVersion]) -> EngineOperation[Written]:
         """Write the change, some documents at a time, then its page entries.
 
         Args:
@@ -198,7 +198,7 @@ class ChangeWriter:
         yield from self._write_pages(change)
         return Written(**counts)
 
-    def _put_part(self, versions: Sequence[DocumentVersion]) -> Operation[Counter[str]]:
+    def _put_part(self, versions: Sequence[DocumentVersion]) -> EngineOperation[Counter[str]]:
         known, times = yield from self._read([version.id for version in versions])
         changed = [version for version in versions if self._differs(version, known.get(version.id))]
         self._begin(*times.values())
@@ -208,7 +208,7 @@ class ChangeWriter:
         updated = len(changed) - len(added)
         return Counter(added=len(added), updated=updated, unchanged=len(versions) - len(changed))
 
-    def _store(self, versions: Sequence[DocumentVersion]) -> Operation[None]:
+    def _store(self, versions: Sequence[DocumentVersion]) -> EngineOperation[None]:
         rows = self.derived.derive(versions)
         adding = self.derived.add(self._make_change(rows[version.id]) for version in versions)
         yield from run_writes("write members and words", adding)
@@ -218,10 +218,10 @@ class ChangeWriter:
     def _until_there(
         self,
         added: Sequence[Added],
-        missing: Callable[[Sequence[Added]], Operation[Sequence[Added]]],
-        write: Callable[[Sequence[Added]], Operation[None]],
+        missing: Callable[[Sequence[Added]], EngineOperation[Sequence[Added]]],
+        write: Callable[[Sequence[Added]], EngineOperation[None]],
         what: str,
-    ) -> Operation[None]:
+    ) -> EngineOperation[None]:
         """Look up what was added, and write again what is missing, until all of it is stored.
 
         Another client removed what is missing, before and with a clock that is ahead, or at this moment.
@@ -240,12 +240,12 @@ class ChangeWriter:
                     f" more than {waited:.1f} s ahead of that of this machine, or other clients remove them"
                     " again and again. Set the clocks, for instance by NTP, and write them again"
                 )
-            yield Requests(statements=(), what=f"wait to write {what} again", wait=wait)
+            yield from send(Requests(statements=(), what=f"wait to write {what} again", wait=wait))
             waited, wait = waited + wait, 2 * wait
             self._begin(self._at)
             yield from write(added)
 
-    def _find_missing(self, added: Sequence[DocumentVersion]) -> Operation[list[DocumentVersion]]:
+    def _find_missing(self, added: Sequence[DocumentVersion]) -> EngineOperation[list[DocumentVersion]]:
         there = yield from self.fetcher.present([version.id for version in added])
         return [version for version in added if version.id not in there]
 
@@ -257,10 +257,10 @@ class ChangeWriter:
     def _make_change(self, now: RowSet = NO_ROWS, before: RowSet = NO_ROWS) -> RowChange:
         return RowChange(now=now, before=before, at=self._at, gone_at=self._at, lifetime=self._lifetime)
 
-    def _finish(self, changes: Sequence[RowChange]) -> Operation[None]:
+    def _finish(self, changes: Sequence[RowChange]) -> EngineOperation[None]:
         yield from run_writes("finish members and words", self.derived.finish(changes))
 
-    def _read(self, ids: Sequence[str]) -> Operation[tuple[dict[str, DocumentVersion], dict[str, int]]]:
+    def _read(self, ids: Sequence[str]) -> EngineOperation[tuple[dict[str, DocumentVersion], dict[str, int]]]:
         """Read the stored versions of documents, and write times, also of rows that are not a document."""
         rows = yield from self.fetcher.by_id(cql.READ_VERSIONS, ids, "read documents")
         versions = {version.id: version for version in read_versions(rows)}
@@ -279,7 +279,7 @@ class ChangeWriter:
 
     def _replace(
         self, ids: Sequence[str], versions: Mapping[str, DocumentVersion], rows: Mapping[str, RowSet]
-    ) -> Operation[list[RowChange]]:
+    ) -> EngineOperation[list[RowChange]]:
         """Replace documents, directly after reading them, and return what it makes of their rows.
 
         Args:
@@ -314,7 +314,7 @@ class ChangeWriter:
 
     def _derive_stored(
         self, before: dict[str, DocumentVersion], rows: Mapping[str, RowSet]
-    ) -> Operation[dict[str, RowSet]]:
+    ) -> EngineOperation[dict[str, RowSet]]:
         """Derive the rows of stored versions, which are replaced by what is stored when their texts are read.
 
         Args:
@@ -331,7 +331,7 @@ class ChangeWriter:
             before.update((version.id, replace(version, text="")) for version in whole)
         return derived
 
-    def _remove_part(self, ids: Sequence[str]) -> Operation[Counter[str]]:
+    def _remove_part(self, ids: Sequence[str]) -> EngineOperation[Counter[str]]:
         _, times = yield from self._read(ids)
         self._begin(*times.values())
         yield from self._finish((yield from self._replace(list(times), {}, {})))
@@ -348,7 +348,7 @@ class ChangeWriter:
                 " the server, then write them again."
             )
 
-    def _write_pages(self, change: Change) -> Operation[None]:
+    def _write_pages(self, change: Change) -> EngineOperation[None]:
         put = {(page.source, page.url): page for page in change.put_pages}
         removed = [name for name in dict.fromkeys(change.remove_pages) if name not in put]
         known = yield from read_entry_times((*put, *removed))
@@ -359,7 +359,7 @@ class ChangeWriter:
         added = [page for name, page in put.items() if name not in known]
         yield from self._until_there(added, self._find_missing_pages, self._put_pages, "page entries")
 
-    def _put_pages(self, pages: Sequence[PageEntry]) -> Operation[None]:
+    def _put_pages(self, pages: Sequence[PageEntry]) -> EngineOperation[None]:
         new = {page.source for page in pages} - self.sources
         yield from run_each("record sources", cql.WRITE_SOURCE, ((source, self._at) for source in new))
         self.sources |= new
@@ -370,7 +370,7 @@ class ChangeWriter:
         )
         yield from run_each("write page entries", cql.WRITE_PAGE, rows)
 
-    def _find_missing_pages(self, added: Sequence[PageEntry]) -> Operation[list[PageEntry]]:
+    def _find_missing_pages(self, added: Sequence[PageEntry]) -> EngineOperation[list[PageEntry]]:
         there = yield from read_entry_times((page.source, page.url) for page in added)
         return [page for page in added if (page.source, page.url) not in there]
 
@@ -392,7 +392,9 @@ class Relinker:
     fetcher: RowFetcher
     derived: DerivedRows
 
-    def replace(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Operation[Written]:
+    def replace(
+        self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
+    ) -> EngineOperation[Written]:
         """Replace the links of these kinds.
 
         Raises:
@@ -416,7 +418,7 @@ class Relinker:
 
     def _try(
         self, before: Mapping[str, DocumentVersion], after: Sequence[DocumentVersion]
-    ) -> Operation[list[str]]:
+    ) -> EngineOperation[list[str]]:
         """Write the links, and return the ids of documents that another write changed meanwhile."""
         if not after:
             return []

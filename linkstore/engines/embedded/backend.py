@@ -16,7 +16,7 @@ from linkstore.core.arguments import omit_none, require
 from linkstore.core.calls import answer_plan, run, run_in_thread
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.links import Link
-from linkstore.core.plans import Operation, Plan
+from linkstore.core.plans import EngineOperation, Plan
 from linkstore.core.processes import slow_collector
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import Backend
@@ -292,11 +292,11 @@ class EmbeddedBackend(Backend):
             )
         )
 
-    def run(self, operation: Operation[T]) -> T:
+    def run(self, operation: EngineOperation[T]) -> T:
         """Run the operation in the caller's thread. It waits for nothing: see :func:`immediate`."""
         return run(operation)
 
-    async def arun(self, operation: Operation[T]) -> T:
+    async def arun(self, operation: EngineOperation[T]) -> T:
         """Run the operation in a worker thread."""
         return await run_in_thread(self.run, operation)
 

@@ -12,7 +12,7 @@ import pytest
 from conformance.base import Cases
 from conformance.probe import CLAIM, QUERY_VECTOR, Drive, Probe, link_both, link_in, link_out, make_record
 from linkstore.core.hits import Hits
-from linkstore.core.plans import Nearest, Operation, Plan
+from linkstore.core.plans import EngineOperation, Nearest, Plan
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Change, Manifest, PageEntry
@@ -114,7 +114,7 @@ class DrivingCases(Cases):
 class LifecycleCases(Cases):
     """Closing, and opening again."""
 
-    OPERATIONS: tuple[Callable[[Backend], Operation[Any]], ...] = (
+    OPERATIONS: tuple[Callable[[Backend], EngineOperation[Any]], ...] = (
         lambda backend: backend.answer(_ask_nearest()),
         lambda backend: backend.write(Change(put=[make_record("b")])),
         lambda backend: backend.relink({"k"}, {"a": ()}),
@@ -155,7 +155,7 @@ class LifecycleCases(Cases):
 
     @pytest.mark.parametrize("operation", OPERATIONS, ids=NAMES)
     def test_a_closed_backend_says_so(
-        self, probe: Probe, operation: Callable[[Backend], Operation[Any]]
+        self, probe: Probe, operation: Callable[[Backend], EngineOperation[Any]]
     ) -> None:
         """[E-1] Raise an error in every operation, reading or writing."""
         probe.put(make_record("a"))

@@ -16,6 +16,7 @@ from linkstore.core.links import Link, parse_links
 from linkstore.core.plans import (
     Candidates,
     Documents,
+    EngineOperation,
     Fetch,
     Find,
     Groups,
@@ -23,7 +24,6 @@ from linkstore.core.plans import (
     Members,
     Memberships,
     Nearest,
-    Operation,
     Plan,
     ReachedMembers,
     Resolve,
@@ -36,19 +36,19 @@ from linkstore.engines.contract import Change, Manifest, Record, Written
 from linkstore.strategies.base import Question, Strategy
 
 T = TypeVar("T")
-Drive = Callable[[Backend, Operation[Any]], Any]
+Drive = Callable[[Backend, EngineOperation[Any]], Any]
 """Drives an operation of a backend to its end: by ``run``, or by ``arun`` in a new event loop."""
 DIMENSION = 4
 CLAIM = Manifest(embedding="conformance", dimension=DIMENSION)
 """The manifest that the cases claim before they put anything."""
 
 
-def drive_by_run(backend: Backend, operation: Operation[T]) -> T:
+def drive_by_run(backend: Backend, operation: EngineOperation[T]) -> T:
     """Drive as synchronous callers do."""
     return backend.run(operation)
 
 
-def drive_by_arun(backend: Backend, operation: Operation[T]) -> T:
+def drive_by_arun(backend: Backend, operation: EngineOperation[T]) -> T:
     """Drive as asynchronous callers do."""
     return asyncio.run(backend.arun(operation))
 
@@ -135,7 +135,7 @@ class Probe:
         self._drive = drive
         self._scope = scope
 
-    def do(self, operation: Operation[T]) -> T:
+    def do(self, operation: EngineOperation[T]) -> T:
         """Drive one of the backend's operations."""
         result: T = self._drive(self.backend, operation)
         return result

@@ -11,7 +11,7 @@ import pytest
 from conformance.base import Cases
 from conformance.probe import Probe, link_both, link_in, link_out, make_record
 from linkstore.core.links import Link
-from linkstore.core.plans import Operation, Side
+from linkstore.core.plans import EngineOperation, Side
 from linkstore.engines.contract import Change, Record, Written
 
 T = TypeVar("T")
@@ -138,7 +138,9 @@ class RelinkCases(Cases):
                 return
         pytest.fail("the operation never ended")
 
-    def _relink_while(self, probe: Probe, id: str, moment: int, meanwhile: Change | Operation[Any]) -> bool:
+    def _relink_while(
+        self, probe: Probe, id: str, moment: int, meanwhile: Change | EngineOperation[Any]
+    ) -> bool:
         """Replace the links of a document, and do ``meanwhile`` before its request of this number.
 
         Returns:
@@ -175,7 +177,9 @@ def _list_moments() -> list[tuple[str, int]]:
     return [(f"at {moment}", moment) for moment in range(MOST_REQUESTS)]
 
 
-def _interrupt_operation(operation: Operation[T], moment: int, act: Callable[[], None]) -> Operation[T]:
+def _interrupt_operation(
+    operation: EngineOperation[T], moment: int, act: Callable[[], None]
+) -> EngineOperation[T]:
     """Drive an operation, and call ``act`` before its request of this number is carried out."""
     asked = 0
     try:
