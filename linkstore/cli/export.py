@@ -67,9 +67,9 @@ def export(
     """
     with open_core_store(store) as opened_store, _open_output(output) as file:
         if format == "html":
-            from linkstore.explorer.page import render_store
+            from linkstore.explorer.page import render
 
-            file.write(render_store(opened_store, title=store).encode())
+            file.write(render(opened_store, store).encode())
         else:
             write = write_json_lines if format == "jsonl" else write_graphml
             file.writelines(write(opened_store))

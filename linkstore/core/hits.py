@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from langchain_core.documents import Document
@@ -345,38 +344,13 @@ class Hits(Items[Hit]):
 
     def graph(self) -> HitGraph:
         """Return the documents found, the links that led to them, and the links among them."""
-        from linkstore.core.hit_graph import HitGraph  # late: the library's XML imports an HTTP client
+        from linkstore.core.hit_graph import HitGraph  # late: most searches draw nothing
 
         return HitGraph.of(self.hits)
 
     def to_mermaid(self) -> str:
         """Return the graph of the hits as a Mermaid flowchart, which GitHub and many editors draw."""
         return self.graph().to_mermaid()
-
-    def to_graphml(self) -> str:
-        """Return the graph of the hits as GraphML, which Gephi, yEd and NetworkX read."""
-        return self.graph().to_graphml()
-
-    def to_html(self, question: str = "") -> str:
-        """Return one HTML page that shows the hits, their graph and what was left out.
-
-        The page loads nothing from elsewhere. Write it to a file, or show it in a notebook.
-
-        Args:
-            question: What was asked, as the page's title.
-        """
-        return import_module("linkstore.explorer").render_hits(self, question)  # type: ignore[no-any-return]
-
-    def explore(self, question: str = "") -> Any:
-        """Show the hits, their graph and what was left out in a notebook. Needs the extra ``plot``.
-
-        Args:
-            question: What was asked, as a title.
-
-        Raises:
-            MissingExtraError: If the extra is not installed.
-        """
-        return import_module("linkstore.explorer").explore_hits(self, question)
 
     def explain(self) -> str:
         """Return a readable report: the hits, their paths, and what was left out and why."""

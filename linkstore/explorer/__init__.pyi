@@ -1,4 +1,4 @@
-from .page import render_hits as render_hits, render_store as render_store
+from .page import render as render
 from .server import make_app as make_app
 from .views import Views as Views
-from .widget import explore_hits as explore_hits, explore_store as explore_store
+from .widget import show as show

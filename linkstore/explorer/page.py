@@ -17,11 +17,11 @@ import orjson
 
 from linkstore.core.calls import run
 from linkstore.core.display import escape_html
+from linkstore.core.hits import Hits
 from linkstore.explorer.answers import describe_hits
 from linkstore.explorer.corpus import DRAWN_PAGES, read_corpus
 
 if TYPE_CHECKING:
-    from linkstore.core.hits import Hits
     from linkstore.store.core import CoreStore
 
 MOST_BYTES: Final = 2_000_000
@@ -82,20 +82,22 @@ def make_page(data: dict[str, Any], title: str, connect: str = "") -> str:
     )
 
 
-def render_hits(hits: Hits, question: str = "") -> str:
-    """Return a page that shows the hits of one search: see :meth:`linkstore.Hits.to_html`."""
-    return make_page({"mode": "answer", "answer": describe_hits(hits, question)}, question or "Hits")
+def render(shown: Hits | CoreStore, title: str = "") -> str:
+    """Return one HTML page that shows hits with their graph and what was left out, or the graph of a store.
 
+    The page loads nothing from elsewhere. Of a large store fewer pages are drawn, so that it has at most
+    2 MB, and it says how many.
 
-def render_store(store: CoreStore, *, title: str = "linkstore") -> str:
-    """Return a page that shows the graph of a store, of at most 2 MB.
-
-    Of a large store fewer pages are drawn, and the page says how many.
+    Args:
+        shown: The hits of a search, or a store.
+        title: Title of the page, such as the question.
     """
+    if isinstance(shown, Hits):
+        return make_page({"mode": "answer", "answer": describe_hits(shown, title)}, title or "Hits")
     most = DRAWN_PAGES
     while True:
-        corpus = run(read_corpus(store.backend, most))
-        page = make_page({"mode": "corpus", "corpus": corpus}, title)
+        corpus = run(read_corpus(shown.backend, most))
+        page = make_page({"mode": "corpus", "corpus": corpus}, title or "linkstore")
         if len(page.encode()) <= MOST_BYTES or most <= _FEWEST_PAGES:
             return page
         most //= 2

@@ -315,19 +315,6 @@ class LinkStore(CoreStore, VectorStore):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def explore(self, pages: int = 500) -> Any:
-        """Show the pages of the store and the links between them in a notebook. Needs the extra ``plot``.
-
-        Args:
-            pages: How many pages are drawn at most.
-
-        Raises:
-            MissingExtraError: If the extra is not installed.
-        """
-        from importlib import import_module
-
-        return import_module("linkstore.explorer").explore_store(self, pages)  # which lies above this folder
-
     def as_retriever(self, **kwargs: Any) -> LinkRetriever:
         """Return a retriever over this store, which by default uses the default strategy.
 

@@ -101,7 +101,9 @@ for (kind, tag, side), count in sorted(counts.items(), key=lambda item: -item[1]
 # %% [markdown]
 # ## What was found, and how
 # %%
+from linkstore.explorer import show
+
 hits = store.search(QUESTION, strategy=links)
 for part in ("", "_texts", "_members", "_words", "_accesses", "_pages", "_settings"):  # leave nothing behind
     session.execute(f"DROP TABLE IF EXISTS {keyspace}.notebook{part}")
-hits.explore(QUESTION)
+show(hits, QUESTION)

@@ -86,8 +86,10 @@ for page in summary.linked:
 #
 # The answer to the second half of this question is on a page that names neither the tower nor the fair:
 # %%
+from linkstore.explorer import show
+
 question = "Who drew the tower that became the symbol of the fair, and what else did he save?"
 hits = store.search(question, strategy=Eager(start_k=2, depth=2, kinds={"hyperlink": 1.0}))
 print(next(hit.path for hit in hits if hit.document.id == "pike-place-market.html#saved"))
 store.close()
-hits.explore(question)
+show(hits, question)

@@ -128,6 +128,8 @@ plt.show()
 # `add_suggested_links` writes them as links of the kind `suggested`, which a search follows only if it is asked to. Here
 # are the notes again, with those that were right:
 # %%
+from linkstore.explorer import show
+
 store.add_suggested_links([one for one, found in zip(suggested, right, strict=True) if found])
 shutil.rmtree(folder)
-store.explore()
+show(store)

@@ -158,8 +158,9 @@ after = ours.as_retriever(search_type="traversal", search_kwargs={"k": 3, "depth
 # %% [markdown]
 # ## The same documents, and the path to each
 # %%
+from linkstore.explorer import show
 from linkstore.strategies import Eager
 
 hits = ours.search(question, strategy=Eager(start_k=3, depth=1))
 assert {hit.document.id for hit in hits} == {document.id for document in before.invoke(question)}
-hits.explore(question)
+show(hits, question)

@@ -223,6 +223,7 @@ graph.close()
 # %% [markdown]
 # ## What the search found
 # %%
+from linkstore.explorer import show
 from linkstore.strategies import AllPaths
 
-store.search(QUESTION, strategy=AllPaths(k=8)).explore(QUESTION)
+show(store.search(QUESTION, strategy=AllPaths(k=8)), QUESTION)

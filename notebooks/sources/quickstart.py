@@ -60,8 +60,10 @@ with site() as folder:
     summary = index(city, FolderSource(folder))
 print(f"{summary.pages.added} pages, {summary.chunks} chunks, links: {dict(summary.links)}")
 # %% [markdown]
-# `explore` shows what a search found: the hits by page, and their graph. Each column is one more link followed, and the
+# `show` shows what a search found: the hits by page, and their graph. Each column is one more link followed, and the
 # words on the lines are those of the links. Point at a document to see its links.
 # %%
+from linkstore.explorer import show
+
 hits = city.search(QUESTION, strategy=Eager(start_k=3, depth=2, kinds={"hyperlink": 1.0}, k=12))
-hits.explore(QUESTION)
+show(hits, QUESTION)

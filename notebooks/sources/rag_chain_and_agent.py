@@ -193,6 +193,7 @@ print(answer["messages"][-1].text)
 # %% [markdown]
 # ## How the passages of the chain were found
 # %%
+from linkstore.explorer import show
 from linkstore.strategies import Eager
 
-store.search(QUESTION, strategy=Eager(start_k=3, depth=1, kinds=["hyperlink"], k=12)).explore(QUESTION)
+show(store.search(QUESTION, strategy=Eager(start_k=3, depth=1, kinds=["hyperlink"], k=12)), QUESTION)

@@ -169,9 +169,10 @@ print(profile(misled, questions).verdict)
 #
 # The answers to the first question, ranked by `PageRank`: the name of the firm leads from the person to its seat.
 # %%
+from linkstore.explorer import show
 from linkstore.strategies import PageRank
 
 question = questions[0]
 hits = store.search(question.question, strategy=PageRank(start_k=1, k=3))
 print(*(f"{hit.document.id}: {hit.path}" for hit in hits), sep="\n")
-hits.explore(question.question)
+show(hits, question.question)

@@ -11,6 +11,7 @@
 # A small site about Seattle, which is installed with linkstore. Circles are pages, lines are links, and colours are
 # communities: pages that link each other more than the rest.
 # %%
+from linkstore.explorer import show
 from linkstore import LinkStore
 from linkstore.cli.demo import QUESTION, site
 from linkstore.ingest import FolderSource, index
@@ -18,7 +19,7 @@ from linkstore.ingest import FolderSource, index
 store = LinkStore.open(":memory:")
 with site() as folder:
     index(store, FolderSource(folder), name="seattle")
-store.explore()
+show(store)
 # %% [markdown]
 # ## An answer and its way
 #
@@ -34,7 +35,7 @@ for hit in linked:
 # %% [markdown]
 # The same as a picture: where the search started, and the links that it followed, with their texts.
 # %%
-linked.explore(QUESTION)
+show(linked, QUESTION)
 # %% [markdown]
 # ## Why is a document not there?
 #
@@ -62,15 +63,16 @@ print(narrow.explain())
 #
 # One HTML file without anything from elsewhere, Mermaid for Markdown, GraphML for Gephi and NetworkX:
 # %%
+from linkstore.explorer import render
 from pathlib import Path
 from tempfile import mkdtemp
 
 file = Path(mkdtemp()) / "answer.html"
-file.write_text(linked.to_html(QUESTION), encoding="utf-8")
+file.write_text(render(linked, QUESTION), encoding="utf-8")
 print(f"{file.name}: {file.stat().st_size / 1000:.0f} kB")
 print(linked.to_mermaid())
 # %% [markdown]
 # `linkstore serve --store kb` shows a store in the browser, with all of this and the text of each document, and says for any
 # document why an answer does not have it. Here is the search that left the answer out:
 # %%
-narrow.explore(QUESTION)
+show(narrow, QUESTION)

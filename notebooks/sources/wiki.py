@@ -124,9 +124,11 @@ print(summary.dangling)
 # The path has two links: from the tower to one of its architects, and from him to the section on how the market was
 # saved.
 # %%
+from linkstore.explorer import show
+
 question = "What did the architect who gave the tower its profile fight for?"
 hits = store.search(question, strategy=Eager(start_k=1, depth=2, kinds=["hyperlink"], k=12))
 answer = next(hit for hit in hits if "Preservation" in hit.document.metadata["headings"])
 print(answer.path)
 store.close()
-hits.explore(question)
+show(hits, question)

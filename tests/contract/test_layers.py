@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ FACADE = {
     "copy_with_links",
     "get_links",
 }
+MODULE_NAME = re.compile(r"linkstore(\.\w+)+")
 WITHOUT_ENGINE = {"numpy", "langchain_core", "usearch", "apsw", "rich", "selectolax", "tokenizers"}
 
 
@@ -56,7 +58,13 @@ def imports(path: Path) -> tuple[str, ...]:
 
 def names_imported(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and MODULE_NAME.fullmatch(node.value)
+        ):
+            yield node.value  # it may be imported by this name
+        elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"

@@ -19,7 +19,7 @@ NOTEBOOKS = [Path(path).stem for path in BUILD["built"]()]
 ON_CASSANDRA = "cassandra_and_astra"
 TIMEOUT = 120
 """Seconds that a notebook may take."""
-PICTURES = {"image/svg+xml", "image/png", "text/html"}
+PICTURES = {"image/png", "text/html", "text/markdown"}
 """What a notebook ends with: something to look at."""
 
 

@@ -22,7 +22,7 @@ from linkstore import Link, LinkStore, add_links
 from linkstore.cli.demo import QUESTION as DEMO_QUESTION
 from linkstore.cli.demo import site as demo_site
 from linkstore.core.documents import PageDocuments
-from linkstore.explorer import Views, render_hits, render_store
+from linkstore.explorer import Views, render
 from linkstore.ingest import FolderSource, index
 from linkstore.memory import ConversationMemory
 
@@ -230,9 +230,9 @@ def test_hostile_texts_stay_texts_in_every_view(tab, hostile):
 
 
 def test_files_show_hits_and_stores_and_ask_nobody(tab, store, hostile, tmp_path):
-    made = {"hits": render_hits(store.search(QUESTION), QUESTION), "store": render_store(store)}
+    made = {"hits": render(store.search(QUESTION), QUESTION), "store": render(store)}
     with LinkStore.open(hostile) as other:
-        made["hostile"] = render_store(other, title=hostile_texts()[1])
+        made["hostile"] = render(other, title=hostile_texts()[1])
     for name, text in made.items():
         file = tmp_path / f"{name}.html"
         file.write_text(text, encoding="utf-8")

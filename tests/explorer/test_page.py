@@ -16,7 +16,7 @@ from hostile_texts import hostile_texts
 
 from linkstore import LinkStore
 from linkstore.explorer import page as pages
-from linkstore.explorer import render_hits, render_store
+from linkstore.explorer import render
 
 PACKAGE = Path(pages.__file__).parent
 BUNDLE_LIMIT = 250_000
@@ -30,7 +30,7 @@ def digest(text: str) -> str:
 
 
 def test_the_policy_allows_the_script_and_the_styles_of_the_page(store):
-    made = render_hits(store.search("install"), "install")
+    made = render(store.search("install"), "install")
     (script,), (style,) = SCRIPT.findall(made), STYLE.findall(made)
     assert f"script-src 'sha256-{digest(script)}'" in made
     assert f"style-src 'sha256-{digest(style)}'" in made
@@ -49,7 +49,7 @@ def test_the_bundle_is_small_and_names_no_other_place():
 
 def test_no_text_of_a_store_ends_the_data_of_a_page(hostile):
     with LinkStore.open(hostile) as store:
-        for made in (render_store(store), render_hits(store.search("word"), hostile_texts()[1])):
+        for made in (render(store), render(store.search("word"), hostile_texts()[1])):
             (data,) = DATA.findall(made)
             assert "<" not in data
             assert json.loads(data)["mode"] in ("answer", "corpus")
@@ -58,10 +58,10 @@ def test_no_text_of_a_store_ends_the_data_of_a_page(hostile):
 
 def test_a_page_of_a_large_store_is_cut_to_its_limit(store, monkeypatch):
     monkeypatch.setattr(pages, "_FEWEST_PAGES", 1)
-    whole = len(render_store(store).encode())
+    whole = len(render(store).encode())
     monkeypatch.setattr(pages, "DRAWN_PAGES", 4)
     monkeypatch.setattr(pages, "MOST_BYTES", whole - 1)
-    made = render_store(store)
+    made = render(store)
     assert len(made.encode()) < whole
     corpus = json.loads(DATA.findall(made)[0])["corpus"]
     assert (corpus["pages"], len(corpus["nodes"])) == (4, 2)

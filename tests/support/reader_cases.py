@@ -546,7 +546,7 @@ class ReaderCases:
         assert sum(edge.followed for edge in graph.edges) == 3
         cited = {f"chunk:{one.id}" for one in answer.citations}
         assert {node.id for node in graph.nodes if node.role == "hit"} == cited != set()
-        assert "Domremy" in graph.to_svg()
+        assert "Domremy" in graph.to_mermaid()
 
     def test_a_second_question_on_a_thread_starts_anew(self, store):
         with graph_reader(store, scripted(READINGS["simple"][0] * 2), checkpointer=InMemorySaver()) as reader:
